@@ -67,11 +67,12 @@ class Counters:
 
     def watch(self) -> None:
         """Count from here on, whoever analyses."""
-        from memlint.flow import analysis, apply
-        from memlint.flow.analyser import Analyser
+        from memlint.analysis.calls import application
+        from memlint.analysis.driver import run
+        from memlint.analysis.facts.analyser import Analyser
 
-        make, renew, settle, callers = Analyser._interpret, Analyser.renew, Analyser.settle, analysis.callers_of
-        effects = apply.Application.effects
+        make, renew, settle, callers = Analyser._interpret, Analyser.renew, Analyser.settle, run.callers_of
+        effects = application.Application.effects
 
         def interpreted(one: Analyser, function: Any, flags: Any) -> Any:
             self._linted = frozenset(one.program.project.linted)
@@ -102,8 +103,8 @@ class Counters:
         self.begin()
         vars_of: Any = Analyser
         vars_of._interpret, vars_of.renew, vars_of.settle = interpreted, renewed, settled
-        (lambda module: setattr(module, "callers_of", asked))(analysis)
-        (lambda cls: setattr(cls, "effects", applied))(apply.Application)
+        (lambda module: setattr(module, "callers_of", asked))(run)
+        (lambda cls: setattr(cls, "effects", applied))(application.Application)
 
     def begin(self) -> None:
         """An analysis of other files begins, which knows nothing of those before."""
@@ -145,8 +146,8 @@ def lines(cwd: Path, paths: list[Path], each: bool, screen: bool, counters: Coun
                         return events[-1]
 
                     found = judge(prepared, prepared.found.project.part(part), options, no_progress, recorded)
-                    for analysis in events:
-                        for path, some in analysis.events.items():
+                    for run in events:
+                        for path, some in run.events.items():
                             for event in some:
                                 yield json.dumps(["event", path, repr(event)])
                 yield from (json.dumps(["finding", one.path, msgspec.to_builtins(one)]) for one in found.findings)

@@ -56,24 +56,26 @@ def measure(folder: Path) -> dict[str, Any]:
     """One run, in this process."""
     import memlint
     import memlint.engine.run as engine
-    from memlint.flow import analysis, definitions, judge  # noqa: F401 - loaded before the clock starts
+    from memlint.analysis.driver import run
+    from memlint.analysis.index import definitions
+    from memlint.analysis.judge import verdicts  # noqa: F401 - loaded before the clock starts
     from memlint.project.source import Sources
 
     clock = Clock()
     started = time.process_time()
     passed: list[int] = []
-    relevant = analysis.relevant_modules
+    relevant = run.relevant_modules
 
     def screened(program: Any, keys: list[str], **words: Any) -> frozenset[str]:
         found = relevant(program, keys, **words)
         passed.append(sum(program.module(key).text.count("\n") for key in found))
         return found
 
-    analysis.relevant_modules = screened
+    run.relevant_modules = screened
     Sources._load = clock.timed("read", Sources._load)  # type: ignore[method-assign]
     definitions.read = clock.timed("parse", definitions.read)
     definitions.lower = clock.timed("lower", definitions.lower)
-    analysis._analyse = clock.timed("flow", analysis._analyse)
+    run._analyse = clock.timed("flow", run._analyse)
     engine.ask_rules = clock.timed("rules", engine.ask_rules)
     os.chdir(folder)
     result = clock.timed("rest", memlint.lint)(["."], isolated=True, jobs=1)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from memlint.analysis.domain.events import Carry, Loop, Retain, Step
 from memlint.finding import GrowthKind, Severity
-from memlint.flow.events import Carry, Loop, Retain, Step
 
 
 class Weight(NamedTuple):

@@ -18,24 +18,7 @@ from typing import Any, Literal, TypeVar
 
 import msgspec
 
-from memlint.finding import Confidence, Growth, GrowthKind, Memory, Severity, weakest
-from memlint.fix.plan import (
-    After,
-    Argument,
-    Around,
-    Change,
-    Decorate,
-    Line,
-    Plan,
-    Remove,
-    Replace,
-    Top,
-    cut_plan,
-    guard_plan,
-    inference_plans,
-)
-from memlint.fix.plan import Guard as Under
-from memlint.flow.events import (
+from memlint.analysis.domain.events import (
     Carry,
     Cut,
     Event,
@@ -52,7 +35,7 @@ from memlint.flow.events import (
     SummedLosses,
     Value,
 )
-from memlint.flow.practice_events import (
+from memlint.analysis.domain.practice_events import (
     ApiUse,
     CachedBatches,
     CachedCall,
@@ -71,6 +54,23 @@ from memlint.flow.practice_events import (
     WrongReading,
     ZeroedGradients,
 )
+from memlint.finding import Confidence, Growth, GrowthKind, Memory, Severity, weakest
+from memlint.fix.plan import (
+    After,
+    Argument,
+    Around,
+    Change,
+    Decorate,
+    Line,
+    Plan,
+    Remove,
+    Replace,
+    Top,
+    cut_plan,
+    guard_plan,
+    inference_plans,
+)
+from memlint.fix.plan import Guard as Under
 from memlint.lasting import cause, each_round, kind_of_growth, weight
 from memlint.wording import grouped
 

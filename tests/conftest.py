@@ -14,8 +14,8 @@ from pathlib import Path
 import msgspec
 import pytest
 
+from memlint.analysis.domain.events import Event, Reached, Site
 from memlint.finding import Span
-from memlint.flow.events import Event, Reached, Site
 from memlint.frontend.problem import SyntaxProblem
 from memlint.project import Project
 
@@ -132,8 +132,8 @@ def toy_of(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Cal
     """Puts an analysis in place of the real one, and gives what makes projects with these rules (texts by path)."""
 
     def put(analysis: Callable[[Project], object], rules: dict[str, str]) -> Callable[..., Path]:
-        monkeypatch.setattr("memlint.flow.analyse", lambda project, options: analysis(project), raising=False)
-        monkeypatch.setattr("memlint.flow.AnalysisOptions", _ToyOptions, raising=False)
+        monkeypatch.setattr("memlint.analysis.analyse", lambda project, options: analysis(project), raising=False)
+        monkeypatch.setattr("memlint.analysis.AnalysisOptions", _ToyOptions, raising=False)
         monkeypatch.delenv("FORCE_COLOR", raising=False)
         return lambda files, config="": make(rules, files, config)
 

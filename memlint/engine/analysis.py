@@ -7,9 +7,9 @@ import gc
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Protocol
 
+from memlint.analysis.domain.events import Event, Reached, Site
 from memlint.engine.options import Progress
 from memlint.finding import Span
-from memlint.flow.events import Event, Reached, Site
 from memlint.project import Project
 
 
@@ -63,8 +63,8 @@ class Analyse(Protocol):
 def analyse_with_flow(
     project: Project, *, enabled: frozenset[str], jobs: int, screen: bool, progress: Progress
 ) -> Analysis:
-    """Run `memlint.flow`; it is imported here, so that a run without files does not wait for it."""
-    from memlint.flow import AnalysisOptions, analyse
+    """Run `memlint.analysis`; it is imported here, so that a run without files does not wait for it."""
+    from memlint.analysis import AnalysisOptions, analyse
 
     return analyse(project, AnalysisOptions(screen=screen, jobs=jobs, enabled=enabled, progress=progress))
 

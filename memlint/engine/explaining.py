@@ -9,6 +9,10 @@ from typing import TypeVar
 import msgspec
 
 from memlint.amounts import plural
+from memlint.analysis import Analysis, AnalysisOptions, analyse
+from memlint.analysis.domain.events import Event
+from memlint.analysis.explained.line import LineWatch
+from memlint.analysis.judge.reasons import Judged
 from memlint.config import ConfigError
 from memlint.engine.cells import in_cells
 from memlint.engine.findings import CONFIDENCE, Raw, ask_rules, fingerprinted
@@ -21,10 +25,6 @@ from memlint.engine.selection import find_room
 from memlint.engine.silence import silence
 from memlint.explanation import Explanation, RuleFacts, StatementFacts, Status, ValueFacts, Why
 from memlint.finding import Finding
-from memlint.flow import Analysis, AnalysisOptions, analyse
-from memlint.flow.events import Event
-from memlint.flow.explained.line import LineWatch
-from memlint.flow.reasons import Judged
 from memlint.project import Project, Source, is_notebook
 from memlint.sdk import Facts, silent
 

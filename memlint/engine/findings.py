@@ -8,13 +8,13 @@ from pathlib import Path
 
 import msgspec
 
+from memlint.analysis.domain.events import Event, Reached, Step
 from memlint.config import Config
 from memlint.engine.analysis import Analysis
 from memlint.engine.fingerprint import Fingerprints
 from memlint.engine.rooms import META_RULES, Room
 from memlint.finding import Confidence, Failure, Finding, Growth, Statement, TraceStep
 from memlint.fix.render import render
-from memlint.flow.events import Event, Reached, Step
 from memlint.project import Source
 from memlint.sdk import Facts, Report
 from memlint.wording import fitted

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import msgspec
 
-from memlint.flow.events import Cut, GuardPlace, Site
+from memlint.analysis.domain.events import Cut, GuardPlace, Site
 
 
 class After(msgspec.Struct, frozen=True, gc=False):

@@ -6,12 +6,12 @@ import ast
 from collections.abc import Callable, Mapping
 from typing import Any, Protocol
 
+from memlint.analysis.domain.events import Site
 from memlint.finding import Edit, Fix, Safety, Span
 from memlint.fix.imports import torch_name
 from memlint.fix.indent import indented, unit_of
 from memlint.fix.plan import After, Argument, Around, Change, Decorate, Guard, Line, Plan, Remove, Replace, Top
 from memlint.fix.spans import Text, text_of
-from memlint.flow.events import Site
 from memlint.project import Source
 
 

@@ -10,14 +10,14 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
-FLOW = ROOT / "memlint" / "flow"
+ANALYSIS = ROOT / "memlint" / "analysis"
 
 #: a fork for each module, so that what is not of the analysis is loaded once
 SCRIPT = """
 import importlib, os, sys
 import memlint.frontend.index, memlint.frontend.lower, memlint.knowledge.memory, memlint.project
 
-loaded = [name for name in sys.modules if name.startswith("memlint.flow")]
+loaded = [name for name in sys.modules if name.startswith("memlint.analysis")]
 assert not loaded, loaded
 for name in sys.argv[1:]:
     child = os.fork()
@@ -35,9 +35,9 @@ print("done")
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs os.fork")
 def test_each_module_of_the_analysis_may_be_imported_first(tmp_path: Path) -> None:
-    files = (path.relative_to(ROOT).with_suffix("") for path in sorted(FLOW.rglob("*.py")))
+    files = (path.relative_to(ROOT).with_suffix("") for path in sorted(ANALYSIS.rglob("*.py")))
     names = [".".join(file.parts).removesuffix(".__init__") for file in files]
-    assert "memlint.flow.analysis" in names
+    assert "memlint.analysis.driver.run" in names
     # each is compiled once, also where nobody wants that written beside the sources
     environment = {**os.environ, "PYTHONPATH": str(ROOT), "PYTHONPYCACHEPREFIX": str(tmp_path)}
     environment.pop("PYTHONDONTWRITEBYTECODE", None)

@@ -18,7 +18,7 @@ PACKAGE = ROOT / "memlint"
 FORBIDDEN = {
     "ir": ("memlint.",),
     "frontend": (
-        "memlint.flow",
+        "memlint.analysis",
         "memlint.fix",
         "memlint.engine",
         "memlint.report",
@@ -27,9 +27,9 @@ FORBIDDEN = {
         "memlint.sdk",
     ),
     "knowledge": ("memlint.engine", "memlint.report", "memlint.cli", "memlint.sdk", "memlint.frontend"),
-    "flow": ("memlint.engine", "memlint.fix", "memlint.report", "memlint.cli", "memlint.sdk", "memlint.config"),
+    "analysis": ("memlint.engine", "memlint.fix", "memlint.report", "memlint.cli", "memlint.sdk", "memlint.config"),
     "project": (
-        "memlint.flow",
+        "memlint.analysis",
         "memlint.fix",
         "memlint.engine",
         "memlint.report",
@@ -38,7 +38,7 @@ FORBIDDEN = {
         "memlint.frontend",
     ),
     "report": (
-        "memlint.flow",
+        "memlint.analysis",
         "memlint.fix",
         "memlint.engine",
         "memlint.cli",
@@ -49,7 +49,7 @@ FORBIDDEN = {
     "fix": ("memlint.engine", "memlint.report", "memlint.cli", "memlint.sdk", "memlint.config"),
     "engine": ("memlint.report", "memlint.cli", "memlint.frontend", "memlint.plugins"),
     "plugins": (
-        "memlint.flow",
+        "memlint.analysis",
         "memlint.frontend",
         "memlint.ir",
         "memlint.knowledge",
@@ -60,7 +60,7 @@ FORBIDDEN = {
         "memlint.fix",
     ),
     "lsp": (
-        "memlint.flow",
+        "memlint.analysis",
         "memlint.frontend",
         "memlint.ir",
         "memlint.knowledge",
@@ -257,15 +257,15 @@ def test_light_commands_import_nothing_heavy(arguments: list[str], heavy: tuple[
     assert done.stdout.splitlines()[-1] == "[]"
 
 
-@pytest.mark.parametrize("path", sorted((PACKAGE / "flow").rglob("*.py")), ids=lambda path: path.name)
+@pytest.mark.parametrize("path", sorted((PACKAGE / "analysis").rglob("*.py")), ids=lambda path: path.name)
 def test_compiled_code_asks_no_package_of_its_own_for_a_name(path: Path) -> None:
     """A package's `__init__` is not compiled, and compiled code beside it never gets the package as a module: each
     function would be an internal error in the wheel. (Names are imported out of it, one by one.)"""
-    packages = {folder.name for folder in (PACKAGE / "flow").iterdir() if (folder / "__init__.py").is_file()}
+    inits = (PACKAGE / "analysis").rglob("__init__.py")
+    packages = {".".join(init.parent.relative_to(ROOT).parts) for init in inits} - {"memlint.analysis"}
     assert packages
     for node in ast.walk(ast.parse(path.read_text("utf-8"))):
-        if isinstance(node, ast.ImportFrom) and node.module == "memlint.flow":
-            assert not packages & {alias.name for alias in node.names}
+        if isinstance(node, ast.ImportFrom):
+            assert not packages & {f"{node.module}.{alias.name}" for alias in node.names}
         if isinstance(node, ast.Import):
-            named = {alias.name for alias in node.names}
-            assert not named & {f"memlint.flow.{name}" for name in packages}
+            assert not packages & {alias.name for alias in node.names}

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 import memlint
-from memlint.flow import analyser
+from memlint.analysis.facts import analyser
 
 FIXTURES = Path(__file__).parents[2] / "fixtures"
 

@@ -34,17 +34,20 @@ def {name}(model, loader, optimizer):
 STAGES: dict[str, tuple[str, Callable[..., bool]]] = {
     "decoding": ("memlint.project.source.decode", lambda raw: b"broken" in raw),
     "old grammar": ("memlint.project.source.modern", lambda text: "broken" in text),
-    "parsing": ("memlint.flow.definitions.read", lambda text: "broken" in text),
-    "lowering": ("memlint.flow.definitions.lower", lambda unit, body=None: "broken" in unit.text),
-    "definitions": ("memlint.flow.analysis.functions_of", lambda module: module.key.endswith("bad.py")),
+    "parsing": ("memlint.analysis.index.definitions.read", lambda text: "broken" in text),
+    "lowering": ("memlint.analysis.index.definitions.lower", lambda unit, body=None: "broken" in unit.text),
+    "definitions": ("memlint.analysis.driver.run.functions_of", lambda module: module.key.endswith("bad.py")),
     "entering a function": (
-        "memlint.flow.analyser.decorated_grad",
+        "memlint.analysis.facts.analyser.decorated_grad",
         lambda frame, function: function.name == "broken",
     ),
-    "interpreting": ("memlint.flow.interpreting.run", lambda frame, *rest, **more: frame.function.name == "broken"),
-    "judging": ("memlint.flow.judge.judge", lambda analyser, frame: frame.function.name == "broken"),
+    "interpreting": (
+        "memlint.analysis.calls.interpreting.run",
+        lambda frame, *rest, **more: frame.function.name == "broken",
+    ),
+    "judging": ("memlint.analysis.judge.verdicts.judge", lambda analyser, frame: frame.function.name == "broken"),
     "callers": (
-        "memlint.flow.analysis.callers_of",
+        "memlint.analysis.driver.run.callers_of",
         lambda analyser, functions, linted: any(key.endswith("bad.py") for key in linted),
     ),
     "asking the rules": (
@@ -112,7 +115,7 @@ def test_the_command_line_names_it_and_fails(
     assert {one["path"] for one in said["failures"]} == {"bad.py"}
 
 
-@pytest.mark.parametrize("target", ["memlint.flow.definitions.read", "memlint.engine.batch.run"])
+@pytest.mark.parametrize("target", ["memlint.analysis.index.definitions.read", "memlint.engine.batch.run"])
 def test_flake8_goes_on(target: str, project: Path) -> None:
     """Also where what fails is no single file, and all of memlint has failed."""
     pytest.importorskip("flake8")
@@ -179,7 +182,7 @@ def test_a_mistake_about_the_context_ends(project: Path, monkeypatch: pytest.Mon
 
     for number in range(200):
         (project / f"more{number}.py").write_text("import torch\n")
-    monkeypatch.setattr("memlint.flow.analysis.callers_of", fails)
+    monkeypatch.setattr("memlint.analysis.driver.run.callers_of", fails)
     result = memlint.lint(["."])
     assert len(result.failures) == 203
     assert len(calls) < 100

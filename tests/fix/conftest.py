@@ -16,8 +16,8 @@ from pathlib import Path
 
 import pytest
 
+from memlint.analysis.domain.events import Event, Reached, Site
 from memlint.finding import Span
-from memlint.flow.events import Event, Reached, Site
 from memlint.frontend.problem import SyntaxProblem
 from memlint.project import Project
 

@@ -9,11 +9,11 @@ from pathlib import Path
 
 _SCRIPT = f"""
 import importlib.util, sys
-import memlint.cli, memlint.flow
+import memlint.cli, memlint.analysis
 spec = importlib.util.spec_from_file_location("toys", {str(Path(__file__).with_name("conftest.py"))!r})
 toys = importlib.util.module_from_spec(spec)
 spec.loader.exec_module(toys)
-memlint.flow.analyse = lambda project, options: toys.ToyAnalysis(project)
+memlint.analysis.analyse = lambda project, options: toys.ToyAnalysis(project)
 """
 
 

@@ -60,7 +60,7 @@ def test_what_is_wrong_is_told(folder: Path, monkeypatch: pytest.MonkeyPatch) ->
         raise ZeroDivisionError
 
     with monkeypatch.context() as patch:
-        patch.setattr("memlint.flow.analysis.callers_of", fails)
+        patch.setattr("memlint.analysis.driver.run.callers_of", fails)
         with pytest.raises(fuzz.WrongError, match="internal error in the analysis: ZeroDivisionError"):
             fuzz.check(folder, program)
     with monkeypatch.context() as patch:

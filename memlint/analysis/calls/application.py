@@ -1,0 +1,398 @@
+"""A summary at a call: what the callee returns, stores, frees and retains, in terms of the caller's values."""
+
+from __future__ import annotations
+
+import itertools
+
+from memlint.analysis.calls.lifted_stores import Lifting
+from memlint.analysis.calls.translation import MAX_RUN_DEPTH, Translation
+from memlint.analysis.domain.events import Step
+from memlint.analysis.domain.recorded_modes import mode_keys, mode_of
+from memlint.analysis.domain.state import AMBIENT, OFF, State, without_tag
+from memlint.analysis.domain.summary.effects import Backward, ModelRun
+from memlint.analysis.domain.summary.frame import Frame
+from memlint.analysis.domain.values import (
+    CONTAINER,
+    DATA,
+    EMPTY,
+    MODULE,
+    NONE,
+    NONE_VALUE,
+    NOTHING,
+    PER_BATCH,
+    TENSORS,
+    UNKNOWN,
+    Path,
+    Source,
+    Sources,
+    V,
+    join,
+    join_all,
+    ordered,
+)
+from memlint.analysis.syntax.expression_text import text
+from memlint.analysis.syntax.syntax import dotted
+from memlint.analysis.transfer import user_containers
+from memlint.analysis.transfer.assignment import write_attribute
+from memlint.analysis.transfer.heap import make, stream_of
+from memlint.analysis.transfer.held_values import deep
+from memlint.analysis.transfer.library import standard_library
+from memlint.analysis.transfer.modules.modes import frozen_of
+from memlint.analysis.transfer.modules.optimizer_parameters import ANY, gave
+from memlint.analysis.transfer.modules.touched_parameters import keys_of, note
+from memlint.analysis.transfer.stores.collected import gives_no_graph
+from memlint.analysis.transfer.stores.emptied_places import forget, forget_later
+from memlint.analysis.transfer.stores.made_places import MADE, made_places
+from memlint.ir import nodes as ir
+
+#: attribute writes of a callee that a call takes over
+MAX_WRITES = 128
+#: model runs of one call that are told to the caller
+MAX_RUNS = 4
+
+
+class Application(Translation):
+    """One instantiation of a callee's summary in a caller's state."""
+
+    # ---------------------------------------------------------------------------- effects
+
+    def effects(self) -> None:
+        """Attribute writes, freed graphs, modes and evidence of the callee."""
+        self.frame.spend((len(self.exit.sym) + len(self.exit.freed_may)) // 4 + self.callee.width // 4)
+        if len(self.exit.sym) > MAX_WRITES:
+            self.frame.cut_short = True
+        writes = [(path, self.value(value)) for path, value in itertools.islice(self.exit.sym.items(), MAX_WRITES)]
+        for path, value in writes:
+            self._write(path, value)
+        self._cleared()
+        outward = self.callee.outward
+        for source, certain in outward.freed:
+            self._free(source, certain)
+        for evidence in self.callee.graphs.evidence:
+            self._evidence(evidence)
+        for paths in outward.reached:
+            here = {mark for path in paths for mark in self.graph_of(path)}
+            if here:
+                reached = self.frame.graphs.closure(here)
+                site, tests = self.frame.site(self.at), tuple(self.frame.tests)
+                self.frame.backwards.append(Backward(reached, self.frame.loop_ids, site, tests))
+            elif paths:
+                if self.callee.function.enclosing is not None:  # it reads what it likes of the caller's
+                    self.frame.notes.blind_backward = True
+                self.frame.notes.blind_calls.add(self.at)
+                self.frame.notes.blind_at.add(self.at)
+        for path, scored in outward.escaped:
+            self.frame.escape(self.graph_of(path), scored=scored)
+        for path in outward.left:
+            self.frame.leave(self.frame.graphs.closure(self.graph_of(path)))
+        for drawn in self.callee.notes.drawn:
+            standard_library.draws(self.frame, self.resolve(drawn))
+        if self.callee.cut_short:  # what it was given may have gone anywhere
+            for value in self.bound.values():
+                self.frame.leave(self.frame.graphs.closure(deep(self.frame, self.before, value).src))
+        for path in outward.used:
+            self.frame.used |= self.graph_of(path)
+        self._modes()
+        for entry in self.callee.notes.owned:
+            self.frame.notes.owned.append(self._owned(entry))
+        if ANY not in self.frame.notes.given:
+            gave(self.frame, self.callee.notes.given & {ANY})
+            for path in outward.given:
+                gave(self.frame, self._named_here(path))
+        note(self.frame.notes.switched, self._touched(self.callee.notes.switched, unknown=True))
+        note(self.frame.notes.learned, self._touched(self.callee.notes.learned, unknown=False))
+        if self.callee.notes.gradients:
+            self.frame.notes.gradients = True
+            self.frame.notes.gradient_calls.add(self.at)
+
+    def _modes(self) -> None:
+        """Modes that the callee gave to modules that are known here, and to those that it made and that come here."""
+        for key, mode in self.exit.modes.items():
+            inner = without_tag(key)
+            if not isinstance(inner, Path):
+                continue
+            members = self._members_here(inner) if inner is not key else []
+            for outer in (*self._named_here(inner), *members):
+                self.state.modes[outer if inner is key else (key[0], outer)] = mode
+        visible = self._modules_in(self.callee.result) if self.exit.modes and self.callee.result is not None else EMPTY
+        for value in self.exit.sym.values():
+            if value.kinds & MODULE:
+                visible |= value.store
+        for key, mode in self.exit.modes.items() if visible else ():
+            made = self._made_inside(without_tag(key), visible)
+            if made is not None:
+                self.state.modes[(key[0], made) if without_tag(key) is not key else made] = mode
+
+    def _touched(self, keys: set[Source], *, unknown: bool) -> set[Source]:
+        """What the modules that the callee reaches by their parameters are known by here; ``unknown``: whether one
+        that cannot be told may be any."""
+        found: set[Source] = set()
+        for key in keys:
+            if not isinstance(key, Path):
+                found.add(("made", self._made(key[1])) if isinstance(key, tuple) and key[0] == "made" else key)
+                continue
+            value = self.resolve(key)
+            here, whole = keys_of(value), key
+            while not here and whole.steps:  # (a part that is not told apart from what it is a part of)
+                whole = whole.around
+                here = keys_of(self.resolve(whole))
+            if not here and unknown and value.kinds & (MODULE | UNKNOWN):
+                here = {ANY}
+            found |= here
+            found.update(self._named_here(key))
+        return found
+
+    def _modules_in(self, value: V, depth: int = 3) -> Sources:
+        """The storages of a callee's value and of what it holds (``return model, teacher``)."""
+        found = value.store
+        for key in value.objs if depth else ():
+            obj = self.exit.heap.get(key)
+            if obj is not None:
+                for item in (*obj.fields.values(), obj.elem):
+                    found |= self._modules_in(item, depth - 1)
+        return found
+
+    def _made_inside(self, key: Source, visible: Sources) -> Source | None:
+        """What a module that the callee has made, or a part of one, is known by here, if it comes here."""
+        if not isinstance(key, tuple) or isinstance(key, Path) or key[0] != "made":
+            return None
+        item, names = key[1], []
+        while item not in visible and isinstance(item, tuple) and not isinstance(item, Path) and item[0] == "part":
+            names.append(item[2])
+            item = item[1]
+        if item not in visible:
+            return None
+        here = self._made(item)
+        for name in reversed(names):
+            here = ("part", here, name)
+        return ("made", here)
+
+    def _owned(self, entry: Sources | None) -> Sources | None:
+        """What an optimizer that the callee makes owns, here."""
+        if entry is None:
+            return None
+        found: set[Source] = set()
+        for key in entry:
+            if isinstance(key, Path):
+                here = self._named_here(key)
+                if not here:
+                    return None
+                found.update(here)
+            elif isinstance(key, tuple) and key[0] == "made":
+                found.add(("made", self._made(key[1])))
+        return frozenset(found)
+
+    def _named_here(self, key: Path) -> list[Source]:
+        """What a module of the callee is known by here."""
+        root = self._root(key.root)
+        found: list[Source] = [Path(base.root, base.steps + key.steps) for base in root.syms]
+        found += [each for each in mode_keys(self.resolve(key), None) if each not in found]
+        given = self._argument_of(key.root[2:]) if key.root.startswith("p:") else None
+        place = dotted(given) if given is not None else ""
+        if place:
+            found.append(("v", place + "".join(step for step in key.steps if step.startswith("."))))
+        return found
+
+    def _members_here(self, key: Path) -> list[Source]:
+        """What all members of a list that the callee was given are known by here."""
+        if key.steps != ("[]",):
+            return []
+        lists = [obj for item in ordered(self._root(key.root).objs) if (obj := self.before.heap.get(item)) is not None]
+        parts = [part for obj in lists if obj.kind in ("list", "tuple") for part in (*obj.fields.values(), obj.elem)]
+        known = [part for part in parts if part.kinds & (MODULE | UNKNOWN)]
+        return [each for part in known for each in mode_keys(part, None)]
+
+    def _argument_of(self, name: str) -> ir.Expr | None:
+        """The expression that this call passes for a parameter."""
+        if self.expr is None:
+            return None
+        params = [param.name for param in self.callee.function.params]
+        offset = 1 if self.callee.function.takes_self else 0
+        if offset and params[:1] == [name]:
+            return self.expr.func.value if isinstance(self.expr.func, ir.Attr) else None
+        position = params.index(name) - offset if name in params else -1
+        if 0 <= position < len(self.expr.args):
+            return self.expr.args[position]
+        return next((word.value for word in self.expr.keywords if word.name == name), None)
+
+    def _cleared(self) -> None:
+        """What the callee empties on some path: its writes tell of what is emptied on all of them."""
+        places: dict[bool, set[Source]] = {True: set(), False: set()}
+        for path, flagged in itertools.islice(self.callee.notes.cleared.items(), MAX_WRITES):
+            held = self.resolve(path)
+            places[flagged] |= {*held.objs, *held.syms}
+            if path.steps:
+                around, step = self.resolve(Path(path.root, path.steps[:-1])), path.steps[-1]
+                places[flagged] |= {sym.then(step) for sym in around.syms}
+                places[flagged] |= made_places(self.frame, around, step[1:]) if step.startswith(".") else EMPTY
+        for flagged, emptied in places.items():
+            if emptied:
+                forget_later(self.frame, self.state, frozenset(emptied), flagged=flagged)
+
+    def _write(self, path: Path, value: V) -> None:
+        if path.root.startswith(MADE):
+            return None  # it is the callee's own
+        if not path.steps:
+            if path.root.startswith("c:"):
+                name = path.root[2:]
+                around = self.callee.function.enclosing
+                if around is not None and around.key == self.frame.function.key:
+                    self.state.env[name] = join(self.before.env.get(name, NOTHING), value)
+                    return None
+            if path.root.startswith("p:"):
+                return self._in_place(path, value)
+            variable = path.root.rsplit(":", 1)[1]
+            if self.frame.function.node is None and path.root == f"g:{self.frame.module.key}:{variable}":
+                self.state.env[variable] = value
+            self.state.sym[path] = value
+            return None
+        parent = self.resolve(Path(path.root, path.steps[:-1]))
+        step = path.steps[-1]
+        if not parent.objs and not parent.syms:
+            if value.src and parent.kinds & (TENSORS | UNKNOWN):
+                self._into_argument(path, value)
+            # an object of which nothing is known here but its class has the graph now, and may differentiate it
+            if not parent.is_only(TENSORS):
+                self.frame.leave(self.frame.graphs.closure(deep(self.frame, self.state, value).src))
+        if step.startswith("."):
+            write_attribute(self.frame, self.state, parent, step[1:], value)
+            return None
+        emptied = not value.kinds
+        for key in ordered(parent.objs):
+            obj = self.state.heap.get(key)
+            if obj is None:
+                continue
+            if emptied:
+                self.state.heap[key] = obj.emptied()
+            elif obj.kind == "instance" and not parent.kinds & CONTAINER:
+                continue
+            elif step == "[]":
+                # what it held is among what it holds, unless every member was replaced
+                added = path in self.exit.sym[path].src
+                self.state.heap[key] = obj.with_elem(join(obj.elem, value)) if added else obj.emptied().with_elem(value)
+            else:
+                self.state.heap[key] = obj.with_field(step[1:-1], value)
+        for sym in ordered(parent.syms):
+            place = sym.then(step)
+            self.state.sym[place] = NOTHING if emptied else value
+        if emptied:
+            forget(self.frame, self.state, parent.objs | parent.syms)
+        return None
+
+    def _in_place(self, path: Path, value: V) -> None:
+        """The callee changed a tensor parameter in place: the argument's variable has the new graph."""
+        if self.expr is None:
+            return
+        name = path.root[2:]
+        params = [param.name for param in self.callee.function.params]
+        offset = 1 if self.callee.function.takes_self else 0
+        position = params.index(name) - offset if name in params else -1
+        if not 0 <= position < len(self.expr.args):
+            return
+        argument = self.expr.args[position]
+        place = dotted(argument)
+        if place and place in self.state.env:
+            self.state.env[place] = self.state.env[place].but(src=self.state.env[place].src | value.src)
+        for sym in self.bound.get(name, NOTHING).syms:
+            self.state.sym[sym] = value
+
+    def _into_argument(self, path: Path, value: V) -> None:
+        """The callee put a graph into an argument of which is not known what it holds (a batch)."""
+        given = self._argument_of(path.root[2:]) if path.root.startswith("p:") else None
+        if given is not None:
+            user_containers.put_somewhere(self.frame, self.state, given, value.src, self.at)
+
+    def _free(self, path: Path, must: bool) -> None:
+        reached = self.frame.graphs.closure(self.graph_of(path))
+        self.state.freed_may |= reached
+        if must:
+            self.state.freed_must |= reached
+
+    def _evidence(self, evidence: frozenset[Source]) -> None:
+        graphs = self.callee.graphs
+        reached = evidence if all(isinstance(item, Path) for item in evidence) else graphs.closure(evidence)
+        if any(node.unknown or node.definite for item in reached if (node := graphs.nodes.get(item)) is not None):
+            return
+        given = [self.resolve(item).src for item in reached if isinstance(item, Path)]
+        src = frozenset[Source]().union(*given)
+        if src:
+            self.frame.graphs.evidence.add(src)
+
+    # ---------------------------------------------------------------------------- model runs
+
+    def runs(self) -> None:
+        """Models that run in the callee under the caller's grad mode, where the callee does not set their mode."""
+        function = self.callee.function
+        if (
+            self.state.grad == OFF
+            or self.expr is None
+            or function.name in ("forward", "__call__")
+            or function.is_generator
+        ):
+            return
+        count = 0
+        for run in list(self.callee.runs.values()):
+            if run.mode_key is not None or not run.grad & AMBIENT or run.depth >= MAX_RUN_DEPTH or count >= MAX_RUNS:
+                continue
+            module = join_all(self._seen(path) for path in run.module.syms if isinstance(path, Path))
+            if frozen_of(self.frame, self.state, module, None):
+                continue
+            nodes = self.source(run.node)
+            if not nodes or gives_no_graph(self.callee, run):
+                continue
+            count += 1
+            mode, key = mode_of(self.state, module, None)
+            tip = next(iter(nodes))
+            self.frame.runs[self.key, run.key] = ModelRun(
+                (self.key, run.key),
+                self.frame.site(self.at),
+                run.text,
+                module,
+                self.frame.loop_ids,
+                self.state.grad,
+                mode,
+                V(UNKNOWN, nodes),
+                tip,
+                (Step(run.site, f"calls `{run.called}`" if run.called else f"where `{run.text}` runs"), *run.trace),
+                loop=self.frame.innermost(()),
+                depth=run.depth + 1,
+                mode_key=key,
+                origin=(self.callee, run),
+                called=text(self.expr.func),
+            )
+
+    def _seen(self, path: Path) -> V:
+        value = self.resolve(path)
+        return value if value.kinds else V(UNKNOWN)
+
+
+def apply(frame: Frame, state: State, callee: Frame, bound: dict[str, V], at: int, expr: ir.Call | None) -> V:
+    """Instantiate a callee's summary; the value of the call."""
+    work = Application(frame, state, callee, bound, at, expr)
+    frame.applying += 1
+    try:
+        if callee.function.is_generator:
+            items = join_all(work.value(value) for value, _ in callee.yields)
+            result = make(frame, state, stream_of(work.key), "list", items)
+            if callee.notes.gives_batches:
+                result = result.but(refs=frozenset((PER_BATCH,)))
+        else:
+            result = work.value(callee.result) if callee.result is not None and callee.result.kinds else NONE_VALUE
+        work.effects()
+        work.runs()
+        Lifting(work).stores()
+        work.kinship()
+        if callee.leaves is not None:
+            state.grad = callee.leaves
+    finally:
+        frame.applying -= 1
+    return _as_annotated(frame, callee, result)
+
+
+def _as_annotated(frame: Frame, callee: Frame, result: V) -> V:
+    """A function that is annotated to return a number returns no tensor."""
+    node = callee.function.node
+    if not isinstance(node, ir.FunctionDef) or node.returns is None or not result.src:
+        return result
+    known = frame.analyser.annotated(callee.function.module, node.returns)
+    return known if known is not None and known.is_only(DATA | NONE) else result

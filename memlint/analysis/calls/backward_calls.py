@@ -1,0 +1,47 @@
+"""Calls of ``backward()`` on a value, and those that code of the project makes inside."""
+
+from __future__ import annotations
+
+from memlint.analysis.domain.state import State
+from memlint.analysis.domain.summary.effects import Backward
+from memlint.analysis.domain.summary.frame import Frame
+from memlint.analysis.domain.values import NONE_VALUE, TENSORS, UNKNOWN, Args, V, Words
+from memlint.analysis.transfer.held_values import deep
+from memlint.analysis.transfer.library.summands import note_summands
+from memlint.ir import nodes as ir
+
+
+def backward_called(frame: Frame, state: State, expr: ir.Call, receiver: V, args: Args, words: Words) -> V:
+    """``loss.backward()``, ``accelerator.backward(loss)``, ``self.manual_backward(loss)``"""
+    retain = words.get("retain_graph")
+    keep = retain is not None and retain.const is True
+    if keep:
+        frame.notes.retained.setdefault(expr.at, (expr, frozenset(frame.left)))
+    first = next(iter(args), words.get("loss"))
+    if first is not None and (first.src or first.objs) and not receiver.kinds & TENSORS:
+        if expr.args:
+            note_summands(frame, expr.args[0])
+        inner = deep(frame, state, first)
+        frame.backward(state, inner, expr.at, retain=keep)
+        return NONE_VALUE
+    if isinstance(expr.func, ir.Attr):
+        note_summands(frame, expr.func.value)
+    frame.backward(state, receiver, expr.at, retain=keep)
+    if receiver.kinds & UNKNOWN and frame.analyser.methods_named("backward", frame.function):
+        _backward_inside(frame, state, expr, receiver)
+    return NONE_VALUE
+
+
+def _backward_inside(frame: Frame, state: State, expr: ir.Call, receiver: V) -> None:
+    """An object with a ``backward`` of its own: it may call that of any tensor among its attributes."""
+    held = frozenset(
+        source
+        for path in receiver.syms
+        for place, value in state.sym.items()
+        if place != path and place.is_in(path)
+        for source in (place, *value.src)
+    )
+    if held:
+        frame.backwards.append(
+            Backward(frame.graphs.closure(held), frame.loop_ids, frame.site(expr.at), tuple(frame.tests))
+        )

@@ -1,0 +1,220 @@
+"""Calls: what is called, and what that does."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+
+from memlint import knowledge
+from memlint.analysis.calls import method_runs, methods
+from memlint.analysis.calls.functions import call_function, construct
+from memlint.analysis.domain.call_arity import fitting
+from memlint.analysis.domain.state import State
+from memlint.analysis.domain.summary.frame import Frame
+from memlint.analysis.domain.tensor_ops import names_model
+from memlint.analysis.domain.values import (
+    CALLABLE,
+    CONTAINER,
+    CPU,
+    EMPTY,
+    INSTANCE,
+    MODULE,
+    NOTHING,
+    TENSORS,
+    UNKNOWN,
+    UNKNOWN_VALUE,
+    Args,
+    Path,
+    Ref,
+    V,
+    Words,
+    join,
+    ordered,
+)
+from memlint.analysis.index.program import Class
+from memlint.analysis.syntax.expression_text import text
+from memlint.analysis.transfer import containers, records, user_containers
+from memlint.analysis.transfer import evaluate as evaluating
+from memlint.analysis.transfer.collecting import collects, listed
+from memlint.analysis.transfer.library import external_calls, instances
+from memlint.analysis.transfer.library.models import run_module
+from memlint.analysis.transfer.unresolved import unknown_call
+from memlint.ir import nodes as ir
+
+
+def evaluate_call(frame: Frame, state: State, expr: ir.Call) -> V:
+    """The value of a call; its effects go to ``state``."""
+    func = expr.func
+    if isinstance(func, ir.Attr) and _is_super(func.value):
+        args, words = arguments(frame, state, expr)
+        return _super_call(frame, state, expr, func.name, args, words)
+    if isinstance(func, ir.Attr):
+        receiver = evaluating.evaluate(frame, state, func.value)
+        args, words = arguments(frame, state, expr)
+        return methods.call_method(frame, state, expr, receiver, func.name, args, words)
+    callee = evaluating.evaluate(frame, state, func)
+    args, words = arguments(frame, state, expr)
+    return call_value(frame, state, callee, args, words, expr)
+
+
+def arguments(frame: Frame, state: State, expr: ir.Call) -> tuple[Args, Words]:
+    args: Args = []
+    collected = len(expr.args) == 1 and collects(expr.func)
+    for arg in expr.args:
+        value = evaluating.evaluate(frame, state, listed(arg) if collected else arg)
+        args.append(value)
+    words: Words = {}
+    for number, word in enumerate(expr.keywords):
+        value = evaluating.evaluate(frame, state, word.value)
+        held = [state.heap.get(key) for key in value.objs] if word.name is None else []
+        known = value.is_only(CONTAINER) and not value.syms
+        if known and len(held) == 1 and held[0] is not None and held[0].kind == "dict" and not held[0].elem.kinds:
+            words.update(held[0].fields)  # ``**options``, of which all keys are known
+        else:
+            words[word.name or f"**{number}"] = value
+    return args, words
+
+
+def _is_super(expr: ir.Expr) -> bool:
+    return isinstance(expr, ir.Call) and isinstance(expr.func, ir.Name) and expr.func.id == "super"
+
+
+def _super_call(frame: Frame, state: State, expr: ir.Call, name: str, args: Args, words: Words) -> V:
+    cls = frame.function.cls
+    if cls is None or not frame.function.params:
+        return UNKNOWN_VALUE
+    assert isinstance(expr.func, ir.Attr) and isinstance(expr.func.value, ir.Call)
+    given = expr.func.value.args[1:2]
+    own = frame.function.params[0]
+    receiver = evaluating.evaluate(frame, state, given[0] if given else ir.Name(own.at, own.name))
+    method = frame.analyser.program.method(cls, name, after=cls)
+    if method is not None:
+        return call_function(frame, state, method, [receiver, *args], words, expr.at, expr)
+    held = user_containers.call_inherited(frame, state, expr, receiver, name, args, words)
+    if held is not None:
+        return held
+    if receiver.kinds & MODULE and _computes_outside(frame, cls, name):
+        # what runs is the forward of the library, not that of the object's own class
+        return run_module(frame, state, expr, receiver.but(refs=EMPTY), args, words)
+    return unknown_call(frame, state, expr, NOTHING, args, words)
+
+
+def _computes_outside(frame: Frame, cls: Class, name: str) -> bool:
+    """Whether a library's method runs the model: of torch's own modules, none but the forward does."""
+    if name in ("forward", "__call__"):
+        return True
+    _, outside = frame.analyser.program.ancestors(cls)
+    return not knowledge.is_bookkeeping(name) and not all(base.startswith("torch.nn.") for base in outside)
+
+
+# -------------------------------------------------------------------------------------- callables
+
+
+def call_value(frame: Frame, state: State, callee: V, args: Args, words: Words, expr: ir.Call) -> V:
+    """Call a value: the join over all that it may be."""
+    found = NOTHING
+    known = not callee.kinds & UNKNOWN or _called_as_model(callee, args, expr) or _has_mode(state, callee)
+    if callee.may_be_module() and known:
+        callee = callee.as_module()  # what a file held, and is called
+    for ref in ordered(_with_one_owner(fitting(frame, callee.refs, expr))):
+        found = join(found, _call_ref(frame, state, ref, callee, args, words, expr))
+    if callee.kinds & MODULE and not callee.kinds & CALLABLE and not any(ref.kind == "instance" for ref in callee.refs):
+        found = join(found, run_module(frame, state, expr, callee, args, words))
+    for key in ordered(callee.objs):
+        obj = state.heap.get(key)
+        if obj is not None and obj.cls is not None:
+            method = frame.analyser.program.method(obj.cls, "__call__")
+            if method is not None:
+                receiver = V(INSTANCE, objs=frozenset((key,)), refs=callee.refs)
+                found = join(found, call_function(frame, state, method, [receiver, *args], words, expr.at, expr))
+    if not found.kinds or callee.kinds & UNKNOWN:
+        guessed = _method_by_name(frame, state, callee, args, words, expr)
+        found = join(found, unknown_call(frame, state, expr, callee, args, words))
+        found = join(found, guessed) if guessed is not None else found
+    return found
+
+
+def _with_one_owner(refs: Collection[Ref]) -> frozenset[Ref]:
+    """A method of one of several objects is called once, on what may be any of them: ``a.encode if first else
+    b.encode``."""
+    if len(refs) < 2:
+        return frozenset(refs)
+    owners: dict[Ref, V] = {}
+    for ref in refs:
+        plain = ref._replace(self_=None)
+        owner = NOTHING if ref.kind != "func" or ref.self_ is None else ref.self_
+        owners[plain if owner.kinds else ref] = join(owners.get(plain, NOTHING), owner)
+    return frozenset(ref._replace(self_=owner) if owner.kinds else ref for ref, owner in owners.items())
+
+
+def _method_by_name(frame: Frame, state: State, callee: V, args: Args, words: Words, expr: ir.Call) -> V | None:
+    """``getattr(callback, "on_step")(loss)``, ``step = agent.step``: a method of an unknown object."""
+    if isinstance(expr.func, ir.Attr) or not callee.is_only(UNKNOWN) or len(callee.syms) != 1:
+        return None
+    (path,) = callee.syms
+    if not path.steps or not path.steps[-1].startswith(".") or len(path.steps) == 1:
+        return None
+    around = path.around
+    receiver = V(UNKNOWN, frozenset((around,)), syms=frozenset((around,)))
+    return methods.by_name(frame, state, expr, receiver, path.steps[-1][1:], args, words)
+
+
+def _called_as_model(callee: V, args: Args, expr: ir.Call) -> bool:
+    """``model(batch)``: what nothing is known of but its name, given a tensor on the device first."""
+    return (
+        callee.is_only(UNKNOWN)
+        and bool(args)
+        and args[0].is_only(TENSORS)
+        and args[0].device != CPU
+        and names_model(text(expr.func))
+    )
+
+
+def _has_mode(state: State, callee: V) -> bool:
+    """Whether it was put into eval or train mode, by whatever name: ``for net in nets.values(): net.eval()``."""
+    if not state.modes or not callee.is_only(UNKNOWN):
+        return False
+    places = ((path, Path(path.root, (*path.steps[:-1], "[]"))) for path in callee.syms if path.steps)
+    return any(place in state.modes for pair in places for place in pair if place.steps[-1].startswith("["))
+
+
+def _call_ref(frame: Frame, state: State, ref: Ref, callee: V, args: Args, words: Words, expr: ir.Call) -> V:
+    program = frame.analyser.program
+    if ref.kind == "func":
+        function = frame.analyser.function(ref)
+        if function is None:
+            return unknown_call(frame, state, expr, callee, args, words)
+        if ref.self_ is None or not function.takes_self:
+            return call_function(frame, state, function, args, words, expr.at, expr)
+        before = len(frame.graphs.nodes)
+        result = call_function(frame, state, function, [ref.self_, *args], words, expr.at, expr)
+        if isinstance(expr.func, ir.Name) and ref.self_.kinds & MODULE and len(frame.graphs.nodes) > before:
+            method_runs.note_method_run(
+                frame, state, expr, ref.self_, function.name, result, args
+            )  # ``encode = net.encode``
+        return result
+    if ref.kind == "class":
+        cls = frame.analyser.cls(ref)
+        return construct(frame, state, cls, args, words, expr) if cls is not None else UNKNOWN_VALUE
+    if ref.kind == "instance":
+        cls = program.module(ref.key).cls(ref.name)
+        if cls is None:
+            return UNKNOWN_VALUE
+        if program.is_module(cls):
+            return run_module(frame, state, expr, callee, args, words)
+        method = program.method(cls, "__call__")
+        if method is not None and not callee.objs:
+            return call_function(frame, state, method, [callee, *args], words, expr.at, expr)
+        return NOTHING
+    if ref.kind == "extinstance":
+        if ref.args:
+            return instances.call_chain(frame, state, ref.args, args, words, expr, callee)
+        return instances.call_instance(frame, state, ref.name, args, words, expr, callee)
+    if ref.kind == "partial":
+        return call_value(frame, state, ref.self_, [*ref.args, *args], {**dict(ref.keywords), **words}, expr)
+    if ref.kind == "bound":
+        return containers.call_bound(frame, state, ref, args, words, expr)
+    if ref.kind == "record":
+        return records.record(frame, state, ref.args, args, words, expr)
+    if ref.kind == "ext":
+        return external_calls.call_external(frame, state, ref.name, args, words, expr)
+    return NOTHING

@@ -1,0 +1,214 @@
+"""Functions and classes of the project are called: their summaries, applied to these arguments."""
+
+from __future__ import annotations
+
+from memlint.analysis.calls.application import apply
+from memlint.analysis.domain.branches import join_branches
+from memlint.analysis.domain.state import Obj, State
+from memlint.analysis.domain.summary.effects import CallRecord
+from memlint.analysis.domain.summary.frame import Frame
+from memlint.analysis.domain.values import (
+    CONTAINER,
+    DATA,
+    INSTANCE,
+    MODULE,
+    NONE,
+    NONE_VALUE,
+    NOTHING,
+    OPTIMIZER,
+    SCALAR,
+    UNKNOWN_VALUE,
+    Args,
+    Ref,
+    Source,
+    V,
+    Words,
+    join,
+)
+from memlint.analysis.index.program import Class, Function
+from memlint.analysis.syntax.syntax import last_name
+from memlint.analysis.transfer import user_containers
+from memlint.analysis.transfer.heap import make
+from memlint.analysis.transfer.modules.flags import training, worlds
+from memlint.analysis.transfer.modules.optimizer_parameters import give_away, note_optimizer
+from memlint.analysis.transfer.modules.touched_parameters import constructed
+from memlint.analysis.transfer.signatures import bind, is_abstract, is_left_open
+from memlint.analysis.transfer.stores.made_places import note_made
+from memlint.analysis.transfer.unresolved import unknown_call
+from memlint.ir import nodes as ir
+
+
+def call_function(
+    frame: Frame, state: State, function: Function, args: Args, words: Words, at: int, expr: ir.Call | None
+) -> V:
+    """Call a project function through its summary."""
+    if function.cls is not None and is_abstract(function):
+        overriding = frame.analyser.program.overrides(function.cls, function.name)
+        if overriding:
+            return _call_overrides(frame, state, overriding, args, words, at, expr)
+    starred = expr is not None and any(isinstance(arg, ir.Starred) for arg in expr.args)
+    bound = bind(frame, state, function, args, words, starred=starred)
+    own = bound[function.params[0].name] if function.takes_self and function.params else NOTHING
+    trains = training(frame, state, own, expr.func if expr is not None else None) if own.kinds & MODULE else None
+    record = CallRecord(
+        function.key,
+        at,
+        state.grad,
+        bound,
+        NOTHING,
+        frame.loop_ids,
+        any(loop.counts for loop in frame.loops),
+        dict(state.modes),
+        trains=trains,
+    )
+    record.each_batch = any(loop.loop.over == "loader" for loop in frame.loops)
+    frame.calls[at, function.key] = record
+    if function.cls is not None and is_left_open(frame, function):
+        return UNKNOWN_VALUE if expr is None else unknown_call(frame, state, expr, NOTHING, args, words)
+    result = _in_each_world(frame, state, function, bound, trains, at, expr)
+    if result is None:
+        result = _applied(frame, state, function, bound, trains, at, expr)
+    if result is not None:
+        record.result = result
+        return result
+    if frame.analyser.summaries.calls_itself(function) and frame.analyser.summary(function, bound, trains) is None:
+        return NONE_VALUE
+    return UNKNOWN_VALUE if expr is None else unknown_call(frame, state, expr, NOTHING, args, words)
+
+
+def _applied(
+    frame: Frame,
+    state: State,
+    function: Function,
+    bound: dict[str, V],
+    trains: bool | None,
+    at: int,
+    expr: ir.Call | None,
+) -> V | None:
+    """What a function gives, and its effects on the state; None where nothing is known of it."""
+    summary = frame.analyser.summary(function, bound, trains)
+    if summary is None or summary.is_wide:
+        return None
+    if summary.exit is None:
+        return NOTHING if not summary.cut_short and expr is not None else UNKNOWN_VALUE
+    return apply(frame, state, summary, bound, at, expr)
+
+
+def _in_each_world(
+    frame: Frame,
+    state: State,
+    function: Function,
+    bound: dict[str, V],
+    trains: bool | None,
+    at: int,
+    expr: ir.Call | None,
+) -> V | None:
+    """A call that leaves open the flag that a function asks for again and again: its effect for each literal by itself.
+    None where no flag is open so, or one of the literals cannot be followed."""
+    if frame.flags or not function.names & {"backward"}:
+        return None
+    found = worlds(function.body, frame.analyser.flags(function))
+    value = bound.get(found[0]) if found is not None else None
+    if found is None or value is None or value.const is not None or value.is_only(NONE):
+        return None
+    joined = NOTHING
+    ends: list[tuple[State | None, int, int]] = []
+    for literal in found[1]:
+        inner, begin = state.copy(), frame.graphs.clock
+        given = {**bound, found[0]: V(DATA, size=SCALAR, const=literal)}
+        result = _applied(frame, inner, function, given, trains, at, expr)
+        if result is None:
+            return None
+        if result.kinds:  # (else it raises)
+            joined = join(joined, result)
+            ends.append((inner, begin, frame.graphs.clock))
+    after = join_branches(frame, ends)
+    if after is not None:
+        state.take(after)
+    return joined
+
+
+def _call_overrides(
+    frame: Frame, state: State, functions: list[Function], args: Args, words: Words, at: int, expr: ir.Call | None
+) -> V:
+    """A call of an abstract method may mean any of its overrides."""
+    found = NOTHING
+    ends: list[tuple[State | None, int, int]] = []
+    for function in functions:
+        inner, begin = state.copy(), frame.graphs.clock
+        found = join(found, call_function(frame, inner, function, args, words, at, expr))
+        ends.append((inner, begin, frame.graphs.clock))
+    after = join_branches(frame, ends)
+    if after is not None:
+        state.take(after)
+    return found
+
+
+def construct(frame: Frame, state: State, cls: Class, args: Args, words: Words, expr: ir.Call) -> V:
+    """``Class(…)``: an instance whose attributes are what its ``__init__`` stores."""
+    program = frame.analyser.program
+    give_away(frame, state, [*args, *words.values()])
+    ref = frozenset((Ref("instance", cls.module.key, cls.qual),))
+    init = program.method(cls, "__init__")
+    if program.is_module(cls):
+        if init is not None:
+            bound = bind(frame, state, init, [V(INSTANCE), *args], words)
+            frame.calls[expr.at, init.key] = CallRecord(
+                init.key, expr.at, state.grad, bound, NOTHING, frame.loop_ids, bool(frame.loops)
+            )
+        note_made(frame, expr)
+        return V(MODULE | INSTANCE, refs=ref, store=frozenset((expr.at,)))
+    constructed(frame, state, cls, args, words)
+    _order, outside = program.ancestors(cls)
+    if any(name.startswith("torch.autograd.") for name in outside):
+        return UNKNOWN_VALUE
+    if any("optim." in name for name in outside):
+        note_optimizer(frame, state, next(iter(args), words.get("params")))
+    if any("Dataset" in name for name in outside) or any("optim" in name.lower() for name in outside):
+        return V(OPTIMIZER if any("optim." in name for name in outside) else INSTANCE, refs=ref)
+    kind = user_containers.kind_of(program, cls)
+    if kind == "dict" and user_containers.is_typed_dict(program, cls):
+        fields, rest = user_containers.dict_content(frame, state, args, words)
+        return make(frame, state, expr.at, "dict", rest, fields)
+    key = expr.at
+    state.heap[key] = Obj(kind or "instance", NOTHING, {}, frame.loop_ids, cls=cls, text=cls.qual)
+    state.fresh |= {key}
+    value = V(INSTANCE | (CONTAINER if kind else 0), objs=frozenset((key,)), refs=ref)
+    if init is not None:
+        call_function(frame, state, init, [value, *args], words, expr.at, expr)
+        if kind:
+            user_containers.fill_blindly(frame, state, value, args, words, expr)
+    elif kind and not cls.is_dataclass:
+        if program.method(cls, "__new__") is None:
+            user_containers.fill(frame, state, kind, value, args, words, expr.at)
+        else:
+            user_containers.fill_blindly(frame, state, value, args, words, expr)
+    elif cls.is_dataclass or any(name.endswith("NamedTuple") for name in outside):
+        names = list(cls.annotations)
+        fields = dict(zip(names, args, strict=False))
+        fields.update({name: given for name, given in words.items() if name in names})
+        for name, default in cls.attributes.items():
+            if name not in fields:
+                made = _made_by_factory(frame, state, (expr.at, name), default) if cls.is_dataclass else None
+                fields[name] = made or frame.analyser.evaluate_constant(cls.module, default)
+        if not cls.is_dataclass:
+            fields.update({str(i): fields[name] for i, name in enumerate(names) if name in fields})
+        obj = state.heap[key]
+        state.heap[key] = Obj(obj.kind, NOTHING, {**obj.fields, **fields}, obj.loops, cls=cls, text=cls.qual)
+    elif outside:  # ``class Output(BaseModel)``: whatever makes it takes its fields by name
+        fields = {name: given for name, given in words.items() if name in cls.annotations}
+        obj = state.heap[key]
+        state.heap[key] = Obj(obj.kind, NOTHING, {**obj.fields, **fields}, obj.loops, cls=cls, text=cls.qual)
+    return value
+
+
+#: what a field's ``default_factory`` makes for each object
+_FACTORIES = {"list": "list", "dict": "dict", "set": "set", "deque": "deque", "OrderedDict": "dict", "Counter": "dict"}
+
+
+def _made_by_factory(frame: Frame, state: State, key: Source, default: ir.Expr) -> V | None:
+    """``losses: list = field(default_factory=list)``"""
+    words = default.keywords if isinstance(default, ir.Call) else ()
+    made = next((word.value for word in words if word.name == "default_factory"), None)
+    kind = _FACTORIES.get(last_name(made)) if made is not None else None
+    return make(frame, state, key, kind, NOTHING) if kind is not None else None

@@ -1,0 +1,300 @@
+"""Stores of a callee that are stores of its caller: into places of the caller, or of its values."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from memlint.analysis.calls.translation import Translation
+from memlint.analysis.domain.events import PlaceKind, Step
+from memlint.analysis.domain.summary.effects import Store
+from memlint.analysis.domain.summary.frame import Frame
+from memlint.analysis.domain.values import CONTAINER, EMPTY, Path, Source, Sources, V
+from memlint.analysis.syntax.expression_text import text
+from memlint.analysis.transfer.held_values import deep
+from memlint.analysis.transfer.modules.flags import decided
+from memlint.analysis.transfer.stores.made_places import MADE, made_places
+from memlint.analysis.transfer.stores.step_outputs import OUTPUT_OF_STEP
+from memlint.analysis.transfer.stores.stores import (
+    carried_loosely,
+    has_graph_for_sure,
+    kind_of,
+    note_carry,
+    note_store,
+    parts_of,
+)
+from memlint.ir import nodes as ir
+
+#: how many stores of callees a function hands on to its callers, and through how many calls
+MAX_LIFTED, MAX_DEPTH = 48, 6
+
+
+class Lifting:
+    """The stores of one call."""
+
+    def __init__(self, call: Translation) -> None:
+        self.call = call
+        self.frame = call.frame
+        self.state = call.state
+        self.callee = call.callee
+        #: the parameters that were asked about, and whether they were given a graph
+        self._graphs: dict[str, bool] = {}
+
+    def stores(self) -> None:
+        """Stores of the callee into places of ours, or of values of ours."""
+        count = 0
+        for store in list(self.callee.stores.values()):
+            if not isinstance(store.place, Path) or store.lifted >= MAX_DEPTH or count >= MAX_LIFTED:
+                continue
+            if store.kind == "cat" or store.how in ("key", OUTPUT_OF_STEP):
+                # (each call counts its keys anew, and overwrites what the last one left there; what a caller that is
+                # no framework gets from a step, nobody collects)
+                continue
+            if store.key not in self.call.exit.pending and store.loop is None:
+                continue
+            if store.kind == "carry" and self._set_anew(store, store.place):
+                continue
+            if any(decided(test, self._passed) is False for test in store.tests):
+                continue
+            count += 1
+            self._lift(store)
+
+    def _passed(self, test: ir.Expr) -> bool | None:
+        """A flag that is passed as a literal in this call."""
+        const = self.call.bound[test.id].const if isinstance(test, ir.Name) and test.id in self.call.bound else None
+        return const if isinstance(const, bool) else None
+
+    def _set_anew(self, store: Store, place: Path) -> bool:
+        """Whether the callee builds, or leaves, nothing in the place that comes from what it found there."""
+        if place not in self.callee.graphs.closure(store.value.src):
+            return True
+        left = self.call.exit.sym.get(place)
+        if left is None or not left.kinds & ~CONTAINER:
+            return False
+        return place not in self.callee.graphs.closure(deep(self.callee, self.call.exit, left).src)
+
+    def _lift(self, store: Store) -> None:
+        place = store.place
+        assert isinstance(place, Path)
+        reached = self.callee.graphs.closure((store.incoming or store.value).src)
+        passed = not self._made_inside(store, reached)
+        incoming = self.call.value(
+            (store.incoming or store.value).but(
+                objs=EMPTY, syms=(store.incoming or store.value).syms - {place, place.then("[]")}
+            )
+        )
+        if not incoming.kinds:
+            return
+        whole = self._of_starred(reached) or incoming
+        record = store.kind == "retain" and self._is_record(whole)
+        parts = parts_of(self.frame, self.state, whole) if record else {}
+        parts = parts or {name: self.call.value(part) for name, part in store.parts.items()}
+        sure_part = any(has_graph_for_sure(deep(self.frame, self.state, part)) for part in parts.values())
+        if incoming.objs and not incoming.src:
+            incoming = deep(self.frame, self.state, incoming)  # (a dict of tensors, as it is given)
+        trace = (
+            Step(
+                store.site,
+                f"`{store.place_text}` keeps `{store.text}`"
+                if store.kind == "retain"
+                else f"`{store.place_text}` is computed from its previous value and `{store.text}`",
+            ),
+            *store.trace,
+        )
+        tag = (*self.call.key, store.key)
+        for where, kind, shown in self._places(place, store):
+            if store.kind == "retain":
+                made = note_store(
+                    self.frame,
+                    self.state,
+                    "retain",
+                    store.how,
+                    where,
+                    kind,
+                    shown,
+                    incoming,
+                    self.call.at,
+                    self._argument(store),
+                    trace=trace,
+                    tag=tag,
+                )
+            else:
+                marks: Sources = frozenset(("prev", loop.id, _mark(where)) for loop in self.frame.loops)
+                marks |= {where} if isinstance(where, Path) else EMPTY
+                if place.steps:
+                    # what the place held before the call: made anew in this round, it leads back to no other
+                    marks = self.call.graph_of(place)
+                made = note_carry(
+                    self.frame,
+                    self.state,
+                    store.how,
+                    where,
+                    kind,
+                    shown,
+                    incoming.but(src=incoming.src | marks),
+                    incoming,
+                    self.call.at,
+                    self._argument(store),
+                    trace=trace,
+                    tag=tag,
+                )
+            if made is None:
+                continue
+            if store.objs:
+                made.objs = self.call.resolve(place).objs
+            made.lifted = store.lifted + 1
+            made.guessed = made.guessed or store.guessed
+            made.evaluates = made.evaluates or store.evaluates
+            made.record = made.record or store.record or record
+            made.sure_part = made.sure_part or sure_part
+            made.loose = made.loose or carried_loosely(self.callee, store)
+            made.cleared = made.cleared or store.cleared
+            made.origin = "argument" if passed else "callee"
+            if not passed:
+                made.site, made.trace, made.text = (
+                    store.site,
+                    (
+                        Step(
+                            self.frame.site(self.call.at),
+                            f"{text(self.call.expr.func) if self.call.expr else 'the call'} runs in each iteration",
+                        ),
+                        *store.trace,
+                    ),
+                    store.text,
+                )
+
+    def _of_starred(self, reached: frozenset[Source]) -> V | None:
+        """All that a starred parameter has collected, where some of it is kept: ``self.rows.append(Row(*args))``."""
+        for param in self.callee.function.params:
+            if param.kind == "star" and param.name in self.call.bound:
+                name = f"p:{param.name}"
+                if any(isinstance(item, Path) and item.root == name for item in reached):
+                    return self.call.bound[param.name]
+        return None
+
+    def _is_record(self, given: V) -> bool:
+        """Whether what the callee keeps is a tuple or dictionary that the caller has put together:
+        ``memory.put((reward, log_prob))``."""
+        held = (self.state.heap.get(key) for key in given.objs)
+        return any(obj is not None and obj.kind in ("tuple", "list", "dict") and obj.fields for obj in held)
+
+    def _made_inside(self, store: Store, reached: frozenset[Source]) -> bool:
+        """Whether the graph that is kept is the callee's own work: the finding then belongs at its store."""
+        place = store.place
+        value = store.incoming or store.value
+        sources = frozenset(item for item in value.src if item != place)
+        if self.callee.graphs.attached(sources, lambda path: None)[0] == "yes":
+            return True
+        computed = bool(value.store) and not value.syms  # (indices, or what is detached there)
+        return takes_activations(self.frame.analyser, self.callee) and (
+            computed or any(isinstance(item, Path) and item != place for item in reached)
+        )
+
+    def _argument(self, store: Store) -> str:
+        """The argument that carries the graph in, as the user wrote it."""
+        if self.call.expr is None:
+            return store.text
+        reached = self.callee.graphs.closure((store.incoming or store.value).src)
+        roots = {
+            item.root[2:]
+            for item in reached
+            if isinstance(item, Path) and item.root.startswith("p:") and item != store.place
+        }
+        with_graph = {name for name in roots if name in self.call.bound and self._has_graph(name)}
+        roots = with_graph or roots
+        params = [param.name for param in self.callee.function.params]
+        offset = int(self.callee.function.takes_self)  # what is called (``meter.update``, ``meter``) comes before
+        for position, name in enumerate(params[offset:]):
+            if name in roots and position < len(self.call.expr.args):
+                return text(self.call.expr.args[position]) + _attribute(name, reached)
+        for word in self.call.expr.keywords:
+            if word.name in roots or (word.name and params and len(roots) == 1 and next(iter(roots)) not in params):
+                return text(word.value)
+        return (
+            text(self.call.expr.keywords[0].value)
+            if len(self.call.expr.keywords) == 1 and not self.call.expr.args[offset:]
+            else text(self.call.expr)
+        )
+
+    def _has_graph(self, name: str) -> bool:
+        if name not in self._graphs:
+            sources = deep(self.frame, self.call.before, self.call.bound[name]).src
+            self._graphs[name] = self.frame.graphs.attached(sources, lambda path: None)[0] == "yes"
+        return self._graphs[name]
+
+    def _places(self, place: Path, store: Store) -> list[tuple[Source, PlaceKind, str]]:
+        """The callee's place in our terms: (identity, kind, text)."""
+        found: list[tuple[Source, PlaceKind, str]] = []
+        if store.kind == "retain" and not store.objs:
+            target = self.call.resolve(place)
+            found += [
+                (key, "local", self._shown(place, store))
+                for key in target.objs
+                if key in self.state.heap and not self.state.heap[key].bounded
+            ]
+            found += [
+                (path, kind_of(path), self._named(path, place, store))
+                for path in sorted(target.syms)
+                if not any(ref.kind == "bounded" for ref in target.refs)
+            ]
+            if not found and place.steps and place.steps[-1].startswith("["):
+                # a member that the callee makes on demand (setdefault): what grows is the container around it
+                return self._places(Path(place.root, place.steps[:-1]), store)
+            return found
+        if not place.steps:
+            if place.root.startswith("p:"):
+                return []
+            if place.root.startswith("c:"):
+                around = self.callee.function.enclosing
+                if around is not None and around.key == self.frame.function.key:
+                    return [(("var", place.root[2:]), "local", store.place_text)]
+            return [(place, store.place_kind, store.place_text)]
+        parent = self.call.resolve(Path(place.root, place.steps[:-1]))
+        step = place.steps[-1]
+        if place.root.startswith("g:") and not parent.objs and not parent.syms:
+            return [(place, store.place_kind, store.place_text)]  # of a class, which is the same everywhere
+        found += [((key, step), "local", self._shown(place, store)) for key in sorted(parent.objs, key=repr)]
+        if step.startswith("."):
+            held = sorted(made_places(self.frame, parent, step[1:]))
+        else:
+            held = sorted(path.then(step) for path in parent.syms)
+        found += [(path, kind_of(path), self._named(path, place, store)) for path in held]
+        return found[:4]
+
+    def _named(self, here: Path, place: Path, store: Store) -> str:
+        """A place in the caller's words: what is held by a module that it made itself has no name but by that."""
+        return self._shown(place, store) if here.root.startswith(MADE) else here.text
+
+    def _shown(self, place: Path, store: Store) -> str:
+        """``self.sum`` of the callee in the caller's words: ``meter.sum``."""
+        if place.root == "p:self" and self.call.expr is not None and self.callee.function.takes_self:
+            func, method = self.call.expr.func, self.callee.function.name
+            if method in ("__call__", "forward") and not (isinstance(func, ir.Attr) and func.name == method):
+                receiver = func  # the object itself is called
+            elif isinstance(func, ir.Attr):
+                receiver = func.value
+            else:
+                return store.place_text
+            return text(receiver) + "".join("" if step == "[]" else step for step in place.steps)
+        return store.place_text
+
+
+def _attribute(name: str, reached: frozenset[Source]) -> str:
+    """The attribute of an argument that is all that is kept of it: ``self.losses.append(trainer.loss)``."""
+    steps = {item.steps for item in reached if isinstance(item, Path) and item.root == f"p:{name}"}
+    only = next(iter(steps)) if len(steps) == 1 else ()
+    return "".join(only) if all(step.startswith(".") for step in only) else ""
+
+
+def _mark(place: Source) -> Source:
+    if isinstance(place, Path):
+        return place
+    key, step = place
+    if key == "var":
+        return step
+    return (key, step.lstrip(".").strip("[]"))
+
+
+def takes_activations(analyser: Any, callee: Frame) -> bool:
+    """A module's forward is there to get attached values: what it keeps of its inputs, it keeps with their graph."""
+    function = callee.function
+    return function.cls is not None and function.name == "forward" and bool(analyser.program.is_module(function.cls))

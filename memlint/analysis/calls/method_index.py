@@ -1,0 +1,97 @@
+"""The methods of a project that have a name, for calls of which nothing but the name is known.
+
+Projects may lie beside each other in one repository, with the same classes in files of the same names: code of one of
+them means its own copy, which is the nearest to it.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator
+
+from memlint.analysis.index.program import Function, Program, in_tests
+
+#: beyond so many methods of a name, none is followed
+MAX_METHODS = 8
+#: beyond so many files with a method of a name, nobody knows which of them may be meant
+FILES = 100
+
+
+class NamedMethods:
+    """Found when it is asked for. ``near``: the file that asks; "" for any."""
+
+    def __init__(self, program: Program) -> None:
+        self._program = program
+        self._files: dict[str, dict[str, list[str]]] = {}
+        self._places: dict[tuple[str, str], list[tuple[str, str]]] = {}
+        self._few: dict[tuple[str, str], list[Function]] = {}
+        self._nearest: dict[tuple[str, str], list[Function]] = {}
+
+    def are_many(self, name: str, near: str = "") -> bool:
+        """Whether there are more methods of that name than are followed."""
+        return len(self._places_of(name, near)) > MAX_METHODS
+
+    def are_there(self, name: str) -> bool:
+        """Whether there is a method of that name, be they few or many."""
+        return bool(self._places_of(name, ""))
+
+    def few(self, name: str, near: str = "") -> list[Function]:
+        """The methods of that name, if they are few."""
+        question = (name, self._folder(name, near))
+        if question not in self._few:
+            places = self._places_of(name, near)
+            classes = (self._program.module(key).cls(cls) for key, cls in places if len(places) <= MAX_METHODS)
+            self._few[question] = [cls.methods[name] for cls in classes if cls is not None and name in cls.methods]
+        return self._few[question]
+
+    def nearest(self, name: str, near: str) -> list[Function]:
+        """Some of the methods of that name, where they are many: those in the files next to one, as many as are
+        followed; none where so many files have one that nobody knows which it may be."""
+        folder = near.rpartition("/")[0]
+        known = self._nearest.get((name, folder))
+        if known is None:
+            known = self._nearest[name, folder] = []
+            keys = [key for key in self._program.words.defining(name) if not in_tests(key)]
+            if len(keys) > FILES:
+                return known
+            for key in sorted(keys, key=lambda key: -_shared(key, folder)):
+                module = self._program.module(key)
+                classes = (module.cls(one.name) for one in module.index.definitions if name in one.methods)
+                known += [cls.methods[name] for cls in classes if cls is not None and name in cls.methods]
+                if len(known) >= MAX_METHODS:
+                    break
+            del known[MAX_METHODS:]
+        return known
+
+    def _places_of(self, name: str, near: str) -> list[tuple[str, str]]:
+        """The classes (module, name) with a method of that name; not all, where they are too many."""
+        question = (name, self._folder(name, near))
+        if question not in self._places:
+            self._places[question] = list(itertools.islice(self._find(*question), MAX_METHODS + 1))
+        return self._places[question]
+
+    def _folder(self, name: str, near: str) -> str:
+        """The folder that asks, where the answer hangs on it: several files of one name define such a method."""
+        if name not in self._files:
+            found: dict[str, list[str]] = {}
+            for key in self._program.words.defining(name):
+                found.setdefault(key.rpartition("/")[2], []).append(key)
+            self._files[name] = {file: keys for file, keys in found.items() if len(keys) > 1}
+        return near.rpartition("/")[0] if self._files[name] else ""
+
+    def _find(self, name: str, folder: str) -> Iterator[tuple[str, str]]:
+        for key in self._program.words.defining(name):
+            at = _shared(key, folder)
+            copies = self._files[name].get(key.rpartition("/")[2], ()) if folder else ()
+            nearer = {cls for one in copies if _shared(one, folder) > at for cls in self._classes(one, name)}
+            yield from ((key, cls) for cls in self._classes(key, name) if cls not in nearer)
+
+    def _classes(self, key: str, method: str) -> list[str]:
+        definitions = self._program.module(key).index.definitions
+        return [one.name for one in definitions for name in one.methods if name == method]
+
+
+def _shared(key: str, folder: str) -> int:
+    """How many folders a file lies in that are around another folder, or are that folder."""
+    own, other = key.split("/")[:-1], folder.split("/")
+    return next((at for at, (a, b) in enumerate(zip(own, other, strict=False)) if a != b), min(len(own), len(other)))

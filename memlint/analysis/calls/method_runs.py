@@ -1,0 +1,63 @@
+"""Methods of modules that the project defines, which run the module's layers."""
+
+from __future__ import annotations
+
+from memlint import knowledge
+from memlint.analysis.domain.state import State
+from memlint.analysis.domain.summary.frame import Frame
+from memlint.analysis.domain.values import EMPTY, MODULE, UNKNOWN, Args, Path, V, Words, ordered
+from memlint.analysis.transfer.held_values import deep
+from memlint.analysis.transfer.library.computing import names_part
+from memlint.analysis.transfer.library.module_methods import module_method
+from memlint.analysis.transfer.library.noted_runs import note_run
+from memlint.analysis.transfer.methods_by_name import unseen
+from memlint.analysis.transfer.modules.modes import frozen_of, set_mode
+from memlint.ir import nodes as ir
+
+
+def is_self(frame: Frame, receiver: V) -> bool:
+    """Whether a value is the object whose method the function is."""
+    own = frame.function.own_name
+    return any(path.root == f"p:{own}" and not path.steps for path in receiver.syms)
+
+
+def module_call(
+    frame: Frame, state: State, expr: ir.Call, receiver: V, name: str, member: V, args: Args, words: Words
+) -> V:
+    """A resolved method of a module: what it computes is a model's output."""
+    before = len(frame.graphs.nodes)
+    result = frame.interpreter.call_value(frame, state, member, args, words, expr)
+    if name in ("eval", "train"):
+        assert isinstance(expr.func, ir.Attr)
+        set_mode(state, expr.func, receiver, name, args, words)
+    if not member.kinds & MODULE and _is_of_unknown_part(frame, state, receiver, name, result):
+        return module_method(frame, state, expr, receiver.but(kinds=MODULE, refs=EMPTY), name, args, words)
+    if len(frame.graphs.nodes) > before and not member.kinds & MODULE:
+        note_method_run(frame, state, expr, receiver, name, result, args)
+    return result
+
+
+def _is_of_unknown_part(frame: Frame, state: State, receiver: V, name: str, result: V) -> bool:
+    """Whether a method gives what a part of its module gave of which nothing is known (``return self.inner.encode(x)``,
+    where the constructor was handed the part): it is known no better then than one of a class that is not in sight."""
+    if not result.kinds & UNKNOWN or unseen(name) == "unheard" or is_self(frame, receiver):
+        return False
+    if frozen_of(frame, state, receiver, None) is True:
+        return False
+    nodes = [node for item in result.src if (node := frame.graphs.nodes.get(item)) is not None]
+    return all(node.unknown for node in nodes) and any(
+        isinstance(item, Path) and item.is_in(whole) and names_part(item.steps[len(whole.steps) :])
+        for node in nodes
+        for item in node.loose
+        for whole in receiver.syms
+    )
+
+
+def note_method_run(frame: Frame, state: State, expr: ir.Call, receiver: V, name: str, result: V, args: Args) -> None:
+    """Remember the call of a module's method that gave what its layers compute."""
+    if knowledge.is_bookkeeping(name):
+        return
+    inner = deep(frame, state, result)
+    tips = [tip for tip in ordered(inner.src) if tip in frame.graphs.nodes and frame.graphs.nodes[tip].model]
+    if tips:
+        note_run(frame, state, expr, receiver, inner, tips[0], args)

@@ -1,0 +1,363 @@
+"""Methods: of the project's classes, of modules, of tensors and of what is not known."""
+
+from __future__ import annotations
+
+from memlint import knowledge
+from memlint.analysis.calls import method_runs
+from memlint.analysis.calls.backward_calls import backward_called
+from memlint.analysis.domain.recorded_modes import freeze
+from memlint.analysis.domain.state import State, join_states
+from memlint.analysis.domain.summary.frame import Frame
+from memlint.analysis.domain.values import (
+    ACCELERATOR,
+    ACTIVATION,
+    CALLABLE,
+    CONTAINER,
+    DATA,
+    DATA_VALUE,
+    EMPTY,
+    INSTANCE,
+    LOADER,
+    MODULE,
+    NONE,
+    NONE_VALUE,
+    NOTHING,
+    OPTIMIZER,
+    OUTPUT,
+    TENSORS,
+    TREE,
+    UNKNOWN,
+    UNKNOWN_VALUE,
+    Args,
+    Ref,
+    V,
+    Words,
+    join,
+    ordered,
+)
+from memlint.analysis.index.program import Function
+from memlint.analysis.index.uses import is_no_network
+from memlint.analysis.syntax.expression_text import text
+from memlint.analysis.syntax.memo import kept
+from memlint.analysis.syntax.syntax import dotted, is_member, parts
+from memlint.analysis.transfer import containers, function_tables
+from memlint.analysis.transfer.attributes_by_name import held_module
+from memlint.analysis.transfer.heap import make
+from memlint.analysis.transfer.library import hook_calls, instances, standard_library, tensors, threads
+from memlint.analysis.transfer.library.instance_methods import call_instance_method
+from memlint.analysis.transfer.library.models import run_module
+from memlint.analysis.transfer.library.module_methods import module_method, with_its_parts
+from memlint.analysis.transfer.library.noted_runs import note_asked
+from memlint.analysis.transfer.modules.guards import entered_by_hand
+from memlint.analysis.transfer.modules.made_leaves import flagged
+from memlint.analysis.transfer.modules.modes import PARAMETERS, set_mode
+from memlint.analysis.transfer.modules.optimizer_parameters import note_optimizer
+from memlint.analysis.transfer.reading import read_attribute
+from memlint.analysis.transfer.scope import known_by_use
+from memlint.analysis.transfer.signatures import accepts, is_abstract, is_idle
+from memlint.analysis.transfer.unresolved import unknown_call
+from memlint.analysis.transfer.user_containers import updated
+from memlint.ir import nodes as ir
+
+#: methods that optimizers have as well as modules, or alone
+_OF_OPTIMIZERS = frozenset({"step", "zero_grad", "state_dict", "load_state_dict", "add_param_group"})
+#: methods of text, which no tensor has
+_OF_TEXT = frozenset(
+    {"strip", "lstrip", "rstrip", "lower", "upper", "splitlines", "startswith", "endswith", "casefold", "capitalize"}
+)
+
+#: what a value refers to that can be called
+_CALLED = frozenset({"func", "class", "ext", "partial", "instance", "extinstance", "bound"})
+
+
+def call_method(frame: Frame, state: State, expr: ir.Call, receiver: V, name: str, args: Args, words: Words) -> V:
+    """``receiver.name(…)``"""
+    if name in hook_calls.ADDING:
+        hook_calls.noted(frame, name, expr, args, words)
+    if name == "requires_grad_" and isinstance(expr.func, ir.Attr):
+        flag = next(iter([*args, *words.values()]), None)
+        on = True if flag is None else flag.const if isinstance(flag.const, bool) else None
+        if receiver.is_only(UNKNOWN) and receiver.syms:  # (a network, or a tensor, of which this says nothing)
+            freeze(state, receiver, expr.func.value, None if on is None else not on)
+        receiver = flagged(frame, state, expr.func.value, receiver, on, expr.at)
+    if name == "__get__" and receiver.is_only(CALLABLE) and args:
+        return standard_library.bound_to(receiver, args, words)  # (as ``types.MethodType`` does)
+    if entered_by_hand(frame, state, receiver, name, args):
+        return NONE_VALUE
+    if receiver.kinds & OPTIMIZER and receiver.kinds & MODULE and name not in _OF_OPTIMIZERS:
+        receiver = receiver.but(kinds=receiver.kinds & ~OPTIMIZER)  # what a helper gives back that loads either
+    if name in PARAMETERS and receiver.kinds & UNKNOWN and not receiver.kinds & (TENSORS | CONTAINER):
+        receiver = receiver.but(kinds=receiver.kinds & ~UNKNOWN | MODULE, src=EMPTY)
+    if (
+        not receiver.kinds & UNKNOWN
+        and receiver.may_be_module()
+        and (name in ("eval", "train") or name in knowledge.module_evidence())
+    ):
+        receiver = receiver.as_module()
+    receiver = with_its_parts(frame, state, expr, receiver, name)
+    if name == "get" and not receiver.objs and args and isinstance(expr.func, ir.Attr):
+        found = function_tables.entries(frame, expr.func.value)
+        if found.kinds:
+            return found
+    if not receiver.objs and (found := function_tables.members(frame, state, expr, name)).kinds:
+        return found
+    if name == "get" and not receiver.objs and _names_setting(args):
+        return DATA_VALUE
+    if name in _OF_TEXT and not receiver.resolved() and not receiver.objs and all(one.is_only(DATA) for one in args):
+        return DATA_VALUE
+    threaded = threads.call_method(frame, state, expr, receiver, name, args, words)
+    if threaded is not None:
+        return threaded
+    held = _held_module(frame, state, expr, receiver, name)
+    if held is not None:
+        return run_module(frame, state, expr, held, args, words)
+    resolved = _resolved_method(frame, state, expr, receiver, name, args, words)
+    if name in ("backward", "manual_backward") and resolved is None:
+        return backward_called(frame, state, expr, receiver, args, words)
+    if resolved is not None:
+        return resolved
+    if receiver.kinds & OPTIMIZER or name == "step":
+        for value in args:
+            if value.kinds & CALLABLE:
+                frame.interpreter.call_value(frame, state, value, [], {}, ir.Call(expr.at, expr.func, (), ()))
+        if receiver.kinds & OPTIMIZER:
+            if name == "add_param_group":
+                note_optimizer(frame, state, next(iter(args), words.get("param_group")))
+            return UNKNOWN_VALUE if name == "step" else NONE_VALUE
+    if name in ("eval", "train") and receiver.is_only(UNKNOWN) and is_no_network(expr.func):
+        return UNKNOWN_VALUE
+    if name in ("eval", "train") and receiver.kinds & (MODULE | UNKNOWN):
+        assert isinstance(expr.func, ir.Attr)
+        set_mode(state, expr.func, receiver, name, args, words)
+        if name == "eval" and not args and not words and not receiver.kinds & (TENSORS | CONTAINER | LOADER):
+            return receiver.but(kinds=receiver.kinds & ~UNKNOWN | MODULE, src=EMPTY)
+    if name == "requires_grad_" and receiver.is_only(UNKNOWN) and not receiver.syms and args and args[0].const is False:
+        # ``load(path)["model"].requires_grad_(False)``
+        return module_method(frame, state, expr, V(MODULE), name, args, words)
+    if (
+        name in ("prepare", "setup_dataloaders")
+        and args
+        and receiver.kinds & (UNKNOWN | CALLABLE) | (not receiver.kinds)
+    ):
+        ready = [
+            value.but(device=ACCELERATOR) if value.kinds & (MODULE | LOADER | UNKNOWN) else value for value in args
+        ]
+        return (
+            ready[0]
+            if len(ready) == 1
+            else make(frame, state, expr.at, "tuple", NOTHING, {str(i): v for i, v in enumerate(ready)})
+        )
+    if (
+        name in ("scale", "gather", "gather_for_metrics", "reduce", "unwrap_model", "setup_module")
+        and args
+        and not receiver.kinds & (TENSORS | MODULE)
+        and not args[0].is_only(DATA)  # (``scores.gather(1, labels)`` is a tensor's own)
+    ):
+        return args[0]
+    found = NOTHING
+    if receiver.kinds & CONTAINER or (
+        receiver.syms and receiver.kinds & UNKNOWN and containers.is_container_method(name, args)
+    ):
+        found = join(found, containers.call(frame, state, expr, receiver, name, args, words))
+    if name == "update" and (args or words) and receiver.kinds & (TREE | UNKNOWN):
+        updated(frame, state, expr, receiver, args, words)
+        found = NONE_VALUE if receiver.kinds & TREE else found
+    if receiver.kinds & TENSORS and not found.kinds & NONE:
+        found = join(found, tensors.call(frame, state, expr, receiver, name, args, words))
+    if receiver.kinds & MODULE and not found.kinds:
+        found = join(found, module_method(frame, state, expr, receiver, name, args, words))
+    if receiver.kinds & LOADER and not found.kinds:
+        found = receiver if name == "__iter__" else UNKNOWN_VALUE
+    if receiver.kinds & (DATA | NONE) and not receiver.kinds & ~(DATA | NONE):
+        found = join(found, DATA_VALUE)
+    if receiver.kinds & UNKNOWN and not found.kinds:
+        found = join(found, _unknown_method(frame, state, expr, receiver, name, args, words))
+    return found if found.kinds else unknown_call(frame, state, expr, receiver, args, words)
+
+
+def _held_module(frame: Frame, state: State, expr: ir.Call, receiver: V, name: str) -> V | None:
+    """``trainer.model(x)`` where ``trainer.model.eval()`` shows what it is: no method of the object, but a module that
+    the object holds."""
+    func = expr.func
+    if receiver.kinds & MODULE:
+        return None
+    if receiver.kinds & TENSORS or dotted(func) not in frame.modules_by_use:
+        return _kept_by_classes(frame, state, receiver, name, expr)
+    member = known_by_use(frame, dotted(func), read_attribute(frame, state, receiver, name, func))
+    return member if member.is_only(MODULE) and not member.refs else None
+
+
+def _kept_by_classes(frame: Frame, state: State, receiver: V, name: str, expr: ir.Call) -> V | None:
+    """``learner.critic(x)`` of an unknown object, where the project's classes keep modules under that name, and none
+    has a method of it."""
+    unknown = bool(receiver.kinds & UNKNOWN) and receiver.is_only(UNKNOWN | TENSORS | NONE) and not receiver.objs
+    if not unknown or receiver.resolved() or not (expr.args or expr.keywords):
+        return None
+    if knowledge.methods().knows(name) or name.startswith("_") or frame.analyser.facts.methods.are_there(name):
+        return None
+    held = held_module(frame.analyser, name)
+    return held.but(syms=frozenset(path.then(f".{name}") for path in receiver.syms)) if held is not None else None
+
+
+def _names_setting(args: Args) -> bool:
+    """``options.get("update_freq", 1)``: an option whose default is no tensor (a loss that is not there is 0)."""
+    if len(args) != 2 or not isinstance(args[0].const, str):
+        return False
+    return isinstance(args[1].const, str | int) and (bool(args[1].const) or isinstance(args[1].const, str | bool))
+
+
+def _resolved_method(
+    frame: Frame, state: State, expr: ir.Call, receiver: V, name: str, args: Args, words: Words
+) -> V | None:
+    """Call the project methods, attributes and external functions that the receiver is known to have."""
+    func = expr.func
+    assert isinstance(func, ir.Attr)
+    if not receiver.resolved() and not receiver.objs:
+        return None
+    if receiver.kinds & (TENSORS | OPTIMIZER):
+        return None
+    if (
+        receiver.kinds & MODULE
+        and name in ("eval", "train", "to", "cuda", "cpu", "parameters", "state_dict")
+        and not _own_method(frame, receiver, name)
+    ):
+        return None
+    for ref in ordered(receiver.refs):
+        if ref.kind == "extinstance":
+            return call_instance_method(frame, state, ref.name, name, receiver, args, words, expr)
+    member = read_attribute(frame, state, receiver, name, func)
+    callable_refs = {ref for ref in member.refs if ref.kind in _CALLED}
+    if not member.kinds & MODULE and not _own_method(frame, receiver, name):
+        # (a method that only classes below have: ``self._predict(batch)`` of a base class)
+        frame.named.add((name, state.grad))
+    if not callable_refs and not member.kinds & MODULE:
+        if any(ref.kind in ("module", "package") for ref in receiver.refs) and member.kinds:
+            return frame.interpreter.call_value(frame, state, member, args, words, expr)
+        if (
+            member.syms
+            and any(ref.kind == "instance" for ref in receiver.refs)
+            and not receiver.kinds & (MODULE | CONTAINER)
+        ):
+            return unknown_call(frame, state, expr, member, args, words)
+        return None
+    if receiver.kinds & MODULE and name == "forward" and not method_runs.is_self(frame, receiver):
+        return run_module(frame, state, expr, receiver, args, words)
+    if receiver.kinds & MODULE:
+        return method_runs.module_call(frame, state, expr, receiver, name, member, args, words)
+    given = frame.interpreter.call_value(frame, state, member, args, words, expr)
+    if receiver.kinds & UNKNOWN and _stands_in(frame, callable_refs):
+        guessed = by_name(frame, state, expr, receiver, name, args, words, idles=True)
+        return join(given, guessed) if guessed is not None else given
+    return given
+
+
+def _stands_in(frame: Frame, known: set[Ref]) -> bool:
+    """Whether what is known of a receiver only stands in for what is not known of it: its methods do nothing, as of the
+    logger that is there where nobody gave one."""
+    methods = [frame.analyser.function(ref) if ref.kind == "func" else None for ref in known]
+    return all(method is not None and is_idle(frame, method) for method in methods)
+
+
+def _own_method(frame: Frame, receiver: V, name: str) -> bool:
+    program = frame.analyser.program
+    for ref in ordered(receiver.refs):
+        if ref.kind == "instance":
+            cls = program.module(ref.key).cls(ref.name)
+            if cls is not None and program.method(cls, name) is not None:
+                return True
+    return False
+
+
+def _unknown_method(frame: Frame, state: State, expr: ir.Call, receiver: V, name: str, args: Args, words: Words) -> V:
+    if knowledge.methods().knows(name):
+        return tensors.call(frame, state, expr, receiver, name, args, words)
+    frame.named.add((name, state.grad))
+    note_asked(frame, state, expr, receiver, name)
+    guessed = by_name(frame, state, expr, receiver, name, args, words)
+    rest = unknown_call(frame, state, expr, receiver, args, words)
+    return join(guessed, rest) if guessed is not None else rest
+
+
+#: how many project methods of a name an unknown receiver may mean
+MAX_CANDIDATES = 3
+
+
+def _worth_keeping(value: V) -> bool:
+    """Whether it is a matter of memory who keeps a value, or a part of it: it has a graph, holds something, is what a
+    model gave, or is an object that may have something of that kind (``callback.on_step(self)``)."""
+    if value.src or value.objs or (value.kinds & INSTANCE and value.syms):
+        return True
+    return value.size in (OUTPUT, ACTIVATION) and value.is_only(TENSORS)
+
+
+@kept
+def _mappings(body: tuple[ir.Stmt, ...]) -> frozenset[str]:
+    """What a body reads or writes the members of by literal names: ``stats[phase]["loss"] = …``."""
+    return frozenset(text(part.value, 200) for part in parts(body) if is_member(part))
+
+
+def _has_members(frame: Frame, method: Function) -> bool:
+    """Whether an object that has the method may be read by keys as well."""
+    return method.cls is None or frame.analyser.program.method(method.cls, "__getitem__") is not None
+
+
+def by_name(
+    frame: Frame,
+    state: State,
+    expr: ir.Call,
+    receiver: V,
+    name: str,
+    args: Args,
+    words: Words,
+    *,
+    idles: bool = False,
+) -> V | None:
+    """A call on an unknown receiver may mean any project method of that name. ``idles``: or one that does nothing."""
+    if name.startswith("__") or not any(map(_worth_keeping, (*args, *words.values()))):
+        return None
+    candidates = [
+        method
+        for method in frame.analyser.methods_named(name, frame.function)
+        if instances.may_be_of(frame.analyser.program, receiver, method)
+        and not frame.analyser.unused.is_never_made(method, frame.function)
+    ]
+    if candidates and isinstance(expr.func, ir.Attr) and text(expr.func.value, 200) in _mappings(frame.function.body):
+        candidates = [method for method in candidates if _has_members(frame, method)]
+    acting = [method for method in candidates if not is_abstract(method)] or candidates
+    if not 0 < len(acting) <= MAX_CANDIDATES:
+        return None
+    # (what replaces an abstract method is among them; an empty one that nothing replaces does just that)
+    idles = idles or any(method not in acting and is_idle(frame, method) for method in candidates)
+    found, after = (NONE_VALUE, state.copy()) if idles else (NOTHING, None)
+    starred = any(isinstance(arg, ir.Starred) for arg in expr.args)
+    before_stores, before_runs, all_run, fits = set(frame.stores), set(frame.runs), not idles, False
+    for method in acting:
+        if not starred and not accepts(method, len(args) + 1, set(words)):
+            continue
+        fits = True
+        inner = state.copy()
+        self_value = V(
+            INSTANCE,
+            EMPTY,
+            syms=receiver.syms,
+            refs=frozenset((Ref("instance", method.module.key, method.cls.qual),)) if method.cls else frozenset(),
+        )
+        runs = len(frame.runs)
+        found = join(
+            found, frame.interpreter.call_function(frame, inner, method, [self_value, *args], words, expr.at, expr)
+        )
+        all_run = all_run and len(frame.runs) > runs
+        after = join_states(after, inner)
+    if after is None or not fits:
+        return None
+    if not all_run:  # one of those that it may mean runs no model, or does so under a guard of its own
+        for run in set(frame.runs) - before_runs:
+            del frame.runs[run]
+    for key in set(frame.stores) - before_stores:
+        frame.stores[key].guessed = True
+    merged = join_states(state, after)
+    assert merged is not None
+    # where all that it may mean run backward, nobody can say that the graph stays
+    merged.freed_must |= after.freed_must
+    state.take(merged)
+    return found

@@ -1,0 +1,342 @@
+"""A callee's symbols, values and graphs in the terms of its caller."""
+
+from __future__ import annotations
+
+from memlint.analysis.calls.call_symbols import Symbols
+from memlint.analysis.domain.graphs import Node
+from memlint.analysis.domain.recorded_modes import whole_of
+from memlint.analysis.domain.state import AMBIENT, OFF, ON, Obj
+from memlint.analysis.domain.tensor_ops import on_accelerator
+from memlint.analysis.domain.values import (
+    ACCELERATOR,
+    ANYWHERE,
+    CALLABLE,
+    CONTAINER,
+    CPU,
+    DATA,
+    EMPTY,
+    MODULE,
+    NONE,
+    NOTHING,
+    TENSORS,
+    UNKNOWN,
+    UNKNOWN_VALUE,
+    Path,
+    Ref,
+    Source,
+    Sources,
+    V,
+    join,
+    ordered,
+)
+from memlint.analysis.syntax.expression_text import text
+from memlint.analysis.transfer.handed_on import is_of_object
+from memlint.analysis.transfer.held_values import deep
+from memlint.analysis.transfer.library.placement import device_of
+from memlint.analysis.transfer.modules.modes import frozen_of
+from memlint.ir import nodes as ir
+
+#: objects of a callee that a call takes over, and objects that a function knows of at once
+MAX_OBJECTS, MAX_HEAP = 200, 500
+#: calls through which a model run, or the making of a module, is told apart
+MAX_RUN_DEPTH = 3
+#: graphs of one call whose descent from each other is told to the caller
+MAX_KIN = 200
+#: storages of one value that are told apart: where many functions call each other, a value is one of each on each way
+MAX_STORES = 100
+#: parents of a node that are free
+MANY_PARENTS = 256
+
+
+class Translation(Symbols):
+    """One call of a function: what its summary's symbols, values and graphs are in the caller's state."""
+
+    # ---------------------------------------------------------------------------- values
+
+    def value(self, value: V, depth: int = 4) -> V:
+        """A callee's value, here."""
+        plain = not (value.syms or value.src or value.objs or value.store)
+        if plain and value.device == ANYWHERE and not value.kinds & TENSORS and not _is_bound(value):
+            return value.but() if value.kinds else NOTHING  # (a copy: what is the same object was not set anew)
+        result = NOTHING
+        for path in ordered(value.syms) if value.syms else ():
+            result = join(result, self.resolve(path))
+        if value.device != ANYWHERE and value.syms and result.kinds:
+            # the callee moved what it was given
+            device = CPU | ACCELERATOR if self._chosen(value.device) else value.device
+            result = result.but(device=device & ~ANYWHERE | (result.device if device & ANYWHERE else 0))
+        own = value.src - value.syms if value.syms else value.src
+        kinds = value.kinds & ~UNKNOWN if value.syms else value.kinds
+        if kinds & CONTAINER and value.syms and not value.objs:
+            kinds &= ~CONTAINER
+        if result.kinds and not own and not (kinds & ~result.kinds) and not value.objs:
+            return result
+        if kinds or own or value.objs:
+            objs = frozenset([self.object(key, depth) for key in value.objs]) if depth and value.objs else EMPTY
+            src = self.sources(own) if own else EMPTY
+            for item in src if value.bare else ():
+                if item in self.frame.graphs.nodes:
+                    self.frame.graphs.nodes[item].partial = True
+            refs = frozenset(self._bound(ref) for ref in value.refs) if value.refs else EMPTY
+            if own and value.kinds & UNKNOWN and not kinds & ~(DATA | NONE):
+                kinds |= UNKNOWN  # (a number on one path, and what was computed from a symbol on another)
+            rest = V(
+                kinds or (UNKNOWN if own else 0),
+                src,
+                bare=value.bare,
+                objs=objs,
+                refs=refs,
+                store=self._made_here(value),
+                device=self._placed(value),
+                size=value.size,
+                const=value.const,
+                extent=value.extent,
+            )
+            result = join(result, rest) if rest.kinds else result
+        return result if result.kinds else (UNKNOWN_VALUE if value.kinds else NOTHING)
+
+    def _bound(self, ref: Ref) -> Ref:
+        """What a value refers to, with a container, the shape of a distribution, or the object of a method, that is the
+        callee's as it is here."""
+        return ref._replace(self_=self.value(ref.self_)) if ref.kind == "shape" or is_of_object(ref) else ref
+
+    def _placed(self, value: V) -> int:
+        """The device of a callee's value: what it computed is where its arguments are, if it says nothing else."""
+        if self._chosen(value.device):
+            return CPU | ACCELERATOR
+        if value.device != ANYWHERE or not value.kinds & TENSORS:
+            return value.device
+        if self._device is None:
+            self._device = device_of(
+                self.frame,
+                self.before,
+                [given for given in self.bound.values() if given.kinds & (TENSORS | MODULE | CONTAINER)],
+            )
+        return self._device if self._device == ACCELERATOR else ANYWHERE
+
+    def _chosen(self, device: int) -> bool:
+        """Whether the accelerator is what a parameter was taken to name, and this call passes one device or another."""
+        if not on_accelerator(device) or self.expr is None:
+            return False
+        given = (*self.expr.args, *(word.value for word in self.expr.keywords))
+        return any(isinstance(item, ir.IfExp) and _names_host(item) for item in given)
+
+    def _made_here(self, value: V) -> Sources:
+        """The storages of a callee's value; modules that it made stay apart from each other."""
+        if not value.store:
+            return EMPTY
+        if not value.kinds & (MODULE | UNKNOWN) or len(value.store) > MAX_STORES:
+            return frozenset((self.key,))
+        # (what is only known to be inside of another is not followed out of the callee)
+        return frozenset([self._made(item) for item in value.store if whole_of(item) is None])
+
+    def _made(self, item: Source) -> Source:
+        nested = item
+        for _ in range(MAX_RUN_DEPTH):
+            if not (isinstance(nested, tuple) and len(nested) > MAX_RUN_DEPTH):
+                return (*self.key, item)
+            nested = nested[-1]
+        return self.key
+
+    def object(self, key: Source, depth: int) -> Source:
+        """A callee's object, here."""
+        if key in self._objects:
+            return self._objects[key]
+        self.frame.spend(1)
+        if len(self._objects) >= MAX_OBJECTS or len(self.state.heap) >= MAX_HEAP:
+            self.frame.cut_short = True
+            key = None
+        new = (*self.key, key)
+        self._objects[key] = new
+        obj = self.exit.heap.get(key)
+        if obj is None:
+            self.state.heap[new] = Obj("list", NOTHING, {}, self.frame.loop_ids)
+        else:
+            self.state.heap[new] = Obj(
+                obj.kind,
+                self.value(obj.elem, depth - 1) if obj.elem.kinds else NOTHING,
+                {name: self.value(item, depth - 1) for name, item in obj.fields.items()},
+                self.frame.loop_ids,
+                obj.bounded,
+                obj.cls,
+                obj.text,
+            )
+        self.state.fresh |= {new}
+        return new
+
+    def sources(self, sources: frozenset[Source]) -> frozenset[Source]:
+        found: set[Source] = set()
+        for source in sources:
+            found |= self.source(source)
+        return frozenset(found)
+
+    def source(self, source: Source) -> frozenset[Source]:
+        """A callee's graph source, here: at most a few nodes of our own stand for all of the callee's."""
+        if isinstance(source, Path):
+            return self.graph_of(source)
+        if source in self._nodes:
+            return self._nodes[source]
+        graphs = self.callee.graphs
+        if source not in graphs.nodes or self._is_cut(graphs.nodes[source].callee):
+            self._nodes[source] = EMPTY
+            return EMPTY
+        if self.frame.is_full or not self.frame.spend(len(graphs.ancestry(source)) // 16):
+            return self._unfollowed(source)
+        definite: Node | None = None
+        unknown: Node | None = None
+        model = False
+        parents: frozenset[Source] = EMPTY
+        certain: frozenset[Source] = EMPTY
+        symbols, nodes, roots = graphs.digest(source)
+        for path, sure in symbols:
+            here = self.graph_of(path)
+            parents |= here
+            certain |= here if sure else EMPTY
+        # a node that stands on thousands of others takes as much room, and so does each of its kind
+        if len(parents) > MANY_PARENTS and not self.frame.spend(len(parents) // 16):
+            return self._unfollowed(source)
+        for node in nodes:
+            if node.ambient and self.state.grad == OFF:
+                continue
+            if self._runs_frozen(node):
+                continue
+            if node.definite:
+                definite = _shown_first(definite, node)
+                model = model or node.model
+            elif node.unknown and (node.callee is None or not self._known(node.callee)):
+                unknown = node
+            elif node.unknown and node.callee is not None and self._is_model(node.callee):
+                definite, model = _shown_first(definite, node), True
+        own = graphs.nodes[source]
+        if own.ambient and self.state.grad == OFF:
+            self._nodes[source] = EMPTY
+            return EMPTY
+        if graphs.beside(source):
+            # (whatever stands beside the output of a model that cannot be followed may well be a number to show)
+            definite, model, unknown = None, False, own
+        if definite is None and source in self.proved:
+            definite = own
+        if definite is None and unknown is None and not parents:
+            self._nodes[source] = EMPTY
+            return EMPTY
+        fate = self._fate(source)
+        tag = "d" if definite else "u" if unknown else "o"
+        # of one kind, but from different arguments: graphs of their own
+        key = (*self.key, tag, fate, source if tag == "u" else roots)
+        shown = definite or own
+        open_mode = own.ambient or (definite or own).ambient
+        ambient = open_mode and not self.state.grad & ON and bool(self.state.grad & AMBIENT)
+        via = ((self.callee.site(shown.at), shown.what), *shown.via)
+        self.frame.graphs.record(
+            key,
+            Node(
+                self.at,
+                text(self.expr.func) if self.expr is not None else shown.what,
+                definite is not None,
+                unknown is not None and definite is None,
+                ambient,
+                parents,
+                self._called_again(own.callee) if tag == "u" else None,
+                via[:4],
+                model,
+                own.guess,
+                own.leaf,
+                loops=self.frame.loop_ids,
+                loose=parents - certain,
+            ),
+        )
+        one = frozenset((key,))
+        if key in self.state.freed_may:  # which holds all of `freed_must`
+            self.state.freed_must -= one
+            self.state.freed_may -= one
+        if fate == "freed":
+            self.state.freed_must |= one
+        if fate != "live":
+            self.state.freed_may |= one
+        self._nodes[source] = one
+        return one
+
+    def _fate(self, source: Source) -> str:
+        """What the callee's backwards did to a graph, or to all models that took part: freed, some of it, or live."""
+        graphs, must, may = self.callee.graphs, self.exit.freed_must, self.exit.freed_may
+        if source in must:
+            return "freed"
+        models = {item for item in graphs.ancestry(source) if item in graphs.nodes and graphs.nodes[item].model}
+        if models and models <= must:
+            return "freed"
+        return "some" if source in may or not models.isdisjoint(may) else "live"
+
+    def _unfollowed(self, source: Source) -> frozenset[Source]:
+        """A graph that is too large to follow: one node for all of them, of which nothing is known."""
+        key = (*self.key, "cut")
+        self.frame.graphs.record(key, Node(self.at, self.key[-1], unknown=True, loops=self.frame.loop_ids))
+        self._nodes[source] = frozenset((key,))
+        return self._nodes[source]
+
+    def _is_cut(self, path: Path | None) -> bool:
+        """Whether what the callee calls is a function, passed in here, that gives no graph (``lambda t: t.item()``)."""
+        if path is None or path.steps or not path.root.startswith("p:"):
+            return False
+        value = self.resolve(path)
+        if not value.refs or not value.is_only(CALLABLE) or any(ref.kind != "func" for ref in value.refs):
+            return False
+        analyser = self.frame.analyser
+        for ref in ordered(value.refs):
+            function = analyser.function(ref)
+            inner = analyser.summary(function) if function is not None and ref.self_ is None else None
+            if inner is None or inner.exit is None or inner.cut_short or inner.result is None:
+                return False
+            if inner.function.is_generator or deep(inner, inner.exit, inner.result).src:
+                return False
+        return True
+
+    def _called_again(self, path: Path | None) -> Path | None:
+        """What a function that calls itself has its inner call call: the same that it was given."""
+        if path is None or path.steps or self.callee.function.key != self.frame.function.key:
+            return None
+        return path if self.resolve(path).syms == {path} else None
+
+    def _known(self, path: Path) -> bool:
+        value = self.resolve(path)
+        return bool(value.kinds) and not value.kinds & UNKNOWN
+
+    def _runs_frozen(self, node: Node) -> bool:
+        """Whether what recorded a node is a module that is frozen here."""
+        if node.callee is None or not (
+            (node.definite and node.model) or (node.unknown and self._is_model(node.callee))
+        ):
+            return False
+        return frozen_of(self.frame, self.before, self.resolve(node.callee), None) is True
+
+    def _is_model(self, path: Path) -> bool:
+        return bool(self.resolve(path).kinds & MODULE)
+
+    def kinship(self) -> None:
+        """A graph that another one was computed from is freed with it: its node here is a parent of the other's."""
+        lifted = {item: nodes for item, nodes in self._nodes.items() if nodes}
+        if len(lifted) > MAX_KIN:
+            return
+        for item, nodes in lifted.items():
+            older = self.callee.graphs.ancestry(item) & lifted.keys() - {item}
+            parents = EMPTY.union(*(lifted[other] for other in older)) - nodes
+            for key in nodes if parents else ():
+                self.frame.graphs.add_parents(key, parents)
+
+
+def _is_bound(value: V) -> bool:
+    return value.kinds & CALLABLE != 0 and any(map(is_of_object, value.refs))
+
+
+def _names_host(choice: ir.IfExp) -> bool:
+    """``device if keep else "cpu"``"""
+    return any(
+        (isinstance(arm, ir.Const) and arm.value == "cpu")
+        or (isinstance(arm, ir.Name) and arm.id.lower() == "cpu")
+        or (isinstance(arm, ir.Call) and any(isinstance(arg, ir.Const) and arg.value == "cpu" for arg in arm.args))
+        for arm in (choice.body, choice.orelse)
+    )
+
+
+def _shown_first(a: Node | None, b: Node) -> Node:
+    """Which of two nodes speaks for a graph: a model's before others, the first in the source before later ones."""
+    return b if a is None or (not b.model, b.at, b.what) < (not a.model, a.at, a.what) else a

@@ -1,0 +1,174 @@
+"""Tensors that a loop collects on the device because what comes next needs all of them there, in one piece."""
+
+from __future__ import annotations
+
+from collections.abc import Set as AbstractSet
+from typing import TYPE_CHECKING
+
+from memlint.analysis.domain.summary.effects import Store
+from memlint.analysis.domain.summary.frame import Frame
+from memlint.analysis.index.program import Function
+from memlint.analysis.syntax.syntax import (
+    calls,
+    dotted,
+    expressions,
+    last_name,
+    parts,
+    walk_expression,
+    walk_statements,
+)
+from memlint.analysis.transfer.stores.collected import (
+    TO_HOST,
+    Held,
+    given_as,
+    holders,
+    is_moved_later,
+    made_from,
+    mention,
+)
+from memlint.ir import nodes as ir
+
+if TYPE_CHECKING:
+    from memlint.analysis.facts.analyser import Analyser
+
+#: calls that put all members of a collection together in one tensor
+_JOINS = frozenset({"cat", "concat", "concatenate", "stack", "vstack", "hstack", "pad_sequence"})
+#: functions that bring no tensors of their own to what they are given, and the modules of such functions
+_ALONE = frozenset(
+    {
+        "print",
+        "len",
+        "float",
+        "int",
+        "str",
+        "list",
+        "tuple",
+        "dict",
+        "zip",
+        "enumerate",
+        "isinstance",
+        "torch",
+        "np",
+        "F",
+    }
+)
+#: methods that put away what they are given
+_PUT_AWAY = frozenset({"append", "extend", "save", "dump", "format", "write"})
+#: methods that move a tensor to where it is wanted
+_MOVES = frozenset({"to", "cuda", "type_as"})
+#: what is asked of a tensor and no computation
+_ASKED = frozenset({"size", "shape", "dim", "ndim", "numel", "device", "dtype"})
+
+
+def wanted_whole(analyser: Analyser, frame: Frame, store: Store) -> bool:
+    """Whether all that was collected is put together in one tensor on the device, here or in a caller, which meets
+    other tensors there, or is kept for that: nothing brings it to the host afterwards."""
+    if is_moved_later(frame, store):
+        return False
+    held = list(holders(analyser, frame, store))
+    if any(_is_read_on_host(one) for one in held):
+        return False
+    joined = any(
+        last_name(call.func) in _JOINS and any(mention(arg, one.names) for arg in call.args)
+        for one in held
+        for call in calls(one.frame.function.body)
+    )
+    return joined and any(_is_met(analyser, one, _collected_with(one, store)) for one in held)
+
+
+def _is_read_on_host(held: Held) -> bool:
+    return any(
+        isinstance(part, ir.Call)
+        and isinstance(part.func, ir.Attr)
+        and part.func.name in TO_HOST - {"item"}  # (a number that is computed of it shows nothing)
+        and part.at > held.since
+        and mention(part.func.value, held.names)
+        for part in parts(held.frame.function.body)
+    )
+
+
+def _collected_with(held: Held, store: Store) -> set[str]:
+    """The names of what was collected, and of what the same loop has collected beside it."""
+    body = store.loop.body if store.loop is not None and held.since == store.site.at else ()
+    beside = {
+        call.func.value.id
+        for call in calls(body)
+        if isinstance(call.func, ir.Attr) and call.func.name == "append" and isinstance(call.func.value, ir.Name)
+    }
+    return made_from(held.frame, held.names | beside)
+
+
+def _is_met(analyser: Analyser, held: Held, own: set[str]) -> bool:
+    function = held.frame.function
+    if _meets_others(function, held.names, own, held.since):
+        return True
+    known = {record.at: analyser.function_at(record.callee) for record in held.frame.calls.values()}
+    for call in calls(function.body):
+        if call.at <= held.since or not _gets(call, held.names):
+            continue
+        callee = known.get(call.at)
+        if callee is None:
+            if _may_meet(call, own):
+                return True
+            continue
+        given = given_as(callee, call, lambda arg: _takes_part(arg, held.names))
+        if _meets_others(callee, given, given, -1) or any(
+            _gets(inner, given) and _may_meet(inner, given) for inner in calls(callee.body)
+        ):
+            return True
+    return False
+
+
+def _meets_others(function: Function, names: AbstractSet[str], own: AbstractSet[str], since: int) -> bool:
+    """Whether one of the names takes part in an operation with other tensors, or becomes an attribute."""
+    for statement in walk_statements(function.body, into_definitions=False):
+        if statement.at <= since:
+            continue
+        if isinstance(statement, ir.Assign) and _becomes_attribute(statement, names):
+            return True
+        for expr in expressions(statement):
+            for part in walk_expression(expr):
+                if isinstance(part, ir.Binary) and _is_beside(part.left, part.right, names, own):
+                    return True
+    return False
+
+
+def _becomes_attribute(statement: ir.Assign, names: AbstractSet[str]) -> bool:
+    """``self.bank = torch.cat(rows)``"""
+    whole = isinstance(statement.value, ir.Name | ir.Call) and _takes_part(statement.value, names)
+    return whole and any(isinstance(target, ir.Attr) for target in statement.targets)
+
+
+def _is_beside(left: ir.Expr, right: ir.Expr, names: AbstractSet[str], own: AbstractSet[str]) -> bool:
+    return any(
+        _takes_part(one, names)
+        and not mention(other, own)
+        and any(isinstance(part, ir.Name) for part in walk_expression(other))
+        for one, other in ((left, right), (right, left))
+    )
+
+
+def _takes_part(expr: ir.Expr, names: AbstractSet[str]) -> bool:
+    """Whether more than the shape of one of these names is read."""
+    if isinstance(expr, ir.Attr) and expr.name in _ASKED:
+        return False
+    if isinstance(expr, ir.Call) and isinstance(expr.func, ir.Attr) and expr.func.name in _ASKED | _MOVES:
+        return False  # (what is moved to where it is used may come from anywhere)
+    if isinstance(expr, ir.Call) and dotted(expr.func) == "len":
+        return False
+    return mention(expr, names)
+
+
+def _gets(call: ir.Call, names: AbstractSet[str]) -> bool:
+    return any(_takes_part(arg, names) for arg in (*call.args, *(word.value for word in call.keywords)))
+
+
+def _may_meet(call: ir.Call, own: AbstractSet[str]) -> bool:
+    """Whether a call that gets the whole may bring other tensors to it: of an object, or of its other arguments."""
+    name = last_name(call.func)
+    if dotted(call.func).partition(".")[0] in _ALONE or name in _JOINS or name in _PUT_AWAY:
+        return False
+    if isinstance(call.func, ir.Attr):
+        return not mention(call.func.value, own)
+    given = (*call.args, *(word.value for word in call.keywords))
+    return any(not mention(arg, own) and not isinstance(arg, ir.Const) for arg in given)

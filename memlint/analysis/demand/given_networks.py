@@ -1,0 +1,87 @@
+"""Networks that a function is given, and that all who call it have made and let no optimizer train."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from memlint.analysis.domain.recorded_modes import outward, whole_of
+from memlint.analysis.domain.summary.effects import CallRecord, ModelRun
+from memlint.analysis.domain.summary.frame import Frame
+from memlint.analysis.domain.values import MODULE, Path, Source, V
+from memlint.analysis.transfer.modules.optimizer_parameters import ANY, is_touched
+
+if TYPE_CHECKING:
+    from memlint.analysis.facts.analyser import Analyser
+
+#: of more callers, nobody asks all
+_MAX_CALLERS = 8
+#: how many functions may hand a network on
+_DEPTH = 3
+
+
+def parameter_of(frame: Frame, run: ModelRun) -> str:
+    """The parameter that a run's module is, as it stands; "" for any other."""
+    (path,) = run.module.syms if len(run.module.syms) == 1 else (None,)
+    if path is None or path.steps or not path.root.startswith("p:") or run.module.store:
+        return ""
+    name = path.root[2:]
+    own = frame.function.takes_self and frame.function.params and name == frame.function.params[0].name
+    return "" if own or name != run.text else name
+
+
+def is_trained_by_nobody(analyser: Analyser, frame: Frame, name: str) -> bool:
+    """Whether no optimizer in sight takes the parameters of the network that a function gets as a parameter: every
+    caller is known and hands it one that was made there, some optimizer takes those of another, and nothing that
+    cannot be followed has any of them."""
+    seen: list[bool] = []
+    return _is_left(analyser, frame, name, seen, _DEPTH) and any(seen)
+
+
+def _is_left(analyser: Analyser, frame: Frame, name: str, seen: list[bool], depth: int) -> bool:
+    """``seen``: for each function on the way, whether it makes an optimizer."""
+    own: set[Source] = {Path(f"p:{name}")}
+    if not _lets_it_be(frame, own, seen) or analyser.facts.is_handed_on(frame.function):
+        return False
+    calls = analyser.facts.calls_of(frame.function)
+    if not 0 < len(calls) <= _MAX_CALLERS:
+        return False
+    return all(_is_made(analyser, caller, record, name, seen, depth) for caller, record in calls)
+
+
+def _is_made(analyser: Analyser, caller: Frame, record: CallRecord, name: str, seen: list[bool], depth: int) -> bool:
+    value = record.args.get(name)
+    if value is None or value.kinds != MODULE or any(whole_of(item) is not None for item in value.store):
+        return False
+    if len(value.syms) == 1 and not value.store:
+        (path,) = value.syms
+        handed = path.root.startswith("p:") and not path.steps
+        return handed and depth > 0 and _is_left(analyser, caller, path.root[2:], seen, depth - 1)
+    keys: set[Source] = {("made", item) for item in value.store}
+    if len(keys) != 1 or value.syms or not _lets_it_be(caller, keys, seen):
+        return False
+    return not any(_may_train(analyser, other, value) for other in caller.calls.values())
+
+
+def _may_train(analyser: Analyser, record: CallRecord, network: V) -> bool:
+    """Whether a function that gets the network as well makes an optimizer for it, or is not known."""
+    given = [name for name, value in record.args.items() if value.store & network.store]
+    if not given:
+        return False
+    callee = analyser.function_at(record.callee)
+    summary = analyser.summary(callee) if callee is not None else None
+    return summary is None or any(not _lets_it_be(summary, {Path(f"p:{name}")}, []) for name in given)
+
+
+def _lets_it_be(frame: Frame, keys: set[Source], seen: list[bool]) -> bool:
+    """Whether a function hands the network to nobody, changes nothing of it and gives it to no optimizer of its own."""
+    notes = frame.notes
+    if frame.cut_short or frame.exit is None or None in notes.owned or ANY in notes.given:
+        return False
+    mine = {outer for key in keys for outer in outward(key)} | keys
+    for entry in notes.owned:
+        if any(key in mine or keys & set(outward(key)) for key in entry or ()):
+            return False
+    if notes.given & (mine | {key for entry in notes.owned for key in entry or ()}) or is_touched(frame, mine):
+        return False
+    seen.append(any(notes.owned))
+    return True

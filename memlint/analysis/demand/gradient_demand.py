@@ -1,0 +1,283 @@
+"""Who wants the gradients of a model that runs: its own function, a caller, a backward that reaches what it gives."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from memlint.analysis.demand.used_up_graphs import blindly_reached, decorator_trains, is_spent
+from memlint.analysis.domain.state import State
+from memlint.analysis.domain.summary.effects import CallRecord, ModelRun
+from memlint.analysis.domain.summary.frame import Frame
+from memlint.analysis.domain.summary.observations import MAX_CALLERS_UP
+from memlint.analysis.domain.values import CONTAINER, TENSORS, UNKNOWN, Path, Source, Sources
+from memlint.analysis.syntax.memo import kept
+from memlint.analysis.syntax.syntax import (
+    bodies,
+    calls_backward,
+    expressions,
+    is_false,
+    is_true,
+    last_name,
+    walk_expression,
+    walk_statements,
+)
+from memlint.analysis.transfer.held_values import deep
+from memlint.analysis.transfer.library.forward_hooks import is_hooked
+from memlint.analysis.transfer.library.unresolved_losses import trained_by_stranger
+from memlint.analysis.transfer.modules.parameter_loops import of_other_networks
+from memlint.analysis.transfer.stores.closures import trains_by_closure
+from memlint.ir import nodes as ir
+
+if TYPE_CHECKING:
+    from memlint.analysis.facts.analyser import Analyser
+
+#: the gradients are wanted while the model runs; whether the graph is, afterwards, is another question
+ENABLED = "grad mode is switched on"
+REQUIRES = "an input requires grad"
+ASKED = "gradients are asked for"
+REACHED = "a backward() reaches it"
+ITSELF = "the model differentiates by itself"
+CLEARED = "gradients are cleared, so some code that is called makes them"
+#: calls after which autograd records for certain
+_RECORDING = frozenset({"requires_grad_", "enable_grad", "set_grad_enabled"})
+
+
+def wanted_by(analyser: Analyser, frame: Frame, run: ModelRun) -> str:
+    """Why the gradients of a run are wanted, in words; "" where nothing says so."""
+    why = asked_for(frame)
+    if why == CLEARED and is_spent(analyser, frame, run):
+        why = ""  # (whatever makes them, it is not this run, of which nothing but numbers is left)
+    if why in (REQUIRES, ASKED) and is_spent(analyser, frame, run):
+        why = asked_for(frame, of_other_networks(frame.function.body, run.text))
+    why = why or (ITSELF if differentiates_itself(analyser, run) else "")
+    if why:
+        return why
+    deeper = run.origin
+    spent = deeper is not None and is_spent(analyser, frame, run)  # (who else gets what the helper returns: no matter)
+    while deeper is not None:  # what runs in a callee of a callee is wanted there, or on the way
+        inner, origin = deeper
+        inside = {origin.node, *origin.value.src}
+        if inside & inner.notes.returned and decorator_trains(analyser, inner.function):
+            return REACHED
+        why = asked_for(inner)
+        if not why and not spent:
+            why = _reached(analyser, inner, inside, MAX_CALLERS_UP)
+        if why:
+            return why
+        deeper = origin.origin
+    for caller, record in analyser.facts.calls_of(frame.function):
+        given = any(value.may_be(TENSORS | CONTAINER | UNKNOWN) for value in record.args.values())
+        if given and caller is not frame and (why := asked_for(caller)) == REQUIRES:
+            return why  # it may be what this function is given
+    marks = {run.node, *run.value.src}
+    if marks & frame.notes.returned and decorator_trains(analyser, frame.function):
+        return REACHED
+    if (
+        frame.backwards
+        and not marks & (frame.used | frame.escaped | frame.notes.returned)
+        and is_hooked(analyser, frame, run)
+    ):
+        return REACHED  # (it runs for what its hooks get, of which the loss may be made)
+    if trains_by_closure(analyser, frame, marks) or trained_by_stranger(frame, run, marks):
+        return REACHED
+    return _reached(analyser, frame, marks, 0)
+
+
+def trained_by_callers(analyser: Analyser, frame: Frame, run: ModelRun) -> bool:
+    """Whether the function gives what another model computes to callers that run a backward through it."""
+    known = analyser.facts.trained
+    if frame not in known:
+        known[frame] = []
+        for other in frame.runs.values():
+            if other.node not in known[frame] and (
+                _reached(analyser, frame, {other.node, *other.value.src}, 0) == REACHED
+            ):
+                known[frame].append(other.node)
+                if len(known[frame]) == 2:
+                    break
+    return any(node != run.node for node in known[frame])
+
+
+def differentiates_itself(analyser: Analyser, run: ModelRun) -> bool:
+    """Whether the forward that runs, or what it calls, differentiates (forces are the gradient of an energy) or makes
+    what it is given require grad: under a guard it would raise."""
+    classes = [analyser.cls(ref) for ref in run.module.refs if ref.kind == "instance"]
+    methods = [analyser.program.method(cls, run.method) for cls in classes if cls is not None]
+    todo = [(method.key, 0) for method in methods if method is not None]
+    seen = {key for key, _ in todo}
+    while todo:
+        key, depth = todo.pop()
+        function = analyser.function_at(key)
+        inner = analyser.summary(function) if function is not None else None
+        if inner is None:
+            continue
+        if inner.notes.gradients or inner.backwards or requires_inputs(inner.function.body):
+            return True
+        for record in inner.calls.values() if depth < MAX_CALLERS_UP else ():
+            if record.callee not in seen:
+                seen.add(record.callee)
+                todo.append((record.callee, depth + 1))
+    return False
+
+
+@kept
+def requires_inputs(body: tuple[ir.Stmt, ...]) -> bool:
+    """Whether a body makes tensors require grad, or records whatever the mode outside is: not where it trains alone."""
+    for statement in body:
+        if isinstance(statement, ir.If) and _of_training(statement.test):
+            continue
+        targets = statement.targets if isinstance(statement, ir.Assign) and is_true(statement.value) else ()
+        if "requires_grad" in map(last_name, targets):
+            return True
+        for expr in expressions(statement):
+            for part in walk_expression(expr):
+                name = last_name(part.func) if isinstance(part, ir.Call) else ""
+                if isinstance(part, ir.Call) and name in _RECORDING and not (part.args and not is_true(part.args[0])):
+                    return True
+        if any(requires_inputs(block) for block in bodies(statement)):
+            return True
+    return False
+
+
+def _of_training(test: ir.Expr) -> bool:
+    """Whether a test is one for training, or for the checkpointing of activations, which serves it."""
+    names = (last_name(part) for part in walk_expression(test))
+    return any("training" in name or "checkpoint" in name for name in names)
+
+
+def _reached(analyser: Analyser, frame: Frame, marks: set[Source], depth: int) -> str:
+    """Why a backward reaches these graphs: here, through an attribute, or in a caller that gets them returned."""
+    known = analyser.facts.reached
+    question = (frame, frozenset(marks), depth)
+    if question not in known:  # (where many functions call each other, there are too many ways to one question)
+        known[question] = _reached_by(analyser, frame, marks, depth)
+    return known[question]
+
+
+def _reached_by(analyser: Analyser, frame: Frame, marks: set[Source], depth: int) -> str:
+    if any(marks & reached for reached, *_ in frame.backwards):
+        return REACHED
+    if blindly_reached(frame, marks):
+        return "a backward() of unknown origin is called"
+    own = f"p:{frame.function.params[0].name}" if frame.function.takes_self and frame.function.params else ""
+    stored = frame.exit.sym.items() if frame.exit is not None else ()
+    if any(
+        frame.exit is not None
+        and path.steps
+        and path.root == own
+        and analyser.facts.in_backward(path.steps)
+        and marks & frame.graphs.closure(deep(frame, frame.exit, value).src)
+        for path, value in stored
+    ):
+        return "a backward() of another method reaches it"
+    if any(
+        path.root.startswith(("c:", "g:"))
+        and marks & frame.graphs.closure(value.src)
+        and analyser.facts.variable_in_backward(frame, path)
+        for path, value in stored
+    ):
+        return "a backward() of another function reaches it"
+    if depth >= MAX_CALLERS_UP:
+        return ""
+    given = [path for path, value in stored if _is_given(path, own) and marks & frame.graphs.closure(value.src)]
+    yielded = _yields(frame, marks)
+    if yielded and frame.function.name == "__iter__":
+        return "whoever goes through the object gets it"
+    returned = yielded or bool(marks & frame.notes.returned)
+    if not returned and not given:
+        return ""
+    for caller, record in analyser.facts.calls_of(frame.function):
+        if caller is frame:
+            continue
+        if caller.notes.gradients and returned:
+            return "autograd.grad is called"
+        inner = set(record.result.src) if returned else set()
+        if caller.exit is not None:
+            inner |= deep(caller, caller.exit, record.result).src if returned else frozenset()
+            for path in given:
+                inner |= _held(caller, caller.exit, record, path)
+        why = _reached(analyser, caller, inner, depth + 1) if inner else ""
+        if why:
+            return why
+    return ""
+
+
+def _yields(frame: Frame, marks: set[Source]) -> bool:
+    """Whether a generator gives out these graphs, one after the other."""
+    given = (deep(frame, state, value).src for value, state in frame.yields)
+    return any(marks & frame.graphs.closure(src) for src in given)
+
+
+def _is_given(path: Source, own: str) -> bool:
+    """Whether a place is in what the function was given: ``outputs["disp"]``, where ``outputs`` is a parameter; or is a
+    global."""
+    if isinstance(path, Path) and path.root.startswith("g:"):
+        return True
+    return isinstance(path, Path) and bool(path.steps) and path.root.startswith("p:") and path.root != own
+
+
+def _held(caller: Frame, state: State, record: CallRecord, path: Path) -> Sources:
+    """What a place that a callee has filled, in its argument or among the globals, holds in the caller."""
+    if path.root.startswith("g:"):
+        return deep(caller, state, state.sym[path]).src if path in state.sym else frozenset()
+    value = record.args.get(path.root[2:])
+    if value is None:
+        return frozenset()
+    found: set[Source] = set()
+    for key in value.objs:
+        obj = state.heap.get(key)
+        if obj is not None:
+            held = obj.fields.get(path.steps[0].strip(".[]"), obj.elem)
+            found |= deep(caller, state, held).src
+    for sym in value.syms:
+        inner = state.sym.get(sym.then(path.steps[0]))
+        if inner is not None:
+            found |= deep(caller, state, inner).src
+    return frozenset(found)
+
+
+def asked_for(frame: Frame, others: frozenset[int] = frozenset()) -> str:
+    """Gradients are asked for in this function: autograd.grad, requires_grad, saliency, an optimizer step. Or the graph
+    itself is, to be drawn. ``others``: mentions of the parameters of other networks, of which it says nothing."""
+    if frame.notes.gradients:
+        return "autograd.grad is called"
+    if "grad_fn" in frame.function.names:
+        return "its graph is read"
+    cleared = False
+    for part, why in _asking(frame.function.body):
+        if why == CLEARED:
+            cleared = cleared or (not frame.backwards and not calls_backward(frame.function.body))
+        elif not isinstance(part, ir.Attr) or id(part.value) not in others:
+            return why
+    return CLEARED if cleared else ""
+
+
+@kept
+def _asking(body: tuple[ir.Stmt, ...]) -> tuple[tuple[ir.Expr, str], ...]:
+    """What asks for gradients in a body, in order, and how: an attribute where it does so for what stands before it."""
+    found: list[tuple[ir.Expr, str]] = []
+    for statement in walk_statements(body):
+        if isinstance(statement, ir.Assign) and is_true(statement.value):
+            targets = (one for one in statement.targets if isinstance(one, ir.Attr) and one.name == "requires_grad")
+            found += [(target, REQUIRES) for target in targets]
+        for expr in expressions(statement):
+            for part in walk_expression(expr):
+                if isinstance(part, ir.Call):
+                    found += _asks(part)
+    return tuple(found)
+
+
+def _asks(call: ir.Call) -> Iterator[tuple[ir.Expr, str]]:
+    name = last_name(call.func)
+    if name == "zero_grad":
+        yield call, CLEARED
+    if name in ("requires_grad_", "enable_grad") and not (call.args and is_false(call.args[0])):
+        yield call.func, ASKED
+        return
+    if name == "set_grad_enabled" and call.args and is_true(call.args[0]):
+        yield call, ENABLED
+    if any(word.name == "volatile" and is_true(word.value) for word in call.keywords):
+        yield call, "its inputs are volatile: in the PyTorch that it is written for, nothing is recorded"
+    if any(word.name == "requires_grad" and is_true(word.value) for word in call.keywords):
+        yield call, REQUIRES

@@ -1,0 +1,197 @@
+"""Whether a graph that a place keeps is used later."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from memlint.analysis.demand.used_up_graphs import blindly_reached
+from memlint.analysis.domain.summary.effects import Backward, CallRecord, Store
+from memlint.analysis.domain.summary.frame import Frame
+from memlint.analysis.domain.values import EMPTY, Path, Source, Sources, V
+from memlint.analysis.syntax.bindings import assigned_names
+from memlint.analysis.syntax.syntax import calls, walk_expression, walk_statements
+from memlint.analysis.transfer.held_values import deep
+from memlint.ir import nodes as ir
+
+if TYPE_CHECKING:
+    from memlint.analysis.facts.analyser import Analyser
+
+if TYPE_CHECKING:
+    from memlint.analysis.facts.analyser import Analyser
+
+#: what the test of a flag is made of: ``training and not validate``, ``optimizer is not None``
+_OF_FLAGS = (ir.Name, ir.Const, ir.Unary, ir.BoolOp, ir.Compare)
+
+
+def marks_of(frame: Frame | None, store: Store) -> set[Source]:
+    """What later use of the place carries."""
+    place = store.place
+    if isinstance(place, Path):
+        own = {place, place.then("[]")} if store.kind == "retain" else {place}
+        return own | {("prev", loop, item) for loop in store.loops for item in tuple(own)}
+    if store.kind == "retain":
+        return {("elem", place), *(("elem", key) for key in store.objs)}
+    kind, name = place
+    mark = name if kind == "var" else (kind, name.lstrip(".").strip("[]"))
+    return {("prev", loop, mark) for loop in store.loops}
+
+
+def wanted_later(analyser: Analyser, frame: Frame, store: Store) -> bool:
+    """Whether the graph that the place keeps is wanted: it reaches a backward, or leaves to where nobody can follow."""
+    if frame.notes.gradients and store.freed != "yes":
+        return True
+    marks = marks_of(frame, store)
+    held = _in_records(frame, store)
+    inside = store.loop.id if store.loop is not None else None
+    for backward in frame.backwards:
+        # a backward of the same round frees what it needs; one on some rounds only (accumulation) needs the rest
+        if (marks | held) & backward.reached and (
+            inside not in backward.loops or (store.freed == "some" and _is_for_several(frame, store, backward))
+        ):
+            return True
+    if store.freed == "some" and marks & frame.notes.returned and _saved_by_callers(analyser, frame):
+        return True
+    if store.freed in ("yes", "some") or store.dead or of_evaluation(frame, store.incoming or store.value):
+        return False
+    if isinstance(store.place, Path):
+        return _needed_elsewhere(analyser, frame, store) or _used_in_needed(analyser, frame, store)
+    if marks & frame.escaped or _in_a_loss(analyser, frame, marks):
+        return True
+    if marks & frame.notes.returned:
+        return not dropped_by_callers(analyser, frame)
+    # what is returned may have come through all rounds without a mark (in the parts of a state)
+    known = _made_by_what_is_returned(frame, store) and bool(analyser.facts.calls_of(frame.function))
+    return known and not dropped_by_callers(analyser, frame)
+
+
+def _is_for_several(frame: Frame, store: Store, backward: Backward) -> bool:
+    """Whether a backward inside a loop may go through what several rounds have summed up. One that runs in every round
+    does not: the second one would meet graphs that the first has freed, and raise. Where a flag says for all rounds
+    whether it runs, those that it skips (of an evaluation) need none either."""
+    if store.kind != "carry" or store.cleared or store.loop is None:
+        return True
+    if any(record.at == backward.site.at for record in frame.calls.values()):
+        return True  # a helper may keep the graph
+    body = store.loop.body
+    if any(word.name in ("retain_graph", "create_graph") for call in calls(body) for word in call.keywords):
+        return True
+    bound = assigned_names(body)[0] | store.loop.targets
+    inside = [test for test in backward.tests if test.at >= body[0].at]
+    written = {path.steps[-1] for path in frame.exit.sym if path.steps} if frame.exit is not None else set()
+    if not all(
+        isinstance(part, _OF_FLAGS) or (isinstance(part, ir.Attr) and f".{part.name}" not in written)
+        for test in inside
+        for part in walk_expression(test)
+    ):
+        return True
+    if not bound.isdisjoint(part.id for test in inside for part in walk_expression(test) if isinstance(part, ir.Name)):
+        return True
+    leaves = (one for one in walk_statements(body, into_definitions=False) if one.at > backward.site.at)
+    return any(isinstance(one, ir.Return) or (isinstance(one, ir.Jump) and one.kind == "break") for one in leaves)
+
+
+def _in_records(frame: Frame, store: Store) -> Sources:
+    """The graphs in what is kept where that is a record, of which a part is read without a mark of the place:
+    ``memory.append({"log_prob": log_prob, "reward": reward})``."""
+    kept = store.value.src if store.record and store.freed != "yes" else frozenset()
+    return frozenset(item for item in kept if item in frame.graphs.nodes)
+
+
+def _made_by_what_is_returned(frame: Frame, store: Store) -> bool:
+    """Whether the models that made what is kept have made what is returned, too: its graph may hold theirs."""
+    if store.kind != "retain":
+        return False
+    reached = frame.graphs.closure((store.incoming or store.value).src)
+    models = {item for item in reached if item in frame.graphs.nodes and frame.graphs.nodes[item].model}
+    return bool(models) and models <= frame.notes.returned
+
+
+def _in_a_loss(analyser: Analyser, frame: Frame, marks: set[Source]) -> bool:
+    """Whether it becomes a part of an attribute that is a loss, by a backward elsewhere or by its name:
+    ``strategy.loss += penalty``."""
+    return frame.exit is not None and any(
+        isinstance(path, Path)
+        and path.steps
+        and (analyser.facts.in_backward(path.steps[-1:]) or path.steps[-1] in _LOSSES)
+        and marks & frame.graphs.closure(value.src)
+        for path, value in frame.exit.sym.items()
+    )
+
+
+#: classes with a backward of their own
+_FUNCTIONS = frozenset({"torch.autograd.Function", "torch.autograd.function.Function"})
+#: attributes that hold what somebody trains by; ``running_loss`` and the like are sums for a log
+_LOSSES = frozenset({".loss", ".total_loss", ".reg_loss", ".aux_loss"})
+
+
+def dropped_by_callers(analyser: Analyser, frame: Frame) -> bool:
+    """Whether every known caller uses the result without its graph."""
+    if frame.notes.evaluations:
+        return True
+    records = analyser.facts.calls_of(frame.function)
+    if not records:
+        return False
+    for caller, record in records:
+        sources = _given_to(caller, record)
+        if blindly_reached(caller, sources) or sources & (caller.escaped | caller.left | caller.notes.returned):
+            return False
+        # (what is cut off in place is at the end no longer in the result, and may have had its backward before)
+        nodes = caller.graphs.nodes
+        cut = [item for item in caller.notes.cut_off if item in nodes and nodes[item].at == record.at]
+        sources = sources.union(cut)
+        if any(sources & reached for reached, *_ in caller.backwards):
+            return False
+    return True
+
+
+def _saved_by_callers(analyser: Analyser, frame: Frame) -> bool:
+    """Whether a caller is the forward of an autograd function, which keeps the result for its own backward."""
+    for caller, record in analyser.facts.calls_of(frame.function):
+        cls = caller.function.cls
+        if cls is None or caller.exit is None or caller.function.name != "forward":
+            continue
+        if not analyser.program.ancestors(cls)[1] & _FUNCTIONS:
+            continue
+        if _given_to(caller, record) & (caller.escaped | caller.left):
+            return True
+    return False
+
+
+def _given_to(caller: Frame, record: CallRecord) -> Sources:
+    """The graphs in what a call gives its caller."""
+    inner = deep(caller, caller.exit, record.result).src if caller.exit is not None else EMPTY
+    return record.result.src | inner
+
+
+def _needed_elsewhere(analyser: Analyser, frame: Frame, store: Store) -> bool:
+    """Whether any function of the project sends this attribute or global into a backward."""
+    place = store.place
+    assert isinstance(place, Path)
+    marks = marks_of(frame, store)
+    if marks & frame.escaped and store.kind == "retain":
+        return True
+    name = next((step for step in reversed(place.steps) if step.startswith(".")), None)
+    if name is not None and name in analyser.facts.attributes_in_backward():
+        return True
+    return any(marks & reached for other in analyser.frames() for reached, *_ in other.backwards)
+
+
+def _used_in_needed(analyser: Analyser, frame: Frame, store: Store) -> bool:
+    """Whether what is computed from a carried state is kept for a backward elsewhere (a rollout)."""
+    if store.kind != "carry":
+        return False
+    incoming = (store.incoming or store.value).src
+    marks = marks_of(frame, store) | {item for item in incoming if item in frame.graphs.nodes}
+    return any(
+        other.kind == "retain"
+        and isinstance(other.place, Path)
+        and marks & frame.graphs.closure(other.value.src)
+        and _needed_elsewhere(analyser, frame, other)
+        for other in frame.stores.values()
+    )
+
+
+def of_evaluation(frame: Frame, value: V) -> bool:
+    """Whether the graph comes from an evaluation that records."""
+    flagged = frame.notes.evaluations
+    return any(item in flagged for item in frame.graphs.closure(value.src))

@@ -1,0 +1,208 @@
+"""Which modules an optimizer owns, and which network runs with a graph that nobody needs.
+
+A module's parameters carry marks (``("params", key)`` among their storages) from ``parameters()`` through lists,
+groups, chains and filters to the optimizer that takes them. "no" is said only where every optimizer in sight is
+resolved, the module was made in sight and given to nothing that could own it, and its input has no graph.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from memlint.analysis.demand.given_networks import is_trained_by_nobody, parameter_of
+from memlint.analysis.demand.idle_optimizers import is_never_stepped
+from memlint.analysis.demand.private_copies import is_private
+from memlint.analysis.domain.events import Fact
+from memlint.analysis.domain.recorded_modes import outward, whole_of
+from memlint.analysis.domain.summary.effects import ModelRun
+from memlint.analysis.domain.summary.frame import Frame
+from memlint.analysis.domain.values import Path, Source, Sources, V, ordered
+from memlint.analysis.index.program import Class
+from memlint.analysis.syntax.memo import kept
+from memlint.analysis.syntax.syntax import expressions, statement_at, walk_expression, walk_statements
+from memlint.analysis.transfer.held_values import deep
+from memlint.analysis.transfer.modules.modes import frozen_class
+from memlint.analysis.transfer.modules.optimizer_parameters import _DATA, _DATA_CALLS, ANY, is_touched
+from memlint.ir import nodes as ir
+
+if TYPE_CHECKING:
+    from memlint.analysis.facts.analyser import Analyser
+
+
+def owner_of(analyser: Analyser, frame: Frame, run: ModelRun) -> Fact:
+    """Whether an optimizer owns the module of a run; "no" only for one that needs no graph at all."""
+    if run.origin is not None or not frame.backwards:
+        return "unknown"
+    if _in_training(frame, run) and is_private(analyser, frame, run):
+        return "no" if gives_no_gradient(analyser, frame, run) else "unknown"
+    if frame.exit is None:
+        return "unknown"
+    given_as = parameter_of(frame, run)
+    if given_as and _in_training(frame, run) and not _writes_gradients(frame):
+        left = is_trained_by_nobody(analyser, frame, given_as) and not _is_frozen_class(analyser, run)
+        return "no" if left and gives_no_gradient(analyser, frame, run) else "unknown"
+    keys, home = _home(analyser, frame, run.module)
+    if not keys or home is None or home.exit is None:
+        return "unknown"
+    if run.text.replace(".", "").isidentifier():
+        keys = {*keys, ("v", run.text), ("v", _without_method(analyser, run))}
+    owned = _owned_in_sight(analyser, frame)
+    known = any(owned) or is_never_stepped(analyser, frame, run)
+    if not known or None in owned or not _in_training(frame, run) or _writes_gradients(frame):
+        return "unknown"
+    mine = {outer for key in keys for outer in outward(key)}
+    for entry in owned:
+        for key in entry or ():
+            if key in mine or any(outer in keys for outer in outward(key)):
+                return "yes"
+    given: set[Source] = frame.notes.given | home.notes.given
+    if ANY in given or given & (keys | {key for entry in owned for key in entry or ()}):
+        return "unknown"  # one may hold the other
+    if _owned_elsewhere(analyser, run.module) or _touched_anywhere(analyser, frame, home, run, mine):
+        return "unknown"
+    return "no" if gives_no_gradient(analyser, frame, run) else "unknown"
+
+
+def _without_method(analyser: Analyser, run: ModelRun) -> str:
+    """The module whose method a run calls: ``net`` of ``net.encode``, where some class that it may have defines one."""
+    module, _, name = run.text.rpartition(".")
+    classes = [cls for ref in run.module.refs if ref.kind == "instance" and (cls := analyser.cls(ref)) is not None]
+    return module if any(analyser.program.method(cls, name) is not None for cls in classes) else run.text
+
+
+def _in_training(frame: Frame, run: ModelRun) -> bool:
+    """Whether a backward runs in the same iteration, after what may be an inner loop over steps."""
+    return any(run.loops[: len(loops)] == loops for _, loops, *_ in frame.backwards)
+
+
+def _writes_gradients(frame: Frame) -> bool:
+    """``shared.grad = local.grad``: gradients of one network step another."""
+    return _assigns_gradients(frame.function.body)
+
+
+@kept
+def _assigns_gradients(body: tuple[ir.Stmt, ...]) -> bool:
+    return any(
+        isinstance(target, ir.Attr) and target.name in ("grad", "_grad")
+        for statement in walk_statements(body)
+        if isinstance(statement, ir.Assign)
+        for target in statement.targets
+    )
+
+
+def _home(analyser: Analyser, frame: Frame, module: V) -> tuple[set[Source], Frame | None]:
+    """(what the module is known by, the function that made it)"""
+    if len(module.syms) > 1 or len(module.store) > 1 or any(whole_of(item) is not None for item in module.store):
+        return set(), None
+    for path in ordered(module.syms):
+        cls = frame.function.cls
+        if (
+            cls is None
+            or not frame.function.params
+            or path.root != f"p:{frame.function.params[0].name}"
+            or not path.steps
+        ):
+            return set(), None
+        init = analyser.program.method(cls, "__init__")
+        home = analyser.summary(init) if init is not None else None
+        if home is None or home.exit is None:
+            return set(), None
+        value = home.exit.sym.get(Path("p:self", path.steps[:1]))
+        if value is None or len(value.store) + len(value.syms) != 1:
+            return set(), None
+        keys: set[Source] = {path, *(("made", item) for item in value.store)}
+        keys |= {Path(base.root, base.steps + path.steps[1:]) for base in value.syms}
+        return (keys, home) if not value.syms else (set(), None)
+    return {("made", item) for item in module.store}, frame
+
+
+def _owned_in_sight(analyser: Analyser, frame: Frame) -> list[Sources | None]:
+    owned: list[Sources | None] = list(frame.notes.owned)
+    cls: Class | None = frame.function.cls
+    if cls is not None:
+        order, _ = analyser.program.ancestors(cls)
+        for item in order:
+            for method in item.methods.values():
+                summary = analyser.summary(method)
+                if summary is not None and summary is not frame:
+                    owned += summary.notes.owned
+    return owned
+
+
+def _owned_elsewhere(analyser: Analyser, module: V) -> bool:
+    """Whether some optimizer of the project takes the parameters of an attribute of that name."""
+    names = {path.steps[-1] for path in module.syms if path.steps}
+    return bool(names & analyser.facts.owned_attributes)
+
+
+def _touched_anywhere(analyser: Analyser, frame: Frame, home: Frame, run: ModelRun, mine: set[Source]) -> bool:
+    """Whether any code in sight touches requires_grad of the module or of a part of it, or reads its gradients."""
+    frames = [frame, home]
+    if frame.function.cls is not None:
+        order, _ = analyser.program.ancestors(frame.function.cls)
+        frames += [
+            found
+            for item in order
+            for method in item.methods.values()
+            if (found := analyser.summary(method)) is not None
+        ]
+    return any(is_touched(one, mine) for one in frames) or _is_frozen_class(analyser, run)
+
+
+def _is_frozen_class(analyser: Analyser, run: ModelRun) -> bool:
+    for ref in ordered(run.module.refs):
+        cls = analyser.program.module(ref.key).cls(ref.name) if ref.kind == "instance" else None
+        if cls is not None and frozen_class(analyser, cls):
+            return True
+    return False
+
+
+def gives_no_gradient(analyser: Analyser, frame: Frame, run: ModelRun) -> bool:
+    """Whether nothing that the module was given carries a graph."""
+    node = frame.graphs.nodes.get(run.node)
+    if node is None:
+        return False
+    for item in frame.graphs.closure(node.parents | run.value.src):
+        if isinstance(item, Path):
+            if _attached_by_callers(analyser, frame, item) or _made_by_model(item):
+                return False
+            continue
+        inner = frame.graphs.nodes.get(item)
+        if inner is None or inner.at == run.site.at or _is_its_own(frame, run, item):  # what the call itself recorded
+            continue
+        if inner.definite or inner.guess:
+            return False
+        if inner.unknown and not inner.what.split("(", 1)[0].rsplit(".", 1)[-1].lstrip("_").startswith(_DATA_CALLS):
+            return False
+    return True
+
+
+def _is_its_own(frame: Frame, run: ModelRun, item: Source) -> bool:
+    """Whether a parameter that takes part in a call is read in the forward: the call's statement does not name it."""
+    if not isinstance(item, tuple) or isinstance(item, Path) or len(item) != 3 or item[1] != "parameter":
+        return False
+    statement = statement_at(frame.function.body, run.site.at)
+    if statement is None or statement.at != item[0]:
+        return False
+    parts = (part for expr in expressions(statement) for part in walk_expression(expr))
+    return not any(isinstance(part, ir.Attr) and part.name == item[2] for part in parts)
+
+
+def _made_by_model(path: Path) -> bool:
+    """An attribute may hold an output (``self.fake``): only what is passed in counts as data."""
+    if path.root == "p:self" and path.steps and _DATA.search(path.steps[0].lower()):
+        return False
+    return not path.root.startswith("p:") or path.root == "p:self"
+
+
+def _attached_by_callers(analyser: Analyser, frame: Frame, path: Path) -> bool:
+    name = path.root.split(":", 1)[1]
+    for caller, record in analyser.facts.calls_of(frame.function):
+        value = record.args.get(name)
+        if value is None or caller.exit is None:
+            continue
+        sources = deep(caller, caller.exit, value).src
+        nodes = (caller.graphs.nodes.get(item) for item in sources)
+        if caller.graphs.attached(sources)[0] == "yes" or any(node is not None and node.leaf for node in nodes):
+            return True  # (a leaf is learned, or looked at)
+    return False

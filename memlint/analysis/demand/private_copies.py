@@ -1,0 +1,116 @@
+"""Networks that a function makes for itself, and whose parameters never leave their name: no optimizer trains them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from memlint.analysis.demand.gradient_demand import asked_for
+from memlint.analysis.domain.summary.effects import ModelRun
+from memlint.analysis.domain.summary.frame import Frame
+from memlint.analysis.domain.values import DATA, NONE
+from memlint.analysis.index.program import Class
+from memlint.analysis.syntax.memo import kept
+from memlint.analysis.syntax.syntax import dotted, expressions, last_name, walk_statements, with_lambdas
+from memlint.ir import nodes as ir
+
+if TYPE_CHECKING:
+    from memlint.analysis.facts.analyser import Analyser
+
+#: methods that set modes or move a module, and give it back
+_SAME = frozenset({"eval", "train", "to", "cuda", "cpu", "half", "float", "double"})
+#: methods that show nobody a parameter that requires grad
+_QUIET = frozenset({"load_state_dict", "state_dict", "zero_grad"})
+
+
+def is_private(analyser: Analyser, frame: Frame, run: ModelRun) -> bool:
+    """``old = Policy(4); old.load_state_dict(policy.state_dict())``: a name that stands for a copy of another network,
+    by its weights or all of it, and that is called, loaded and placed, and used for nothing else."""
+    function = frame.function
+    name = run.text
+    if function.node is None or not name.isidentifier() or any(param.name == name for param in function.params):
+        return False
+    scoped, mentioned = _mentions(function.body)
+    statements = mentioned.get(name, [])
+    if name in scoped:
+        return False
+    known: set[int] = set()
+    loaded = False
+    for statement in statements:
+        if isinstance(statement, ir.Assign) and _is(statement.targets[0], name) and len(statement.targets) == 1:
+            made = _base(statement.value)
+            copied = _copies_what_trains(frame, made)
+            if not copied and not _is(made, name) and not _is_its_own(analyser, frame, made):
+                return False
+            loaded = loaded or copied
+            known.update(id(part) for part in (statement.targets[0], made if _is(made, name) else None) if part)
+        elif isinstance(statement, ir.ExprStmt) and _is(_base(statement.value), name):
+            known.add(id(_base(statement.value)))
+        for part in with_lambdas(expressions(statement)):
+            if not isinstance(part, ir.Call):
+                continue
+            if _is(part.func, name):
+                known.add(id(part.func))
+            elif isinstance(part.func, ir.Attr) and part.func.name in _QUIET and _is(part.func.value, name):
+                known.add(id(part.func.value))
+                loaded = loaded or part.func.name == "load_state_dict"
+    mentions = (part for statement in statements for part in with_lambdas(expressions(statement)) if _is(part, name))
+    if not loaded or any(id(part) not in known for part in mentions):
+        return False
+    # (nobody asks for the gradient of what it is given)
+    return not any(asked_for(one) for one in (frame, *(caller for caller, _ in analyser.facts.calls_of(function))))
+
+
+@kept
+def _mentions(body: tuple[ir.Stmt, ...]) -> tuple[set[str], dict[str, list[ir.Stmt]]]:
+    """(the names that a body says are global, the statements that mention a name)"""
+    scoped: set[str] = set()
+    found: dict[str, list[ir.Stmt]] = {}
+    for statement in walk_statements(body):
+        if isinstance(statement, ir.Scope):
+            scoped.update(statement.names)
+        for name in {part.id for part in with_lambdas(expressions(statement)) if isinstance(part, ir.Name)}:
+            found.setdefault(name, []).append(statement)
+    return scoped, found
+
+
+def _copies_what_trains(frame: Frame, made: ir.Expr) -> bool:
+    """``copy.deepcopy(model)`` of a model that a backward reaches here: what is frozen has frozen copies."""
+    if not isinstance(made, ir.Call) or last_name(made.func) != "deepcopy" or len(made.args) != 1:
+        return False
+    source = dotted(made.args[0])
+    return bool(source) and any(
+        f"{run.text}.".startswith(f"{source}.") and {run.node, *run.value.src} & one.reached
+        for run in frame.runs.values()
+        for one in frame.backwards
+    )
+
+
+def _is(expr: ir.Expr, name: str) -> bool:
+    return isinstance(expr, ir.Name) and expr.id == name
+
+
+def _base(expr: ir.Expr) -> ir.Expr:
+    """``Net(4)`` in ``Net(4).to(device).eval()``"""
+    while isinstance(expr, ir.Call) and isinstance(expr.func, ir.Attr) and expr.func.name in _SAME:
+        expr = expr.func.value
+    return expr
+
+
+def _is_its_own(analyser: Analyser, frame: Frame, made: ir.Expr) -> bool:
+    """Whether a call makes a module of a class in sight that keeps nothing that it is given but plain data: no part of
+    it is a part of another."""
+    if not isinstance(made, ir.Call):
+        return False
+    kind, what = analyser.program.find_expression(frame.function.module, made.func, frame.function)
+    if kind != "class" or not isinstance(what, Class) or not analyser.program.is_module(what):
+        return False
+    init = analyser.program.method(what, "__init__")
+    summary = analyser.summary(init) if init is not None and init.params else None
+    if init is None or summary is None or summary.exit is None or summary.cut_short or summary.left or summary.escaped:
+        return False
+    own = f"p:{init.params[0].name}"
+    given = (path for value in summary.exit.sym.values() if not value.is_only(DATA | NONE) for path in value.syms)
+    return all(path.root == own for path in given)
+
+
+__all__ = ["is_private"]

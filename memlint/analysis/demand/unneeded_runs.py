@@ -1,0 +1,108 @@
+"""Networks that run beside what is trained, and whose output nobody can train by: a target, a teacher, a reference."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from memlint.analysis.demand.used_up_graphs import is_trial, trains_otherwise, used_up
+from memlint.analysis.domain.summary.effects import ModelRun
+from memlint.analysis.domain.summary.frame import Frame
+from memlint.analysis.domain.values import Ref, Source, ordered
+from memlint.analysis.facts.module_facts import told
+from memlint.analysis.index.program import Class
+from memlint.analysis.syntax.syntax import calls, is_true, last_name, walk_statements
+from memlint.analysis.transfer.held_values import deep
+from memlint.analysis.transfer.modules.modes import frozen_class
+from memlint.analysis.transfer.modules.parameter_loops import of_other_networks
+from memlint.ir import nodes as ir
+from memlint.patterns import lazy_pattern
+
+if TYPE_CHECKING:
+    from memlint.analysis.facts.analyser import Analyser
+
+
+def runs_for_nothing(analyser: Analyser, frame: Frame, run: ModelRun) -> bool:
+    """Whether a run in training code (or in a forward) records a graph that nobody can want: every use of its output
+    cuts the graph. The network has to be one whose class is in sight, in a file that freezes nothing, or one that
+    also trains here."""
+    marks = {mark for mark in (run.node, *run.value.src) if mark in frame.graphs.nodes}
+    if not marks or marks & frame.notes.returned or run.origin is not None or _is_differentiated(frame, marks):
+        return False
+    if run.text.rsplit(".", 1)[-1].startswith("train") or is_trial(frame.function):
+        return False  # (a method that trains by itself)
+    classes = [cls for ref in ordered(run.module.refs) if ref.kind == "instance" and (cls := analyser.cls(ref))]
+    known = bool(classes) or any(ref.kind == "extinstance" for ref in run.module.refs)
+    if any(frozen_class(analyser, cls) or _runs_backward(analyser, cls, run.method) for cls in classes):
+        return False
+    if run.module.refs and all(_has_no_parameters(frame, ref) for ref in run.module.refs):
+        return False
+    if not known and not (run.method == "forward" and trains_otherwise(frame, run)):
+        return False
+    if not (frame.backwards or gives_a_graph(frame)) or told(analyser, frame, run.module, "frozen") is not None:
+        return False
+    return used_up(analyser, frame, marks, of_gradients=True) and not _freezes(frame, run)
+
+
+def _is_differentiated(frame: Frame, marks: set[Source]) -> bool:
+    """Whether `autograd.grad` may go through these graphs: here, or in a function that is given one of them."""
+    end = frame.exit
+    if frame.notes.differentiates or end is None:
+        return True
+    records = [record for record in frame.calls.values() if record.at in frame.notes.gradient_calls]
+    if frame.notes.gradient_calls - {record.at for record in records}:
+        return True
+    given = (value for record in records for value in record.args.values())
+    return any(marks & frame.graphs.closure(deep(frame, end, value).src) for value in given)
+
+
+def _runs_backward(analyser: Analyser, cls: Class, method: str) -> bool:
+    """Whether what runs goes backward through its graph by itself, as a wrapper's forward may."""
+    function = analyser.program.method(cls, method)
+    summary = analyser.summary(function) if function is not None else None
+    return summary is not None and bool(summary.backwards or summary.notes.blind_backward)
+
+
+def _has_no_parameters(frame: Frame, ref: Ref) -> bool:
+    """Whether it is one of torch's layers that has none unless it is asked for them, which the file does not: with an
+    input that has no graph, what it gives has none."""
+    plain = ref.kind == "extinstance" and ref.name.startswith("torch.nn.InstanceNorm")
+    return plain and "affine=True" not in frame.module.text.replace(" ", "")
+
+
+#: names of what may freeze a network
+_FREEZES = lazy_pattern(r"(?<!un)freeze|requires?_?grad")
+#: torch's own, which may as well do the opposite
+_FLAGS = frozenset({"requires_grad", "requires_grad_"})
+
+
+def _freezes(frame: Frame, run: ModelRun) -> bool:
+    """Whether the file turns requires_grad of anything off: which network that is for, a helper may hide. (It is
+    another one where this function says so by its name, and also trains by the one that runs.)"""
+    names = frame.module.names
+    if any(_FREEZES.search(name.lower()) for name in names - _FLAGS):
+        return True
+    if not _FLAGS & names:
+        return False
+    others = of_other_networks(frame.function.body, run.text) if trains_otherwise(frame, run) else frozenset()
+    return any(id(place) not in others for body in frame.module.bodies for place in _turned_off(body))
+
+
+def _turned_off(body: tuple[ir.Stmt, ...]) -> Iterator[ir.Expr]:
+    """``p`` and ``net`` in ``p.requires_grad = False``, ``net.requires_grad_(flag)``: of anything but what asks for
+    gradients."""
+    for statement in walk_statements(body):
+        targets = statement.targets if isinstance(statement, ir.Assign) and not is_true(statement.value) else ()
+        for target in targets:
+            if isinstance(target, ir.Attr) and target.name == "requires_grad":
+                yield target.value
+    for call in calls(body, into_definitions=True):
+        given = (*call.args, *(word.value for word in call.keywords))
+        if last_name(call.func) == "requires_grad_" and not all(map(is_true, given)):
+            yield call.func.value if isinstance(call.func, ir.Attr) else call.func
+
+
+def gives_a_graph(frame: Frame) -> bool:
+    """Whether a forward gives what can be trained by: one that gives labels alone is one of an evaluation."""
+    nodes = frame.graphs.nodes
+    return any(item in nodes and nodes[item].model for item in frame.graphs.closure(frame.notes.returned))

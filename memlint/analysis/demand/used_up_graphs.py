@@ -1,0 +1,273 @@
+"""Graphs that a function makes and uses up: every use of the output cuts the graph, and nothing keeps or returns it.
+
+A model that runs so while autograd records saves its activations for nothing, whatever mode it is in and whatever
+the function is called: that nobody can want the gradients is seen, not guessed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Set as AbstractSet
+from typing import TYPE_CHECKING
+
+from memlint.analysis.domain.events import Loop
+from memlint.analysis.domain.state import AMBIENT, ON
+from memlint.analysis.domain.summary.effects import ModelRun
+from memlint.analysis.domain.summary.frame import Frame
+from memlint.analysis.domain.values import CONTAINER, TENSORS, UNKNOWN, Source
+from memlint.analysis.index.program import Function
+from memlint.analysis.index.roles_by_name import is_test, named_test
+from memlint.analysis.syntax.bindings import names_bound_by, reads_any
+from memlint.analysis.syntax.syntax import expressions, statement_at, walk_expression, walk_statements
+from memlint.analysis.transfer.held_values import deep
+from memlint.analysis.transfer.stores.collected import is_unpacked
+from memlint.ir import nodes as ir
+
+if TYPE_CHECKING:
+    from memlint.analysis.facts.analyser import Analyser
+
+#: names of what brings weights from a file
+_LOADING = frozenset({"load_state_dict", "load_from_checkpoint", "load_model", "load_weights", "restore"})
+#: how many callers up a returned output is followed
+MAX_CALLERS_UP = 2
+
+
+def is_spent(analyser: Analyser, frame: Frame, run: ModelRun, *, of_library: bool = False) -> bool:
+    """Whether the graph of a run is used up: here, or in every caller that gets it returned. ``of_library``: callers
+    tell that a library made the module."""
+    if frame.hook is not None or (run.origin is not None and not _is_given_back(run)):
+        return False
+    loop = run.loop.loop if run.loop is not None else None
+    if frame.function.node is None and not run.module.is_unpickled() and not is_script_loop(frame, loop):
+        return False  # (a single forward at a file's end may be what others import)
+    trains = trains_otherwise(frame, run)
+    known = run.resolved or run.method == "forward" or trains or of_library or run.module.is_of_library()
+    if not known and not _records_inside(analyser, run.method, frame.function):
+        return False
+    marks = {mark for mark in (run.node, *run.value.src) if mark in frame.graphs.nodes}
+    if not marks or (frame.backwards and not trains) or _trains_inside(analyser, frame, run):
+        return False
+    dropped = run.origin is None and (_is_let_go_of(frame, run, marks) or _is_dropped_each_round(frame, run))
+    return used_up(analyser, frame, marks, dropped=dropped)
+
+
+def _is_dropped_each_round(frame: Frame, run: ModelRun) -> bool:
+    """Whether a loop through data runs the model for what its hooks see. (What times it repeats it a few times.)"""
+    loop = run.loop.loop if run.loop is not None else None
+    through = loop is not None and loop.kind == "for" and (loop.over_data or loop.names_samples)
+    return through and is_dropped(frame, run)
+
+
+def is_dropped(frame: Frame, run: ModelRun) -> bool:
+    """``net(x)``, a statement of its own: what it gives is gone at once."""
+    statement = statement_at(frame.function.body, run.site.at) if run.origin is None else None
+    return isinstance(statement, ir.ExprStmt) and statement.value.at == run.site.at
+
+
+def _trains_inside(analyser: Analyser, frame: Frame, run: ModelRun) -> bool:
+    """``loss = self.training_step(batch).item()``: a method that runs its own backward, and a step of an optimizer. (An
+    attack takes a backward alone.)"""
+    called = (analyser.function_at(record.callee) for record in frame.calls.values() if record.at == run.site.at)
+    inner = [analyser.summary(function) for function in called if function is not None and "step" in function.names]
+    return any(one is not None and bool(one.backwards or one.notes.blind_backward) for one in inner)
+
+
+def _is_let_go_of(frame: Frame, run: ModelRun, marks: set[Source]) -> bool:
+    """``_, _, action = policy(state)``: what is read has no graph, and nothing reads what has one."""
+    statements = list(walk_statements(frame.function.body, into_definitions=False))
+    own = next((one for one in statements if isinstance(one, ir.Assign) and is_unpacked(one, run)), None)
+    if own is None or frame.last is None:
+        return False
+    env = frame.last.env
+    held = {
+        name
+        for name in names_bound_by(own)
+        if name not in env or marks & frame.graphs.closure(deep(frame, frame.last, env[name]).src)
+    }
+    return not any(reads_any(expr, held) for one in statements if one is not own for expr in expressions(one))
+
+
+def _is_given_back(run: ModelRun) -> bool:
+    """Whether the helper in which the model runs does nothing with it but return it, as a model itself does."""
+    if run.origin is None:
+        return True
+    inner, origin = run.origin
+    marks = {mark for mark in (origin.node, *origin.value.src) if mark in inner.graphs.nodes}
+    return bool(marks & inner.notes.returned) and not inner.backwards and _is_given_back(origin)
+
+
+def is_script_loop(frame: Frame, loop: Loop | None, *, loaded: bool = False) -> bool:
+    """Whether a loop among a file's own statements goes through data, or through whatever gives out rounds in a file
+    that loads weights, or the model itself (``loaded``): it applies a trained model, be it in an environment, or to
+    what a generator makes."""
+    if loop is None or loop.over_data:
+        return loop is not None
+    rounds = loop.kind == "while" or (loop.kind == "for" and loop.over == "unknown" and loop.trips is None)
+    return rounds and (loaded or loads_weights(frame))
+
+
+def loads_weights(frame: Frame) -> bool:
+    """Whether the file has something that brings weights from another file."""
+    return bool(_LOADING & frame.module.names)
+
+
+def _records_inside(analyser: Analyser, method: str, asker: Function) -> bool:
+    """Whether the project's methods of that name leave it to their callers to turn grad mode off."""
+    summaries = [analyser.summary(function) for function in analyser.methods_named(method, asker)]
+    return bool(summaries) and all(
+        summary is not None and any(run.grad & (AMBIENT | ON) for run in summary.runs.values()) for summary in summaries
+    )
+
+
+def trains_otherwise(frame: Frame, run: ModelRun) -> bool:
+    """Whether another call of the same module reaches the backward: then this one is not what it trains by. (A module
+    may train by its forward, and show samples by another method.)"""
+    names = {run.text, run.text.rpartition(".")[0]} if run.origin is None else {run.text}
+    index = frame.run_index
+    return any(
+        other.node != run.node and (other.node in index.reached or not index.reached.isdisjoint(other.value.src))
+        for name in names
+        for other in index.of_text(name)
+    )
+
+
+def used_up(
+    analyser: Analyser,
+    frame: Frame,
+    marks: set[Source],
+    depth: int = 0,
+    *,
+    of_gradients: bool = False,
+    dropped: bool = False,
+    apart: Source | None = None,
+) -> bool:
+    """Whether every use of these graphs cuts them, here or in every caller that gets them, and nothing keeps them.
+
+    ``of_gradients``: what else is differentiated says nothing of them, which are graphs of gradients themselves.
+    ``dropped``: they may as well have no use at all. ``apart``: a place that keeps them, and is asked about
+    elsewhere."""
+    if frame.cut_short or frame.last is None or blindly_reached(frame, marks):
+        return False
+    if frame.notes.gradients and not of_gradients:
+        return False
+    if marks & (frame.left - frame.notes.logged) or any(marks & reached for reached, *_ in frame.backwards):
+        return False
+    if any(
+        marks & frame.graphs.closure(deep(frame, frame.last, value).src)
+        for place, value in frame.last.sym.items()
+        if place != apart
+    ):
+        return False
+    if captured(frame, marks) or _lost(frame, marks):
+        return False
+    if marks & frame.notes.returned:
+        return not decorator_trains(analyser, frame.function) and _used_up_by_callers(
+            analyser, frame, depth, of_gradients
+        )
+    return dropped or bool(marks & frame.graphs.closure(frame.used | frame.notes.logged))
+
+
+def decorator_trains(analyser: Analyser, function: Function) -> bool:
+    """Whether a decorator of the project, which gets what the function returns before callers do, runs a backward."""
+    for shown in function.decorators:
+        name = shown.func if isinstance(shown, ir.Call) else shown
+        kind, what = analyser.program.find_expression(function.module, name, function.around)
+        if kind == "function" and what is not None and "backward" in what.names:
+            return True
+    return False
+
+
+def blindly_reached(frame: Frame, marks: AbstractSet[Source]) -> bool:
+    """Whether a backward whose sources are not known may reach these graphs: one that runs here, or one that a callee
+    runs, which gets them, or an object that may hold them."""
+    if frame.notes.blind_backward or not frame.notes.blind_calls:
+        return frame.notes.blind_backward
+    if frame.last is None or marks & (frame.left | frame.escaped):
+        return True
+    given = [
+        value
+        for record in frame.calls.values()
+        if record.at in frame.notes.blind_calls
+        for value in record.args.values()
+    ]
+    held = (deep(frame, frame.last, value) for value in (*given, *frame.last.sym.values()))
+    return any(marks & frame.graphs.closure(value.src) for value in held)
+
+
+def is_trial(function: Function) -> bool:
+    """A single forward at a file's end or in a test: true, and of no weight."""
+    return function.node is None or named_test(function)
+
+
+def _used_up_by_callers(analyser: Analyser, frame: Frame, depth: int, of_gradients: bool) -> bool:
+    """Whether every caller uses the output up; what tests do with it says nothing of those that it is made for."""
+    calls = [
+        (caller, record)
+        for caller, record in analyser.facts.calls_of(frame.function)
+        if caller is not frame and (caller.function.node is None or not is_trial(caller.function))
+    ]
+    if not calls or depth >= MAX_CALLERS_UP:
+        return False
+    for caller, record in calls:
+        if caller.last is None or caller.function.node is None:
+            return False
+        inner = {mark for mark in deep(caller, caller.last, record.result).src if mark in caller.graphs.nodes}
+        if not inner or not used_up(analyser, caller, inner, depth + 1, of_gradients=of_gradients):
+            return False
+    return True
+
+
+def _lost(frame: Frame, marks: set[Source]) -> bool:
+    """Whether a helper gets the graph and gives back tensors that are not known to have it: deep containers hide it."""
+    assert frame.last is not None
+    for record in frame.calls.values():
+        if not record.result.kinds & (TENSORS | CONTAINER | UNKNOWN):
+            continue
+        given = {source for value in record.args.values() for source in deep(frame, frame.last, value).src}
+        back = deep(frame, frame.last, record.result)
+        if (
+            back.kinds & (TENSORS | UNKNOWN)
+            and marks & frame.graphs.closure(given)
+            and not marks & frame.graphs.closure(back.src)
+        ):
+            return True
+    return False
+
+
+def captured(frame: Frame, marks: set[Source]) -> bool:
+    """Whether a nested function reads a name that holds the graph."""
+    assert frame.last is not None
+    inner = [
+        part
+        for statement in walk_statements(frame.function.body)
+        for part in ((statement,) if isinstance(statement, ir.FunctionDef) else _lambdas(statement))
+    ]
+    if not inner:
+        return False
+    holders = {
+        name
+        for name, value in frame.last.env.items()
+        if marks & frame.graphs.closure(deep(frame, frame.last, value).src)
+    }
+    return bool(holders) and any(_reads(part, holders) for part in inner)
+
+
+def _lambdas(statement: ir.Stmt) -> list[ir.Lambda]:
+    return [part for expr in expressions(statement) for part in walk_expression(expr) if isinstance(part, ir.Lambda)]
+
+
+def _reads(part: ir.FunctionDef | ir.Lambda, names: set[str]) -> bool:
+    names = names - {param.name for param in part.params}
+    found = (
+        walk_expression(part.body)
+        if isinstance(part, ir.Lambda)
+        else (
+            item
+            for statement in walk_statements(part.body)
+            for expr in expressions(statement)
+            for item in walk_expression(expr)
+        )
+    )
+    return any(isinstance(item, ir.Name) and item.id in names for item in found)
+
+
+__all__ = ["blindly_reached", "is_script_loop", "is_spent", "is_test", "is_trial", "trains_otherwise"]

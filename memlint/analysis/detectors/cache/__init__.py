@@ -1,0 +1,1 @@
+"""Where ``empty_cache()`` runs, and how often."""

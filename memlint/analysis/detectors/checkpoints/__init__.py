@@ -1,0 +1,1 @@
+"""Checkpoints and copies of models beside the model on its device."""

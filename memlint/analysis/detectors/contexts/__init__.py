@@ -1,0 +1,1 @@
+"""What an autograd function keeps on its context."""

@@ -1,0 +1,1 @@
+"""Batches, data sets and replicas that stay in memory."""

@@ -1,0 +1,1 @@
+"""Hooks that keep what they are given, and hooks that pile up."""

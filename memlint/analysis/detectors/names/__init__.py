@@ -1,0 +1,1 @@
+"""Names that are deleted to free memory which something else still holds."""

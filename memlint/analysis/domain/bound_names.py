@@ -1,0 +1,203 @@
+"""What the names of one function are bound to, for rules that read the source more than the values."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from memlint.analysis.domain.summary.frame import Frame
+from memlint.analysis.index.program import Module
+from memlint.analysis.syntax.memo import kept
+from memlint.analysis.syntax.syntax import dotted, last_name, walk_statements
+from memlint.ir import nodes as ir
+
+if TYPE_CHECKING:
+    from memlint.analysis.facts.analyser import Analyser
+#: methods and functions whose result has the rows of what they are given
+_SAME_ROWS = frozenset(
+    {
+        "to",
+        "cuda",
+        "cpu",
+        "float",
+        "double",
+        "half",
+        "long",
+        "unsqueeze",
+        "view",
+        "reshape",
+        "permute",
+        "transpose",
+        "contiguous",
+        "type",
+        "clone",
+        "detach",
+        "squeeze",
+        "flatten",
+        "numpy",
+        "astype",
+    }
+)
+_WRAPS = frozenset(
+    {
+        "Variable",
+        "Tensor",
+        "FloatTensor",
+        "tensor",
+        "as_tensor",
+        "from_numpy",
+        "array",
+        "asarray",
+        "stack",
+    }
+)
+
+
+def argument(call: ir.Call, position: int, name: str) -> ir.Expr | None:
+    for word in call.keywords:
+        if word.name == name:
+            return word.value
+    if len(call.args) > position and not any(isinstance(arg, ir.Starred) for arg in call.args):
+        return call.args[position]
+    return None
+
+
+class Names:
+    """What a function's names are bound to, where a single statement binds them."""
+
+    def __init__(self, analyser: Analyser, frame: Frame) -> None:
+        self.analyser = analyser
+        self.frame = frame
+        self.module: Module = frame.module
+        self._own: dict[str, list[tuple[ir.Expr, bool]]] | None = None
+        self._outer: dict[str, list[tuple[ir.Expr, bool]]] | None = None
+        self._fed: frozenset[str] | None = None
+
+    def value(self, name: str, before: int = 0) -> tuple[ir.Expr, bool] | None:
+        """(the expression that a name is bound to, updates of itself left out; whether it is unpacked)
+
+        Of several, the last one before the ordinal ``before``.
+        """
+        function = self.frame.function
+        if name in function.locals:
+            if self._own is None:
+                self._own = bindings(function.body).copy()
+                for param in function.params:
+                    self._own.pop(param.name, None)
+            found = self._own.get(name, [])
+        elif function.node is not None:
+            if self._outer is None:
+                self._outer = bindings(self.module.statements)
+            found, before = self._outer.get(name, []), 0
+        else:
+            return None
+        others = [(value, unpacked) for value, unpacked in found if base_name(value) != name]
+        if before and len(others) > 1:
+            others = sorted((one for one in others if one[0].at < before), key=lambda one: one[0].at)[-1:]
+        return others[0] if len(others) == 1 else None
+
+    def siblings(self, call: ir.Call) -> set[str]:
+        """Names that other calls of the same function are unpacked into."""
+        bound = self._own if self.frame.function.node is None or self._own else self._outer
+        everything = {**(self._outer or {}), **(bound or {})}
+        made = dotted(call.func)
+        return {
+            name
+            for name, values in everything.items()
+            for value, unpacked in values
+            if unpacked and isinstance(value, ir.Call) and value is not call and made and dotted(value.func) == made
+        }
+
+    def made_by(self, expr: ir.Expr) -> str:
+        """The qualified external name, or the project class with a mark, whose call a name is bound to."""
+        for _ in range(4):
+            if not isinstance(expr, ir.Name):
+                break
+            bound = self.value(expr.id)
+            if bound is None or bound[1]:
+                return ""
+            expr = bound[0]
+        if not isinstance(expr, ir.Call):
+            return ""
+        kind, what = self.analyser.program.find_expression(self.module, expr.func, self.frame.function)
+        if kind == "ext":
+            return str(what)
+        if kind == "class" and what is not None:
+            _, outside = self.analyser.program.ancestors(what)
+            return next((name for name in sorted(outside) if name.rsplit(".", 1)[-1].endswith("Dataset")), "")
+        return ""
+
+    def is_data_set(self, expr: ir.Expr) -> bool:
+        """Made by a data set's class, or given to a DataLoader."""
+        name = self.made_by(expr)
+        if name.startswith(("torchvision.datasets.", "torch.utils.data.")) and not name.endswith(
+            ("DataLoader", "Sampler")
+        ):
+            return True
+        if name.rsplit(".", 1)[-1] == "Dataset" and name.startswith("torch."):
+            return True
+        return isinstance(expr, ir.Name) and expr.id in self.fed
+
+    @property
+    def fed(self) -> frozenset[str]:
+        """Names that a DataLoader is made of."""
+        if self._fed is None:
+            loaders = self.frame.notes.loaders
+            given = (argument(expr, 0, "dataset") for expr in loaders.values())
+            self._fed = frozenset(item.id for item in given if isinstance(item, ir.Name))
+        return self._fed
+
+
+@kept
+def bindings(body: tuple[ir.Stmt, ...]) -> dict[str, list[tuple[ir.Expr, bool]]]:
+    """What the names of a body are bound to, and whether each is unpacked from it."""
+    found: dict[str, list[tuple[ir.Expr, bool]]] = {}
+
+    def bind(target: ir.Expr, value: ir.Expr, unpacked: bool) -> None:
+        if isinstance(target, ir.Name):
+            found.setdefault(target.id, []).append((value, unpacked))
+        elif isinstance(target, ir.Display):
+            parts = (
+                value.elements
+                if isinstance(value, ir.Display) and len(value.elements) == len(target.elements)
+                else None
+            )
+            for position, item in enumerate(target.elements):
+                bind(item, parts[position] if parts else value, unpacked or parts is None)
+
+    for statement in walk_statements(body, into_definitions=False):
+        if isinstance(statement, ir.Assign):
+            for target in statement.targets:
+                bind(target, statement.value, False)
+        elif isinstance(statement, ir.AnnAssign) and statement.value is not None:
+            bind(statement.target, statement.value, False)
+        elif isinstance(statement, ir.For):
+            opaque = ir.Const(statement.at, "Ellipsis", None)
+            bind(statement.target, opaque, True)
+        elif isinstance(statement, ir.With):
+            for item in statement.items:
+                if item.target is not None:
+                    bind(item.target, ir.Const(statement.at, "Ellipsis", None), True)
+    return found
+
+
+def peel(expr: ir.Expr) -> ir.Expr | None:
+    """One step towards the tensor whose rows the expression has; None where there is no further step."""
+    if isinstance(expr, ir.Call):
+        func = expr.func
+        name = last_name(func)
+        if isinstance(func, ir.Attr) and name in _SAME_ROWS:
+            return func.value
+        if name in _WRAPS and expr.args and not isinstance(expr.args[0], ir.Display):
+            return expr.args[0]
+        return None
+    if isinstance(expr, ir.Binary) and expr.op in ("+", "-", "*", "/") and isinstance(expr.right, ir.Const):
+        return expr.left
+    return None
+
+
+def base_name(expr: ir.Expr) -> str:
+    step: ir.Expr | None = expr
+    while step is not None:
+        expr = step
+        step = peel(expr)
+    return expr.id if isinstance(expr, ir.Name) else ""

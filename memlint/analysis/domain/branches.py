@@ -1,0 +1,47 @@
+"""What holds after one of several ways: the branches of a condition, or the methods that a call may mean."""
+
+from __future__ import annotations
+
+from memlint.analysis.domain.state import State, join_states
+from memlint.analysis.domain.summary.frame import Frame
+from memlint.analysis.domain.tensor_ops import cut
+from memlint.analysis.domain.values import EMPTY, UNKNOWN, Sources
+
+
+def join_branches(frame: Frame, ends: list[tuple[State | None, int, int]]) -> State | None:
+    """What holds after any of some branches: their ends, each with the graphs' clock at its begin and end."""
+    joined: State | None = None
+    for end, _, _ in ends:
+        joined = join_states(joined, end)
+    if joined is not None and sum(end is not None for end, _, _ in ends) > 1:
+        # what one branch makes and frees is freed: in the others it is not there
+        for end, begin, finish in ends:
+            if end is not None:
+                joined.freed_must |= frame.graphs.made_between(end.freed_must, begin, finish)
+        ways = [end for end, _, _ in ends if end is not None]
+        for end in ways:
+            # what one branch frees and lets go of, another still holds: there, no backward has freed it
+            others = [other for other in ways if other is not end]
+            alone = end.freed_may - joined.freed_must - EMPTY.union(*(other.freed_may for other in others))
+            if alone:
+                joined.freed_may -= alone - frame.graphs.closure(_held(frame, end))
+    return joined
+
+
+def _held(frame: Frame, state: State) -> Sources:
+    """The graphs that variables hold, and what was made or stored since the round began."""
+    made = (state.heap[key] for key in state.fresh if key in state.heap)
+    inside = (value for obj in made if obj.loops == frame.loop_ids for value in (*obj.fields.values(), obj.elem))
+    stored = (store.incoming or store.value for store in (frame.stores[key] for key in state.pending))
+    return EMPTY.union(*(value.src for value in (*state.env.values(), *inside, *stored)))
+
+
+def stand_in(before: State, end: State, caught: State) -> None:
+    """What a handler of whatever goes wrong gives in place of a value that has no graph is taken for one that has none
+    either: it hardly ever runs, and what is said must be true of the ordinary way."""
+    for name, value in caught.env.items():
+        usual = end.env.get(name)
+        if usual is None or usual is before.env.get(name) or not value.src or value is before.env.get(name):
+            continue
+        if not usual.src and not usual.kinds & UNKNOWN:
+            caught.env[name] = cut(value)

@@ -1,0 +1,73 @@
+"""How many values a call is given and asked for: ``a, b = net.sample(x)`` tells which of several methods it means."""
+
+from __future__ import annotations
+
+from memlint.analysis.domain.summary.frame import Frame
+from memlint.analysis.domain.values import Ref, ordered
+from memlint.analysis.index.function import Function
+from memlint.analysis.reach.refused_calls import misfit
+from memlint.analysis.syntax.memo import kept_for
+from memlint.analysis.syntax.syntax import walk_statements
+from memlint.ir import nodes as ir
+
+
+def fitting(frame: Frame, refs: frozenset[Ref], expr: ir.Call) -> frozenset[Ref]:
+    """Of several functions, those that may give as many values as a call's result is unpacked into."""
+    functions = {ref: frame.analyser.function(ref) for ref in refs if ref.kind == "func"}
+    if len(functions) < 2:
+        return refs
+    count = _unpacked(frame.function.body).get(expr.at)
+    if count is None:
+        return refs
+    others = {ref for ref, function in functions.items() if function is not None and not _may_give(function, count)}
+    return refs - others if len(others) < len(functions) else refs
+
+
+def fitting_classes(frame: Frame, refs: frozenset[Ref], expr: ir.Call, method: str) -> list[Ref]:
+    """Of the classes that a module may have, in order, those whose method takes what it is called with and may give as
+    many values as the result is unpacked into: code that has several asks which one it has before it calls. All of
+    them where none does."""
+    program = frame.analyser.program
+    methods: dict[Ref, Function] = {}
+    for ref in refs:
+        cls = program.module(ref.key).cls(ref.name) if ref.kind == "instance" else None
+        function = program.method(cls, method) if cls is not None else None
+        if function is not None:
+            methods[ref] = function
+    if len(methods) < 2:
+        return list(ordered(refs))
+    count = _unpacked(frame.function.body).get(expr.at)
+    strange = {ref for ref, function in methods.items() if not _fits(function, expr, count)}
+    return list(ordered(refs - strange if len(strange) < len(methods) else refs))
+
+
+def _fits(function: Function, expr: ir.Call, count: int | None) -> bool:
+    if count is not None and not _may_give(function, count):
+        return False
+    spread = any(isinstance(arg, ir.Starred) for arg in expr.args) or any(word.name is None for word in expr.keywords)
+    return spread or bool(function.decorators) or not misfit(function.params[1:], expr)
+
+
+@kept_for
+def _unpacked(body: tuple[ir.Stmt, ...]) -> dict[int, int]:
+    """Into how many names the results of calls are unpacked in a body, by the calls' ordinals."""
+    return {
+        statement.value.at: len(target.elements)
+        for statement in walk_statements(body, into_definitions=False)
+        if isinstance(statement, ir.Assign) and isinstance(statement.value, ir.Call)
+        for target in statement.targets
+        if isinstance(target, ir.Display) and not any(isinstance(each, ir.Starred) for each in target.elements)
+    }
+
+
+def _may_give(function: Function, count: int) -> bool:
+    """Whether some return of a function may be unpacked into so many names."""
+    if function.is_generator or function.decorators or not isinstance(function.node, ir.FunctionDef):
+        return True
+    given = [one.value for one in walk_statements(function.body, into_definitions=False) if isinstance(one, ir.Return)]
+    return not given or any(
+        not isinstance(value, ir.Display)
+        or len(value.elements) == count
+        or any(isinstance(each, ir.Starred) for each in value.elements)
+        for value in given
+    )

@@ -1,0 +1,36 @@
+"""Whether a backward has freed graphs by the time that an iteration ends."""
+
+from __future__ import annotations
+
+from memlint.analysis.domain.events import Fact
+from memlint.analysis.domain.state import State
+from memlint.analysis.domain.summary.effects import LoopFrame
+from memlint.analysis.domain.summary.frame import Frame
+from memlint.analysis.domain.values import Path, Source, Sources
+
+
+def of_loop(frame: Frame, loop: LoopFrame | None, sources: Sources) -> Sources:
+    """The sources without what a call that cannot be followed gave before the loop, where the loop makes a graph of its
+    own: there is one of those, whether or not it has a graph."""
+    nodes = frame.graphs.nodes
+    made = [item for item in sources if item in nodes and (nodes[item].definite or nodes[item].model)]
+    if loop is None or not any(loop.id in nodes[item].loops for item in made):
+        return sources
+    return frozenset(item for item in sources if item not in nodes or item in made or loop.id in nodes[item].loops)
+
+
+def fate_of(frame: Frame, state: State, sources: frozenset[Source]) -> Fact | None:
+    """Whether a backward has freed these graphs: yes, no, some; None where there is none."""
+    nodes = [source for source in sources if source in frame.graphs.nodes]
+    # beside a graph that was seen to be made, a symbol (``loss / self.count``) is more likely a number than another one
+    made = any(frame.graphs.nodes[source].definite or frame.graphs.models_of(source) for source in nodes)
+    tips = nodes if made else [*nodes, *(source for source in sources if isinstance(source, Path))]
+    if not tips:
+        return None
+    models = {tip: frame.graphs.models_of(tip) for tip in tips}
+    # what was computed since from the models that took part saves next to nothing
+    if all(tip in state.freed_must or (models[tip] and models[tip] <= state.freed_must) for tip in tips):
+        return "yes"
+    if any(tip in state.freed_may or not models[tip].isdisjoint(state.freed_may) for tip in tips):
+        return "some"
+    return "no"

@@ -1,0 +1,368 @@
+"""Autograd graphs of one function: nodes, their parents, and whether a value is attached.
+
+A node stands for what one call recorded. It is *definite* when a model or a parameter takes part, so that a
+graph is there for certain; *unknown* when the callee cannot be resolved; else it is attached if a parent is.
+A node that was recorded under the caller's grad mode is *ambient*.
+"""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import Any
+
+from memlint.analysis.domain.events import Fact
+from memlint.analysis.domain.values import EMPTY, Path, Source, Sources
+
+#: closures of one function that are kept: each may hold all of its nodes
+MAX_CLOSURES = 200
+
+
+@dataclass(slots=True)
+class Node:
+    """One recorded operation. ``what`` is its source text, ``callee`` the symbol that was called, if it was one;
+    ``via`` a chain of (site, message) through callees."""
+
+    at: int
+    what: str
+    definite: bool = False
+    unknown: bool = False
+    ambient: bool = False
+    parents: Sources = EMPTY
+    callee: Path | None = None
+    via: tuple[Any, ...] = ()
+    #: the grad mode was on for certain on some path
+    model: bool = False
+    #: attached if a parent is, as the callee's use suggests, though it cannot be resolved
+    guess: bool = False
+    #: a parameter itself: it is attached, but no operation was recorded that keeping it would keep
+    leaf: bool = False
+    #: the result of a model that cannot be followed: what its parts are is not known
+    opaque: bool = False
+    #: the loops around its recording
+    loops: tuple[Any, ...] = ()
+    #: parents that it has only through calls that cannot be resolved
+    loose: Sources = EMPTY
+    #: the call that recorded it does so on some of its paths only
+    partial: bool = False
+
+
+def part_of(item: Source, root: Source) -> bool:
+    """Whether a node is a part (an item, an attribute) of another node's result."""
+    head = root if isinstance(root, tuple) else (root,)
+    return isinstance(item, tuple) and len(item) > len(head) and item[: len(head)] == head and isinstance(item[-1], str)
+
+
+#: methods that bring data in, of environments, queues and data sets: no model has them
+_DATA = frozenset({"reset", "step", "sample", "next", "next_batch", "get_batch", "recv", "fetch", "read"})
+
+
+def _gives_data(node: Node) -> bool:
+    """``env.reset()``, ``env.step(action)``, ``buffer.sample(32)``"""
+    method = node.what.partition("(")[0].rpartition(".")
+    return bool(method[0]) and method[2] in _DATA
+
+
+@dataclass(slots=True)
+class Graphs:
+    """All nodes of a function, and what backward() calls tell about them."""
+
+    nodes: dict[Source, Node] = field(default_factory=dict)
+    #: sources of values that received a backward: each set holds an attached one
+    evidence: set[Sources] = field(default_factory=set)
+    _ancestry: dict[Source, Sources] = field(default_factory=dict)
+    _sure: dict[Sources, Sources] = field(default_factory=dict)
+    #: closures since the graph last changed, and all that is in them
+    _closures: dict[Sources, Sources] = field(default_factory=dict)
+    _reached: set[Source] = field(default_factory=set)
+    #: the models in single graphs, since a node last changed
+    _models: dict[Source, Sources] = field(default_factory=dict)
+    _digests: dict[Source, tuple[list[tuple[Path, bool]], list[Node], int | str]] = field(default_factory=dict)
+    _work: int = 0
+    #: records so far, and the last one of each source
+    _clock: int = 0
+    _recorded: dict[Source, int] = field(default_factory=dict)
+
+    @property
+    def clock(self) -> int:
+        return self._clock
+
+    def made_between(self, sources: Sources, start: int, end: int) -> Sources:
+        """Those of the sources that were last recorded between two readings of the clock."""
+        return frozenset(source for source in sources if start < self._recorded.get(source, 0) <= end)
+
+    def record(self, key: Source, node: Node) -> Source:
+        old = self.nodes.get(key)
+        if old is not None:
+            node.loose = (node.loose - (old.parents - old.loose)) | (old.loose - (node.parents - node.loose))
+            node.parents |= old.parents
+            node.definite |= old.definite
+            node.model |= old.model
+        if key in self._reached if old is None else node.parents != old.parents:
+            self._forget_closures()
+        self._models.clear()
+        self.nodes[key] = node
+        self._clock += 1
+        self._recorded[key] = self._clock
+        return key
+
+    def settle(self) -> None:
+        """Draw the conclusion of each backward: where one unknown call is the only thing that can have brought the
+        graph in, that call did (the model, in ``criterion(model(x), y).backward()``)."""
+        for evidence in sorted(self.evidence, key=lambda sources: sorted(map(repr, sources))):
+            reached = self.closure(evidence)
+            nodes = {item: node for item in reached if (node := self.nodes.get(item)) is not None}
+            if any(node.definite for node in nodes.values()):
+                continue
+            unknown = {item for item, node in nodes.items() if node.unknown}
+            unknown = {item for item in unknown if not _gives_data(nodes[item])} or unknown
+            self._settle_nearest(evidence, frozenset(unknown))
+            roots = [item for item in unknown if not (self.closure(nodes[item].parents) & unknown)]
+            if len(roots) == 1:
+                nodes[roots[0]].definite = True
+                nodes[roots[0]].model = True
+                if not nodes[roots[0]].opaque:
+                    self._settle_parts(roots[0], evidence, nodes)
+        self._settle_others()
+        self._models.clear()
+
+    def _settle_others(self) -> None:
+        """What was seen to give a graph that none of its arguments can have brought in, gives one at each call:
+        ``G(fixed_noise)``, where ``D(G(noise))`` is trained by."""
+        proved = {
+            (node.callee, node.what.partition("(")[0])
+            for node in self.nodes.values()
+            if node.unknown and node.model and node.callee is not None and self._brings(node)
+        }
+        for node in self.nodes.values() if proved else ():
+            if node.unknown and (node.callee, node.what.partition("(")[0]) in proved:
+                node.definite = node.model = True
+
+    def _brings(self, node: Node) -> bool:
+        """Whether what a call was given has no graph: what was made here, or drawn from data."""
+        reached = self.closure(node.parents)
+        return not any(item in self.nodes for item in reached) and all(
+            "[]" in item.steps for item in reached if isinstance(item, Path)
+        )
+
+    def _settle_nearest(self, evidence: Sources, unknown: Sources) -> None:
+        """Where all ways from a backward lead through one call that cannot be resolved, its result has a graph,
+        whatever it was given (``policy(env.reset())``); of a result that is unpacked, the first part."""
+        nearest: set[Source] = set()
+        seen: set[Source] = set()
+        todo = list(evidence)
+        while todo:
+            source = todo.pop()
+            if source in seen:
+                continue
+            seen.add(source)
+            if source in unknown:
+                nearest.add(source)
+            elif source in self.nodes:
+                todo.extend(self.nodes[source].parents)
+        if len(nearest) > 1:
+            wholes = {whole for whole in unknown if all(part_of(item, whole) for item in nearest)}
+            nearest = {item for item in nearest if item[-1] == "[0]"} | wholes if len(wholes) == 1 else set()
+        for item in nearest:
+            self.nodes[item].definite = True
+
+    def _settle_parts(self, root: Source, evidence: Sources, nodes: dict[Any, Node]) -> None:
+        """Where the loss was computed from the result itself, that is a tensor, and its parts are views of it."""
+        whole = root in evidence or any(
+            root in node.parents and not part_of(item, root) for item, node in nodes.items()
+        )
+        if not whole:
+            return
+        for item, node in self.nodes.items():
+            if part_of(item, root):
+                node.definite = True
+
+    def closure(self, sources: Iterable[Source]) -> Sources:
+        """The sources and all their ancestors."""
+        sources = frozenset(sources)
+        known = self._closures.get(sources)
+        if known is None:
+            if len(self._closures) > MAX_CLOSURES:
+                self._forget_closures()
+            known = self._closures[sources] = self._closure(sources)
+            self._reached |= known
+        self._work += len(known)
+        return known
+
+    def add_parents(self, key: Source, parents: Sources) -> None:
+        """Add to the parents of a node, where there is one."""
+        node = self.nodes.get(key)
+        if node is not None and not parents <= node.parents:
+            node.parents |= parents
+            self._forget_closures()
+            self._models.clear()
+
+    def models_of(self, tip: Source) -> Sources:
+        """The models that took part in a graph; where none is known, the calls that may be one."""
+        known = self._models.get(tip)
+        if known is None:
+            reached = [(item, node) for item in self.closure((tip,)) if (node := self.nodes.get(item)) is not None]
+            models = frozenset(item for item, node in reached if node.model)
+            known = self._models[tip] = models or frozenset(item for item, node in reached if node.unknown)
+        return known
+
+    def mark_model(self, tip: Source) -> None:
+        """Note of a node that a model has recorded it."""
+        self.nodes[tip].model = True
+        self._models.clear()
+
+    def mark_output(self, tip: Source) -> None:
+        """Note of a node that was unknown that it has a graph."""
+        self.nodes[tip].definite, self.nodes[tip].unknown = True, False
+        self._models.clear()
+
+    def _closure(self, sources: Sources) -> Sources:
+        nodes, closures = self.nodes, self._closures
+        seen: set[Source] = set(sources)
+        todo = list(seen)
+        while todo:
+            node = nodes.get(todo.pop())
+            if node is not None and not seen.issuperset(node.parents):
+                known = closures.get(node.parents)
+                if known is not None:
+                    seen |= known
+                    continue
+                new = node.parents - seen
+                seen |= new
+                todo.extend(new)
+        return frozenset(seen)
+
+    def _forget_closures(self) -> None:
+        self._closures.clear()
+        self._reached.clear()
+
+    def sure(self, sources: Sources) -> Sources:
+        """The sources and those ancestors whose graph they have for certain, in a graph that is finished: a call that
+        cannot be resolved may have let go of what it was given."""
+        known = self._sure.get(sources)
+        if known is not None:
+            return known
+        seen: set[Source] = set()
+        todo = list(sources)
+        while todo:
+            source = todo.pop()
+            if source in seen:
+                continue
+            seen.add(source)
+            node = self.nodes.get(source)
+            if node is not None and (node.definite or not node.unknown):
+                todo.extend(node.parents - node.loose)
+            elif node is not None:
+                # (of a loss, what comes beside it may well be numbers to show)
+                todo.extend(
+                    parent
+                    for parent in node.parents
+                    if part_of(source, parent) and not ((whole := self.nodes.get(parent)) is not None and whole.guess)
+                )
+        self._work += len(seen)
+        self._sure[sources] = frozenset(seen)
+        return self._sure[sources]
+
+    def beside(self, source: Source) -> bool:
+        """Whether a source is a part, not the first, of what a model gives that cannot be followed."""
+        node = self.nodes.get(source)
+        return (
+            node is not None
+            and node.unknown
+            and any(
+                part_of(source, item) and (whole := self.nodes.get(item)) is not None and whole.opaque
+                for item in node.parents
+            )
+        )
+
+    def digest(self, source: Source) -> tuple[list[tuple[Path, bool]], list[Node], int | str]:
+        """The ancestry of a source in a graph that is finished: its symbols, each with whether it is sure, the sure
+        nodes, and what tells other symbols apart."""
+        known = self._digests.get(source)
+        if known is None:
+            sure, ancestry = self.sure(frozenset((source,))), self.ancestry(source)
+            symbols = [(item, item in sure) for item in ancestry if isinstance(item, Path)]
+            found = [self.nodes.get(item) for item in ancestry if not isinstance(item, Path) and item in sure]
+            roots = sorted(item for item, _ in symbols)
+            mark: int | str = zlib.crc32(repr(roots).encode()) if roots else ""
+            known = self._digests[source] = symbols, [node for node in found if node is not None], mark
+        return known
+
+    def forget(self) -> None:
+        """Let go of what can be worked out again, and of what only the interpretation asks."""
+        self._forget_closures()
+        for known in (self._ancestry, self._sure, self._models, self._digests, self._recorded):
+            known.clear()
+
+    def take_work(self) -> int:
+        """Nodes that were visited since this was last asked."""
+        work, self._work = self._work, 0
+        return work
+
+    def ancestry(self, source: Source) -> Sources:
+        """The closure of one source, in a graph that is finished."""
+        known = self._ancestry.get(source)
+        if known is None:
+            known = self._ancestry[source] = self.closure((source,))
+        return known
+
+    def attached(self, sources: Sources, symbols: Any = None) -> tuple[Fact, bool]:
+        """Whether a value with these sources carries a graph: (yes | no | unknown, known by backward alone).
+
+        ``symbols`` tells of a `Path` whether it is attached (True, False or None for unknown).
+        """
+        if not sources:
+            return "no", False
+        for evidence in self.evidence:
+            if evidence and evidence <= sources:
+                return "yes", not self._definite(sources, symbols)
+        verdict: Fact = "no"
+        for source in sources:
+            node = self.nodes.get(source)
+            if node is not None and node.leaf:
+                continue
+            one = self._source(source, symbols, set())
+            if one == "yes":
+                return "yes", False
+            if one == "unknown":
+                verdict = "unknown"
+        return verdict, False
+
+    def _definite(self, sources: Sources, symbols: Any) -> bool:
+        return any(self._source(source, symbols, set()) == "yes" for source in sources)
+
+    def _is_weight(self, source: Source, evidence: Sources) -> bool:
+        """``loss.sum() / mask.sum()``: what is computed of members of a batch alone, beside what a model has given,
+        which is enough for the backward."""
+        reached = self.closure((source,))
+        drawn = all("[]" in item.steps for item in reached if isinstance(item, Path))
+        if not drawn or any(node.unknown or node.definite for item in reached if (node := self.nodes.get(item))):
+            return False
+        others = self.closure(evidence - {source})
+        return any(node.definite or node.model for item in others if (node := self.nodes.get(item)))
+
+    def _source(self, source: Source, symbols: Any, seen: set[Source]) -> Fact:
+        if source in seen:
+            return "no"
+        seen.add(source)
+        if isinstance(source, Path):
+            known = symbols(source) if symbols else None
+            return "unknown" if known is None else "yes" if known else "no"
+        node = self.nodes.get(source)
+        if node is None:
+            return "no"
+        if node.definite:
+            return "yes"
+        if any(source in evidence and not self._is_weight(source, evidence) for evidence in self.evidence):
+            return "yes"
+        if node.unknown:
+            return "unknown"
+        verdict: Fact = "no"
+        for parent in node.parents:
+            one = self._source(parent, symbols, seen)
+            if one == "yes":
+                return "yes"
+            if one == "unknown":
+                verdict = "unknown"
+        return verdict

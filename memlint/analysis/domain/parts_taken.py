@@ -1,0 +1,49 @@
+"""What a part of a value takes over from what it is a part of: device, size, and whether it is a module."""
+
+from __future__ import annotations
+
+from memlint.analysis.domain.extents import by_name
+from memlint.analysis.domain.tensor_ops import names_labels, names_number
+from memlint.analysis.domain.values import ACTIVATION, ANYWHERE, BATCH, OF_MODULES, OUTPUT, SOME_SIZE, TENSORS, V
+
+
+def held_module(item: V, container: V, name: str | None) -> V:
+    """What stands at a key of a container whose members are modules, all of them; the item itself for all others."""
+    if OF_MODULES not in container.refs:
+        return item
+    told = [ref for ref in container.refs if ref.kind == "member" and (name is None or ref.name in (name, ""))]
+    return item.as_module().but(refs=item.refs.union(*(ref.args for ref in told)))
+
+
+def placed(value: V, device: int) -> V:
+    """A part of something that was moved to a device."""
+    return value.but(device=device) if value.device == ANYWHERE and device != ANYWHERE else value
+
+
+#: parts of a language model's output with a vector for each token
+_OF_SEQUENCES = frozenset({"last_hidden_state", "encoder_last_hidden_state", "encoder_hidden_states"})
+
+
+def sized(value: V, name: str) -> V:
+    """A part of a batch or of a model's output under a name that speaks of numbers: its size is not known. States of a
+    sequence have three dimensions: what is summed over one is still a vector a sample."""
+    if value.size == OUTPUT and name in _OF_SEQUENCES:
+        return value.but(size=ACTIVATION)
+    said = by_name.of_name(name) if name and value.is_only(TENSORS) else None
+    if name and (
+        (value.size == OUTPUT and names_number(name)) or (value.size in (BATCH, OUTPUT) and names_labels(name))
+    ):
+        return value.but(size=SOME_SIZE, extent=said)
+    return value if said is None else value.but(extent=said)
+
+
+def named(value: V, name: str) -> V:
+    """A value bound to a name that says that it is small (its size is not known), or how large it is."""
+    number = value.size == OUTPUT and names_number(name)
+    if number:
+        value = value.but(extent=None)  # (of a model that gives its loss beside what it predicts, it is the loss)
+    if value.extent is None and value.is_only(TENSORS) and (said := by_name.of_name(name)) is not None:
+        value = value.but(extent=said)
+    if number or (value.size == BATCH and names_labels(name)):
+        return value.but(size=SOME_SIZE)
+    return value

@@ -1,0 +1,219 @@
+"""Tests that are asked again: what one side of the first ``if`` left behind holds in the same side of the next.
+
+Where paths meet, a value is the join of both sides, and which belongs to which is lost. A state remembers it for the
+tests that the function asks more than once, until something that they read is bound anew.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from memlint.analysis.domain.recorded_modes import keep_frozen, mode_keys
+from memlint.analysis.domain.state import State, untouched
+from memlint.analysis.domain.values import Sources, V
+from memlint.analysis.index.function import Function
+from memlint.analysis.syntax.bindings import binds
+from memlint.analysis.syntax.expression_text import text
+from memlint.analysis.syntax.memo import kept
+from memlint.analysis.syntax.syntax import dotted, expressions, walk_expression, walk_statements
+from memlint.ir import nodes as ir
+
+if TYPE_CHECKING:
+    from memlint.analysis.domain.summary.frame import Frame
+
+#: what a test is made of that gives the same whenever it is asked
+_PLAIN = (ir.Name, ir.Attr, ir.Const, ir.Unary, ir.BoolOp, ir.Compare)
+#: methods that change what ``training`` says
+_SETS_MODE = frozenset({"train", "eval"})
+#: a longer test is one of its own
+_LONGEST = 200
+#: ("env", a variable) or ("sym", a symbolic place) of a state
+_Place = tuple[str, Any]
+
+
+class Side(NamedTuple):
+    """The end of one branch: what it left where the other left something else, and what it freed for certain."""
+
+    places: dict[_Place, V]
+    freed: Sources
+    met: dict[str, Meeting]
+
+
+class Meeting(NamedTuple):
+    """Where the two sides of a test met: the ordinal of the ``if``, the graphs' clock there, what holds after it."""
+
+    at: int
+    clock: int
+    joined: dict[_Place, V]
+    yes: Side
+    no: Side
+
+
+@kept
+def asked_again(function: Function) -> frozenset[str]:
+    """The tests, and parts of tests, that a function asks more than once."""
+    seen: set[str] = set()
+    again: set[str] = set()
+    for statement in walk_statements(function.body, into_definitions=False):
+        if isinstance(statement, ir.If):
+            parts = {_shown(part) for part in _parts(statement.test)} - {""}
+            again |= parts & seen
+            seen |= parts
+    return frozenset(again)
+
+
+def recall(frame: Frame, state: State, test: ir.Expr, truth: bool) -> None:
+    """Go back to what this side of an earlier ``if`` with the same test left."""
+    match test:
+        case ir.Unary(op="not"):
+            recall(frame, state, test.operand, not truth)
+            return
+        case ir.BoolOp() if (test.op == "and") == truth:
+            recall(frame, state, test.left, truth)
+            recall(frame, state, test.right, truth)
+    met: Meeting | None = state.met.get(_shown(test)) if state.met else None
+    if met is None or _bound_between(frame.function, test, met.at):
+        return
+    side = met.yes if truth else met.no
+    if not frame.spend(len(met.joined) // 16):
+        return
+    for (where, name), joined in met.joined.items():
+        held: dict[Any, V] = getattr(state, where)
+        if held.get(name) is joined:
+            held[name] = side.places[where, name]
+    since = frame.graphs.made_between(side.freed, met.clock, frame.graphs.clock)
+    state.freed_must |= side.freed - since
+    state.met = {**state.met, **side.met}
+
+
+def meet(frame: Frame, statement: ir.If, yes: State | None, no: State | None, joined: State | None) -> None:
+    """Remember at the end of an ``if`` what each of its sides left."""
+    if yes is None or no is None or joined is None:
+        return
+    test, sides = statement.test, (yes, no)
+    while isinstance(test, ir.Unary) and test.op == "not":
+        test, sides = test.operand, (sides[1], sides[0])
+    shown = _shown(test)
+    if shown not in frame.asked_again:
+        return
+    one, other = sides
+    if not frame.spend(len(joined.env) // 16):
+        return
+    places: list[tuple[str, Any]] = [
+        ("env", name)
+        for name, value in joined.env.items()
+        if name in one.env and name in other.env and not (one.env[name] is value is other.env[name])
+    ]
+    places += [
+        ("sym", path) for path, value in joined.sym.items() if not (one.sym.get(path) is value is other.sym.get(path))
+    ]
+    left = [Side({place: _held(side, *place) for place in places}, side.freed_must, side.met) for side in sides]
+    kept = {(where, name): getattr(joined, where)[name] for where, name in places}
+    joined.met = {**joined.met, shown: Meeting(statement.at, frame.graphs.clock, kept, left[0], left[1])}
+
+
+def switch_of(context: ir.Expr) -> ir.Expr | None:
+    """The test in ``with torch.set_grad_enabled(test):``, or in that of a project's own guard that does the same."""
+    if not isinstance(context, ir.Call):
+        return None
+    given = (*context.args, *(word.value for word in context.keywords))
+    return given[0] if len(given) == 1 and _shown(given[0]) else None
+
+
+def only_recorded(frame: Frame, statement: ir.If, yes: State | None, no: State | None, joined: State) -> None:
+    """Where the test of an ``if`` also decides whether a block records, what one side frees of the block's graphs is
+    freed: on the other side they were not made."""
+    test, side = statement.test, yes
+    while isinstance(test, ir.Unary) and test.op == "not":
+        test, side = test.operand, no if side is yes else yes
+    if side is None:
+        return
+    name = _asked_for_itself(test)
+    if name in side.env:  # (``if loss != 0: loss.backward()``: else it is a number)
+        joined.freed_must |= frame.graphs.closure(side.env[name].src) & side.freed_must
+        keep_frozen(side, joined, frozenset(mode_keys(side.env[name], None)))  # (what is None has no parameters)
+    for at, (flag, begin, finish) in frame.recorded_if.items():
+        if _shown(test) == _shown(flag) and not _bound_between(frame.function, test, at):
+            until = frame.graphs.clock if finish is None else finish
+            joined.freed_must |= frame.graphs.made_between(side.freed_must, begin, until)
+
+
+def _asked_for_itself(test: ir.Expr) -> str:
+    """The variable in ``if x:``, ``if x != 0:``, ``if x > 0:`` and ``if x is not None:``; "" for another test."""
+    if isinstance(test, ir.Compare) and test.ops in (("!=",), (">",), ("is not",)):
+        right = test.rights[0]
+        if isinstance(right, ir.Const) and (right.kind == "None" or right.value == 0):
+            test = test.left
+    return test.id if isinstance(test, ir.Name) else ""
+
+
+def _held(state: State, where: str, name: Any) -> V:
+    value: V | None = getattr(state, where).get(name)
+    return untouched(name) if value is None else value
+
+
+def _parts(test: ir.Expr) -> list[ir.Expr]:
+    """A test, and what it asks of ``and``, ``or`` and ``not``."""
+    match test:
+        case ir.Unary(op="not"):
+            return _parts(test.operand)
+        case ir.BoolOp():
+            return [test, *_parts(test.left), *_parts(test.right)]
+        case _:
+            return [test]
+
+
+def _shown(test: ir.Expr) -> str:
+    """A test that gives the same whenever it is asked, as a key; "" for one that may not."""
+    if not all(isinstance(part, _PLAIN) for part in walk_expression(test)):
+        return ""
+    shown = text(test, _LONGEST)
+    return shown if len(shown) < _LONGEST else ""
+
+
+def _bound_between(function: Function, test: ir.Expr, since: int) -> bool:
+    """Whether something that the test reads is bound anew between an earlier statement and the test."""
+    names = frozenset(part.id for part in walk_expression(test) if isinstance(part, ir.Name))
+    members = frozenset(part.name for part in walk_expression(test) if isinstance(part, ir.Attr))
+    places = _binding(function.body, names, members)
+    place = bisect_right(places, since)
+    return place < len(places) and places[place] < test.at
+
+
+def _binding(body: tuple[ir.Stmt, ...], names: frozenset[str], members: frozenset[str]) -> tuple[int, ...]:
+    """The ordinals of the statements that bind one of these, in order."""
+    known = _bindings(body)
+    if (names, members) not in known:
+        known[names, members] = tuple(
+            statement.at
+            for statement in walk_statements(body, into_definitions=False)
+            if _binds(statement, names, members)
+        )
+    return known[names, members]
+
+
+@kept
+def _bindings(body: tuple[ir.Stmt, ...]) -> dict[tuple[frozenset[str], frozenset[str]], tuple[int, ...]]:
+    """(What one test reads, the next ones that are asked again read as well.)"""
+    return {}
+
+
+def _binds(statement: ir.Stmt, names: frozenset[str], members: frozenset[str]) -> bool:
+    if any(binds(statement, name) for name in names):
+        return True
+    if not members:
+        return False
+    if isinstance(statement, ir.Assign | ir.AugAssign | ir.AnnAssign):
+        targets = statement.targets if isinstance(statement, ir.Assign) else (statement.target,)
+        flat = [one for target in targets for one in walk_expression(target)]
+        if any(isinstance(one, ir.Attr) and one.name in members for one in flat):
+            return True
+    return "training" in members and any(
+        isinstance(part, ir.Call) and dotted(part.func).rsplit(".", 1)[-1] in _SETS_MODE
+        for expr in expressions(statement)
+        for part in walk_expression(expr)
+    )
+
+
+__all__ = ["Meeting", "asked_again", "meet", "recall"]

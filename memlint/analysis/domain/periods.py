@@ -1,0 +1,203 @@
+"""Resets that come after a literal number of iterations."""
+
+from __future__ import annotations
+
+from memlint.analysis.domain.state import State
+from memlint.analysis.domain.summary.effects import LoopFrame
+from memlint.analysis.domain.summary.frame import Frame
+from memlint.analysis.syntax.expression_text import text
+from memlint.analysis.syntax.memo import kept
+from memlint.analysis.syntax.syntax import dotted, walk_expression, walk_statements
+from memlint.ir import nodes as ir
+
+#: a reset after a literal number of iterations that is no growth worth a word
+FEW = "few"
+
+
+def resets_soon(frame: Frame) -> bool:
+    """Whether the current point is reached every so many iterations, a literal and small number."""
+    return any(_period(test) <= MAX_PERIOD for test in frame.tests)
+
+
+def resets_in_time(frame: Frame) -> bool:
+    """Whether the current point is reached every so many iterations, however many: ``step % log_interval == 0``."""
+    return any(is_periodic(test.operand if isinstance(test, ir.Unary) else test) for test in frame.tests)
+
+
+@kept
+def is_periodic(test: ir.Expr) -> bool:
+    """``step % n == 0``, ``step % n``, and such a test beside others."""
+    sides = [test, *(part.left for part in walk_expression(test) if isinstance(part, ir.Compare))]
+    return any(isinstance(side, ir.Binary) and side.op == "%" and not isinstance(side.left, ir.Const) for side in sides)
+
+
+def first_rounds(frame: Frame) -> bool:
+    """Whether the current point is reached in a given round or in the first few only: ``i == 0``, ``i < 3``,
+    ``len(kept) < limit``, ``kept.size(0) < limit``."""
+    return any(_first(part) or _fills(frame, part) for test in frame.tests for part in _conjuncts(test))
+
+
+def few_members(frame: Frame) -> bool:
+    """Whether the current point is reached while something has a few members, a literal number: ``len(kept) < 10``."""
+    return any(
+        isinstance(part, ir.Compare)
+        and part.ops in (("<",), ("<=",))
+        and _measures(part.left)
+        and isinstance(limit := part.rights[0], ir.Const)
+        and isinstance(limit.value, int)
+        and limit.value <= MAX_PERIOD
+        for test in frame.tests
+        for part in _conjuncts(test)
+    )
+
+
+def _measures(expr: ir.Expr) -> bool:
+    """``len(kept)``, ``kept.size(0)``, ``kept.shape[0]``"""
+    if isinstance(expr, ir.Subscript):
+        return isinstance(expr.value, ir.Attr) and expr.value.name == "shape" and text(expr.index) == "0"
+    if not isinstance(expr, ir.Call):
+        return False
+    if isinstance(expr.func, ir.Attr):
+        return expr.func.name == "size" and [text(arg) for arg in expr.args] == ["0"]
+    return isinstance(expr.func, ir.Name) and expr.func.id == "len"
+
+
+def _fills(frame: Frame, test: ir.Expr) -> bool:
+    """``if self.count < self.size:`` where the function counts up what it tests: a pool that is filled once."""
+    if not isinstance(test, ir.Compare) or test.ops not in (("<",), ("<=",)):
+        return False
+    counted = text(test.left)
+    return any(
+        isinstance(inner, ir.AugAssign)
+        and inner.op == "+"
+        and text(inner.target) == counted
+        and isinstance(inner.value, ir.Const)
+        for statement in walk_statements(frame.function.body, into_definitions=False)
+        if isinstance(statement, ir.If) and any(part is test for part in walk_expression(statement.test))
+        for inner in statement.body
+    )
+
+
+@kept
+def _ways_out(body: tuple[ir.Stmt, ...]) -> tuple[ir.If, ...]:
+    """The tests of a loop's body under which it breaks."""
+    return tuple(
+        statement
+        for statement in body
+        if isinstance(statement, ir.If)
+        and any(isinstance(inner, ir.Jump) and inner.kind == "break" for inner in statement.body)
+    )
+
+
+def ends_early(loop: LoopFrame) -> bool:
+    """Whether the loop's body counts its rounds, or what it collects, and ends at a limit: ``if i >= limit: break``."""
+    return any(_at_limit(loop, statement.test) for statement in _ways_out(loop.body))
+
+
+def ends_soon(loop: LoopFrame) -> bool:
+    """Whether the loop ends after a few rounds, a literal number: ``if i == 5: break``."""
+    return any(
+        isinstance(statement.test, ir.Compare)
+        and isinstance(limit := statement.test.rights[0], ir.Const)
+        and isinstance(limit.value, int)
+        and limit.value <= MAX_PERIOD
+        and isinstance(statement.test.left, ir.Name)
+        and statement.test.left.id in loop.counters
+        and statement.test.ops[0] in (">=", ">", "==")
+        for statement in _ways_out(loop.body)
+    )
+
+
+def _at_limit(loop: LoopFrame, test: ir.Expr) -> bool:
+    if isinstance(test, ir.BoolOp):
+        sides = (_at_limit(loop, test.left), _at_limit(loop, test.right))
+        return any(sides) if test.op == "or" else all(sides)
+    if not isinstance(test, ir.Compare) or len(test.ops) != 1 or test.ops[0] not in (">=", ">", "=="):
+        return False
+    counted = test.left.left if isinstance(test.left, ir.Binary) and test.left.op == "+" else test.left
+    if isinstance(counted, ir.Call):
+        return dotted(counted.func).rsplit(".", 1)[-1] in ("len", "sum", "size", "numel")
+    return isinstance(counted, ir.Name) and (
+        counted.id in loop.counters
+        or any(
+            isinstance(statement, ir.AugAssign)
+            and isinstance(statement.target, ir.Name)
+            and statement.target.id == counted.id
+            for statement in walk_statements(loop.body)
+        )
+    )
+
+
+def switched(frame: Frame, state: State, loop: LoopFrame) -> bool:
+    """Whether the tests around the current point are the same in each round of the loop, so that what they guard is
+    done in every round, or in none because the feature is off."""
+    return all(_constant(state, loop, test) for test in frame.tests)
+
+
+def is_flag(state: State, test: ir.Expr) -> bool:
+    """Whether the test asks attributes alone that nothing in sight changes (``if self.args.keep:``)."""
+    parts = list(walk_expression(test))
+    return not any(
+        isinstance(part, ir.Call | ir.Subscript | ir.Compare | ir.Binary)
+        or (isinstance(part, ir.Attr) and any(path.steps[-1:] == (f".{part.name}",) for path in state.sym))
+        for part in parts
+    ) and any(isinstance(part, ir.Attr) for part in parts)
+
+
+def _constant(state: State, loop: LoopFrame, test: ir.Expr) -> bool:
+    """Attributes and names that nothing in sight changes in the loop: flags, options."""
+    for part in walk_expression(test):
+        if isinstance(part, ir.Call | ir.Subscript | ir.Compare | ir.Binary):
+            return False
+        if isinstance(part, ir.Name) and part.id in loop.bound:
+            return False
+        if isinstance(part, ir.Attr) and any(path.steps[-1:] == (f".{part.name}",) for path in state.sym):
+            return False
+    return True
+
+
+def _conjuncts(test: ir.Expr) -> tuple[ir.Expr, ...]:
+    return (
+        (*_conjuncts(test.left), *_conjuncts(test.right))
+        if isinstance(test, ir.BoolOp) and test.op == "and"
+        else (test,)
+    )
+
+
+def _first(test: ir.Expr) -> bool:
+    if not isinstance(test, ir.Compare) or len(test.ops) != 1:
+        return False
+    left, right = test.left, test.rights[0]
+    if _measures(left):
+        return test.ops[0] in ("<", "<=")
+    if not isinstance(left, ir.Name | ir.Attr):
+        return False
+    name = (left.id if isinstance(left, ir.Name) else left.name).lower()
+    if not (
+        name in ("i", "j", "k", "n", "b", "it", "ii", "idx", "step", "iteration", "index", "count", "num")
+        or name.endswith(("_idx", "_i", "_step", "_index", "idx", "_id", "_count"))
+    ):
+        return False
+    if test.ops[0] == "==":
+        return isinstance(right, ir.Const) and isinstance(right.value, int)
+    return test.ops[0] in ("<", "<=")
+
+
+@kept
+def _period(test: ir.Expr) -> int:
+    """``k`` of ``i % k == c``, else a large number."""
+    for part in walk_expression(test):
+        if (
+            isinstance(part, ir.Binary)
+            and part.op == "%"
+            and isinstance(part.right, ir.Const)
+            and isinstance(part.right.value, int)
+        ):
+            return part.right.value
+        if isinstance(part, ir.Attr) and part.name == "sync_gradients":
+            return 1  # Accelerate's: the last of the few batches of one optimizer step
+    return 1 << 30
+
+
+#: a loop of so many rounds by a literal is no growth worth a word
+MAX_PERIOD = 16

@@ -1,0 +1,102 @@
+"""What a state records of the modes of modules: by what a module is known, and what is said of it or of its holder."""
+
+from __future__ import annotations
+
+from memlint.analysis.domain.state import State, maker_of
+from memlint.analysis.domain.values import Path, Source, V
+from memlint.analysis.syntax.syntax import dotted
+from memlint.ir import nodes as ir
+
+#: parts of parts that are told apart
+_MAX_PARTS = 4
+
+
+def mode_keys(module: V, expr: ir.Expr | None) -> list[Source]:
+    """What a module is known by, the surest first."""
+    keys: list[Source] = [*sorted(module.syms)]
+    keys += [("made", item) for item in sorted(module.store, key=repr) if whole_of(item) is None]
+    place = dotted(expr) if expr is not None else ""
+    if place:
+        keys.append(("v", place))
+    return keys
+
+
+def freeze(state: State, module: V, expr: ir.Expr | None, frozen: bool | None) -> None:
+    """The module's parameters stop (True) or start (False) to require grad; None where a flag decides."""
+    for key in mode_keys(module, expr):
+        state.modes["frozen", key] = frozen
+
+
+def keep_frozen(some: State, joined: State, modules: frozenset[Source]) -> None:
+    """Say of some modules after two ways what one of them says: on the other way they are not there."""
+    for key, frozen in some.modes.items():
+        if frozen is not None and isinstance(key, tuple) and key[0] == "frozen" and key[1] in modules:
+            joined.modes[key] = frozen
+
+
+def mode_of(state: State, module: V, expr: ir.Expr | None) -> tuple[bool | None, Source]:
+    """(whether the module is in eval mode, None for unknown; the key that tells)"""
+    return _said(state.modes, mode_keys(module, expr), "") if state.modes else (None, None)
+
+
+def _said(modes: dict[Source, bool | None], keys: list[Source], tag: str) -> tuple[bool | None, Source]:
+    """What the first of the keys that anything is said of has, and the key that tells. One of several calls has made
+    the module: they have to agree."""
+    mades = [key for key in keys if maker_of(key) is not None]
+    for key in keys:
+        for outer in outward(key):
+            full = (tag, outer) if tag else outer
+            if full in modes:
+                mode = modes[full]
+                if len(mades) > 1 and key in mades and any(_said(modes, [one], tag)[0] is not mode for one in mades):
+                    mode = None
+                return mode, outer
+    return None, None
+
+
+def look_up(modes: dict[Source, bool | None], module: V, place: str, tag: str) -> bool | None:
+    """What recorded modes say of a module, by its identity or by a variable's text; ``tag``: "" or one of `TAGS`."""
+    if not modes:
+        return None
+    keys = mode_keys(module, None)
+    if place:
+        keys.append(("v", place))
+    return _said(modes, keys, tag)[0]
+
+
+def whole_of(item: Source) -> Source | None:
+    """The module that a storage is known to be inside of, if that is all that is known of it."""
+    while isinstance(item, tuple) and not isinstance(item, Path) and item[0] == "part":
+        item = item[1]
+    return item[1] if isinstance(item, tuple) and not isinstance(item, Path) and item[0] == "inside" else None
+
+
+def is_made(module: V) -> bool:
+    """Whether a module may be what a call made, as itself."""
+    return any(whole_of(item) is None for item in module.store)
+
+
+def _depth(item: Source) -> int:
+    depth = 0
+    while isinstance(item, tuple) and not isinstance(item, Path) and item[0] == "part":
+        depth, item = depth + 1, item[1]
+    return depth
+
+
+def outward(key: Source) -> list[Source]:
+    """The key and those of the modules around it: what holds for a module holds for its parts."""
+    if isinstance(key, Path):
+        found: list[Source] = [key]
+        if key.steps and key.steps[-1].startswith("["):
+            found.append(Path(key.root, (*key.steps[:-1], "[]")))
+        return found + [Path(key.root, key.steps[:size]) for size in range(len(key.steps) - 1, -1, -1)]
+    found = [key]
+    while isinstance(key, tuple) and key[0] == "made" and isinstance(key[1], tuple) and key[1][0] == "part":
+        key = ("made", key[1][1])
+        found.append(key)
+    if isinstance(key, tuple) and key[0] == "v":
+        place = key[1]
+        while "." in place:
+            place = place.rsplit(".", 1)[0]
+            found.append(("v", place))
+    return found

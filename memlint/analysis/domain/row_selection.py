@@ -1,0 +1,61 @@
+"""Whether one of the parts that a tensor is built of is that tensor itself, or rows of it."""
+
+from __future__ import annotations
+
+from typing import TypeGuard
+
+from memlint.analysis.syntax.expression_text import text
+from memlint.ir import nodes as ir
+
+#: methods that give the same tensor, elsewhere or without its graph
+PASSED = frozenset(
+    {
+        "cpu",
+        "cuda",
+        "to",
+        "detach",
+        "clone",
+        "contiguous",
+        "float",
+        "half",
+        "double",
+        "long",
+        "type",
+    }
+)
+
+
+def is_same(part: ir.Expr, place: str) -> bool:
+    """The place itself, or a selection of its rows by an index tensor."""
+    return place in places_of(part)
+
+
+def places_of(part: ir.Expr) -> tuple[str, ...]:
+    """The places that an expression is, or selects rows of."""
+    part = unmoved(part)
+    found = (text(part, 200),) if is_member(part) else ()
+    if is_selection(part):
+        part = part.value
+    return (*found, text(part, 200)) if isinstance(part, ir.Name | ir.Attr) else found
+
+
+def is_member(part: ir.Expr) -> TypeGuard[ir.Subscript]:
+    """``rows["query"]``, ``rows[name]``: a member of a dictionary, where it is no selection of rows."""
+    if not isinstance(part, ir.Subscript):
+        return False
+    return isinstance(part.index, ir.Name) or (isinstance(part.index, ir.Const) and isinstance(part.index.value, str))
+
+
+def is_selection(part: ir.Expr) -> TypeGuard[ir.Subscript]:
+    """``rows[kept]``: new rows in another order, or fewer of them, so that the old ones must be copied anyway."""
+    return isinstance(part, ir.Subscript) and isinstance(part.index, ir.Name)
+
+
+def unmoved(part: ir.Expr) -> ir.Expr:
+    """What is copied to another place or type: ``x`` of ``x.cpu()``."""
+    while isinstance(part, ir.Call) and isinstance(part.func, ir.Attr) and part.func.name in PASSED:
+        part = part.func.value
+    return part
+
+
+__all__ = ["PASSED", "is_member", "is_same", "is_selection", "places_of", "unmoved"]

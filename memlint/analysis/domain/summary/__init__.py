@@ -1,0 +1,1 @@
+"""What is kept of an interpreted function: its effects, its observations, its graphs, its state at the end."""

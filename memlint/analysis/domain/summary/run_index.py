@@ -1,0 +1,35 @@
+"""The model runs of a finished function by what others ask for: one run is asked about after the other."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from memlint.analysis.domain.summary.effects import ModelRun
+    from memlint.analysis.domain.summary.frame import Frame
+    from memlint.analysis.domain.values import Source
+
+Key = tuple[str, str]
+
+
+class RunIndex:
+    def __init__(self, frame: Frame) -> None:
+        self._by_text: dict[str, list[ModelRun]] = {}
+        self._by_origin: dict[tuple[Key, Source], list[ModelRun]] = {}
+        for run in frame.runs.values():
+            self._by_text.setdefault(run.text, []).append(run)
+            if run.origin is not None:
+                inner, origin = run.origin
+                self._by_origin.setdefault((inner.function.key, origin.key), []).append(run)
+        #: what any backward of the function reaches
+        self.reached: set[Source] = set().union(*{id(one.reached): one.reached for one in frame.backwards}.values())
+
+    def of_text(self, text: str) -> list[ModelRun]:
+        return self._by_text.get(text, [])
+
+    def lifted(self, frame: Frame, run: ModelRun) -> list[ModelRun]:
+        """The runs that are this one of a function which is called."""
+        return self._by_origin.get((frame.function.key, run.key), [])
+
+
+__all__ = ["RunIndex"]

@@ -1,0 +1,116 @@
+"""Equal parts of finished summaries become one object.
+
+A summary is read for as long as the run lasts. Each path that was interpreted made its own copies of sets of graph
+sources and of values, and so did each function; on a large project most of what the summaries hold are such copies.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from memlint.analysis.domain.values import EMPTY, Sources, V
+
+if TYPE_CHECKING:
+    from memlint.analysis.domain.state import State
+    from memlint.analysis.domain.summary.frame import Frame
+
+
+class Shared:
+    """The sets and values of the summaries that were shared so far."""
+
+    def __init__(self) -> None:
+        self.sets: dict[Sources, Sources] = {}
+        self.values: dict[tuple[object, ...], V] = {}
+        #: by identity: those that stand for all that equal them, which `values` holds
+        self.known: dict[int, V] = {}
+
+
+class _Sharing:
+    """One summary that is shared."""
+
+    def __init__(self, shared: Shared) -> None:
+        self._sets = shared.sets
+        self._values = shared.values
+        self._known = shared.known
+        #: by identity: no value is made while a summary is shared
+        self._met: dict[int, V] = {}
+
+    def sources(self, sources: Sources) -> Sources:
+        return self._sets.setdefault(sources, sources) if sources else EMPTY
+
+    def value(self, value: V) -> V:
+        at = id(value)
+        if at in self._known:
+            return value
+        met = self._met.get(at)
+        if met is None:
+            met = self._met[at] = self._same(value)
+            self._known[id(met)] = met
+        return met
+
+    def _same(self, value: V) -> V:
+        sets = self._sets
+        if value.src:
+            value.src = sets.setdefault(value.src, value.src)
+        if value.objs:
+            value.objs = sets.setdefault(value.objs, value.objs)
+        if value.syms:
+            value.syms = sets.setdefault(value.syms, value.syms)
+        if value.refs:
+            value.refs = sets.setdefault(value.refs, value.refs)
+        if value.store:
+            value.store = sets.setdefault(value.store, value.store)
+        # the sets are one object where they are equal; True and 1 are constants of their own
+        key = (
+            value.kinds,
+            id(value.src) if value.src else 0,
+            value.bare,
+            id(value.objs) if value.objs else 0,
+            id(value.refs) if value.refs else 0,
+            id(value.syms) if value.syms else 0,
+            id(value.store) if value.store else 0,
+            value.device,
+            value.size,
+            type(value.const),
+            value.const,
+            value.extent,
+        )
+        return self._values.setdefault(key, value)
+
+    def values(self, values: dict[str, V]) -> None:
+        for name, value in values.items():
+            values[name] = self.value(value)
+
+    def state(self, state: State) -> None:
+        self.values(state.env)
+        for path, value in state.sym.items():
+            state.sym[path] = self.value(value)
+        for obj in state.heap.values():
+            obj.elem = self.value(obj.elem)
+            self.values(obj.fields)
+        state.freed_may = self.sources(state.freed_may)
+        state.freed_must = self.sources(state.freed_must)
+        state.pending = self.sources(state.pending)
+        state.fresh = self.sources(state.fresh)
+
+
+def share(frame: Frame, known: Shared) -> None:
+    """Let equal sets and equal values of a finished frame, and of those that were shared before, be one object each."""
+    shared = _Sharing(known)
+    if frame.last is not None:
+        shared.state(frame.last)
+    for node in frame.graphs.nodes.values():
+        node.parents = shared.sources(node.parents)
+        node.loose = shared.sources(node.loose)
+    frame.graphs.evidence = {shared.sources(evidence) for evidence in frame.graphs.evidence}
+    frame.backwards = [one._replace(reached=shared.sources(one.reached)) for one in frame.backwards]
+    for record in frame.calls.values():
+        shared.values(record.args)
+        record.result = shared.value(record.result)
+    for store in frame.stores.values():
+        store.value = shared.value(store.value)
+        store.objs = shared.sources(store.objs)
+        if store.incoming is not None:
+            store.incoming = shared.value(store.incoming)
+    for run in frame.runs.values():
+        run.module, run.value = shared.value(run.module), shared.value(run.value)

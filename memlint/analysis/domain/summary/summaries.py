@@ -1,0 +1,226 @@
+"""Summaries on demand, each with what was asked while it was made.
+
+After the first round the call sites are known, and tell what parameters and attributes are. A summary is made again
+only where one of its questions has another answer now: the rest of the program keeps what it has.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Callable, Iterator
+from typing import Any, TypeVar
+
+from memlint.analysis.domain.summary.frame import Frame
+from memlint.analysis.domain.summary.summary_equality import same_summary
+from memlint.analysis.domain.values import Flags
+from memlint.analysis.index.program import Function
+
+_T = TypeVar("_T")
+
+#: summaries that wait for each other: deeper chains are cut (their calls are unknown)
+MAX_NESTING = 24
+
+#: summaries of one function that are made for literals; other calls get the one for any argument
+MAX_VARIANTS = 7
+
+#: summaries whose graphs keep what was worked out about them, the last ones that were asked for
+MAX_WARM = 500
+
+#: module, qualified name, literals
+Key = tuple[str, str, Flags]
+#: a kind, and what tells what was asked from other questions of its kind
+Question = tuple[str, Any]
+
+
+class Summaries:
+    """``make`` interprets a function; ``ask`` answers a question that is not about a summary; ``spare``: memory."""
+
+    def __init__(
+        self, make: Callable[[Function, Flags], Frame], ask: Callable[[str, Any], Any], *, spare: bool
+    ) -> None:
+        self._spares = spare
+        self._make = make
+        self._ask = ask
+        self._known: dict[Key, Frame | None] = {}
+        #: by summary: its questions, and their answers in the same order
+        self._asked: dict[Key, tuple[tuple[Question, ...], tuple[Any, ...]]] = {}
+        #: the questions, each once, and what they are about
+        self._questions: dict[Question, tuple[Question, Any]] = {}
+        self._variants: dict[tuple[str, str], set[Flags]] = {}
+        self._old: dict[Key, Frame | None] = {}
+        self._running: list[Key] = []
+        self._again: set[Key] = set()
+        self._open: list[dict[Question, Any]] = []
+        self._warm: OrderedDict[Key, Frame] = OrderedDict()
+        #: for each that runs, the place in the stack of the outermost one that it met again, itself or through others
+        self._met: list[int] = []
+        #: summaries that were made while one that they need was running, and the place of that one in the stack
+        self._cut: dict[Key, tuple[int, Function, Flags]] = {}
+        self._remaking = False
+        #: summaries of functions that call themselves which were made without their inner calls
+        self._halves: set[Key] = set()
+
+    def get(self, function: Function, flags: Flags = ()) -> Frame | None:
+        """What the function does, called with these literals; None for one that is being analysed (recursion) or
+        too deep."""
+        known = self._variants.get(function.key)
+        if known is None:
+            known = self._variants[function.key] = set()
+        if flags and flags not in known and len(known) >= MAX_VARIANTS:
+            flags = ()
+        known.add(flags)
+        frame = self._get(function, flags)
+        key = (*function.key, flags)
+        self.note("summary", key, (function, flags), None if key in self._running else frame)
+        if frame is not None and self._spares:
+            self._warm_up(key, frame)
+        return frame
+
+    def _warm_up(self, key: Key, frame: Frame) -> None:
+        """Note that a summary is asked for; the one that was not for longest forgets what can be worked out again."""
+        self._warm[key] = frame
+        self._warm.move_to_end(key)
+        if len(self._warm) > MAX_WARM:
+            self._warm.popitem(last=False)[1].graphs.forget()
+
+    def calls_itself(self, function: Function) -> bool:
+        """Whether the function is called from itself, its summary not made yet: that path ends elsewhere first."""
+        if not self._running or self._running[-1][:2] != function.key or self._running[-1] in self._known:
+            return False
+        self._again.add(self._running[-1])
+        return True
+
+    def is_running(self, function: Function) -> bool:
+        """Whether the function is being interpreted, with any literals."""
+        return any(key[:2] == function.key for key in self._running)
+
+    def note(self, kind: str, identity: Any, about: Any, answer: Any) -> None:
+        """Remember that the summary that is being made depends on this answer."""
+        if not self._open:
+            return
+        question, asked = (kind, identity), self._open[-1]
+        if question not in asked:
+            known = self._questions.get(question)
+            if known is None:
+                known = self._questions[question] = (question, about)
+            asked[known[0]] = answer
+
+    def apart(self, find: Callable[[], _T]) -> _T:
+        """What is asked to find an answer is no question of the summary that is being made: the answer is, and is
+        found again where it is asked whether it still holds."""
+        if not self._open:
+            return find()
+        self._open.append({})
+        try:
+            return find()
+        finally:
+            self._open.pop()
+
+    def _get(self, function: Function, flags: Flags) -> Frame | None:
+        key = (*function.key, flags)
+        if key in self._known:
+            self._meet(self._cut[key][0] if key in self._cut else MAX_NESTING)
+            return self._known[key]
+        if key in self._running:
+            self._meet(self._running.index(key))
+            return None
+        if len(self._running) >= MAX_NESTING:
+            return None
+        self._running.append(key)
+        self._met.append(MAX_NESTING)
+        self._open.append({})
+        try:
+            if key in self._old and key not in self._halves and self._holds(key):
+                frame = self._old[key]
+            else:
+                self._open[-1] = {}
+                frame = self._make(function, flags)
+                if key in self._again and not frame.cut_short:
+                    if not self._remaking and self._met[-1] < len(self._running) - 1:
+                        self._halves.add(key)  # (it needs one that is being made, and is made again after that)
+                    else:
+                        # a function that calls itself: once more, with what its other paths do for the inner call
+                        self._known[key] = frame
+                        frame = self._make(function, flags)
+                asked = self._open[-1]
+                self._asked[key] = (*asked,), (*asked.values(),)
+                old = self._old.get(key)
+                if old is not None and same_summary(old, frame):
+                    frame = old  # so that those who asked for it hold
+                elif old is not None and not self._remaking:
+                    old.retire()  # (what was made with the one before is not made again here, and reads it)
+        finally:
+            self._again.discard(key)
+            self._running.pop()
+            self._open.pop()
+            met = self._met.pop()
+        self._known[key] = frame
+        if met < len(self._running):
+            self._cut[key] = (met, function, flags)
+            self._meet(met)
+        else:
+            self._complete()
+        return frame
+
+    def _meet(self, place: int) -> None:
+        """Note that what is being made needs the summary that is being made at a place in the stack."""
+        if self._met and place < self._met[-1]:
+            self._met[-1] = place
+
+    def is_cut(self, function: Function) -> bool:
+        """Whether the summary is one that was made without another that is being made still."""
+        return (*function.key, ()) in self._cut
+
+    def _complete(self) -> None:
+        """Make again what was made without the summary that is there now: which of those that call each other was
+        asked for first then makes no difference to what is known of the others."""
+        place = len(self._running)
+        cut = {key: self._cut.pop(key) for key in [key for key, (met, *_) in self._cut.items() if met >= place]}
+        if self._remaking:
+            return
+        self._remaking = True
+        for key in cut:
+            self._old[key] = self._known.pop(key)
+        for _, function, flags in cut.values():
+            self._get(function, flags)
+        self._halves.difference_update(cut)
+        self._remaking = False
+
+    def _holds(self, key: Key) -> bool:
+        """Whether every question that was asked for a summary has the same answer still."""
+        for question, answer in zip(*self._asked[key], strict=True):
+            about = self._questions[question][1]
+            if question[0] == "summary":
+                if self._get(*about) is not answer:
+                    return False
+            elif self._ask(question[0], about) != answer:
+                return False
+        return True
+
+    def renew(self) -> None:
+        """Put all summaries in question."""
+        self._old, self._known = self._known, {}
+
+    def settle(self) -> None:
+        """Let go of what only the making of summaries asks: from here on they are read."""
+        self._old = {key: frame for key, frame in self._old.items() if key not in self._known}
+        self._asked = {key: self._asked[key] for key in self._old if key in self._asked}
+        wanted = {question for questions, _ in self._asked.values() for question in questions}
+        self._questions = {question: kept for question, kept in self._questions.items() if question in wanted}
+        for frame in self._known.values():
+            if frame is not None:
+                frame.slim()
+
+    def frames(self) -> Iterator[Frame]:
+        """All summaries that were made for any argument."""
+        return (frame for frame in self._known.values() if frame is not None and not frame.flags)
+
+    def close(self) -> None:
+        """Let go of all summaries, which hold each other: nothing is asked any more."""
+        for known in (self._known, self._old):
+            for frame in known.values():
+                if frame is not None:
+                    vars(frame).clear()
+            known.clear()
+        for held in (self._asked, self._questions, self._variants, self._warm):
+            held.clear()

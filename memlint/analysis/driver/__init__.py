@@ -1,0 +1,1 @@
+"""In which order is a project analysed: first summaries, facts of callers, second summaries, judging?"""

@@ -1,0 +1,236 @@
+"""Code that raises whenever it runs: what is said of a place behind it does not happen until that is mended.
+
+Four mistakes are looked for, in what surely runs before a place is reached or behind it: a call that its function's
+signature refuses, a name that nothing in the file binds, a variable that is made of nothing but itself, and a call of
+what a module of the project has not. What surely runs is what stands before it, and behind it in the loop around it, as
+far as nothing leaves that; what makes the object of a method; what all known callers do around their call; and what the
+functions do that are surely called there.
+"""
+
+from __future__ import annotations
+
+import ast
+import builtins
+import functools
+import re
+
+from memlint.analysis.facts.decided_tests import Decided
+from memlint.analysis.index.definitions import Module
+from memlint.analysis.index.function import Function
+from memlint.analysis.index.mentions import name_bound_by, nodes_of, tree_of
+from memlint.analysis.index.program import Program, is_interactive
+from memlint.analysis.reach.broken_files import names_in
+from memlint.analysis.reach.exhausted_iterators import used_up
+from memlint.analysis.reach.known_calls import KnownCall, KnownCalls
+from memlint.analysis.reach.refused_calls import callee_of, is_bound_once, is_found_first, refused
+from memlint.analysis.syntax.bindings import names_bound_by
+from memlint.analysis.syntax.control_flow import Course, evaluated, surely
+from memlint.analysis.syntax.expression_text import text
+from memlint.analysis.syntax.memo import kept
+from memlint.analysis.syntax.syntax import walk_statements
+from memlint.analysis.transfer.modules.inert_guards import last_ordinal
+from memlint.ir import nodes as ir
+from memlint.patterns import lazy_pattern
+
+#: names that programs around a file put into it
+_PUT_IN = frozenset({"get_ipython", "display", "profile", "reveal_type", "dbutils", "spark", "sc", "_"})
+#: names that Python 2 knows, and what a file says that is written for it as well
+_OF_PYTHON_2 = frozenset(
+    {"basestring", "cmp", "execfile", "file", "long", "raw_input", "reduce", "reload", "unichr", "unicode", "xrange"}
+)
+_FOR_PYTHON_2 = lazy_pattern(
+    r"^from __future__ import .*\b(print_function|division|absolute_import|unicode_literals)", re.MULTILINE
+)
+#: what may bind names that the text does not show
+_DYNAMIC = frozenset({"exec", "globals", "vars", "locals", "setattr", "builtins", "__builtins__"})
+
+
+#: beyond so many calls, nobody follows them all
+MAX_CALLS = 8
+#: how far calls are followed, to those who make them and into what they run
+MAX_DEPTH = 3
+
+
+class Raising:
+    """What raises whenever it runs, found when it is asked for."""
+
+    def __init__(self, program: Program, calls: KnownCalls, decided: Decided) -> None:
+        self._program = program
+        self._calls = calls
+        self._decided = decided
+        self._bodies: dict[tuple[str, str, int], str] = {}
+        self._ways: dict[tuple[str, str, int, int], str] = {}
+        self._courses: dict[tuple[str, str], Course] = {}
+        self._tried: dict[tuple[str, str], bool] = {}
+
+    def why(self, function: Function, at: int) -> str:
+        """Why a place in a function (an ordinal of its unit) is never reached without an exception, as a clause; ""
+        where nothing is known against it."""
+        return self._before(function, at, MAX_DEPTH)
+
+    def _before(self, function: Function, at: int, depth: int) -> str:
+        key = (*function.key, at, depth)
+        if key not in self._ways:
+            self._ways[key] = ""  # (a call that leads to itself)
+            course, goes_on = self._course(function), not self._is_tried(function)
+            self._ways[key] = (
+                course.before(at)
+                or (course.behind(at) if goes_on else "")
+                or used_up(self._program, function, lambda: course.parts(at, behind=goes_on))
+                or self._object(function, depth)
+                or self._callers(function, depth)
+            )
+        return self._ways[key]
+
+    def _course(self, function: Function) -> Course:
+        if function.key not in self._courses:
+            decide = self._decided.of(function)
+            self._courses[function.key] = Course(function.body, decide, lambda part: self._mistake(function, part))
+        return self._courses[function.key]
+
+    def _is_tried(self, function: Function) -> bool:
+        """Whether what a call of a function raises may be caught beside it."""
+        if function.key not in self._tried:
+            self._tried[function.key] = any(_is_tried(call) for call in self._calls.of(function))
+        return self._tried[function.key]
+
+    def _object(self, function: Function, depth: int) -> str:
+        """Why there is no object for a method to be called of."""
+        cls, of_instance = function.cls, function.takes_self and "classmethod" not in function.decorator_names
+        if cls is None or not of_instance or function.name == "__new__" or any(self._program.below(cls)):
+            return ""
+        init = cls.methods.get("__init__")
+        why = self._whole(init, 1) if init is not None and function is not init else ""
+        return why or self._all_raise(self._calls.of_class(cls), depth)
+
+    def _callers(self, function: Function, depth: int) -> str:
+        if function.around is not None or function.name.startswith("__"):
+            return ""
+        return self._all_raise(self._calls.of(function), depth)
+
+    def _all_raise(self, calls: tuple[KnownCall, ...], depth: int) -> str:
+        """Why none of these calls comes to its end; "" where one may."""
+        if depth == 0 or not calls or len(calls) > MAX_CALLS:
+            return ""
+        first = ""
+        for call in calls:
+            why = self._before(call.caller, call.call.at, depth - 1)
+            if not why:
+                return ""
+            first = first or why
+        return first
+
+    def _whole(self, function: Function, depth: int) -> str:
+        """Why a function never runs to its end."""
+        key = (*function.key, depth)
+        if key not in self._bodies:
+            self._bodies[key] = ""  # (it may call itself)
+            parts = surely(function.body, self._decided.of(function))
+            found = (self._mistake(function, part, depth) for part in parts)
+            self._bodies[key] = next(filter(None, found), "")
+        return self._bodies[key]
+
+    def _mistake(self, function: Function, part: ir.Expr | ir.Raise, depth: int = 1) -> str:
+        if isinstance(part, ir.Raise):
+            return f"`{function.name}` raises {text(part.exc)}" if part.exc is not None else ""
+        if isinstance(part, ir.Name):
+            return _unbound(function.module, part.id) or _never_begun(function, part.id)
+        if not isinstance(part, ir.Call):
+            return ""
+        why = refused(self._program, function, part) or _missing(self._program, function, part.func)
+        if why or depth == 0:
+            return why
+        callee = callee_of(self._program, function, part)
+        return "" if callee is None else self._whole(callee, depth - 1)
+
+
+# ------------------------------------------------------------------------------------- what raises
+
+
+def _is_tried(call: KnownCall) -> bool:
+    return any(first <= call.call.at <= last for first, last in _tried(call.caller.body))
+
+
+@kept
+def _tried(body: tuple[ir.Stmt, ...]) -> tuple[tuple[int, int], ...]:
+    """The first and the last ordinal of each block of a body of which exceptions may be caught."""
+    tries = (one for one in walk_statements(body) if isinstance(one, ir.Try))
+    return tuple((one.body[0].at, last_ordinal(one.body[-1])) for one in tries)
+
+
+def _unbound(module: Module, name: str) -> str:
+    """A name that nothing in its file binds, and Python does not know."""
+    if name in _PUT_IN or hasattr(builtins, name) or name.startswith("__") or module.stars:
+        return ""
+    if name in _OF_PYTHON_2 and _FOR_PYTHON_2.search(module.text):
+        return ""
+    bound = _bound_names(module)
+    return f"`{name}` is not defined" if bound is not None and name not in bound else ""
+
+
+def _never_begun(function: Function, name: str) -> str:
+    """A variable that all that binds it reads first: ``total = total + x``, ``total += x``."""
+    if function.node is None or name not in _of_themselves(function.body):
+        return ""
+    if name not in function.locals or any(param.name == name for param in function.params):
+        return ""
+    return f"`{name}` is read before it has a value"
+
+
+@kept
+def _of_themselves(body: tuple[ir.Stmt, ...]) -> frozenset[str]:
+    """The names that a body binds by what reads them, and in no other way."""
+    made: dict[str, bool] = {}
+    for statement in walk_statements(body, into_definitions=False):
+        for name in names_bound_by(statement):
+            made[name] = made.get(name, True) and _reads_itself(statement, name)
+    if not any(made.values()):
+        return frozenset()
+    # (a function in it may begin one)
+    scoped = {name for one in walk_statements(body) if isinstance(one, ir.Scope) for name in one.names}
+    return frozenset(name for name, alone in made.items() if alone and name not in scoped)
+
+
+def _reads_itself(statement: ir.Stmt, name: str) -> bool:
+    if isinstance(statement, ir.AugAssign):
+        return True
+    value = statement.value if isinstance(statement, ir.Assign) else None
+    return value is not None and any(isinstance(part, ir.Name) and part.id == name for part in evaluated((value,)))
+
+
+def _bound_names(module: Module) -> frozenset[str] | None:
+    """All names that a file binds in any scope; None where its text does not tell."""
+    index = module.index
+    if not index.complete or module.names & _DYNAMIC or is_interactive(module.key):
+        return None
+    return _bound_in(module.text)
+
+
+@functools.lru_cache(maxsize=64)
+def _bound_in(source: str) -> frozenset[str] | None:
+    if tree_of(source) is None:
+        return None
+    found: set[str] = set()
+    for node in nodes_of(source):
+        found.add(name_bound_by(node))
+        if isinstance(node, ast.Global | ast.Nonlocal):
+            found.update(node.names)
+        elif type(node).__name__ in ("TypeVar", "TypeVarTuple", "ParamSpec"):
+            found.add(getattr(node, "name", ""))
+    return frozenset(found)
+
+
+def _missing(program: Program, function: Function, func: ir.Expr) -> str:
+    """``net.Nett(…)`` of a module that stands beside the file, where nothing else in the project has such a name."""
+    if not isinstance(func, ir.Attr) or not isinstance(func.value, ir.Name):
+        return ""
+    module = function.module
+    kind, what = program.find_expression(module, func.value, function)
+    if kind != "module" or not is_found_first(what, module.key) or not is_bound_once(module, func.value.id):
+        return ""
+    known = names_in(program, what)
+    if known is None or func.name in known or func.name.startswith("__") or what.endswith("__init__.py"):
+        return ""  # (a package may hold modules that are no sources)
+    elsewhere = set(program.words.files(func.name)) - {module.key}
+    set_here = re.search(rf"\.{func.name}\b\s*[^(\s]", module.text)
+    return "" if elsewhere or set_here else f"`{func.value.id}` has no `{func.name}`"

@@ -1,0 +1,68 @@
+"""Whether the code of a finding is used, and whether it can run.
+
+A definition that nothing in the project is seen to use is said to be unused, and so is code that no known call comes
+to. What fails as it is loaded, or raises before it ends, cannot run.
+"""
+
+from __future__ import annotations
+
+from memlint.analysis.domain.events import Reached, Site
+from memlint.analysis.driver.raising_code import Raising
+from memlint.analysis.facts.analyser import Analyser
+from memlint.analysis.facts.decided_tests import Decided
+from memlint.analysis.index.definitions import Class
+from memlint.analysis.index.function import Function
+from memlint.analysis.reach.broken_files import broken_import
+from memlint.analysis.reach.known_calls import KnownCalls
+from memlint.analysis.reach.unnamed_definitions import Unnamed
+from memlint.finding import FAILS
+
+
+class Reachability:
+    """What is used and what can run, found when it is asked for."""
+
+    def __init__(self, analyser: Analyser) -> None:
+        self._program = program = analyser.program
+        self._broken: dict[str, str] = {}
+        self._unused = analyser.unused
+        self._unnamed = Unnamed(program)
+        self._decided = Decided(analyser.known_calls)
+        self._raising = Raising(program, analyser.known_calls, self._decided)
+        by_text = KnownCalls(program, self._unnamed, by_attributes=True)
+        self._decided_by_text = Decided(by_text)
+        self._raising_by_text = Raising(program, by_text, self._decided_by_text)
+
+    def of(self, function: Function, site: Site) -> Reached:
+        """``function``: the one around the site. What all of the text shows comes before what may be wrong where code
+        is found by names that only a run tells."""
+        if broken := self._why_broken(site.path):
+            return Reached("cannot-run", f"{FAILS}: {broken}", site)
+        if raises := self._raising.why(function, site.at):
+            return Reached("cannot-run", f"this code raises before it ends: {raises}", site)
+        if unused := self._unused.why(function):
+            return Reached("unused", unused.reason, _place(unused.what))
+        if left_out := self._decided.why_left_out(function, site.at):
+            return Reached("unused", left_out, _place(function))
+        if unnamed := self._unnamed.why(function):
+            return Reached("unused", f"{_BY_TEXT}{unnamed.reason}", _place(unnamed.what))
+        if raises := self._raising_by_text.why(function, site.at):
+            return Reached("cannot-run", f"{_BY_TEXT}this code raises before it ends: {raises}", site)
+        if left_out := self._decided_by_text.why_left_out(function, site.at):
+            return Reached("unused", f"{_BY_TEXT}{left_out}", _place(function))
+        return Reached("used", "", site)
+
+    def _why_broken(self, path: str) -> str:
+        """Why a file cannot be imported or run as it stands, "" where nothing is known against it."""
+        if path not in self._broken:
+            old = self._program.project.sources[path].rewritten
+            why = "no Python of today reads it (MEM000)" if old else ""
+            self._broken[path] = why or broken_import(self._program, path)
+        return self._broken[path]
+
+
+_BY_TEXT = "as far as its text tells, "
+
+
+def _place(what: Function | Class) -> Site:
+    """Where a definition stands."""
+    return Site(what.module.key, what.unit, what.node.at if what.node is not None else 0)

@@ -1,0 +1,286 @@
+"""The analysis of a project: summaries on demand, facts from call sites, events of the linted files."""
+
+from __future__ import annotations
+
+import itertools
+import sys
+import threading
+from bisect import bisect_right
+from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Set as AbstractSet
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from memlint.analysis.calls import interpreting
+from memlint.analysis.domain.events import Event, Reached, Site
+from memlint.analysis.domain.summary.frame import Frame
+from memlint.analysis.driver.caller_context import callers_of
+from memlint.analysis.driver.reachability import Reachability
+from memlint.analysis.facts.analyser import Analyser
+from memlint.analysis.index.definitions import functions_of
+from memlint.analysis.index.program import Function
+from memlint.analysis.index.screen import relevant_modules
+from memlint.analysis.judge.reasons import Observer
+from memlint.analysis.reach.old_torch import dated
+from memlint.analysis.syntax.memo import forget
+from memlint.analysis.syntax.syntax import parts, walk_statements
+from memlint.finding import Span
+from memlint.frontend.problem import SyntaxProblem, outdated
+from memlint.project.source import decode
+
+if TYPE_CHECKING:
+    from memlint.frontend.span_table import SpanTable
+
+
+class AnalysisOptions(msgspec.Struct, frozen=True, kw_only=True):
+    """``screen``: look only at definitions that can matter; ``enabled``: codes of the rules that will ask;
+    ``progress``: called with what is being done, how much of it is done and how much there is; ``observer``: who is
+    told why candidates are dropped, and then asks more."""
+
+    screen: bool = True
+    jobs: int = 1
+    enabled: frozenset[str] = frozenset()
+    progress: Callable[[str, int, int], None] = lambda stage, done, total: None
+    observer: Observer | None = None
+
+
+class Analysis:
+    """What the analysis found in the linted files, and where."""
+
+    def __init__(
+        self,
+        analyser: Analyser,
+        events: Mapping[str, tuple[Event, ...]],
+        failures: Sequence[tuple[str, SyntaxProblem]],
+        remarks: Sequence[str],
+    ) -> None:
+        self.events = events
+        self.failures = failures
+        self.remarks = remarks
+        self.errors: Mapping[tuple[str, str], Exception] = analyser.errors
+        self.analyser = analyser
+        self._program = analyser.program
+        self._tables: dict[tuple[str, int], SpanTable] = {}
+        #: by file and unit: the ordinals of its statements, in order
+        self._statements: dict[tuple[str, int], list[int]] = {}
+        #: the lines of the file that was asked for last
+        self._split: dict[str, list[str]] = {}
+        self._around: dict[tuple[str, int], _Around] = {}
+        self._dated: dict[str, str] = {}
+        self._reach = Reachability(analyser)
+
+    def close(self) -> None:
+        """Let go of what the answers were found by; nothing can be asked any more."""
+        forget()
+        self.analyser.close()
+
+    def table(self, site: Site) -> SpanTable:
+        key = (site.path, site.unit)
+        if key not in self._tables:
+            # what places comes in here, for what is reported on alone
+            from memlint.frontend.placed import placed
+
+            module = self._program.module(site.path)
+            self._tables[key] = placed(module.units[site.unit], module.lowered(site.unit).count)
+        return self._tables[key]
+
+    def _statement_at(self, site: Site) -> int:
+        key = (site.path, site.unit)
+        if key not in self._statements:
+            unit = self._program.module(site.path).lowered(site.unit)
+            self._statements[key] = [statement.at for statement in walk_statements(unit.body)]
+        begun = bisect_right(self._statements[key], site.at)
+        return self._statements[key][begun - 1] if begun else site.at
+
+    def span(self, site: Site) -> Span:
+        """The source range of a site; a compound statement's is its header."""
+        table = self.table(site)
+        return table.header(site.at)
+
+    def extent(self, site: Site) -> Span:
+        """The source range of all that a site is, a compound statement's body included."""
+        return self.table(site)[site.at]
+
+    def statement(self, site: Site) -> tuple[Span, str]:
+        """The statement around a site (a compound one's header) and its source."""
+        table = self.table(site)
+        span = table.header(self._statement_at(site))
+        lines = self._lines(site.path)[span.line - 1 : span.end_line]
+        if not lines:
+            return span, ""
+        lines[-1] = lines[-1][: span.end_column - 1]
+        lines[0] = lines[0][span.column - 1 :]
+        return span, "\n".join(lines)
+
+    def reach(self, site: Site) -> Reached:
+        """Whether the code of a site is used and can run, and why not."""
+        return self._reach.of(self.function_at(site), site)
+
+    def dated(self, path: str) -> str:
+        """What tells that a file is written for a torch before 0.4, which knows no grad mode; "" where nothing does."""
+        if path not in self._dated:
+            self._dated[path] = dated(self._program, path)
+        return self._dated[path]
+
+    def qualified_name(self, site: Site) -> str:
+        """The qualified name of the function around a site, "<module>" at the top."""
+        return self.function_at(site).qual
+
+    def _lines(self, path: str) -> list[str]:
+        if path not in self._split:
+            self._split = {path: self._program.module(path).text.splitlines()}  # (file by file)
+        return self._split[path]
+
+    def function_at(self, site: Site) -> Function:
+        """The innermost function around a site."""
+        module = self._program.module(site.path)
+        inside = module.by_place.get(site.unit, {})
+        key = (site.path, site.unit)
+        if key not in self._around or len(self._around[key].starts) < len(inside):
+            self._around[key] = _Around(inside)
+        return self._around[key].of(site.at) or module.main
+
+
+class _Around:
+    """The functions of one unit by where they begin and end: each stands in another one, or beside it."""
+
+    def __init__(self, functions: Mapping[int, Function]) -> None:
+        self.starts = sorted(functions)
+        self._functions = functions
+        self._ends: list[int] = []
+        #: the place in the list of the function around each one, -1 for none
+        self._outer: list[int] = []
+        for place, start in enumerate(self.starts):
+            self._ends.append(_last(functions[start]))
+            outer = place - 1
+            while outer >= 0 and self._ends[outer] < start:
+                outer = self._outer[outer]
+            self._outer.append(outer)
+
+    def of(self, at: int) -> Function | None:
+        """The innermost function around an ordinal of the unit."""
+        place = bisect_right(self.starts, at) - 1
+        while place >= 0 and self._ends[place] < at:
+            place = self._outer[place]
+        return self._functions[self.starts[place]] if place >= 0 else None
+
+
+def _last(function: Function) -> int:
+    """The last ordinal of a function's statements and of what is in them."""
+    inside = itertools.chain(walk_statements(function.body), parts(function.body, into_definitions=True))
+    return max((one.at for one in inside), default=0)
+
+
+def analyse(project: Any, options: AnalysisOptions) -> Analysis:
+    """Analyse the linted files of a project, with all of it as context."""
+    result: list[Any] = []
+
+    def work() -> None:
+        try:
+            result.append(_analyse(project, options))
+        except BaseException as error:
+            result.append(error)
+
+    # deep call chains of the analysed program are deep recursions here
+    limit, size = sys.getrecursionlimit(), threading.stack_size()
+    sys.setrecursionlimit(max(limit, 50_000))
+    threading.stack_size(512 * 1024 * 1024)
+    try:
+        thread = threading.Thread(target=work, daemon=True)
+        thread.start()
+        thread.join()
+    finally:
+        forget()
+        sys.setrecursionlimit(limit)
+        threading.stack_size(size)
+    if isinstance(result[0], BaseException):
+        raise result[0]
+    found: Analysis = result[0]
+    return found
+
+
+def _speaks_of(frame: Frame, wanted: AbstractSet[str]) -> bool:
+    """Whether what is judged of a function may lie in one of some files, in its own or where it says that a callee
+    keeps something in each round of its loop; or what is judged of its model runs is asked for by those who call it."""
+    if frame.module.key in wanted or frame.runs:
+        return True
+    return any(store.site.path in wanted for store in frame.stores.values())
+
+
+def _analyse(project: Any, options: AnalysisOptions) -> Analysis:
+    from memlint.analysis.detectors import events as practice_events
+    from memlint.analysis.judge.verdicts import judge
+
+    analyser = Analyser(project, interpreting)
+    linted = list(project.linted)
+    targets = relevant_modules(analyser.program, linted, lower=True) if options.screen else linted
+    functions: list[Function] = []
+    failures: list[tuple[str, SyntaxProblem]] = []
+    for done, key in enumerate(linted):
+        options.progress("reading files", done, len(linted))
+        module = analyser.program.module(key)
+        if key in targets or not module.index.complete:
+            try:
+                found_in = functions_of(module)
+            except Exception as error:
+                module.mistake = error
+                continue
+            functions += found_in if key in targets else ()
+    _summarise(analyser, functions, "analysing functions", options)
+    options.progress("looking for callers", 0, 0)
+    context = callers_of(analyser, functions, linted)
+    _summarise(analyser, context, "analysing callers", options)
+    analyser.renew()
+    _summarise(analyser, (*functions, *context), "analysing functions again", options)
+    analyser.settle()
+    analyser.observer = options.observer
+    events: dict[str, list[Event]] = {key: [] for key in linted}
+    wanted = set(linted)
+    frames = list(analyser.frames())
+    for done, frame in enumerate(frames):
+        options.progress("judging", done, len(frames))
+        try:
+            speaks = _speaks_of(frame, wanted)
+            found = [*practice_events(analyser, frame), *judge(analyser, frame)] if speaks else []
+        except Exception as error:
+            analyser.errors[frame.function.key] = error
+            continue
+        finally:
+            frame.graphs.forget()
+            frame.slim()
+        for event in found:
+            if event.site.path in wanted:
+                events[event.site.path].append(event)
+    for key in linted:
+        module = analyser.program.module(key)
+        problem = module.problem
+        # a file that the screen leaves out may be too deep to lower, and need not be
+        if problem is not None and (key in targets or not module.index.complete):
+            failures.append((key, problem))
+        elif project.sources[key].rewritten and not project.sources[key].cells:
+            try:
+                old = outdated(decode(project.sources.raw(key)))
+            except Exception as error:  # it has changed meanwhile, or is gone
+                module.mistake = error
+                continue
+            if old is not None:
+                failures.append((key, old))
+    ordered = {
+        key: tuple(sorted(found, key=lambda event: (event.site, type(event).__name__))) for key, found in events.items()
+    }
+    analyser.errors.update(analyser.program.mistakes())
+    analysis = Analysis(analyser, ordered, failures, sorted(set(analyser.remarks)))
+    if options.observer is not None:
+        options.observer.finish(analysis)
+    return analysis
+
+
+def _summarise(analyser: Analyser, functions: Sequence[Function], stage: str, options: AnalysisOptions) -> None:
+    """Make the summary of each; a mistake of ours costs the function that it was made for."""
+    for done, function in enumerate(functions):
+        options.progress(stage, done, len(functions))
+        try:
+            analyser.summary(function)
+        except Exception as error:
+            analyser.errors[function.key] = error

@@ -1,0 +1,143 @@
+"""What a line lacks to be a candidate for a rule."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from memlint.analysis.domain.summary.frame import Frame
+from memlint.analysis.domain.values import DATA, NONE, TENSORS, UNKNOWN, V
+from memlint.analysis.explained.watch import Recording
+from memlint.analysis.syntax.expression_text import text
+from memlint.analysis.syntax.syntax import expressions, last_name, walk_expression
+from memlint.explanation import StatementFacts
+from memlint.ir import nodes as ir
+
+#: methods by which containers grow
+_STORES = frozenset({"append", "extend", "add", "insert", "appendleft", "put", "update"})
+#: calls that join tensors
+_CATS = frozenset({"cat", "concat", "concatenate", "stack", "hstack", "vstack"})
+#: calls that cut a graph
+_CUTS = frozenset({"item", "detach", "tolist", "numpy", "cpu", "float"})
+
+
+def absent(frame: Frame, recording: Recording, statement: ir.Stmt, facts: StatementFacts) -> dict[str, str]:
+    """By rule, what is not there of what the rule looks for, as a clause."""
+    if not facts.reached:
+        return {}
+    found: dict[str, str] = {}
+    added = _added(statement)
+    stored = _stored(statement)
+    repeats = _unrepeated(frame, recording, statement, facts)
+    if added is None:
+        found["MEM101"] = "this line adds nothing to a running sum (`total += …`, `total = total + …`)"
+        found["MEM103"] = "no variable is computed from its own previous value here"
+    else:
+        found["MEM101"] = _graphless(recording, added, f"`{facts.source.strip()}` adds", facts) or repeats
+        found["MEM103"] = found["MEM101"]
+    if stored is None:
+        found["MEM102"] = "this line stores nothing in a container or attribute"
+        found["MEM104"] = found["MEM102"]
+    else:
+        found["MEM102"] = _graphless(recording, stored, f"`{facts.source.strip()}` stores", facts) or repeats
+        found["MEM104"] = _hostly(recording, stored) or repeats
+    if not any(last_name(call.func) in _CATS for call in _calls(statement)):
+        found["MEM302"] = "this line concatenates nothing (`x = torch.cat([x, part])`)"
+    else:
+        found["MEM302"] = repeats or "what is concatenated does not become the next round's first part"
+    ran = [run for run in frame.runs.values() if run.site.at in {call.at for call in _calls(statement)}]
+    if not ran:
+        calls_here = [call for call in _calls(statement) if isinstance(call.func, ir.Name | ir.Attr)]
+        model = "no model is known to run on this line"
+        if facts.grad_mode == "off" and calls_here:
+            model += f" while autograd records: grad mode is off ({facts.decided_by})"
+        found["MEM201"] = found["MEM202"] = model
+    elif facts.grad_mode == "off":
+        found["MEM201"] = found["MEM202"] = f"`{ran[0].text}` runs with grad mode off ({facts.decided_by})"
+    return {code: said for code, said in found.items() if said}
+
+
+def _unrepeated(frame: Frame, recording: Recording, statement: ir.Stmt, facts: StatementFacts) -> str:
+    """Why what is kept here does not grow; "" where something repeats the line."""
+    around = recording.loops.get(statement.at, ())
+    if not facts.loops:
+        return "nothing in sight repeats this line: there is no loop around it or around a call of the function"
+    if around and len(facts.loops) == len(around) and not any(loop.counts for loop in around):
+        return f"`{around[-1].loop.text}` runs over layers, steps or a few parts, and not over data"
+    name = _local(frame, statement)
+    if name and not around:
+        return (
+            f"`{name}` is a local variable that each call makes anew, and no loop in the function is around this line"
+        )
+    return ""
+
+
+def _local(frame: Frame, statement: ir.Stmt) -> str:
+    """The local variable that keeps something by the statement, "" for another place."""
+    target: ir.Expr | None = None
+    if isinstance(statement, ir.AugAssign):
+        target = statement.target
+    elif isinstance(statement, ir.Assign):
+        target = statement.targets[0]
+    else:
+        call = next(_calls(statement), None)
+        target = call.func.value if call is not None and isinstance(call.func, ir.Attr) else None
+    names = {param.name for param in frame.function.params}
+    is_local = isinstance(target, ir.Name) and target.id in frame.function.locals and target.id not in names
+    return target.id if is_local and isinstance(target, ir.Name) and frame.function.node is not None else ""
+
+
+def _calls(statement: ir.Stmt) -> Iterator[ir.Call]:
+    for expr in expressions(statement):
+        for part in walk_expression(expr):
+            if isinstance(part, ir.Call):
+                yield part
+
+
+def _added(statement: ir.Stmt) -> ir.Expr | None:
+    """What is added to a sum, or what a variable is computed from with its own value."""
+    if isinstance(statement, ir.AugAssign):
+        return statement.value
+    if isinstance(statement, ir.Assign) and len(statement.targets) == 1:
+        target = text(statement.targets[0], 200)
+        if isinstance(statement.value, ir.Binary) and any(
+            isinstance(part, ir.Name | ir.Attr | ir.Subscript) and text(part, 200) == target
+            for part in walk_expression(statement.value)
+        ):
+            left = text(statement.value.left, 200) == target
+            return statement.value.right if left else statement.value.left
+    return None
+
+
+def _stored(statement: ir.Stmt) -> ir.Expr | None:
+    """What is stored in a container or attribute."""
+    if isinstance(statement, ir.Assign) and any(isinstance(one, ir.Attr | ir.Subscript) for one in statement.targets):
+        return statement.value
+    for call in _calls(statement):
+        if isinstance(call.func, ir.Attr) and call.func.name in _STORES and call.args:
+            return call.args[-1]
+    return None
+
+
+def _graphless(recording: Recording, expr: ir.Expr, subject: str, facts: StatementFacts) -> str:
+    """Why what is added or stored has no graph; "" where it has one, or may have."""
+    value = recording.values.get(expr.at)
+    if value is None or value.kinds & UNKNOWN:
+        return f"{subject} a value of which nothing is known" if value is not None and not value.src else ""
+    cutter = last_name(expr.func) if isinstance(expr, ir.Call) else ""
+    by = f" (`.{cutter}()`)" if cutter in _CUTS else ""
+    if value.is_only(DATA | NONE):
+        return f"{subject} a number{by}, which has no graph"
+    if value.kinds & TENSORS and not value.src:
+        if facts.grad_mode == "off":
+            return f"{subject} a tensor without a graph: grad mode is off ({facts.decided_by})"
+        return f"{subject} a tensor without a graph{by}"
+    return ""
+
+
+def _hostly(recording: Recording, expr: ir.Expr) -> str:
+    value: V | None = recording.values.get(expr.at)
+    if value is None:
+        return ""
+    if value.is_only(DATA | NONE):
+        return f"`{text(expr)}` is a number, text or other data on the host"
+    return ""

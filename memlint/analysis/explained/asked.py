@@ -1,0 +1,83 @@
+"""What the rooms of practices ask of a line, and what they are answered.
+
+A room goes from question to question (``Whether the handle that removes the hook is let go.``) and leaves a candidate
+at an answer that speaks against it. To tell which ones it asked, its functions are watched while it looks once more.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Collection, Iterator
+from types import FrameType
+from typing import TYPE_CHECKING, Any
+
+from memlint.analysis.detectors import _ROOMS
+from memlint.analysis.domain.events import Event
+from memlint.analysis.domain.summary.frame import Frame
+
+if TYPE_CHECKING:
+    from memlint.analysis.facts.analyser import Analyser
+
+#: the modules whose functions are asked
+_OURS = "memlint.analysis.detectors."
+_ANSWERS = {True: "yes", False: "no", None: "nothing"}
+#: questions that are told, the last ones
+_MOST = 3
+
+
+def asked(analyser: Analyser, frame: Frame, ordinals: Collection[int]) -> dict[str, str]:
+    """By the name of the kind of event: the questions that were asked of some nodes (by ordinal) of a function, and
+    their answers, for the rooms that left them. (What a room reports is no silence.)"""
+    found: dict[str, str] = {}
+    for room in _ROOMS:
+        watch = _Watch(ordinals)
+        before = sys.getprofile()
+        sys.setprofile(watch.noted)
+        try:
+            events = list(room(analyser, frame))
+        except Exception:  # (a mistake in a room is reported by the run itself)
+            continue
+        finally:
+            sys.setprofile(before)
+        if watch.said and not any(event.site.at in ordinals for event in events):
+            found[_kind(room)] = "; ".join(list(watch.said)[-_MOST:])
+    return found
+
+
+def _kind(room: Callable[[Analyser, Frame], Iterator[Event]]) -> str:
+    """``HookAdded``: the events that a room makes, by its annotation."""
+    annotation = room.__annotations__["return"]
+    return str(annotation).removeprefix("Iterator[").removesuffix("]")
+
+
+class _Watch:
+    """Is told of calls. ``said``: the questions about the nodes, each with its answer, in order."""
+
+    def __init__(self, ordinals: Collection[int]) -> None:
+        self._ordinals = ordinals
+        self.said: dict[str, None] = {}
+
+    def noted(self, frame: FrameType, event: str, answer: Any) -> None:
+        if event != "return" or not (answer is None or isinstance(answer, bool)):
+            return
+        code = frame.f_code
+        if not str(frame.f_globals.get("__name__", "")).startswith(_OURS):
+            return
+        question = code.co_consts[0] if code.co_consts else None
+        if not isinstance(question, str) or code.co_name.startswith("<"):
+            return
+        given = (frame.f_locals.get(name) for name in code.co_varnames[: code.co_argcount])
+        if any(self._is_here(one) for one in given):
+            said = f"{_sentence(question)}: {_ANSWERS[answer]}"
+            self.said.pop(said, None)
+            self.said[said] = None
+
+    def _is_here(self, value: Any) -> bool:
+        """Whether an argument is one of the nodes, or holds one (as a call that a room has found)."""
+        return any(getattr(one, "at", None) in self._ordinals for one in (value, getattr(value, "expr", None)))
+
+
+def _sentence(question: str) -> str:
+    """The first sentence of a docstring, as a clause."""
+    text = " ".join(question.replace("``", "`").split()).partition(". ")[0].partition("; ")[0].rstrip(".")
+    return text[:1].lower() + text[1:]

@@ -1,0 +1,222 @@
+"""What is known of one line once the analysis is done."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from memlint.analysis.domain.events import Site
+from memlint.analysis.domain.state import State
+from memlint.analysis.domain.summary.effects import ModelRun
+from memlint.analysis.domain.summary.frame import Frame
+from memlint.analysis.domain.values import CALLABLE, MODULE, NONE, UNKNOWN, V
+from memlint.analysis.explained.absent import absent
+from memlint.analysis.explained.asked import asked
+from memlint.analysis.explained.lines import Found, statements_on
+from memlint.analysis.explained.modes import grad_mode, is_header, loops
+from memlint.analysis.explained.watch import Recording, recorded
+from memlint.analysis.explained.words import Words
+from memlint.analysis.facts.module_facts import told
+from memlint.analysis.judge.reasons import Judged
+from memlint.analysis.syntax.expression_text import text
+from memlint.analysis.transfer.modules.modes import frozen_of
+from memlint.explanation import StatementFacts, ValueFacts
+from memlint.ir import nodes as ir
+
+if TYPE_CHECKING:
+    from memlint.analysis.driver.run import Analysis
+    from memlint.analysis.facts.analyser import Analyser
+
+#: values of one statement that are told of
+_MOST = 40
+
+
+class LineWatch:
+    """Who is told what the analysis does on one line of a file. ``statements``: what is known of them in the end;
+    ``reasons``: what was decided of candidates there; ``absent``: by rule, what a candidate lacks;
+    ``asked``: by kind of event, the question at which the analysis left what stands there."""
+
+    def __init__(self, path: str, line: int, column: int | None) -> None:
+        self.path, self.line, self.column = path, line, column
+        self.statements: list[StatementFacts] = []
+        self.reasons: list[Judged] = []
+        self.absent: dict[str, str] = {}
+        self.asked: dict[str, str] = {}
+        #: files that may call a function on the line of which no caller is known
+        self.callers: set[str] = set()
+        self._judged: list[Judged] = []
+
+    def judged(self, one: Judged) -> None:
+        if one.site.path == self.path:
+            self._judged.append(one)
+
+    def finish(self, analysis: Analysis) -> None:
+        """Look at the statements on the line."""
+        found = statements_on(analysis, self.path, self.line, self.column)
+        for one in found:
+            frame, recording = _recorded(analysis.analyser, one)
+            about = _About(analysis, frame, recording, one)
+            facts = about.facts()
+            self.statements.append(facts)
+            if one.function.node is not None and not analysis.analyser.facts.calls_of(one.function):
+                self.callers.update(analysis.analyser.program.words.files(one.function.name))
+            ordinals = {one.statement.at, *(part.at for part, _ in one.parts)}
+            for kind, said in asked(analysis.analyser, frame, ordinals).items():
+                self.asked.setdefault(kind, said)
+            for code, said in absent(frame, recording, one.statement, facts).items():
+                self.absent.setdefault(code, said)
+        spans = [(one.function.unit, one.span) for one in found]
+        for judged in self._judged:
+            span = analysis.span(judged.site)
+            if any(inside.line <= span.line <= inside.end_line for _, inside in spans):
+                self.reasons.append(judged)
+
+
+def _recorded(analyser: Analyser, one: Found) -> tuple[Frame, Recording]:
+    parts = {part.at for part, _ in one.parts}
+    # what a method is called on, and what is added, tells as well
+    for part, _ in one.parts:
+        if isinstance(part, ir.Call):
+            parts.add(part.func.at)
+    value = getattr(one.statement, "value", None)
+    if value is not None:
+        parts.add(value.at)
+    return recorded(analyser, one.function, {one.statement.at}, parts)
+
+
+class _Places:
+    """Places as people count them, told in a file."""
+
+    def __init__(self, analysis: Analysis, path: str) -> None:
+        self._analysis, self._path = analysis, path
+        self._sources = analysis.analyser.program.project.sources
+
+    def shown(self, site: Site) -> tuple[int | None, int]:
+        found: tuple[int | None, int] = self._sources[site.path].shown(self._analysis.span(site).line)
+        return found
+
+    def words(self, site: Site) -> str:
+        cell, line = self.shown(site)
+        if site.path != self._path:
+            return f"{site.path}:{line}" if cell is None else f"{site.path}:cell {cell}:{line}"
+        return f"line {line}" if cell is None else f"cell {cell}, line {line}"
+
+
+class _About:
+    def __init__(self, analysis: Analysis, frame: Frame, recording: Recording, found: Found) -> None:
+        self._analysis, self._analyser = analysis, analysis.analyser
+        self._frame, self._recording, self._found = frame, recording, found
+        self._places = _Places(analysis, frame.module.key)
+        self._words = Words(self._analyser, frame, self._places)
+
+    def facts(self) -> StatementFacts:
+        statement, function, span, _ = self._found
+        mode, decided = grad_mode(self._analyser, self._frame, self._recording, statement, self._places.words)
+        return StatementFacts(
+            source=self._analysis.statement(self._frame.site(statement.at))[1],
+            function=function.qual,
+            line=span.line,
+            column=span.column,
+            reached=statement.at in self._recording.before or is_header(statement),
+            grad_mode=mode,
+            decided_by=decided,
+            loops=tuple(loops(self._analyser, self._frame, self._recording, statement, self._places.words)),
+            values=tuple(self._values())[:_MOST],
+            notes=tuple(self._notes()),
+        )
+
+    def _notes(self) -> Iterator[str]:
+        frame, statement = self._frame, self._found.statement
+        if statement.at not in self._recording.before and not is_header(statement):
+            if frame.cut_short:
+                yield f"`{frame.function.name}` is too much to follow, so its analysis was cut short before this line"
+            else:
+                yield "the code before it always leaves, or a test that never holds leaves it out"
+        if isinstance(statement, ir.FunctionDef | ir.ClassDef):
+            yield "a definition: explain a line of its body to see what happens there"
+
+    # ------------------------------------------------------------------------------------ values
+
+    def _values(self) -> Iterator[ValueFacts]:
+        statement = self._found.statement
+        before = self._recording.before.get(statement.at)
+        if before is None:
+            return
+        after = self._recording.after.get(statement.at)
+        targets = {target.at for target in _targets(statement)}
+        called = {part.func.at: part for part, _ in self._found.parts if isinstance(part, ir.Call)}
+        seen: set[str] = set()
+        for part, span in self._found.parts:
+            is_target = part.at in targets
+            value = self._assigned(part, after) if is_target else self._recording.values.get(part.at)
+            shown = text(part, 200)
+            if value is None or not value.kinds or shown in seen:
+                continue
+            if isinstance(part, ir.Call) and value.is_only(NONE):
+                continue  # (``items.append(x)`` gives nothing)
+            if part.at in called and not value.kinds & (MODULE | UNKNOWN):
+                continue  # (what is called is told where it cannot be resolved)
+            if not isinstance(part, ir.Call) and value.is_only(CALLABLE) and value.resolved():
+                continue
+            seen.add(shown)
+            state = (after if is_target and after is not None else before) or State()
+            place = (span.line, span.column)
+            yield self._words.facts(
+                part, place, value, state, self._mode_of(part, value, state), self._unknown(part, value)
+            )
+
+    def _assigned(self, target: ir.Expr, after: State | None) -> V | None:
+        """What a variable is behind the statement; of another place, what was evaluated there."""
+        if isinstance(target, ir.Name) and after is not None and target.id in after.env:
+            return after.env[target.id]
+        return self._recording.values.get(target.at)
+
+    def _unknown(self, part: ir.Expr, value: V) -> str:
+        """What would resolve a call whose callee is not known."""
+        if not isinstance(part, ir.Call):
+            return ""
+        func = self._recording.values.get(part.func.at)
+        if func is None or not func.kinds & UNKNOWN or func.resolved() or not value.kinds & UNKNOWN:
+            return ""
+        return (
+            f"`{text(part.func)}` is unresolved, so what the call does and returns is unknown: a definition in the "
+            f"project, or an annotation of `{text(part.func).partition('.')[0]}`, would tell"
+        )
+
+    def _mode_of(self, part: ir.Expr, value: V, state: State) -> str:
+        """The mode of a model that runs in a call, or of the module that a name is."""
+        frame = self._frame
+        if isinstance(part, ir.Call):
+            run = next((run for run in frame.runs.values() if run.site.at == part.at), None)
+            return f"given by a model run ({self._said(run)})" if run is not None else ""
+        if not value.is_only(MODULE):
+            return ""
+        frozen = frozen_of(frame, state, value, part)
+        return "frozen" if frozen else ""
+
+    def _said(self, run: ModelRun) -> str:
+        mode = run.mode
+        if mode is None:
+            mode = told(self._analyser, self._frame, run.module, "")
+        said = {True: "in eval mode", False: "in train mode", None: "whether in eval or train mode is unknown"}[mode]
+        if told(self._analyser, self._frame, run.module, "frozen") is True:
+            said += ", frozen"
+        return f"`{run.text}` {said}"
+
+
+def _targets(statement: ir.Stmt) -> Iterator[ir.Expr]:
+    """The names and places that a statement gives a value."""
+    if isinstance(statement, ir.Assign):
+        todo = list(statement.targets)
+    elif isinstance(statement, ir.AugAssign | ir.AnnAssign | ir.For):
+        todo = [statement.target]
+    else:
+        return
+    while todo:
+        target = todo.pop()
+        if isinstance(target, ir.Display):
+            todo += target.elements
+        elif isinstance(target, ir.Starred):
+            todo.append(target.value)
+        else:
+            yield target

@@ -1,0 +1,123 @@
+"""The grad mode in which a statement runs, and who decides it; what repeats a statement."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING
+
+from memlint.analysis.domain.events import Loop, Site
+from memlint.analysis.domain.state import AMBIENT, GUARDS, OFF, ON
+from memlint.analysis.domain.summary.frame import Frame
+from memlint.analysis.explained.watch import Recording
+from memlint.analysis.facts.repeats import layer_code, repeated
+from memlint.analysis.syntax.expression_text import text
+from memlint.analysis.syntax.syntax import last_name, withs_around
+from memlint.analysis.transfer.modules.decorators import decorated_grad
+from memlint.analysis.transfer.modules.guards import is_guard
+from memlint.explanation import GradMode
+from memlint.ir import nodes as ir
+
+if TYPE_CHECKING:
+    from memlint.analysis.facts.analyser import Analyser
+
+#: a place in words: `line 4`
+PlaceOf = Callable[[Site], str]
+#: callers that are named
+_NAMED = 3
+_MODES: dict[int, GradMode] = {ON: "on", OFF: "off", ON | OFF: "on or off"}
+
+
+def grad_mode(
+    analyser: Analyser, frame: Frame, recording: Recording, statement: ir.Stmt, place_of: PlaceOf
+) -> tuple[GradMode, str]:
+    """The grad mode at a statement, and who decides it."""
+    state, function = recording.before.get(statement.at), frame.function
+    if state is not None:
+        grad = state.grad
+    elif is_header(statement):
+        grad = frame.entry
+    else:
+        return "unknown", "the analysis does not come here"
+    if grad & AMBIENT:
+        return _of_callers(analyser, frame, grad, place_of)
+    mode = _MODES.get(grad, "unknown")
+    for block in reversed(withs_around(function.body, statement.at)):
+        for item in block.items:
+            called = item.context.func if isinstance(item.context, ir.Call) else item.context
+            if is_guard(frame, function, item.context) or last_name(called) in (*GUARDS, "enable_grad"):
+                return mode, f"`with {text(item.context)}` at {place_of(frame.site(block.at))} decides it"
+    if grad != frame.entry:
+        return mode, f"a call in `{function.name}` before this line sets it (`torch.set_grad_enabled`)"
+    if function.decorators and decorated_grad(frame, function) != AMBIENT:
+        shown = " and ".join(f"`@{text(item)}`" for item in function.decorators)
+        return mode, f"{shown} on `{function.name}` decides it"
+    if frame.hook is not None and frame.hook.grad in ("on", "off"):
+        return mode, f"the framework that calls `{function.name}` decides it"
+    if function.node is None:
+        return mode, "module level: nothing has turned it off"
+    return mode, "the file turns it off for good (`torch.set_grad_enabled(False)`)"
+
+
+def is_header(statement: ir.Stmt) -> bool:
+    """Whether the statement is a function's own definition: what is told of it is told of its body."""
+    return isinstance(statement, ir.FunctionDef)
+
+
+def _of_callers(analyser: Analyser, frame: Frame, grad: int, place_of: PlaceOf) -> tuple[GradMode, str]:
+    function = frame.function
+    calls = analyser.facts.calls_of(function)
+    own = grad & (ON | OFF)
+    told = own | analyser.facts.modes.of(function)
+    mode = _MODES.get(told & (ON | OFF), "unknown")
+    if frame.hook is not None:
+        return "on", f"the framework that calls `{function.name}` leaves it on in training"
+    if layer_code(analyser, function) and not calls:
+        return "unknown", f"whoever runs the module decides it: `{function.name}` is called by torch"
+    if not calls:
+        return (
+            mode,
+            f"no caller of `{function.name}` is known, so the default holds; a caller in the project would tell",
+        )
+    by: dict[int, list[str]] = {}
+    for caller, record in calls:
+        one = record.grad & (ON | OFF) | (analyser.facts.modes.of(caller.function) if record.grad & AMBIENT else 0)
+        by.setdefault(one & (ON | OFF), []).append(f"`{caller.function.name}` ({place_of(caller.site(record.at))})")
+    said = [f"{_MODES.get(one, 'unknown')} in {_some(places)}" for one, places in sorted(by.items())]
+    return mode, f"the callers of `{function.name}` decide it: {'; '.join(said)}"
+
+
+def _some(places: list[str]) -> str:
+    shown = list(dict.fromkeys(places))
+    more = f" and {len(shown) - _NAMED} more" if len(shown) > _NAMED else ""
+    return ", ".join(shown[:_NAMED]) + more
+
+
+def loops(
+    analyser: Analyser, frame: Frame, recording: Recording, statement: ir.Stmt, place_of: PlaceOf
+) -> Iterator[str]:
+    """What repeats a statement, the outermost first."""
+    function = frame.function
+    if function.node is not None:
+        if frame.hook is not None and frame.hook.every:
+            yield f"each call of `{function.name}` by the framework: once an {frame.hook.every}".replace(
+                "an run", "a run"
+            )
+        elif repeated(analyser, function) is not None:
+            yield f"each call of `{function.name}`: a caller calls it in a loop"
+    for one in recording.loops.get(statement.at, ()):
+        yield _loop(one.loop, one.counts, place_of)
+
+
+def _loop(loop: Loop, counts: bool, place_of: PlaceOf) -> str:
+    over = {
+        "loader": "once a batch of a data loader",
+        "epochs": "once an epoch",
+        "modules": "once a module",
+        "time": "once a time step",
+        "rows": "once a row",
+    }.get(loop.over, "how often is unknown")
+    if loop.trips is not None:
+        over = f"{loop.trips} times"
+    if not counts:
+        over += "; not counted as iterations over data"
+    return f"`{loop.text}` at {place_of(loop.site)}: {over}"

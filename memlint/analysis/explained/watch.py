@@ -1,0 +1,75 @@
+"""The values that the expressions of some statements have, by interpreting their function once more."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Collection, Iterator
+from typing import TYPE_CHECKING, Any
+
+from memlint.analysis.domain.state import State
+from memlint.analysis.domain.summary.effects import LoopFrame
+from memlint.analysis.domain.summary.frame import Frame
+from memlint.analysis.domain.values import V
+from memlint.analysis.index.program import Function
+from memlint.analysis.transfer import evaluate, interpret
+
+if TYPE_CHECKING:
+    from memlint.analysis.facts.analyser import Analyser
+
+
+class Recording:
+    """``values``: by the ordinal of an expression, what it was in the last pass. ``before`` and ``after``: the states
+    around each statement (None: nothing follows it); ``loops``: the loops around it."""
+
+    def __init__(self) -> None:
+        self.values: dict[int, V] = {}
+        self.before: dict[int, State] = {}
+        self.after: dict[int, State | None] = {}
+        self.loops: dict[int, tuple[LoopFrame, ...]] = {}
+
+
+def recorded(
+    analyser: Analyser, function: Function, statements: Collection[int], expressions: Collection[int]
+) -> tuple[Frame, Recording]:
+    """Interpret a function once more, and keep what its statements and expressions (by ordinal) see. The interpreter
+    itself knows nothing of it: what it calls for each kind of node is replaced meanwhile."""
+    recording = Recording()
+
+    def is_own(frame: Frame) -> bool:
+        return frame.function.key == function.key and not frame.flags
+
+    def evaluated(original: Any, frame: Frame, state: State, expr: Any) -> V:
+        value: V = original(frame, state, expr)
+        if expr.at in expressions and is_own(frame):
+            recording.values[expr.at] = value
+        return value
+
+    def run(original: Any, frame: Frame, state: State, statement: Any) -> State | None:
+        if statement.at not in statements or not is_own(frame):
+            end: State | None = original(frame, state, statement)
+            return end
+        recording.before[statement.at] = state.copy()
+        recording.loops[statement.at] = tuple(frame.loops)
+        end = original(frame, state, statement)
+        recording.after[statement.at] = end.copy() if end is not None else None
+        return end
+
+    with _instead(evaluate._DISPATCH, evaluated), _instead(interpret._DISPATCH, run):
+        frame = analyser.again(function)
+    return frame, recording
+
+
+@contextlib.contextmanager
+def _instead(table: dict[type, Any], observe: Any) -> Iterator[None]:
+    """Have each function of a table called through ``observe``, which gets it first."""
+    originals = dict(table)
+    for kind, original in originals.items():
+        table[kind] = _through(observe, original)
+    try:
+        yield
+    finally:
+        table.update(originals)
+
+
+def _through(observe: Any, original: Any) -> Any:
+    return lambda frame, state, node: observe(original, frame, state, node)

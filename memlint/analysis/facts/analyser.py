@@ -1,0 +1,390 @@
+"""One run over a project: summaries on demand, and what the project says of values."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
+from memlint import knowledge
+from memlint.analysis.domain.graphs import Node
+from memlint.analysis.domain.literal_values import constant
+from memlint.analysis.domain.state import AMBIENT, OFF, ON, State, width
+from memlint.analysis.domain.summary.frame import Frame
+from memlint.analysis.domain.summary.interpreter import Interpreter
+from memlint.analysis.domain.summary.sharing import Shared
+from memlint.analysis.domain.summary.summaries import Summaries
+from memlint.analysis.domain.tensor_ops import batch_tree
+from memlint.analysis.domain.values import (
+    ACCELERATOR,
+    CALLABLE,
+    CONTAINER,
+    DATA,
+    INSTANCE,
+    MODULE,
+    NONE,
+    NONE_VALUE,
+    NOTHING,
+    OUTPUT,
+    SCALAR,
+    TREE,
+    UNKNOWN,
+    UNKNOWN_VALUE,
+    Flags,
+    Path,
+    Ref,
+    V,
+    join,
+    ordered,
+)
+from memlint.analysis.facts.definition_values import DefinitionValues
+from memlint.analysis.facts.facts import Facts
+from memlint.analysis.index.program import Class, Function, Module, Program, in_tests
+from memlint.analysis.index.uses import uses_of
+from memlint.analysis.reach.known_calls import KnownCalls
+from memlint.analysis.reach.unused_definitions import Unused
+from memlint.analysis.syntax.syntax import walk_statements
+from memlint.analysis.transfer.annotations import annotation_value
+from memlint.analysis.transfer.handed_on import outside
+from memlint.analysis.transfer.library.instances import names_class
+from memlint.analysis.transfer.modules.decorators import decorated_grad
+from memlint.analysis.transfer.modules.flags import chosen, flags_of, mode_flag, own_calls
+from memlint.analysis.transfer.modules.guards import switches_off
+from memlint.analysis.transfer.modules.modes import frozen_class
+from memlint.analysis.transfer.user_containers import kinds_of_object
+from memlint.finding import CUT_SHORT
+from memlint.ir import nodes as ir
+
+if TYPE_CHECKING:
+    from memlint.analysis.judge.reasons import Observer
+    from memlint.analysis.safety.mentions import Mention
+
+#: bytes of source in a project, up to which memory is no matter (other parts of a larger one may be worked on beside)
+ROOM = 8_000_000
+#: sources in what a function leaves behind, past which nobody reads what else it does
+MAX_SOURCES = 20_000
+
+
+class Analyser(DefinitionValues):
+    """One run over a project. Everything is computed on demand and kept."""
+
+    def __init__(self, project: Any, interpreter: Interpreter) -> None:
+        super().__init__(Program(project))
+        self.interpreter = interpreter
+        #: whether what is kept of a function has to be small, since there are that many: it costs time
+        self.is_large = sum(map(project.size, project.sources)) > ROOM
+        self.unused = Unused(self.program)
+        self.known_calls = KnownCalls(self.program, self.unused)
+        #: the grad mode under which each decorator of the project, with its flags, runs a function; None: it leaves it
+        self.wrappers: dict[tuple[object, ...], int | None] = {}
+        #: what names the functions that a proof asked for (see `safety.mentions`), None for too much to follow
+        self.mentions: dict[str, tuple[Mention, ...] | None] = {}
+        #: what compiles code of torch somewhere in the project, "" for nothing; None: nobody has asked
+        self.compiles: str | None = None
+        #: whether the project saves whole models somewhere; None: nobody has asked
+        self.saves_whole: bool | None = None
+        #: the sets and values of finished summaries, each once
+        self.shared = Shared()
+        self.facts = Facts(self)
+        self.summaries = Summaries(self._interpret, self._answer, spare=self.is_large)
+        self._flags: dict[tuple[str, str], frozenset[str]] = {}
+        self._switched_off: dict[str, bool] = {}
+        self._constants: dict[tuple[str, int, int], V] = {}
+        #: the networks that each module which is asked for one by a computed name has; none where it may be any thing
+        self.networks_in: dict[str, frozenset[Ref]] = {}
+        self.remarks: list[str] = []
+        #: who is told why candidates are dropped, None where nobody asks
+        self.observer: Observer | None = None
+        #: functions whose analysis failed, by (module, qualified name): mistakes of ours
+        self.errors: dict[tuple[str, str], Exception] = {}
+
+    def close(self) -> None:
+        """Let go of what was worked out, which holds itself: nothing is asked any more."""
+        self.summaries.close()
+        self.facts.close()
+        self.program.close()
+        self.shared = Shared()
+        own = (self._flags, self._lambdas, self._constants, self._externals)
+        for held in (self.wrappers, self.mentions, self.networks_in, *own):
+            held.clear()
+
+    # ------------------------------------------------------------------------------------ summaries
+
+    def summary(
+        self, function: Function, bound: dict[str, V] | None = None, trains: bool | None = None
+    ) -> Frame | None:
+        """What the function does, called with ``bound``, as a method of a module that ``trains``; None for one that is
+        being analysed, or too deep."""
+        if bound is None:
+            return self.summaries.get(function)
+        return self.summaries.get(function, chosen(self.flags(function), bound, trains))
+
+    def flags(self, function: Function) -> frozenset[str]:
+        """The flags of a function; a method of a module that calls one, or a part, that asks for the mode asks too."""
+        if function.key not in self._flags:
+            found = self._flags[function.key] = flags_of(function)
+            own = mode_flag(function)
+            if function.cls is not None and own and own not in found and self.program.is_module(function.cls):
+                cls = function.cls
+                called = (method for name in own_calls(function) for method in self._methods_behind(cls, name))
+                if any(mode_flag(method) in self.flags(method) for method in called):
+                    self._flags[function.key] = found | {own}
+        return self._flags[function.key]
+
+    def _methods_behind(self, cls: Class, name: str) -> Iterator[Function]:
+        """What ``self.name(…)`` runs in a module: its method, or the forward of the part of that name."""
+        method = self.program.method(cls, name)
+        if method is not None:
+            yield method
+            return
+        for ref in ordered(self.facts.attributes.value(cls, name).refs):
+            part = self.cls(ref) if ref.kind == "instance" else None
+            forward = self.program.method(part, "forward") if part is not None else None
+            if forward is not None:
+                yield forward
+
+    def _answer(self, kind: str, about: Any) -> Any:
+        """The answer to a question that a summary was made from, as things are now."""
+        if kind == "parameter":
+            return self.facts.parameter(*about)
+        if kind == "usual":
+            return self.facts.usual(*about)
+        if kind == "attribute":
+            return self.facts.attributes.value(*about)
+        if kind == "frozen":
+            return frozen_class(self, about)
+        return self.evaluate_constant(*about)
+
+    def _interpret(self, function: Function, flags: Flags) -> Frame:
+        frame = Frame(self, function, flags)
+        try:
+            self._run(frame)
+        except Exception as error:  # one function costs itself alone, and is said: the others go on
+            if not isinstance(error, RecursionError):
+                self.errors[function.key] = error
+            frame = self._cut_short(frame)
+        frame.width = width(frame.exit) if frame.exit is not None else 0
+        if frame.width > MAX_SOURCES:
+            frame = self._cut_short(frame)
+        if frame.cut_short or frame.is_wide:
+            linted = self.program.project.sources[function.module.key].linted
+            context = "" if linted else " (not linted)"
+            self.remarks.append(f"{function.module.key}: {function.qual}: {CUT_SHORT}{context}")
+        return frame
+
+    def again(self, function: Function) -> Frame:
+        """A summary that is made once more and not kept: who watches sees how it comes about."""
+        return self._interpret(function, ())
+
+    def _run(self, frame: Frame) -> None:
+        """Interpret the function of a frame from its beginning."""
+        function = frame.function
+        hook = self.hook(function)
+        grad = decorated_grad(frame, function)
+        frame.restores = grad != AMBIENT
+        if grad == AMBIENT and hook is not None and hook.grad in ("on", "off"):
+            grad = ON if hook.grad == "on" else OFF
+        if function.node is None:
+            grad = ON
+        elif grad == AMBIENT and (self.switched_off(function.module) or self._made_off(function)):
+            grad = OFF
+        state = State(grad)
+        frame.entry = grad
+        for position, param in enumerate(function.params):
+            state.env[param.name] = self._parameter(function, param, position, hook)
+            if hook is not None and hook.outputs == position and position:
+                state.env[param.name] = self._outputs(frame, param, hook)
+        for name, literal in frame.flags:
+            if "." in name:
+                continue
+            state.env[name] = NONE_VALUE if literal is None else V(DATA, size=SCALAR, const=literal)
+        frame.hook = hook
+        if function.name == "__init__" and function.takes_self and function.params:
+            state.making = f"p:{function.params[0].name}"
+        self.interpreter.run(frame, state, backward=hook is not None and hook.returns == "backward")
+
+    def _cut_short(self, frame: Frame) -> Frame:
+        """A summary that says nothing, in place of one that was not finished, or of which there is too much."""
+        empty = Frame(self, frame.function, frame.flags)
+        empty.hook = frame.hook
+        empty.cut_short = True
+        return empty
+
+    def _parameter(self, function: Function, param: ir.Param, position: int, hook: knowledge.Hook | None) -> V:
+        path = Path(f"p:{param.name}")
+        place = frozenset((path,))
+        if position == 0 and function.takes_self and function.cls is not None:
+            if "classmethod" in function.decorator_names:
+                return V(CALLABLE, refs=frozenset((Ref("class", function.module.key, function.cls.qual),)))
+            kinds = kinds_of_object(self.program, function.cls)
+            return V(kinds, syms=place, refs=frozenset((Ref("instance", function.module.key, function.cls.qual),)))
+        if hook is not None and hook.batch == position and hook.batch:
+            return batch_tree(ACCELERATOR).but(syms=place)
+        known = (
+            annotation_value(self, function.module, param.annotation, function.around)
+            if param.annotation is not None
+            else None
+        )
+        if known is not None and known.kinds & MODULE and param.default is not None:
+            usual = self.evaluate_constant(function.module, param.default)
+            if usual.refs and all(ref.kind == "class" or names_class(ref.name) for ref in usual.refs):
+                return usual.but(syms=place)  # ``norm: nn.Module = nn.LayerNorm``: what is asked for is the class
+        if known is None:
+            known = self.facts.parameter(function, param.name)
+            self.summaries.note("parameter", (function.key, param.name), (function, param.name), known)
+        if hook is not None and hook.model == position and hook.model and not (known and known.kinds & MODULE):
+            return V(MODULE, syms=place)
+        if param.kind in ("star", "double-star"):
+            return V(UNKNOWN | CONTAINER, place, syms=place)
+        if known is None or not known.kinds:
+            return V(UNKNOWN, place, syms=place)
+        if known.kinds & DATA and known.is_only(DATA | NONE):
+            return known
+        carries = not known.kinds & ~(MODULE | INSTANCE | CALLABLE | CONTAINER)
+        return known.but(src=frozenset() if carries else place, syms=place)
+
+    @staticmethod
+    def _outputs(frame: Frame, param: ir.Param, hook: knowledge.Hook) -> V:
+        """What a framework hands to a hook that gets a step's outputs: on the device; with their graph where the
+        framework runs the hook in training as well and detaches nothing."""
+        place = frozenset((Path(f"p:{param.name}"),))
+        if hook.grad != "ambient":
+            return V(TREE, size=OUTPUT, device=ACCELERATOR, syms=place)
+        key = (param.at, "outputs")
+        frame.graphs.record(key, Node(param.at, param.name, definite=True, guess=True, model=True))
+        return V(TREE, frozenset((key,)), bare=True, size=OUTPUT, syms=place)
+
+    def hook(self, function: Function) -> knowledge.Hook | None:
+        """What a framework does with a method, by the class's external bases."""
+        if function.cls is None:
+            return None
+        _, outside = self.program.ancestors(function.cls)
+        for base in sorted(outside):
+            found = knowledge.hook(base, function.name)
+            if found is not None:
+                return found
+        return None
+
+    def switched_off(self, module: Module) -> bool:
+        """Whether the module's own statements turn grad mode off for good."""
+        if module.key not in self._switched_off:
+            self._switched_off[module.key] = switches_off(module.statements)
+        return self._switched_off[module.key]
+
+    def _made_off(self, function: Function) -> bool:
+        """Whether who made the method's object turned grad mode off for good by that."""
+        if function.cls is None or function.name == "__init__" or not function.takes_self:
+            return False
+        init = self.program.method(function.cls, "__init__")
+        return init is not None and switches_off(init.body)
+
+    # ------------------------------------------------------------------------------------ definitions as values
+
+    def local_class(self, frame: Frame, node: ir.ClassDef) -> V:
+        frame.module.build(frame.function.unit)
+        cls = frame.module.class_at(frame.function.unit, node.at)
+        return self.global_value("class", cls) if cls is not None else UNKNOWN_VALUE
+
+    def global_value(self, kind: str, what: Any, *, frame: Frame | None = None) -> V:
+        """The value of what `Program.find` found."""
+        if kind == "class" and what is not None:
+            return V(CALLABLE, refs=frozenset((Ref("class", what.module.key, what.qual),)))
+        if kind == "function" and what is not None:
+            return V(CALLABLE, refs=frozenset((Ref("func", what.module.key, what.qual),)))
+        if kind == "module":
+            return V(CALLABLE, refs=frozenset((Ref("module", what, ""),)))
+        if kind == "package":
+            return V(CALLABLE, refs=frozenset((Ref("package", "", what),)))
+        if kind == "ext":
+            return self.external(what)
+        if kind == "value":
+            return self._variable(*what)
+        return UNKNOWN_VALUE
+
+    def _variable(self, module: Module, name: str) -> V:
+        """What a module's variable may be: the join of what the module's own statements assign."""
+        found = NOTHING
+        for statement in (*module.bindings.get(name, ()), *written(module, name)):
+            if isinstance(statement, ir.Assign | ir.AnnAssign) and statement.value is not None:
+                targets = statement.targets if isinstance(statement, ir.Assign) else (statement.target,)
+                direct = any(isinstance(target, ir.Name) and target.id == name for target in targets)
+                found = join(found, self.evaluate_constant(module, statement.value) if direct else UNKNOWN_VALUE)
+            else:
+                found = join(found, UNKNOWN_VALUE)
+        if found.may_be_module() and name in uses_of(module.main):
+            return V(MODULE, refs=frozenset(ref for ref in found.refs if ref.kind == "instance"))
+        return found if found.kinds else UNKNOWN_VALUE
+
+    def evaluate_constant(self, module: Module, expr: ir.Expr) -> V:
+        """An expression of a module's scope, without the objects that it makes."""
+        if type(expr) is ir.Const:
+            return constant(expr.kind, expr.value)  # which nothing else decides over
+        value = self._constants.get((module.key, id(expr), expr.at))
+        if value is None:
+            value = self.summaries.apart(lambda: self._evaluate_constant(module, expr))
+        self.summaries.note("constant", (module.key, id(expr)), (module, expr), value)
+        return value
+
+    def _evaluate_constant(self, module: Module, expr: ir.Expr) -> V:
+        key = (module.key, id(expr), expr.at)
+        self._constants[key] = UNKNOWN_VALUE  # (what asks for itself)
+        frame = Frame(
+            self, Function(module, 0, ir.FunctionDef(0, "<constant>", (), (), None, (), False, False), "<constant>")
+        )
+        value = outside(frame.interpreter.evaluate(frame, State(OFF), expr), frame)
+        self._constants[key] = value
+        return value
+
+    def annotated(self, module: Module, annotation: ir.Expr) -> V | None:
+        return annotation_value(self, module, annotation)
+
+    def usual(self, function: Function, name: str) -> bool | None:
+        """What a flag is by default, where no known call passes another."""
+        value = self.facts.usual(function, name)
+        self.summaries.note("usual", (function.key, name), (function, name), value)
+        return value
+
+    def attribute(self, cls: Class, name: str) -> V:
+        """What an instance's attribute may be, by all that the class and its ancestors assign to it."""
+        value = self.facts.attributes.known(cls, name)
+        if value is None:
+            value = self.summaries.apart(lambda: self.facts.attributes.value(cls, name))
+        self.summaries.note("attribute", (cls.key, name), (cls, name), value)
+        return value
+
+    def free_variable(self, function: Function, name: str) -> V | None:
+        return self.facts.free_variable(function, name)
+
+    def methods_named(self, name: str, asker: Function) -> list[Function]:
+        """The project's methods of that name that code of ``asker`` may mean, if they are few."""
+        found = self.facts.methods.few(name, asker.module.key)
+        if not found or in_tests(asker.module.key):
+            return found
+        return [method for method in found if not in_tests(method.module.key)]
+
+    def is_buffer(self, cls: Class, name: str) -> bool:
+        return name in self.facts.attributes.buffers(cls)
+
+    def renew(self) -> None:
+        """Take what the call sites say; summaries for which that makes a difference are made again."""
+        self.facts.learn()
+        self.summaries.renew()
+        self._constants.clear()
+
+    def settle(self) -> None:
+        """Take what the call sites say, for the last time: from here on summaries are read."""
+        self.facts.learn()
+        self.summaries.settle()
+        self.shared = Shared()
+
+    def frames(self) -> Iterator[Frame]:
+        """All summaries that were made."""
+        return self.summaries.frames()
+
+
+def written(module: Module, name: str) -> Iterator[ir.Stmt]:
+    """What functions bind a module's variable to that they say is global."""
+    for function in module.writers(name):
+        for statement in walk_statements(function.body, into_definitions=False):
+            targets = statement.targets if isinstance(statement, ir.Assign) else ()
+            if any(isinstance(target, ir.Name) and target.id == name for target in targets):
+                yield statement

@@ -1,0 +1,349 @@
+"""What the classes of a project keep in their attributes, and who begins it anew."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from memlint.analysis.domain.summary.frame import Frame
+from memlint.analysis.domain.values import CONTAINER, MODULE, NONE, NOTHING, UNKNOWN, UNKNOWN_VALUE, Path, Ref, V, join
+from memlint.analysis.index.program import Class, Function
+from memlint.analysis.index.uses import uses_of
+from memlint.analysis.syntax.syntax import dotted, expressions, walk_expression, walk_statements
+from memlint.analysis.transfer.attribute_statements import (
+    MAKES,
+    assigned_value,
+    begins_attribute,
+    by_constructor,
+    is_container,
+    learn_parameters,
+    sets_attribute,
+    storing,
+)
+from memlint.analysis.transfer.handed_on import outside
+from memlint.analysis.transfer.held_values import as_held
+from memlint.ir import nodes as ir
+
+if TYPE_CHECKING:
+    from memlint.analysis.facts.facts import Facts
+
+
+#: classes that keep something under a name, of which it is asked what that is
+MAX_ASKED = 8
+
+
+class Attributes:
+    """Facts about attributes, by class and name; each is worked out once."""
+
+    def __init__(self, facts: Facts) -> None:
+        self.facts = facts
+        self.analyser = facts.analyser
+        self._values: dict[tuple[str, str, str], V] = {}
+        #: what a class itself assigns: a base has thousands of subclasses that ask
+        self._own: dict[tuple[str, str, str], V] = {}
+        self._assigning: dict[tuple[str, str], dict[str, list[Function]]] = {}
+        self._modules_by_use: dict[tuple[str, str], frozenset[str]] = {}
+        self._buffers: dict[tuple[str, str], frozenset[str]] = {}
+        self._trained: dict[tuple[str, str], frozenset[str]] = {}
+        self._made_and_frozen: dict[tuple[str, str], tuple[set[str], set[str]]] = {}
+        self._begun: dict[str, bool] = {}
+        self._called: dict[str, bool] = {}
+        self.stored: dict[str, list[tuple[str, int]]] = {}
+        self._dispatching: dict[tuple[str, str], bool] = {}
+        #: how often a method was asked that is being interpreted itself
+        self._unfinished = 0
+        self._emptied: dict[str, set[tuple[str, str]]] | None = None
+        self._emptied_through: set[str] | None = None
+
+    def renew(self) -> None:
+        """Forget the values: the call sites say more of what is passed."""
+        self._values.clear()
+        self._own.clear()
+        self._emptied = None
+        self._emptied_through = None
+
+    def known(self, cls: Class, name: str) -> V | None:
+        """As `value`, where somebody has asked before."""
+        return self._values.get((*cls.key, name))
+
+    def value(self, cls: Class, name: str) -> V:
+        """The join of what the class and its project ancestors assign to ``self.name``; nothing for no assignment."""
+        key = (*cls.key, name)
+        if key in self._values:
+            return self._values[key]
+        self._values[key] = NOTHING
+        order, _ = self.analyser.program.ancestors(cls)
+        found, unfinished = NOTHING, self._unfinished
+        for item in order:
+            found = join(found, self._assigned(item, name)) if self._mentions(item, name) else found
+        place = f"self.{name}"
+        if (found.may_be_module() or not found.kinds & ~NONE) and any(
+            place in self.used_as_modules(item) for item in order
+        ):
+            found = V(MODULE, refs=found.refs)
+        if self._unfinished == unfinished:
+            self._values[key] = found
+        else:
+            del self._values[key]  # asked for by the constructor itself: when it is done, more is known
+        return found
+
+    def _mentions(self, cls: Class, name: str) -> bool:
+        """Whether a class itself says anything of an attribute."""
+        return name in self._assignments(cls) or name in cls.attributes or name in cls.annotations
+
+    def _assigned(self, cls: Class, name: str) -> V:
+        key = (*cls.key, name)
+        known = self._own.get(key)
+        if known is None:
+            unfinished = self._unfinished
+            known = self._find(cls, name)
+            if self._unfinished == unfinished:
+                self._own[key] = known
+        return known
+
+    def _find(self, cls: Class, name: str) -> V:
+        found = NOTHING
+        methods = self._assignments(cls).get(name, ())
+        if name in cls.attributes:
+            found = join(found, self.analyser.evaluate_constant(cls.module, cls.attributes[name]))
+        if name in cls.annotations:
+            known = self.analyser.annotated(cls.module, cls.annotations[name])
+            found = join(found, known) if known is not None else found
+        for method in methods:
+            value = None
+            if MAKES.match(method.name) is not None:
+                summary = self.analyser.summary(method)
+                self._unfinished += self.analyser.summaries.is_cut(method) or (
+                    summary is None and self.analyser.summaries.is_running(method)
+                )
+                if summary is not None and summary.exit is not None:
+                    place = Path(f"p:{method.params[0].name}" if method.params else "p:self", (f".{name}",))
+                    value = summary.exit.sym.get(place)
+                    if value is not None and value.syms == {place} and value.kinds & ~UNKNOWN:
+                        value = value.but(kinds=value.kinds & ~UNKNOWN)  # (where it is left as it is)
+                    if value is not None:
+                        value = as_held(summary.exit, self._through_parameters(method, summary, value))
+            if value is None:
+                value = self._shallow(method, name)
+            found = join(found, outside(value))
+        return found
+
+    def _through_parameters(self, method: Function, frame: Frame, value: V) -> V:
+        if value.kinds & UNKNOWN and value.syms:
+            known = self.facts.settled(frame, value)
+            if known is not None:
+                return known
+        if value.kinds & CONTAINER and any(
+            obj is not None and obj.bounded
+            for key in value.objs
+            if (obj := frame.exit.heap.get(key) if frame.exit else None)
+        ):
+            return value.but(refs=value.refs | {Ref("bounded", "", "")})
+        return value
+
+    def _assignments(self, cls: Class) -> dict[str, list[Function]]:
+        """The methods and setters of a class that assign each attribute (of ``self``, or of another variable)."""
+        if cls.key not in self._assigning:
+            found: dict[str, list[Function]] = {}
+            for method in (*cls.methods.values(), *cls.accessors):
+                for name in storing(method.body):
+                    found.setdefault(name, []).append(method)
+            self._assigning[cls.key] = found
+        return self._assigning[cls.key]
+
+    def used_as_modules(self, cls: Class) -> frozenset[str]:
+        """What the methods of a class use as only modules are used."""
+        if cls.key not in self._modules_by_use:
+            self._modules_by_use[cls.key] = frozenset().union(*(uses_of(method) for method in cls.methods.values()))
+        return self._modules_by_use[cls.key]
+
+    def _shallow(self, method: Function, name: str) -> V:
+        """What the method's assignments say by themselves: calls and literals at the module's scope."""
+        found = NOTHING
+        for statement in storing(method.body).get(name, ()):
+            if not isinstance(statement, (ir.Assign, ir.AnnAssign)) or statement.value is None:
+                found = join(found, UNKNOWN_VALUE)
+                continue
+            value = assigned_value(statement, statement.value, name)
+            plain = isinstance(value, ir.Const | ir.Display | ir.DictDisplay | ir.Call) or is_container(value)
+            found = join(found, self.analyser.evaluate_constant(method.module, value) if plain else UNKNOWN_VALUE)
+        return found
+
+    def buffers(self, cls: Class) -> frozenset[str]:
+        """Names that the class registers as buffers."""
+        if cls.key not in self._buffers:
+            names: set[str] = set()
+            order, _ = self.analyser.program.ancestors(cls)
+            for item in order:
+                for method in item.methods.values():
+                    for statement in walk_statements(method.body):
+                        if isinstance(statement, ir.ExprStmt) and isinstance(statement.value, ir.Call):
+                            call = statement.value
+                            if isinstance(call.func, ir.Attr) and call.func.name == "register_buffer" and call.args:
+                                first = call.args[0]
+                                if isinstance(first, ir.Const) and isinstance(first.value, str):
+                                    names.add(first.value)
+            self._buffers[cls.key] = frozenset(names)
+        return self._buffers[cls.key]
+
+    def parameters(self, cls: Class) -> frozenset[str]:
+        """Names of the attributes that the class makes ``nn.Parameter`` of, and that nothing in it freezes."""
+        if cls.key not in self._trained:
+            made: set[str] = set()
+            frozen: set[str] = set()
+            order, _ = self.analyser.program.ancestors(cls)
+            for item in order:
+                own = self._own_parameters(item)
+                made |= own[0]
+                frozen |= own[1]
+            self._trained[cls.key] = frozenset(made - frozen)
+        return self._trained[cls.key]
+
+    def is_kept_up(self, cls: Class, name: str) -> bool:
+        """Whether a class has methods that assign an attribute beside what makes the object, or keeps a container in
+        it."""
+        order, _ = self.analyser.program.ancestors(cls)
+        others = (method for item in order for method in self._assignments(item).get(name, ()))
+        return any(MAKES.match(method.name) is None for method in others) or bool(
+            self.value(cls, name).kinds & CONTAINER
+        )
+
+    def _own_parameters(self, cls: Class) -> tuple[set[str], set[str]]:
+        """The attributes that the methods of a class make parameters of, and those that they freeze: by itself, since a
+        base has thousands of subclasses that ask."""
+        if cls.key not in self._made_and_frozen:
+            made: set[str] = set()
+            frozen: set[str] = set()
+            for method in cls.methods.values():
+                for statement in walk_statements(method.body):
+                    learn_parameters(statement, made, frozen)
+            self._made_and_frozen[cls.key] = made, frozen
+        return self._made_and_frozen[cls.key]
+
+    def is_reset(self, function: Function, name: str) -> bool:
+        """Whether other code sets this attribute anew: another module, or a method of the class that is called."""
+        cls = function.cls
+        if cls is None:
+            return False
+        if any(place != (cls.module.key, cls.unit) for place in self._assigning_units(name)):
+            return True
+        order, _ = self.analyser.program.ancestors(cls)
+        return any(
+            method.name not in ("__init__", function.name) and self._is_called(method.name)
+            for item in order
+            for method in self._assignments(item).get(name, ())
+        )
+
+    def _is_called(self, name: str) -> bool:
+        """Whether something of that name is called anywhere but by constructors, which begin it once."""
+        if name not in self._called:
+            program = self.analyser.program
+            modules = (program.module(key) for key in program.words.files(name))
+            self._called[name] = any(
+                name in unit.calls and not by_constructor(module.cls(unit.name), name)
+                for module in modules
+                for unit in module.index.units
+            )
+        return self._called[name]
+
+    def _assigning_units(self, name: str) -> list[tuple[str, int]]:
+        """The units (module, number) that assign an attribute of that name."""
+        if name not in self.stored:
+            program = self.analyser.program
+            self.stored[name] = [
+                (key, number)
+                for key in program.words.files(name)
+                for number, unit in enumerate(program.module(key).index.units)
+                if name in unit.stores
+            ]
+        return self.stored[name]
+
+    def is_emptied_each_round(self, step: str, followed: Function | None) -> bool:
+        """Whether code that runs with each iteration, by a loop or by a framework, empties an attribute of that name
+        (``step``: ".losses"); not by what ``followed`` does, which is known better."""
+        if self._emptied is None:
+            self._emptied = {}
+            for frame in self.analyser.frames():
+                # (a writer's hooks run as often as its interval says)
+                hooked = (
+                    frame.hook is not None
+                    and frame.hook.every == "iteration"
+                    and not frame.function.name.startswith("write_on_")
+                )
+                for path in frame.notes.cleared if hooked else frame.notes.cleared_in_rounds:
+                    # (one member that is set anew empties no other)
+                    for name in () if path in frame.notes.members_set else path.steps:
+                        self._emptied.setdefault(name, set()).add(frame.function.key)
+        return bool(self._emptied.get(step, set()) - ({followed.key} if followed is not None else set()))
+
+    def is_emptied_through(self, step: str) -> bool:
+        """Whether some function empties an attribute of that name (``step``: ".losses") of an object that it reaches
+        through another (``del self.tree.states[:]``): the object's own class does not tell how often."""
+        if self._emptied_through is None:
+            self._emptied_through = {
+                path.steps[-1]
+                for frame in self.analyser.frames()
+                for path in frame.notes.cleared
+                if sum(part.startswith(".") for part in path.steps) > 1 and path.steps[-1].startswith(".")
+            }
+        return step in self._emptied_through
+
+    def dispatches(self, cls: Class) -> bool:
+        """Whether the class or an ancestor calls its own methods by names that are computed."""
+        if cls.key not in self._dispatching:
+            order, _ = self.analyser.program.ancestors(cls)
+            self._dispatching[cls.key] = any(
+                isinstance(part, ir.Call)
+                and dotted(part.func) == "getattr"
+                and len(part.args) > 1
+                and isinstance(part.args[0], ir.Name)
+                and part.args[0].id == "self"
+                and not isinstance(part.args[1], ir.Const)
+                for item in order
+                for method in item.methods.values()
+                for statement in walk_statements(method.body)
+                for expr in expressions(statement)
+                for part in walk_expression(expr)
+            )
+        return self._dispatching[cls.key]
+
+    def is_assigned(self, name: str) -> bool:
+        """Whether any code of the project assigns an attribute of that name."""
+        return bool(self._assigning_units(name))
+
+    def is_begun(self, name: str) -> bool:
+        """Whether a method that is called, no constructor, or a function gives an attribute of this name a value of its
+        own."""
+        if name not in self._begun:
+            self._begun[name] = any(sets_attribute(function, name) for function in self._functions_with(name)) or any(
+                method.name != "__init__" and self._is_called(method.name) and begins_attribute(method, name)
+                for cls in self.classes_with(name)
+                for method in cls.methods.values()
+            )
+        return self._begun[name]
+
+    def _functions_with(self, name: str) -> Iterator[Function]:
+        """The functions, and files' own statements, that assign an attribute of this name."""
+        for key, number in self._assigning_units(name):
+            module = self.analyser.program.module(key)
+            unit = module.index.units[number].name
+            function = module.function(unit) if unit else module.main
+            if function is not None:
+                yield function
+
+    def names_layer(self, name: str) -> bool:
+        """Whether a module of the project keeps a module under this name."""
+        return any(
+            self.analyser.attribute(cls, name).kinds & MODULE
+            for cls in itertools.islice(self.classes_with(name), MAX_ASKED)
+            if self.analyser.program.is_module(cls)
+        )
+
+    def classes_with(self, name: str) -> Iterator[Class]:
+        """The project's classes that assign an attribute of this name."""
+        for key, number in self._assigning_units(name):
+            module = self.analyser.program.module(key)
+            cls = module.cls(module.index.units[number].name)
+            if cls is not None:
+                yield cls

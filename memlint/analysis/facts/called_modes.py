@@ -1,0 +1,136 @@
+"""The grad modes under which functions are called: by whom, by what name, and to whom they are handed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING
+
+from memlint.analysis.domain.state import AMBIENT, GUARDS, OFF, ON
+from memlint.analysis.index.program import Class, Function, Module, in_tests
+
+if TYPE_CHECKING:
+    from memlint.analysis.domain.summary.frame import Frame
+    from memlint.analysis.facts.facts import Facts
+
+
+def _is_of_tests(module: Module) -> bool:
+    """Whether a test runner runs the file's functions, and nobody starts it for what it does."""
+    if not in_tests(module.key):
+        return False
+    text = module.text
+    starts = "__main__" in text and "unittest.main" not in text and "pytest.main" not in text
+    return not starts
+
+
+class CalledModes:
+    """Facts about grad modes, by function; each is worked out once for the calls that are known."""
+
+    def __init__(self, facts: Facts) -> None:
+        self.facts = facts
+        self.program = facts.analyser.program
+        self._known: dict[tuple[str, str], int] = {}
+        #: (who does so, grad mode) of each call of a method by its name alone
+        self._named: dict[str, list[tuple[Function, int]]] = {}
+        #: and of each time that a function is handed to code that cannot be followed
+        self._handed: dict[tuple[str, str], list[tuple[Function, int]]] = {}
+
+    def learn(self, frames: Iterable[Frame]) -> None:
+        """Take what all summaries say of calls whose callee is not known."""
+        self.forget()
+        for frame in frames:
+            for name, grad in frame.named:
+                self._named.setdefault(name, []).append((frame.function, grad))
+            for key, grad in frame.handed_on:
+                self._handed.setdefault(key, []).append((frame.function, grad))
+
+    def forget(self) -> None:
+        """Let go of all that was found out."""
+        self._known.clear()
+        self._named.clear()
+        self._handed.clear()
+
+    def of(self, function: Function) -> int:
+        """The grad modes under which a function is called, at any distance: ON where no caller is known, and AMBIENT
+        besides where it is a module's forward, which torch calls for somebody who may well guard it."""
+        if function.key not in self._known:
+            self._known.update(self._around(function))
+        return self._known[function.key] or ON
+
+    def _around(self, function: Function) -> dict[tuple[str, str], int]:
+        """The grad modes of a function and of all that call it under theirs, as far as they are not known."""
+        found = {function.key: 0}
+        inherits: dict[tuple[str, str], set[tuple[str, str]]] = {}
+        todo = [function]
+        while todo:
+            callee = todo.pop()
+            records = self._calls(callee)
+            grads = OFF if not records and self._may_be_guarded(callee) else 0
+            # (what is handed to a library in a guarded block is there to run in it)
+            records = records or self._handed_over(callee)
+            grads |= 0 if records else ON
+            for caller, grad in records:
+                grads |= grad & (ON | OFF)
+                if not grad & AMBIENT:
+                    continue
+                if caller.key in self._known:
+                    grads |= self._known[caller.key]
+                    continue
+                inherits.setdefault(caller.key, set()).add(callee.key)
+                if caller.key not in found:
+                    found[caller.key] = 0
+                    todo.append(caller)
+            found[callee.key] = grads
+        changed = list(found)
+        while changed:
+            key = changed.pop()
+            for inner in inherits.get(key, ()):
+                if found[key] & ~found[inner]:
+                    found[inner] |= found[key]
+                    changed.append(inner)
+        return found
+
+    def _may_be_guarded(self, function: Function) -> bool:
+        """Whether who gets the function as a value, code of the project, may turn grad mode off and call it."""
+        return self.facts.is_handed_on(function) and any(map(self.program.words.files, GUARDS))
+
+    def _calls(self, function: Function) -> list[tuple[Function, int]]:
+        """(caller, grad mode) of each call of a function. A method that nobody else is seen to call may be what is
+        called by its name on objects of unknown class."""
+        known = self.facts.calls_of(function)
+        records = [(frame.function, record.grad) for frame, record in known if frame.function.key != function.key]
+        if not records and function.cls is not None and function.name != "__init__":
+            # an override is what calls of the method that it overrides run
+            order, _ = self.program.ancestors(function.cls)
+            records = [
+                (frame.function, record.grad)
+                for cls in order
+                if cls.key != function.cls.key and function.name in cls.methods
+                for frame, record in self.facts.calls_of(cls.methods[function.name])
+                if not self._is_beside(frame.function, function.cls, cls)
+            ]
+        if not records and function.cls is not None:
+            records = self._named.get(function.name, [])
+        # (how its tests call a function says nothing of how it is used, where something else does)
+        return [record for record in records if not _is_of_tests(record[0].module)] or records
+
+    def _handed_over(self, function: Function) -> list[tuple[Function, int]]:
+        """(who does so, grad mode) of each time that a function, or the method that it overrides, is handed to code
+        that cannot be followed."""
+        if function.cls is None:
+            return self._handed.get(function.key, [])
+        return [
+            (caller, grad)
+            for cls in self.program.ancestors(function.cls)[0]
+            if function.name in cls.methods
+            for caller, grad in self._handed.get(cls.methods[function.name].key, ())
+            if cls is function.cls or not self._is_beside(caller, function.cls, cls)
+        ]
+
+    def _is_beside(self, caller: Function, cls: Class, base: Class) -> bool:
+        """Whether a caller is a method of a class that shares a base with this one alone: its own ``self`` is none of
+        this class."""
+        other = caller.cls
+        if other is None or other is cls:
+            return False
+        above = self.program.ancestors
+        return base in above(other)[0] and other not in above(cls)[0] and cls not in above(other)[0]

@@ -1,0 +1,114 @@
+"""What the known callers of a function choose together: its flags, and whether autograd records."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from memlint.analysis.domain.recorded_modes import look_up
+from memlint.analysis.domain.state import AMBIENT, OFF, ON
+from memlint.analysis.domain.summary.effects import CallRecord, Store
+from memlint.analysis.domain.summary.frame import Frame
+from memlint.analysis.domain.values import NONE, UNKNOWN
+from memlint.analysis.facts.module_facts import told
+from memlint.analysis.index.roles_by_name import is_test
+from memlint.analysis.syntax.bindings import assigned_names, names_read
+from memlint.analysis.transfer.modules.flags import decided
+from memlint.ir import nodes as ir
+
+if TYPE_CHECKING:
+    from memlint.analysis.facts.analyser import Analyser
+
+
+def freed_as_called(analyser: Analyser, frame: Frame, store: Store) -> bool:
+    """Whether each known call that records also asks for the backward that frees the graph:
+    ``step(loader, train=True)``, and ``step(loader)`` under no_grad."""
+    if store.loop is None or frame.flags:
+        return False
+    ways = [backward.tests for backward in frame.backwards if store.loop.id in backward.loops and backward.tests]
+    recording = [
+        record for caller, record in analyser.facts.calls_of(frame.function) if _records(analyser, caller, record)
+    ]
+    return bool(recording) and all(
+        any(all(_holds(record, test) for test in tests) for tests in ways)
+        or _freed_with(analyser, frame, store, record)
+        for record in recording
+    )
+
+
+def _freed_with(analyser: Analyser, frame: Frame, store: Store, record: CallRecord) -> bool:
+    """Whether the graph is freed where the function is called so, by whatever function it hands its flags to."""
+    called = analyser.summary(frame.function, record.args, record.trains)
+    same = called.stores.get(store.key) if called is not None and called is not frame else None
+    return same is not None and same.freed == "yes"
+
+
+def left_out(analyser: Analyser, frame: Frame, tests: tuple[ir.Expr, ...]) -> bool:
+    """Whether no known call comes to what stands under these tests: ``if history is not None:``, where each leaves
+    ``history`` as it is by default. (Tests of the project say nothing of how it is used.)"""
+    function = frame.function
+    own = {param.name for param in function.params} - assigned_names(function.body)[0]
+    if all(own.isdisjoint(names_read(test)) for test in tests):
+        return False
+    if analyser.facts.is_handed_on(function):
+        return False
+    records = [
+        record
+        for caller, record in analyser.facts.calls_of(function)
+        if not (caller is frame or is_test(caller.function))
+    ]
+    return bool(records) and all(any(_passed_over(record, test, own) for test in tests) for record in records)
+
+
+def _passed_over(record: CallRecord, test: ir.Expr, own: set[str]) -> bool:
+    """Whether a test on parameters does not hold by what a call passes for them, be it by default."""
+
+    def passed(part: ir.Expr) -> bool | None:
+        none = isinstance(part, ir.Compare) and part.ops in (("is",), ("is not",)) and _is_none(part.rights[0])
+        name = part.left if isinstance(part, ir.Compare) and none else part
+        value = record.args.get(name.id) if isinstance(name, ir.Name) and name.id in own else None
+        if value is None or not value.kinds:
+            return None
+        if isinstance(part, ir.Compare):
+            known = True if value.is_only(NONE) else None if value.may_be(NONE | UNKNOWN) else False
+            return known if known is None or part.ops == ("is",) else not known
+        return False if value.is_only(NONE) else value.const if isinstance(value.const, bool) else None
+
+    return decided(test, passed) is False
+
+
+def _is_none(expr: ir.Expr) -> bool:
+    return isinstance(expr, ir.Const) and expr.kind == "None"
+
+
+def frozen_as_called(analyser: Analyser, frame: Frame, store: Store) -> bool:
+    """Whether every model that made what is kept is frozen by all who call the function, so that nothing is recorded:
+    ``generator.freeze()``, then ``generator.sample(images)``."""
+    reached = frame.graphs.closure((store.incoming or store.value).src)
+    models = {item for item in reached if (node := frame.graphs.nodes.get(item)) is not None and node.model}
+    runs = {run.node: run for run in frame.runs.values() if run.node in models}
+    return (
+        bool(models)
+        and models <= set(runs)
+        and all(told(analyser, frame, run.module, "frozen") is True for run in runs.values())
+    )
+
+
+def _records(analyser: Analyser, caller: Frame, record: CallRecord) -> bool:
+    grad = record.grad
+    if grad & AMBIENT:
+        grad |= analyser.facts.modes.of(caller.function)
+    return bool(grad & ON) or not grad & OFF
+
+
+def _holds(record: CallRecord, test: ir.Expr) -> bool:
+    """Whether a test on parameters holds by what the call passes for them: flags, and models in a mode."""
+
+    def passed(part: ir.Expr) -> bool | None:
+        if isinstance(part, ir.Attr) and part.name == "training" and isinstance(part.value, ir.Name):
+            module = record.args.get(part.value.id)
+            evaluates = look_up(record.modes, module, "", "") if module is not None else None
+            return None if evaluates is None else not evaluates
+        value = record.args.get(part.id) if isinstance(part, ir.Name) else None
+        return value.const if value is not None and isinstance(value.const, bool) else None
+
+    return decided(test, passed) is True

@@ -1,0 +1,72 @@
+"""Functions and classes as values: by what refers to them, and as references for what is met in a body."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from memlint.analysis.domain.state import State
+from memlint.analysis.domain.summary.frame import Frame
+from memlint.analysis.domain.values import CALLABLE, UNKNOWN_VALUE, Ref, V
+from memlint.analysis.index.program import Class, Function, Program
+from memlint.ir import nodes as ir
+
+if TYPE_CHECKING:
+    pass
+
+
+class DefinitionValues:
+    """The functions and classes of a program, those met in bodies included, each by one reference."""
+
+    def __init__(self, program: Program) -> None:
+        self.program = program
+        self._lambdas: dict[tuple[str, int, int], Function] = {}
+        self._externals: dict[str, V] = {}
+
+    def function(self, ref: Ref) -> Function | None:
+        found = self.program.module(ref.key).function(ref.name)
+        return found if found is not None else self._lambdas.get((ref.key, *self._lambda_place(ref.name)))
+
+    def function_at(self, key: tuple[str, str]) -> Function | None:
+        """The function of a file and a qualified name."""
+        return self.program.module(key[0]).function(key[1])
+
+    @staticmethod
+    def _lambda_place(name: str) -> tuple[int, int]:
+        if "<lambda " not in name:
+            return (-1, -1)
+        unit, at = name.rsplit("<lambda ", 1)[1].rstrip(">").split(":")
+        return int(unit), int(at)
+
+    def cls(self, ref: Ref) -> Class | None:
+        return self.program.module(ref.key).cls(ref.name)
+
+    def owner(self, key: str, qual: str) -> V | None:
+        """The class or function of a file under which a place lives; None for a variable."""
+        module = self.program.module(key)
+        if module.cls(qual) is not None:
+            return V(CALLABLE, refs=frozenset((Ref("class", key, qual),)))
+        return V(CALLABLE, refs=frozenset((Ref("func", key, qual),))) if module.function(qual) is not None else None
+
+    def local_function(self, frame: Frame, state: State, node: ir.FunctionDef | ir.Lambda) -> V:
+        """A nested function or lambda as a value."""
+        unit = frame.function.unit
+        if isinstance(node, ir.Lambda):
+            place = (frame.module.key, unit, node.at)
+            if place not in self._lambdas:
+                qual = f"{frame.function.qual}.<lambda {unit}:{node.at}>"
+                self._lambdas[place] = Function(
+                    frame.module, unit, node, qual, None, frame.function if frame.function.node is not None else None
+                )
+            return V(CALLABLE, refs=frozenset((Ref("func", frame.module.key, self._lambdas[place].qual),)))
+        frame.module.build(unit)
+        function = frame.module.by_place.get(unit, {}).get(node.at)
+        if function is None:
+            return UNKNOWN_VALUE
+        return V(CALLABLE, refs=frozenset((Ref("func", frame.module.key, function.qual),)))
+
+    def external(self, name: str) -> V:
+        known = self._externals.get(name)
+        if known is None:
+            meant = name.replace("torch.torch.", "torch.")  # (torch holds itself)
+            known = self._externals[name] = V(CALLABLE, refs=frozenset((Ref("ext", "", meant),)))
+        return known

@@ -1,0 +1,337 @@
+"""What the whole project says of a parameter, an attribute, a method name, a function's callers."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from memlint.analysis.calls.method_index import NamedMethods
+from memlint.analysis.domain.literal_values import referred_functions
+from memlint.analysis.domain.summary.effects import CallRecord
+from memlint.analysis.domain.summary.frame import Frame
+from memlint.analysis.domain.values import (
+    CALLABLE,
+    CONTAINER,
+    DATA,
+    INSTANCE,
+    LOADER,
+    MODULE,
+    NONE,
+    NOTHING,
+    OF_MODULES,
+    OPTIMIZER,
+    UNKNOWN,
+    UNKNOWN_VALUE,
+    Path,
+    Source,
+    Sources,
+    V,
+    join,
+    ordered,
+)
+from memlint.analysis.facts.attributes import Attributes
+from memlint.analysis.facts.called_modes import CalledModes
+from memlint.analysis.facts.table_entries import stands_in_table
+from memlint.analysis.index.program import Function
+from memlint.analysis.index.uses import uses_of
+from memlint.analysis.syntax.bindings import assigned_names
+from memlint.analysis.syntax.syntax import walk_statements
+from memlint.analysis.transfer.handed_on import handed
+from memlint.analysis.transfer.held_values import as_held
+from memlint.ir import nodes as ir
+from memlint.patterns import lazy_pattern
+
+if TYPE_CHECKING:
+    from memlint.analysis.facts.analyser import Analyser
+
+#: names of modules that differentiate to train by it
+_LOSSES = lazy_pattern(r"loss|penalt|regular|criterion|discrimin|critic|trainer")
+_PLAIN = MODULE | OPTIMIZER | LOADER | CALLABLE | INSTANCE | NONE
+
+
+class Facts:
+    def __init__(self, analyser: Analyser) -> None:
+        self.analyser = analyser
+        self.attributes = Attributes(self)
+        self.modes = CalledModes(self)
+        self._calls: dict[tuple[str, str], list[tuple[Frame, CallRecord]]] = {}
+        #: by name: methods that modules of unknown class are asked for, and whether these are frozen
+        self.asked: dict[str, list[tuple[Frame, V, bool | None]]] = {}
+        self._parameters: dict[tuple[tuple[str, str], str], V | None] = {}
+        self._usual: dict[tuple[tuple[str, str], str], bool | None] = {}
+        self.methods = NamedMethods(analyser.program)
+        #: see `held.held_module`
+        self.held: dict[str, V | None] = {}
+        self._in_backward: frozenset[str] | None = None
+        self._overridden: dict[tuple[str, str], list[tuple[Frame, CallRecord]]] = {}
+        self._differentiated: frozenset[tuple[str, ...]] | None = None
+        self._variables: frozenset[tuple[Source, str]] | None = None
+        self._owned: frozenset[str] | None = None
+        self._differentiates: bool | None = None
+        self._skipped: frozenset[str] | None = None
+        #: what callers say of modules (`memlint.analysis.facts.module_facts`), since the calls were last learnt
+        self.told: dict[tuple[Frame, tuple[Path, ...], str, int], bool | None] = {}
+        self.may_train: dict[tuple[Frame, int], bool] = {}
+        #: which graphs a backward reaches, as far up as it was asked (`memlint.analysis.demand.gradient_demand`)
+        self.reached: dict[tuple[Frame, Sources, int], str] = {}
+        #: up to two of the runs of a function which it reaches, for those who ask for one beside theirs
+        self.trained: dict[Frame, list[Source]] = {}
+        #: functions that are handed on as values to others, which may well guard them
+        self._handed_on: frozenset[tuple[str, str]] = frozenset()
+        self._tabled: dict[tuple[str, str], bool] = {}
+
+    def learn(self) -> None:
+        """Take the call records of all summaries."""
+        calls: dict[tuple[str, str], list[tuple[Frame, CallRecord]]] = {}
+        for frame in self.analyser.frames():
+            for record in frame.calls.values():
+                calls.setdefault(record.callee, []).append((frame, record))
+        self._calls = calls
+        given = (value for records in calls.values() for _, record in records for value in record.args.values())
+        put_on = (frame.notes.put_on for frame in self.analyser.frames())
+        self._handed_on = frozenset[tuple[str, str]]().union(
+            *put_on, *(referred_functions(value) for value in given if value.refs)
+        )
+        self._parameters.clear()
+        self._usual.clear()
+        self.modes.learn(self.analyser.frames())
+        self.asked = {}
+        for frame in self.analyser.frames():
+            for name, module, frozen in frame.asked.values():
+                self.asked.setdefault(name, []).append((frame, module, frozen))
+        self._overridden.clear()
+        self.told.clear()
+        self.may_train.clear()
+        self.reached.clear()
+        self.trained.clear()
+        self._differentiated = None
+        self._variables = None
+        self._owned = None
+        self._differentiates = None
+        self._skipped = None
+        self.attributes.renew()
+        self._in_backward = None
+
+    def close(self) -> None:
+        """Let go of the calls and of all that was found out by them."""
+        for held in (
+            self._calls,
+            self.asked,
+            self._parameters,
+            self._overridden,
+            self.told,
+            self.may_train,
+            self.reached,
+        ):
+            held.clear()
+        self.modes.forget()
+        self.attributes.renew()
+
+    def is_handed_on(self, function: Function) -> bool:
+        """Whether some call hands the function on as a value, an attribute takes it (``net.forward = traced``), or a
+        table holds it: who calls it then, and with what, is not known."""
+        if function.key not in self._handed_on and function.key not in self._tabled:
+            self._tabled[function.key] = stands_in_table(self.analyser.program, function)
+        return function.key in self._handed_on or self._tabled[function.key]
+
+    def calls_of(self, function: Function) -> list[tuple[Frame, CallRecord]]:
+        """The known calls of a function; for a method, those of the base method that it overrides as well."""
+        key = function.key
+        if key not in self._overridden:
+            found = self._calls.get(key, [])
+            if not found and function.cls is not None and not function.name.startswith("__"):
+                order, _ = self.analyser.program.ancestors(function.cls)
+                for base in order[1:]:
+                    method = base.methods.get(function.name)
+                    if method is not None:
+                        found = self._calls.get(method.key, [])
+                        break
+            self._overridden[key] = found
+        return self._overridden[key]
+
+    @property
+    def differentiated(self) -> frozenset[tuple[str, ...]]:
+        """Places in ``self`` that some method of the project sends into a backward."""
+        if self._differentiated is None:
+            self._differentiated = frozenset(
+                item.steps
+                for frame in self.analyser.frames()
+                if frame.function.takes_self and frame.function.params
+                for reached, *_ in frame.backwards
+                for item in reached
+                if isinstance(item, Path) and item.steps and item.root == f"p:{frame.function.params[0].name}"
+            )
+        return self._differentiated
+
+    def variable_in_backward(self, frame: Frame, place: Path) -> bool:
+        """Whether some function sends a global, or a variable of the functions around a closure, into a backward."""
+        if self._variables is None:
+            self._variables = frozenset(
+                (_scope(other, item), item.root)
+                for other in self.analyser.frames()
+                for reached, *_ in other.backwards
+                for item in reached
+                if isinstance(item, Path) and item.root.startswith(("c:", "g:"))
+            )
+        return (_scope(frame, place), place.root) in self._variables
+
+    def in_backward(self, steps: tuple[str, ...]) -> bool:
+        """Whether a place in ``self``, what it is a part of or a part of it goes into a backward of some method."""
+        return any(steps[: len(other)] == other or other[: len(steps)] == steps for other in self.differentiated)
+
+    @property
+    def owned_attributes(self) -> frozenset[str]:
+        """Names of the attributes whose parameters some optimizer of the project takes."""
+        if self._owned is None:
+            entries = [entry for frame in self.analyser.frames() for entry in frame.notes.owned if entry]
+            self._owned = frozenset(
+                key.steps[-1] for entry in entries for key in entry if isinstance(key, Path) and key.steps
+            )
+        return self._owned
+
+    def is_skipped(self, function: Function) -> bool:
+        """Whether a function is called by its name where no program comes, and nowhere else."""
+        if self.calls_of(function):
+            return False
+        if self._skipped is None:
+            self._skipped = frozenset(name for frame in self.analyser.frames() for name in frame.notes.skipped)
+        return function.name in self._skipped
+
+    @property
+    def differentiates(self) -> bool:
+        """Whether a module of the project differentiates in its forward, and is no loss: what a model is whose class is
+        not known may be that one."""
+        if self._differentiates is None:
+            self._differentiates = any(
+                frame.notes.gradients
+                and function.name == "forward"
+                and function.cls is not None
+                and not _LOSSES.search(function.cls.node.name.lower())
+                and self.analyser.program.is_module(function.cls)
+                for frame in self.analyser.frames()
+                for function in (frame.function,)
+            )
+        return self._differentiates
+
+    # ------------------------------------------------------------------------------------ parameters
+
+    def parameter(self, function: Function, name: str) -> V | None:
+        """What all known call sites pass for a parameter; None where they do not agree on something plain."""
+        key = (function.key, name)
+        if key not in self._parameters:
+            self._parameters[key] = None  # what a function passes on to itself says nothing
+            self._parameters[key] = self._passed(function, name)
+        return self._parameters[key]
+
+    def _passed(self, function: Function, name: str) -> V | None:
+        found = NOTHING
+        for frame, record in self._calls.get(function.key, ()):
+            value = record.args.get(name)
+            if value is None:
+                return None
+            known = self.settled(frame, value)
+            if known is None:
+                return None
+            found = join(found, as_held(frame.exit, known) if frame.exit is not None else known)
+        if found.is_only(CONTAINER | NONE) and OF_MODULES in found.refs:
+            return V(found.kinds, refs=found.refs)
+        if not found.kinds or found.kinds & ~(_PLAIN | DATA) or found.is_only(NONE | DATA):
+            return None
+        refs = handed(found, Path(f"p:{name}")).refs
+        return V(found.kinds, refs=refs, device=found.device, size=found.size, extent=found.extent)
+
+    def usual(self, function: Function, name: str) -> bool | None:
+        """The flag that every known call passes for a parameter whose default it is; None where one may not."""
+        key = (function.key, name)
+        if key not in self._usual:
+            default = next((param.default for param in function.params if param.name == name), None)
+            value = default.value if isinstance(default, ir.Const) else None
+            self._usual[key] = flag = value if isinstance(value, bool) else None
+            if flag is not None and not all(
+                self._passes(frame, record.args.get(name), flag) for frame, record in self._calls.get(function.key, ())
+            ):
+                self._usual[key] = None
+        return self._usual[key]
+
+    def _passes(self, frame: Frame, value: V | None, flag: bool) -> bool:
+        if value is None or value.is_only(DATA):
+            return value is not None and value.const is flag
+        own = [path for path in value.syms if not path.steps and path.root.startswith("p:")]
+        return len(own) == len(value.syms) == 1 and self.usual(frame.function, own[0].root[2:]) is flag
+
+    def settled(self, frame: Frame, value: V) -> V | None:
+        """A value at a call site, with the caller's own parameters looked up in turn."""
+        if not value.kinds & UNKNOWN:
+            return value
+        found = NOTHING
+        for path in ordered(value.syms):
+            if path.steps or not path.root.startswith("p:"):
+                return None
+            inner = self.parameter(frame.function, path.root[2:])
+            if inner is None:
+                return None
+            found = join(found, inner)
+        return found if found.kinds else None
+
+    def attributes_in_backward(self) -> frozenset[str]:
+        """Attributes (``.saved_log_probs``) whose members some function of the project sends into a backward."""
+        if self._in_backward is None:
+            found: set[str] = set()
+            for frame in self.analyser.frames():
+                for reached, *_ in frame.backwards:
+                    for item in reached:
+                        if isinstance(item, Path) and "[]" in item.steps:
+                            found.update(step for step in item.steps if step.startswith("."))
+            self._in_backward = frozenset(found)
+        return self._in_backward
+
+    # ------------------------------------------------------------------------------------ free variables
+
+    def free_variable(self, function: Function, name: str) -> V | None:
+        """What the enclosing function's assignments say of a free variable by themselves."""
+        around = function.owner(name)
+        if around is None:
+            return None
+        param = next((param for param in around.params if param.name == name), None)
+        declared = self._declared(around, param) if param is not None else None
+        if declared is not None:
+            return declared
+        if name in uses_of(around):
+            return V(MODULE)
+        if param is not None:
+            return None
+        found = NOTHING
+        for statement in walk_statements(around.body, into_definitions=False):
+            if isinstance(statement, ir.Import | ir.ImportFrom):
+                imported = self.analyser.program.imported(around.module, statement, name)
+                if imported[0] != "none":
+                    return self.analyser.global_value(*imported)
+            if isinstance(statement, ir.ClassDef) and statement.name == name:
+                inner = around.module.class_at(around.unit, statement.at)
+                return self.analyser.global_value("class", inner) if inner is not None else None
+            if isinstance(statement, ir.FunctionDef) and statement.name == name:
+                made = around.module.by_place.get(around.unit, {}).get(statement.at)
+                return self.analyser.global_value("function", made) if made is not None else None
+            if isinstance(statement, ir.Assign) and any(
+                isinstance(target, ir.Name) and target.id == name for target in statement.targets
+            ):
+                plain = isinstance(statement.value, ir.Const | ir.Display | ir.DictDisplay | ir.Call) or (
+                    isinstance(statement.value, ir.Name) and statement.value.id not in around.locals
+                )
+                found = join(
+                    found, self.analyser.evaluate_constant(around.module, statement.value) if plain else UNKNOWN_VALUE
+                )
+        if not found.kinds or found.kinds & UNKNOWN:
+            return None
+        return found
+
+    def _declared(self, function: Function, param: ir.Param) -> V | None:
+        """The object that a parameter is by its annotation, where nothing binds its name anew."""
+        if param.annotation is None or param.name in assigned_names(function.body)[0]:
+            return None
+        value = self.analyser.annotated(function.module, param.annotation)
+        return value if value is not None and value.refs and value.is_only(MODULE | INSTANCE) else None
+
+
+def _scope(frame: Frame, place: Path) -> Source:
+    """Where a variable lives that functions share: a closure's, in the top-level definition around it."""
+    return (frame.module.key, frame.function.unit) if place.root.startswith("c:") else ()

@@ -1,0 +1,52 @@
+"""What a function is given to work on: one object that its callers keep, or another one with each call."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from memlint.analysis.domain.summary.frame import Frame
+from memlint.analysis.domain.values import NOTHING, Path
+from memlint.analysis.index.program import Function
+
+if TYPE_CHECKING:
+    from memlint.analysis.facts.analyser import Analyser
+
+
+def is_given_anew(analyser: Analyser, frame: Frame, place: Path) -> bool:
+    """Whether a place is in what a function is given to work on, which is another object with each call: the batch of a
+    module's forward, ``batch["x"]``, or what no caller is seen to keep from one call to the next."""
+    function = frame.function
+    given = {f"p:{param.name}": param.name for param in function.given}
+    if place.root not in given:
+        return False
+    works = function.name in ("forward", "__call__") or frame.hook is not None
+    return works or not _is_kept_by_callers(analyser, function, given[place.root], set())
+
+
+def is_some_member(path: Path) -> bool:
+    """Whether a path leads through one member or another of a container: what an iterator gives next, the sample of an
+    index."""
+    return "[]" in path.steps
+
+
+def _is_kept_by_callers(
+    analyser: Analyser, function: Function, name: str, seen: set[tuple[tuple[str, str], str]]
+) -> bool:
+    """Whether some caller passes one object again and again for a parameter: an attribute, a variable of the module, or
+    what it made, or was given, before the loop around the call."""
+    seen.add((function.key, name))
+    for caller, record in analyser.facts.calls_of(function):
+        value = record.args.get(name, NOTHING)
+        held = caller.last.heap if caller.last is not None else {}
+        if any((obj := held.get(key)) is not None and obj.loops != record.loops for key in value.objs):
+            return True
+        params = {f"p:{param.name}": param.name for param in caller.function.given}
+        for path in value.syms:
+            if is_some_member(path):
+                continue
+            if path.root not in params or record.counts:
+                return True
+            inner = params[path.root]
+            if (caller.function.key, inner) not in seen and _is_kept_by_callers(analyser, caller.function, inner, seen):
+                return True
+    return False

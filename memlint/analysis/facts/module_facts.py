@@ -1,0 +1,266 @@
+"""What callers, classes and files say of a module: its mode, and whether it is frozen."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from memlint.analysis.domain.recorded_modes import look_up
+from memlint.analysis.domain.state import OFF, State
+from memlint.analysis.domain.summary.effects import CallRecord
+from memlint.analysis.domain.summary.frame import Frame
+from memlint.analysis.domain.summary.observations import MAX_CALLERS_UP
+from memlint.analysis.domain.values import DATA, NONE, UNKNOWN, Path, V
+from memlint.analysis.index.program import Class
+from memlint.analysis.syntax.syntax import walk_expression, walk_statements
+from memlint.analysis.transfer.modules.modes import frozen_class
+from memlint.ir import nodes as ir
+
+if TYPE_CHECKING:
+    from memlint.analysis.facts.analyser import Analyser
+
+
+def told(analyser: Analyser, frame: Frame, module: V, tag: str) -> bool | None:
+    """What the function's callers, its class's ``__init__`` or its file say of a module's mode (``tag`` ""), or
+    of whether it is frozen: None where they do not say, or do not agree."""
+    return _told_of(analyser, frame, sorted(module.syms), tag, 0)
+
+
+def _told_of(analyser: Analyser, frame: Frame, paths: list[Path], tag: str, depth: int) -> bool | None:
+    """What is told so many calls up. (Kept: the ways between functions that call one another are without number.)"""
+    kept = analyser.facts.told
+    key = (frame, tuple(paths), tag, depth)
+    if key not in kept:
+        kept[key] = _ask(analyser, frame, paths, tag, depth)
+    return kept[key]
+
+
+def _ask(analyser: Analyser, frame: Frame, paths: list[Path], tag: str, depth: int) -> bool | None:
+    answers: set[bool | None] = set()
+    for caller, record in analyser.facts.calls_of(frame.function) if depth < MAX_CALLERS_UP else ():
+        if caller is not frame:
+            answer = _told_at(analyser, caller, record, paths, tag, depth)
+            silent = answer is None and not tag and record.grad != OFF
+            if silent and _gives(frame) and _may_train(analyser, caller, depth):
+                return None
+            answers.add(answer)
+    if not answers and tag and depth == 0:
+        answers |= _told_by_name(analyser, frame, paths, tag)
+    # a caller that says nothing does not contradict one that does: one that is given the output may train by it, and
+    # where flow can follow the output, its backward is asked for apart
+    answers.discard(None)
+    if answers:
+        return answers.pop() if len(answers) == 1 else None
+    for path in paths:
+        told = _told_by_class(analyser, frame, path, tag)
+        if told is None and tag:
+            told = _told_by_maker(analyser, frame, path, tag, depth)
+        if told is None and path.root.startswith("g:"):
+            told = _told_by_file(analyser, path, tag)
+        if told is not None:
+            return told
+    return None
+
+
+def _told_by_name(analyser: Analyser, frame: Frame, paths: list[Path], tag: str) -> set[bool | None]:
+    """What is said of the modules of unknown class that a module's method may be called of, where no other call of it
+    is in sight."""
+    function = frame.function
+    if function.cls is None or not function.takes_self or not function.params:
+        return set()
+    if not paths or any(path.root != f"p:{function.params[0].name}" for path in paths):
+        return set()
+    return {
+        frozen if frozen is not None else _told_of(analyser, caller, sorted(module.syms), tag, 1)
+        for caller, module, frozen in analyser.facts.asked.get(function.name, ())
+        if caller is not frame
+    }
+
+
+def _gives(frame: Frame) -> bool:
+    """Whether the function returns what may hold a model's output."""
+    return frame.result is not None and not frame.result.is_only(NONE | DATA)
+
+
+def _may_train(analyser: Analyser, caller: Frame, depth: int) -> bool:
+    """Whether a caller, or one that it gives on what it is given, runs a backward."""
+    if caller.may_train:
+        return True
+    if depth >= MAX_CALLERS_UP or not _gives(caller):
+        return False
+    kept = analyser.facts.may_train
+    if (caller, depth) not in kept:
+        kept[caller, depth] = any(
+            record.grad != OFF and _may_train(analyser, outer, depth + 1)
+            for outer, record in analyser.facts.calls_of(caller.function)
+            if outer is not caller
+        )
+    return kept[caller, depth]
+
+
+def _told_at(
+    analyser: Analyser, caller: Frame, record: CallRecord, paths: list[Path], tag: str, depth: int
+) -> bool | None:
+    outer: list[Path] = []
+    for path in paths:
+        kind, name = path.root.split(":", 1)
+        given = record.args.get(name) if kind == "p" else None
+        place = "".join(step if step.startswith(".") else "" for step in path.steps)
+        if given is None and kind in ("c", "g"):
+            name = name.rsplit(":", 1)[-1]
+            told = look_up(record.modes, V(UNKNOWN), name + place, tag)
+            if told is not None:
+                return told
+            own = caller.exit.env.get(name) if caller.exit is not None else None
+            given = (
+                own if own is not None and (own.syms or own.store) else V(UNKNOWN, syms=frozenset((Path(path.root),)))
+            )
+        if given is None:
+            continue
+        moved = given.but(syms=frozenset(Path(base.root, base.steps + path.steps) for base in given.syms))
+        told = look_up(record.modes, moved, "", tag)
+        freezing = tag == "frozen"
+        if told is None and not freezing and given.objs and caller.exit is not None:
+            told = look_up(record.modes, _kept_in(caller.exit, given, path.steps), "", tag)
+        if told is None and freezing:
+            told = _is_made_frozen(analyser, moved) or _holds_frozen(analyser, given, path.steps) or None
+        if told is not None:
+            return told
+        outer += [item for item in sorted(moved.syms) if isinstance(item, Path)]
+    return _told_of(analyser, caller, outer, tag, depth + 1) if outer else None
+
+
+def _kept_in(state: State, holder: V, steps: tuple[str, ...]) -> V:
+    """What the object that a caller has made keeps at a place of it: one of which all is known."""
+    value = holder
+    for step in steps:
+        obj = state.heap.get(next(iter(value.objs))) if len(value.objs) == 1 else None
+        if obj is None or not step.startswith("."):
+            return V(UNKNOWN)
+        value = obj.fields.get(step[1:], V(UNKNOWN))
+    return value
+
+
+def _is_made_frozen(analyser: Analyser, module: V) -> bool:
+    """Whether all that a module may be are objects of classes that freeze them as they are made."""
+    if module.syms or not module.refs or module.kinds & UNKNOWN:
+        return False
+    classes = [analyser.cls(ref) if ref.kind == "instance" else None for ref in module.refs]
+    return all(cls is not None and frozen_class(analyser, cls) for cls in classes)
+
+
+def _holds_frozen(analyser: Analyser, holder: V, steps: tuple[str, ...]) -> bool:
+    """Whether all that an object may be are of classes that freeze what they keep at a place of theirs."""
+    if not steps or not holder.refs or holder.kinds & UNKNOWN:
+        return False
+    if _is_changed_elsewhere(analyser, steps[-1].lstrip(".")):
+        return False
+    # (``else: energy = NotImplementedError`` is none that holds anything)
+    refs = [ref for ref in holder.refs if not (ref.kind == "ext" and ref.name.startswith("builtins."))]
+    classes = [analyser.cls(ref) if ref.kind == "instance" else None for ref in refs]
+    frozen = (cls is not None and _made_mode(analyser, cls, steps, "frozen") is True for cls in classes)
+    return bool(refs) and all(frozen)
+
+
+def _is_changed_elsewhere(analyser: Analyser, name: str) -> bool:
+    """Whether code may give an attribute of an object that is not its own another value, or unfreeze what is there."""
+    indexes = (analyser.program.module(key).index for key in analyser.program.words.files(name))
+    return any(name in index.changed or not index.complete for index in indexes)
+
+
+def _told_by_class(analyser: Analyser, frame: Frame, path: Path, tag: str) -> bool | None:
+    """``self.net.eval()`` in ``__init__``, and no method that puts it back."""
+    function = frame.function
+    if function.cls is None or not function.params or path.root != f"p:{function.params[0].name}" or not path.steps:
+        return None
+    if not tag and analyser.program.is_module(function.cls):
+        return None  # who trains or evaluates the whole sets the mode of its parts
+    return _made_mode(analyser, function.cls, path.steps, tag)
+
+
+def _made_mode(analyser: Analyser, cls: Class, steps: tuple[str, ...], tag: str) -> bool | None:
+    """The mode (with a tag: frozenness) that ``__init__`` gives ``self`` + steps and no other method changes."""
+    init = analyser.program.method(cls, "__init__")
+    summary = analyser.summary(init) if init is not None else None
+    if init is None or not init.params or summary is None or summary.exit is None:
+        return None
+    path = Path(f"p:{init.params[0].name}", steps)
+    value, holder = _held_at(summary.exit, path)
+    mode = look_up(summary.exit.modes, value.but(syms=value.syms | {path}), "", tag)
+    if mode is None:
+        return None
+    classes = [(item, steps) for item in analyser.program.ancestors(cls)[0]]
+    if holder is not None:
+        classes += [(item, steps[-1:]) for item in analyser.program.ancestors(holder)[0]]
+    for item, inner in classes:
+        for method in item.methods.values():
+            other = analyser.summary(method) if method.name != "__init__" and method.params else None
+            if other is None or other.exit is None:
+                continue
+            here = V(UNKNOWN, syms=frozenset((Path(f"p:{method.params[0].name}", inner),)))
+            if look_up(other.exit.modes, here, "", tag) not in (None, mode):
+                return None
+    return mode
+
+
+def _held_at(state: State, path: Path) -> tuple[V, Class | None]:
+    """What a place holds, be it in an object of a class in sight that another place holds, and that class."""
+    if path in state.sym or len(path.steps) < 2:
+        return state.sym.get(path, V(UNKNOWN)), None
+    objs = _held_at(state, path.around)[0].objs
+    obj = state.heap.get(next(iter(objs))) if len(objs) == 1 else None
+    if obj is None or obj.cls is None or not path.steps[-1].startswith("."):
+        return V(UNKNOWN), None
+    return obj.fields.get(path.steps[-1][1:], V(UNKNOWN)), obj.cls
+
+
+def _told_by_maker(analyser: Analyser, frame: Frame, path: Path, tag: str, depth: int) -> bool | None:
+    """``self.net = net`` in ``__init__``, and nowhere else: what those who make the object say of what they give it."""
+    function = frame.function
+    if function.cls is None or not function.params or path.root != f"p:{function.params[0].name}" or not path.steps:
+        return None
+    init = analyser.program.method(function.cls, "__init__")
+    made = analyser.summary(init) if init is not None and init is not function and init.params else None
+    if init is None or made is None or made.exit is None or depth >= MAX_CALLERS_UP:
+        return None
+    own = f"p:{init.params[0].name}"
+    value = made.exit.sym.get(Path(own, path.steps[:1]))
+    given = sorted(value.syms) if value is not None and not value.store else []
+    if not given or any(each.root == own or not each.root.startswith("p:") for each in given):
+        return None
+    order, _ = analyser.program.ancestors(function.cls)
+    name = path.steps[0].removeprefix(".")
+    others = [method for item in order for method in item.methods.values() if method is not init]
+    if any(_sets(statement, name) for method in others for statement in walk_statements(method.body)):
+        return None
+    return _told_of(analyser, made, [Path(each.root, each.steps + path.steps[1:]) for each in given], tag, depth)
+
+
+def _sets(statement: ir.Stmt, name: str) -> bool:
+    """Whether a statement gives an attribute of that name another value."""
+    if isinstance(statement, ir.Assign):
+        targets = statement.targets
+    else:
+        targets = (statement.target,) if isinstance(statement, ir.AugAssign | ir.AnnAssign | ir.For) else ()
+    return any(
+        isinstance(part, ir.Attr) and part.name == name for target in targets for part in walk_expression(target)
+    )
+
+
+def _told_by_file(analyser: Analyser, path: Path, tag: str) -> bool | None:
+    """``model.eval()`` among a module's own statements, for a function that nobody is seen to call."""
+    key, name = path.root[2:].rsplit(":", 1)
+    module = analyser.program.module(key)
+    place = name + "".join(path.steps)
+    summary = analyser.summary(module.main)
+    told = None
+    if summary is not None and summary.exit is not None:
+        told = look_up(summary.exit.modes, summary.exit.env.get(name, V(UNKNOWN)), place, tag)
+    writers = [analyser.summary(function) for function in module.writers(name)]
+    answers = {
+        look_up(one.exit.modes, held.but(syms=held.syms | {path}), place, tag)
+        for one in writers
+        if one is not None
+        and one.exit is not None
+        and not (held := one.exit.sym.get(Path(path.root), V(UNKNOWN))).is_only(NONE)
+    }
+    return told if not answers else answers.pop() if len(answers) == 1 else None

@@ -1,0 +1,75 @@
+"""What repeats a function: loops around its callers, hooks of a framework."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from memlint.analysis.domain.events import Loop, Site
+from memlint.analysis.index.program import Function, in_tests
+from memlint.analysis.syntax.syntax import calls
+from memlint.ir import nodes as ir
+
+if TYPE_CHECKING:
+    from memlint.analysis.domain.summary.frame import Frame
+    from memlint.analysis.facts.analyser import Analyser
+
+#: how far callers of callers are followed
+MAX_DEPTH = 5
+
+
+def repeated(analyser: Analyser, function: Function) -> Loop | None:
+    """The repetition of a function's calls, where a loop around a call or a framework's row shows one."""
+    return each_call(function) if _in_loop(analyser, function) else None
+
+
+def each_call(function: Function) -> Loop:
+    """The repetition of a function's calls, wherever they are."""
+    at = function.node.at if function.node is not None else 0
+    site = Site(function.module.key, function.unit, at)
+    return Loop("calls", "unknown", "iteration", None, f"each call of {function.name}", site)
+
+
+def is_training_step(analyser: Analyser, frame: Frame) -> bool:
+    """Whether a function runs one backward and lets an optimizer step, and nothing but tests is seen to call it:
+    nobody trains by a single step, so the loop is elsewhere."""
+    function = frame.function
+    if function.node is None or not any(not loops for _, loops, *_ in frame.backwards):
+        return False
+    if not any(isinstance(call.func, ir.Attr) and call.func.name == "step" for call in calls(function.body)):
+        return False
+    return all(in_tests(caller.module.key) for caller, _ in analyser.facts.calls_of(function))
+
+
+def _in_loop(analyser: Analyser, function: Function) -> bool:
+    """Whether a loop over iterations is around a call of the function, or of one that calls it: by distance, each once.
+    (Where hundreds call each other, there are more ways than anybody can go.)"""
+    seen = {function.key}
+    near = [function]
+    for _ in range(MAX_DEPTH + 1):
+        callers: list[Function] = []
+        for callee in near:
+            if callee.node is None:
+                continue
+            hook = analyser.hook(callee)
+            if hook is not None:
+                if hook.every == "iteration":
+                    return True
+                continue
+            for caller, record in analyser.facts.calls_of(callee):
+                if record.counts:
+                    return True
+                if caller.function.key not in seen:
+                    seen.add(caller.function.key)
+                    callers.append(caller.function)
+        near = callers
+    return False
+
+
+def layer_code(analyser: Analyser, function: Function) -> bool:
+    """Whether the function is (inside) a module's forward: its loops run over layers, heads or time steps."""
+    around: Function | None = function
+    while around is not None:
+        if around.cls is not None and around.name in ("forward", "__call__") and analyser.program.is_module(around.cls):
+            return True
+        around = around.enclosing
+    return False

@@ -1,0 +1,362 @@
+"""Definitions of one module: functions and classes with their scope, made on demand from the lowered units."""
+
+from __future__ import annotations
+
+import ast
+import functools
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+
+import msgspec
+
+from memlint.analysis.index.file_texts import Indexes
+from memlint.analysis.index.function import Function, bound_by
+from memlint.analysis.index.word_index import words_of_bases
+from memlint.analysis.syntax.main_guard import unguarded
+from memlint.analysis.syntax.syntax import dotted, walk_statements
+from memlint.frontend.index import read, units_of
+from memlint.frontend.index_records import Imported, ModuleIndex, UnitIndex
+from memlint.frontend.lower import lower
+from memlint.frontend.problem import SyntaxProblem
+from memlint.frontend.unit_text import UnitText
+from memlint.ir import nodes as ir
+from memlint.patterns import lazy_pattern
+from memlint.project import Source
+
+#: what an import of everything looks like, wherever it stands
+_STAR = lazy_pattern(r"import[\s\\(]*\*")
+#: files whose units are kept as texts, the last ones that some were asked of
+MAX_CUT = 32
+#: what is known of a file that could not be read as a program
+UNREAD = ModuleIndex(False, (), (), (UnitIndex("", *[frozenset()] * 3),)), (UnitText("", 0, 1, ""),)
+
+
+@dataclass(eq=False)
+class Class:
+    module: Module
+    unit: int
+    node: ir.ClassDef
+    qual: str
+    enclosing: Function | None = None
+    methods: dict[str, Function] = field(default_factory=dict)
+    attributes: dict[str, ir.Expr] = field(default_factory=dict)
+    annotations: dict[str, ir.Expr] = field(default_factory=dict)
+    inner: dict[str, Class] = field(default_factory=dict)
+    #: setters and deleters of properties
+    accessors: list[Function] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        self.key = (self.module.key, self.qual)
+
+    @property
+    def is_dataclass(self) -> bool:
+        names = (dotted(item.func if isinstance(item, ir.Call) else item) for item in self.node.decorators)
+        return any(name and name.rsplit(".", 1)[-1] in ("dataclass", "define", "attrs", "s") for name in names)
+
+
+class Module:
+    """One source file: its index at once, its units when asked for."""
+
+    def __init__(self, key: str, source: Source, indexes: Indexes) -> None:
+        """``indexes``: of the files that were read already, by key; this one's is there once it is read."""
+        self.key = key
+        self._source = source
+        self._is_ascii = source.text.isascii()
+        self._indexes = indexes
+        self._index: ModuleIndex | None = None
+        self._units: tuple[UnitText, ...] | None = None
+        self._lowered: dict[int, ir.Unit] = {}
+        self.problem: SyntaxProblem | None = None
+        #: what went wrong where it was read or lowered, a mistake of ours: it then holds less than its text, or nothing
+        self.mistake: Exception | None = None
+        #: its own statements under ``if __name__ == "__main__":``, once they are lowered
+        self.guarded: tuple[ir.Stmt, ...] = ()
+        self.functions: dict[str, Function] = {}
+        #: functions by unit and ordinal
+        self.by_place: dict[int, dict[int, Function]] = {}
+        self.classes: dict[str, Class] = {}
+        self._classes_by_place: dict[tuple[int, int], Class] = {}
+        self._built: set[int] = set()
+        #: names whose units are all built
+        self._complete: set[str] = set()
+
+    @property
+    def text(self) -> str:
+        return self._source.text
+
+    def read(self, wanted: Callable[[ModuleIndex], bool]) -> ModuleIndex:
+        """The index. Where it is ``wanted``, all units are lowered while the host's tree, which is let go, is there."""
+        if self._index is None:
+            self._index = self._indexes.get(self.key, self.text) or self._indexes.read_for_others(self.key)
+        if self._index is None:
+            if self._source.unreadable is not None:
+                self._index, self._units = UNREAD
+                return self._index
+            try:
+                self._index, self._units, bodies = read(self.text)
+            except Exception as error:  # one file costs itself alone
+                self.mistake = error
+                self._index, self._units = UNREAD
+                return self._index
+            self._indexes.add(self.key, self.text, self._index)
+            if bodies is not None and wanted(self._index):
+                for number, body in enumerate(bodies):
+                    self._lower(number, body)
+            self._units = None  # their texts are as long as the file's
+        return self._index
+
+    @property
+    def index(self) -> ModuleIndex:
+        return self._index or self.read(lambda _: False)
+
+    @functools.cached_property
+    def names(self) -> frozenset[str]:
+        """All names that stand in the source, joined once: rules ask for them in every function."""
+        return self.index.names
+
+    @property
+    def units(self) -> tuple[UnitText, ...]:
+        if self._units is None:
+            self._units = units_of(self.text, self.index)
+            self._indexes.cut.append(self)
+            if len(self._indexes.cut) > MAX_CUT:
+                self._indexes.cut.popleft()._units = None
+        return self._units
+
+    def lowered(self, number: int) -> ir.Unit:
+        """The IR of one unit; an empty one where it does not parse (`problem` tells)."""
+        if number not in self._lowered:
+            self._lower(number, None)
+        return self._lowered[number]
+
+    def _lower(self, number: int, body: list[ast.stmt] | None) -> None:
+        try:
+            unit = lower(self.units[number], body)
+            if number == 0:
+                statements, self.guarded = unguarded(unit.body)
+                unit = msgspec.structs.replace(unit, body=statements)
+            self._lowered[number] = unit
+        except SyntaxProblem as problem:
+            self.problem = problem
+            self._lowered[number] = ir.Unit("", (), 0)
+        except Exception as error:  # one definition costs itself alone
+            self.mistake = error
+            self._lowered[number] = ir.Unit("", (), 0)
+
+    def close(self) -> None:
+        """Let go of all that is known of the file: nothing is asked any more."""
+        for definition in (*self.functions.values(), *self.classes.values()):
+            vars(definition).clear()
+        vars(self).clear()
+
+    @functools.cached_property
+    def numbers(self) -> dict[str, list[int]]:
+        """Unit numbers of each top-level definition's name."""
+        found: dict[str, list[int]] = {}
+        for number, unit in enumerate(self.index.units):
+            if unit.name:
+                found.setdefault(unit.name, []).append(number)
+        return found
+
+    def inheriting_from(self, base: str) -> Sequence[str]:
+        """The classes with a base of that name, by its last component. (Most files that name a class have none: their
+        texts tell, and are read no further.)"""
+        if self._index is None and self._named_bases is not None and base not in self._named_bases:
+            return ()
+        return self._inheriting.get(base, ())
+
+    @functools.cached_property
+    def _named_bases(self) -> frozenset[str] | None:
+        return words_of_bases(self.text)
+
+    @functools.cached_property
+    def _inheriting(self) -> dict[str, list[str]]:
+        """The classes with a base of a name, by its last component."""
+        found: dict[str, list[str]] = {}
+        for definition in self.index.definitions:
+            for base in dict.fromkeys(base.rsplit(".", 1)[-1] for base in definition.bases):
+                found.setdefault(base, []).append(definition.name)
+        return found
+
+    @functools.cached_property
+    def statements(self) -> tuple[ir.Stmt, ...]:
+        """The module's own statements."""
+        return self.lowered(0).body if self.index.units else ()
+
+    @property
+    def bodies(self) -> Iterator[tuple[ir.Stmt, ...]]:
+        """The module's own statements, and then those of each of its definitions."""
+        return (self.lowered(number).body for number in range(len(self.index.units)))
+
+    def build(self, number: int) -> None:
+        """Register the functions and classes of a unit, and of those that define its name as well: the last one has
+        the plain name, whichever is asked for first."""
+        if number in self._built:
+            return
+        for same in self.numbers.get(self.index.units[number].name) or (number,):
+            self._build(same)
+
+    def _build(self, number: int) -> None:
+        self._built.add(number)
+        for statement in walk_statements(self.lowered(number).body, into_definitions=False):
+            self._register(statement, number, "", None, None)
+
+    def _register(
+        self, statement: ir.Stmt, unit: int, prefix: str, cls: Class | None, enclosing: Function | None
+    ) -> None:
+        if isinstance(statement, ir.FunctionDef):
+            function = Function(self, unit, statement, prefix + statement.name, cls, enclosing)
+            while function.qual in self.functions:  # redefinitions and overloads: the last one has the plain name
+                old = self.functions.pop(function.qual)
+                old.qual = f"{old.qual}@{old.node.at if old.node else 0}"
+                old.key = (self.key, old.qual)
+                self.functions[old.qual] = old
+            self.functions[function.qual] = function
+            self.by_place.setdefault(unit, {})[statement.at] = function
+            if cls is not None and enclosing is None:
+                accessor = any(
+                    isinstance(item, ir.Attr) and item.name in ("setter", "deleter") for item in statement.decorators
+                )
+                if accessor:
+                    cls.accessors.append(function)
+                else:
+                    cls.methods[statement.name] = function
+            self._inner(statement.body, unit, f"{function.qual}.<locals>.", None, function)
+        elif isinstance(statement, ir.ClassDef):
+            made = Class(self, unit, statement, prefix + statement.name, enclosing)
+            before = self.classes.get(made.qual)
+            if before is not None:
+                before.qual = f"{before.qual}@{before.unit}:{before.node.at}"
+                before.key = (self.key, before.qual)
+                self.classes[before.qual] = before
+            self.classes[made.qual] = made
+            self._classes_by_place[unit, statement.at] = made
+            if cls is not None:
+                cls.inner[statement.name] = made
+            for item in walk_statements(statement.body, into_definitions=False):
+                self._register(item, unit, f"{made.qual}.", made, None)
+                if isinstance(item, ir.Assign):
+                    for target in item.targets:
+                        if isinstance(target, ir.Name):
+                            made.attributes[target.id] = item.value
+                if isinstance(item, ir.AnnAssign) and isinstance(item.target, ir.Name):
+                    made.annotations[item.target.id] = item.annotation
+                    if item.value is not None:
+                        made.attributes[item.target.id] = item.value
+
+    def _inner(self, body: tuple[ir.Stmt, ...], unit: int, prefix: str, cls: Class | None, enclosing: Function) -> None:
+        for item in walk_statements(body, into_definitions=False):
+            if isinstance(item, ir.FunctionDef | ir.ClassDef):
+                self._register(item, unit, prefix, cls, enclosing)
+
+    def function(self, qual: str) -> Function | None:
+        """A function by qualified name, its unit lowered when it has to be."""
+        name = qual.partition(".")[0]
+        if name not in self._complete:
+            self._build_named(name)
+        return self.functions.get(qual)
+
+    def class_at(self, unit: int, at: int) -> Class | None:
+        """The class that a statement of a unit, which is built, defines."""
+        return self._classes_by_place.get((unit, at))
+
+    def cls(self, qual: str) -> Class | None:
+        name = qual.partition(".")[0]
+        if name not in self._complete:
+            self._build_named(name)
+        return self.classes.get(qual)
+
+    def _build_named(self, name: str) -> None:
+        for number in self.numbers.get(name, ()):
+            self.build(number)
+        if name not in self.numbers and self.index.units:
+            self.build(0)
+        self._complete.add(name)
+
+    @functools.cached_property
+    def main(self) -> Function:
+        """The module's own statements, as a function."""
+        return Function(self, 0, None, "<module>")
+
+    @functools.cached_property
+    def bindings(self) -> dict[str, list[ir.Stmt]]:
+        """What the module's own statements bind: name -> the binding statements (no top-level definitions)."""
+        found: dict[str, list[ir.Stmt]] = {}
+        for statement in walk_statements(self.statements, into_definitions=False):
+            for name in bound_by(statement):
+                found.setdefault(name, []).append(statement)
+        return found
+
+    @functools.cached_property
+    def _writers(self) -> dict[str, list[Function]]:
+        found: dict[str, list[Function]] = {}
+        if "global " not in self.text:
+            return found
+        for number, unit in enumerate(self.units):
+            if number and "global " in unit.text:
+                self.build(number)
+        for function in self.functions.values():
+            for statement in walk_statements(function.body, into_definitions=False):
+                if isinstance(statement, ir.Scope) and statement.kind == "global":
+                    for name in statement.names:
+                        found.setdefault(name, []).append(function)
+        return found
+
+    def writers(self, name: str) -> Sequence[Function]:
+        """The functions that say ``global name``: what the module's variable holds may be theirs."""
+        return self._writers.get(name, ())
+
+    def binders(self, name: str) -> Sequence[ir.Stmt]:
+        """The module's own statements that bind a name, which need not all be lowered where an import does."""
+        if "bindings" not in self.__dict__ and self.index.complete and name not in self.index.bound:
+            imports = self._imports.get(name, ())
+            inside = name in self._inside
+            if not imports and not inside:
+                return ()
+            if len(imports) == 1 and not inside:
+                return (_statement(imports[0]),)
+        return self.bindings.get(name, ())
+
+    @functools.cached_property
+    def _imports(self) -> dict[str, list[Imported]]:
+        """The imports among the module's own statements that run when it is imported, by the name that they bind."""
+        found: dict[str, list[Imported]] = {}
+        for each in self.index.imports:
+            if each.unit == 0 and each.at_import:
+                found.setdefault(each.binds, []).append(each)
+        return found
+
+    @functools.cached_property
+    def _inside(self) -> frozenset[str]:
+        """The names of the definitions that stand in other statements of the module itself."""
+        return frozenset(each.name for each in self.index.definitions if not each.unit)
+
+    def may_hold(self, name: str) -> bool:
+        """Whether a name may stand in the text, which need not be read as a program for that."""
+        if self._index is not None and self._index.complete:
+            return name in self.names
+        return not self._is_ascii or name in self.text  # (names of other alphabets are read in another normal form)
+
+    @functools.cached_property
+    def stars(self) -> list[ir.ImportFrom]:
+        if _STAR.search(self.text) is None:
+            return []
+        return [
+            statement
+            for statement in walk_statements(self.statements, into_definitions=False)
+            if isinstance(statement, ir.ImportFrom) and any(alias.name == "*" for alias in statement.names)
+        ]
+
+
+def _statement(imported: Imported) -> ir.Stmt:
+    """An import of one name as the IR has it, at no place of its own."""
+    if imported.name is None:
+        return ir.Import(-1, (ir.Alias(imported.module, imported.asname),))
+    return ir.ImportFrom(-1, imported.module, imported.level, (ir.Alias(imported.name, imported.asname),))
+
+
+def functions_of(module: Module) -> list[Function]:
+    """All functions of a module, and its own statements."""
+    for number in range(len(module.index.units)):
+        module.build(number)
+    return [module.main, *module.functions.values()]

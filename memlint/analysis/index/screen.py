@@ -1,0 +1,79 @@
+"""The screen: which modules can matter at all. It never decides a finding, only what need not be looked at."""
+
+from __future__ import annotations
+
+import functools
+from pathlib import PurePosixPath
+
+from memlint.analysis.index.program import Program
+from memlint.family import TENSOR_WORDS, TORCH_FAMILY
+from memlint.frontend.index_records import ModuleIndex
+
+
+def relevant_modules(program: Program, keys: list[str], *, lower: bool = False) -> frozenset[str]:
+    """Those of ``keys`` that know the torch family, or import (at any distance) a module of the project that does, or
+    are imported by one and handle what may be tensors.
+
+    ``lower``: all of those will be analysed, so lower them while their trees are there.
+    """
+    importers: dict[str, set[str]] = {}
+    knowing: list[str] = []
+    ahead = frozenset(keys if lower else ())
+    todo, seen = list(keys), set(keys)
+    while todo:
+        key = todo.pop()
+        module = program.module(key)
+        index = module.read(functools.partial(_may_matter, program, key)) if key in ahead else module.index
+        if not index.complete or _knows_torch(index):
+            knowing.append(key)
+            continue
+        for target in _imported(program, key):
+            importers.setdefault(target, set()).add(key)
+            if target not in seen:
+                seen.add(target)
+                todo.append(target)
+    relevant = set(knowing)
+    while knowing:
+        for importer in importers.get(knowing.pop(), ()):
+            if importer not in relevant:
+                relevant.add(importer)
+                knowing.append(importer)
+    rest = [key for key in keys if key not in relevant and TENSOR_WORDS.search(program.module(key).text)]
+    return frozenset(relevant & set(keys)).union(key for key in rest if _serves(program, key))
+
+
+def _serves(program: Program, key: str) -> bool:
+    """Whether a module that knows the torch family imports this one, at any distance."""
+    todo, seen = [key], {key}
+    while todo:
+        target = todo.pop()
+        stem = PurePosixPath(target).with_suffix("")
+        name = stem.parent.name if stem.name == "__init__" else stem.name
+        for other in program.words.files(name):
+            if other not in seen and target in _imported(program, other):
+                if _knows_torch(program.module(other).index):
+                    return True
+                seen.add(other)
+                todo.append(other)
+    return False
+
+
+def _knows_torch(index: ModuleIndex) -> bool:
+    return any(item.level == 0 and item.module.split(".", 1)[0] in TORCH_FAMILY for item in index.imports)
+
+
+def _may_matter(program: Program, key: str, index: ModuleIndex) -> bool:
+    return _knows_torch(index) or any(
+        item.level or program.resolve(item.module, key, 0) is not None for item in index.imports
+    )
+
+
+def _imported(program: Program, key: str) -> set[str]:
+    """The project's modules that a module imports."""
+    found: set[str] = set()
+    for item in program.module(key).index.imports:
+        for name in item.modules:
+            target = program.resolve(name, key, item.level)
+            if target is not None and target != key:
+                found.add(target)
+    return found

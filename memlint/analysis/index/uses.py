@@ -1,0 +1,187 @@
+"""What a function's own text says of its names: which are modules, and which make states that modules run with."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from memlint.analysis.index.program import Function
+from memlint.analysis.syntax.bindings import names_bound_by
+from memlint.analysis.syntax.memo import kept
+from memlint.analysis.syntax.syntax import dotted, expressions, walk_expression, walk_statements
+from memlint.ir import nodes as ir
+from memlint.knowledge import module_evidence
+from memlint.patterns import lazy_pattern
+
+if TYPE_CHECKING:
+    from memlint.analysis.facts.analyser import Analyser
+
+
+@kept
+def states_made(body: tuple[ir.Stmt, ...]) -> set[tuple[str, str, str]]:
+    """(state, name, method) of each ``state = name.method(…)``."""
+    made: set[tuple[str, str, str]] = set()
+    for statement in walk_statements(body):
+        if isinstance(statement, ir.Assign) and isinstance(statement.value, ir.Call):
+            func = statement.value.func
+            if isinstance(func, ir.Attr) and isinstance(func.value, ir.Name):
+                for target in statement.targets:
+                    parts = target.elements if isinstance(target, ir.Display) else (target,)
+                    made |= {(item.id, func.value.id, func.name) for item in parts if isinstance(item, ir.Name)}
+    return {(state, name, method) for state, name, method in made if name != state}
+
+
+@kept
+def fed_to(body: tuple[ir.Stmt, ...]) -> set[tuple[str, str]]:
+    """(root of a callee's name, variable that it is given) of each call."""
+    fed: set[tuple[str, str]] = set()
+    for statement in walk_statements(body):
+        for expr in expressions(statement):
+            for part in walk_expression(expr):
+                if isinstance(part, ir.Call):
+                    root = dotted(part.func).partition(".")[0]
+                    given = (*part.args, *(word.value for word in part.keywords))
+                    fed |= {
+                        (root, item.id)
+                        for value in given
+                        for item in (value.elements if isinstance(value, ir.Display) else (value,))
+                        if isinstance(item, ir.Name)
+                    }
+    return fed
+
+
+@kept
+def methods_held(body: tuple[ir.Stmt, ...]) -> dict[str, tuple[ir.Expr, ...]]:
+    """The names that a body gives methods, or whatever else is an attribute, of other things and nothing else, each
+    with what it may be the method of: ``encode = a.encode if forth else b.encode``."""
+    held: dict[str, tuple[ir.Expr, ...]] = {}
+    others: set[str] = set()
+    for statement in walk_statements(body):
+        target = statement.targets[0] if isinstance(statement, ir.Assign) and len(statement.targets) == 1 else None
+        value = statement.value if isinstance(statement, ir.Assign) else None
+        ways = (value.body, value.orelse) if isinstance(value, ir.IfExp) else (value,)
+        holders = tuple(way.value for way in ways if isinstance(way, ir.Attr))
+        if isinstance(target, ir.Name) and len(holders) == len(ways):
+            held[target.id] = held.get(target.id, ()) + holders
+        else:
+            others |= names_bound_by(statement)
+    return {name: holders for name, holders in held.items() if name not in others}
+
+
+def uses_of(function: Function) -> frozenset[str]:
+    """Dotted texts on which a function calls methods that only modules have."""
+    calls = function.module.index.units[function.unit].calls
+    if calls.isdisjoint(("train", "zero_grad")) and calls.isdisjoint(module_evidence()):
+        return frozenset()
+    return _module_uses(function.body)
+
+
+@kept
+def _module_uses(body: tuple[ir.Stmt, ...]) -> frozenset[str]:
+    """Dotted texts on which a body calls methods that only modules have (``x.eval()``, ``x.parameters()``)."""
+    found: set[str] = set()
+    #: what is called with something, and what has an optimizer
+    run: set[str] = set()
+    owners: set[str] = set()
+    evidence = module_evidence()
+    for statement in walk_statements(body):
+        for expr in expressions(statement):
+            for part in walk_expression(expr):
+                if not isinstance(part, ir.Call):
+                    continue
+                found |= _spread_layers(part)
+                if part.args:
+                    run.add(dotted(part.func))
+                if not isinstance(part.func, ir.Attr):
+                    continue
+                name = part.func.name
+                if name == "zero_grad" and (owner := _owner(part.func.value)):
+                    owners.add(owner)
+                if name in evidence or (
+                    name == "train" and len(part.args) + len(part.keywords) <= 1 and _train_flag(part)
+                ):
+                    if name in ("state_dict", "load_state_dict") and _stateful(dotted(part.func.value)):
+                        continue
+                    if (name == "eval" and part.args) or (name in ("eval", "train") and is_no_network(part.func)):
+                        continue
+                    place = dotted(receiver_of(part.func.value))
+                    if place:
+                        found.add(place)
+    return frozenset(found | (owners & run))
+
+
+def _owner(optimizer: ir.Expr) -> str:
+    """``self.net`` of ``self.net.optimizer``: a network that has an optimizer of its own, where it runs as well."""
+    if not isinstance(optimizer, ir.Attr) or not optimizer.name.lower().startswith("opt"):
+        return ""
+    return dotted(optimizer.value)
+
+
+#: names of what has modes and is no network: an environment, a data set (``env_model`` is one)
+_NO_NETWORK = lazy_pattern(
+    r"(?:^|_)(?:loss|criterion|metric|score|transform|augment(?:ation)?|scheduler|env|environment|dataset|tokenizer)s?$"
+)
+
+
+def is_no_network(func: ir.Expr) -> bool:
+    """``self.env.eval()``, ``task.scheduler.train()``: nothing but the mode makes a network of it."""
+    named = func.value if isinstance(func, ir.Attr) else func
+    return _NO_NETWORK.search(dotted(named).rsplit(".", 1)[-1].lower()) is not None
+
+
+def _spread_layers(call: ir.Call) -> set[str]:
+    """``model`` of ``nn.Sequential(*model[:3])``: its members are layers."""
+    if dotted(call.func).rsplit(".", 1)[-1] != "Sequential":
+        return set()
+    spread = (arg.value for arg in call.args if isinstance(arg, ir.Starred))
+    places = (dotted(item.value if isinstance(item, ir.Subscript) else item) for item in spread)
+    return {place for place in places if place}
+
+
+def receiver_of(expr: ir.Expr) -> ir.Expr:
+    """``model`` of ``model.cuda().eval()``: these methods give the module itself."""
+    while isinstance(expr, ir.Call) and isinstance(expr.func, ir.Attr) and expr.func.name in _RETURN_SELF:
+        expr = expr.func.value
+    return expr
+
+
+_RETURN_SELF = frozenset(
+    {"to", "cuda", "cpu", "half", "float", "double", "bfloat16", "eval", "train", "requires_grad_"}
+)
+
+
+def _train_flag(call: ir.Call) -> bool:
+    """``model.train()``, ``model.train(True)``, ``model.train(is_train)``: a flag, not a data set."""
+    if isinstance_self(call.func):
+        return False
+    flags = [*call.args, *(word.value for word in call.keywords)]
+    return (
+        not flags
+        or (isinstance(flags[0], ir.Const) and flags[0].kind == "bool")
+        or isinstance(flags[0], ir.Compare)
+        or (isinstance(flags[0], ir.Name) and _FLAG.fullmatch(flags[0].id) is not None)
+        or bool(call.keywords and call.keywords[0].name == "mode")
+    )
+
+
+#: names of flags: what is called ``train`` may as well be a data set
+_FLAG = lazy_pattern(r"(is|do|in)_train(ing)?|training|train(ing)?_(mode|flag)|mode")
+
+
+def isinstance_self(func: ir.Expr) -> bool:
+    """``self.train()``: says that self is a module only if its class does."""
+    return isinstance(func, ir.Attr) and isinstance(func.value, ir.Name) and func.value.id in ("self", "trainer")
+
+
+def _stateful(place: str) -> bool:
+    """Optimizers, schedulers and scalers have state dicts too."""
+    name = place.rsplit(".", 1)[-1].lower()
+    return any(
+        word in name for word in ("optim", "sched", "scaler", "opt_", "sampler", "loader", "trainer", "ema")
+    ) or name in ("opt", "self")
+
+
+def of_module(analyser: Analyser, function: Function) -> bool:
+    """Whether this is a method of a module, or inside of one."""
+    while function.enclosing is not None:
+        function = function.enclosing
+    return function.cls is not None and analyser.program.is_module(function.cls)

@@ -1,0 +1,1 @@
+"""Is what was observed a finding: reasons against it by name, its confidence, its severity's evidence?"""

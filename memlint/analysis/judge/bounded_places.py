@@ -1,0 +1,327 @@
+"""What bounds a place, or needs what it keeps, outside the loop that fills it: a finding then has low confidence."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from memlint.analysis.demand.needed_later import wanted_later
+from memlint.analysis.domain.events import Value
+from memlint.analysis.domain.periods import is_periodic
+from memlint.analysis.domain.summary.effects import Store
+from memlint.analysis.domain.summary.frame import Frame
+from memlint.analysis.domain.values import Path, Source
+from memlint.analysis.index.program import Function
+from memlint.analysis.judge.described import self_name
+from memlint.analysis.syntax.bindings import mentions, names_bound_by
+from memlint.analysis.syntax.memo import kept
+from memlint.analysis.syntax.syntax import calls, calls_named, dotted, expressions, walk_expression, walk_statements
+from memlint.analysis.transfer.held_values import deep
+from memlint.analysis.transfer.stores.collected import drawn
+from memlint.ir import nodes as ir
+from memlint.patterns import lazy_pattern
+
+if TYPE_CHECKING:
+    from memlint.analysis.facts.analyser import Analyser
+
+#: modules that take layers, or lists of them
+_HOLDERS = frozenset({"Sequential", "ModuleList", "ModuleDict"})
+
+
+def may_be_bounded(analyser: Analyser, frame: Frame, store: Store, value: Value) -> bool:
+    """Whether something speaks against growth, or for the graph, that the function itself does not prove."""
+    return (
+        _emptied_by_others(analyser, frame, store)
+        or _shares_a_needed_graph(analyser, frame, store)
+        or (value.freed == "some" and _told_of_backward(frame, store))
+        or _no_step_returns_it(analyser, frame, store)
+        or drawn(frame, store)
+    )
+
+
+def holds_layers(frame: Frame, store: Store) -> bool:
+    """Whether what is collected is put into a module: ``nn.Sequential(*layers)``."""
+    return store.local and any(
+        mentions(arg, store.place_text) for call in calls_named(frame.function.body, _HOLDERS) for arg in call.args
+    )
+
+
+# -------------------------------------------------------------------------------------- emptied elsewhere
+
+
+def _emptied_by_others(analyser: Analyser, frame: Frame, store: Store) -> bool:
+    """Whether other code, which runs as often as the store, empties an attribute of that name: whose it is may be
+    unknown."""
+    if not isinstance(store.place, Path) or store.cleared:
+        return False
+    name = next((step for step in reversed(store.place.steps) if step.startswith(".")), None)
+    if name is None:
+        return False
+    own = store.place.steps == (name,) and store.place.root == f"p:{self_name(frame.function)}"
+    if own and analyser.facts.attributes.is_emptied_through(name):
+        return True
+    if store.loop is None:
+        attributes = analyser.facts.attributes
+        followed = frame.function if not store.lifted else None
+        return attributes.is_emptied_each_round(name, followed) and (
+            not own or attributes.is_reset(frame.function, name[1:])
+        )
+    if own:
+        return False  # what its own methods do is followed
+    called = {dotted(call.func).rsplit(".", 1)[-1] for call in calls(store.loop.body)}
+    member = store.place.steps[-1]
+    return any(
+        (summary := analyser.summary(method)) is not None
+        and any(
+            name in path.steps and (path not in summary.notes.members_set or path.steps[-1] == member)
+            for path in summary.notes.cleared
+        )
+        for item in sorted(called)
+        for method in analyser.methods_named(item, frame.function)
+        if method.key != frame.function.key
+    )
+
+
+#: a member of what a framework passes on from a step
+_MEMBER = lazy_pattern(r"outputs\[(['\"])(\w+)\1\]")
+
+
+def _no_step_returns_it(analyser: Analyser, frame: Frame, store: Store) -> bool:
+    """Whether a hook keeps a member of a step's result that no step of the project gives: it cannot be in use here."""
+    found = _MEMBER.fullmatch(store.text)
+    parts = frame.function.name.split("_")  # on_validation_batch_end: validation_step
+    if found is None or frame.hook is None or parts[0] != "on" or parts[-2:] != ["batch", "end"]:
+        return False
+    step = {"train": "training_step"}.get(parts[1], f"{parts[1]}_step")
+    steps = [method for method in analyser.methods_named(step, frame.function) if method.cls is not None]
+    return bool(steps) and not any(
+        _names_key(other, found[2])
+        for method in steps
+        if method.cls is not None
+        for cls in analyser.program.ancestors(method.cls)[0]
+        for other in cls.methods.values()
+    )
+
+
+def _names_key(function: Function, key: str) -> bool:
+    """Whether a function reads or writes a key, or passes it as a keyword (``dict(preds=preds)``)."""
+    return any(
+        (isinstance(part, ir.Const) and part.value == key)
+        or (isinstance(part, ir.Call) and any(word.name == key for word in part.keywords))
+        for statement in walk_statements(function.body)
+        for expr in expressions(statement)
+        for part in walk_expression(expr)
+    )
+
+
+# -------------------------------------------------------------------------------------- needed by others
+
+
+def _shares_a_needed_graph(analyser: Analyser, frame: Frame, store: Store) -> bool:
+    """Whether a later backward needs the graph of the same model calls, which another place keeps until then. A
+    function that runs backward itself in the loop, or in one around it that a list outlives, is done with them."""
+    models = _models(frame, store)
+    rounds = {store.loop.id} if store.loop is not None else set()
+    if rounds and store.local and store.kind == "retain":
+        rounds |= {loop for loop in store.loops if loop not in store.made}
+    trains = any(not rounds.isdisjoint(backward.loops) for backward in frame.backwards)
+    return (
+        bool(models)
+        and not trains
+        and any(
+            other is not store
+            and other.loop is store.loop
+            and models <= _models(frame, other)
+            and other.freed not in ("yes", "some")
+            and wanted_later(analyser, frame, other)
+            for other in frame.stores.values()
+        )
+    )
+
+
+def _models(frame: Frame, store: Store) -> set[Source]:
+    reached = frame.graphs.closure((store.incoming or store.value).src)
+    return {item for item in reached if (node := frame.graphs.nodes.get(item)) is not None and node.model}
+
+
+def _told_of_backward(frame: Frame, store: Store) -> bool:
+    """Whether a flag decides over the backward that code which was given the graph has set: it may have run its own."""
+    if store.loop is None:
+        return False
+    flags = {
+        part.id
+        for backward in frame.backwards
+        if store.loop.id in backward.loops
+        for test in backward.tests
+        for part in walk_expression(test)
+        if isinstance(part, ir.Name) and part.id in store.loop.bound
+    }
+    root = store.text.split(".", 1)[0].split("[", 1)[0]
+    return any(
+        isinstance(statement, ir.Assign | ir.AugAssign)
+        and any(isinstance(item, ir.Name) and item.id in flags for item in _targets(statement))
+        and any(
+            isinstance(part, ir.Call) and any(mentions(arg, root) for arg in part.args)
+            for part in walk_expression(statement.value)
+        )
+        for statement in walk_statements(store.loop.body)
+    )
+
+
+def _targets(statement: ir.Assign | ir.AugAssign) -> tuple[ir.Expr, ...]:
+    return statement.targets if isinstance(statement, ir.Assign) else (statement.target,)
+
+
+def becomes_attribute(frame: Frame, store: Store) -> bool:
+    """Whether the container is what an attribute or a global holds in the end: whoever reads it may want the graph."""
+    if frame.exit is None or isinstance(store.place, Path):
+        return False
+    return any(
+        store.place in value.objs or ("elem", store.place) in frame.graphs.closure(deep(frame, frame.exit, value).src)
+        for value in frame.exit.sym.values()
+    )
+
+
+# -------------------------------------------------------------------------------------- begun anew, a handful
+
+
+def begun_by_inner_loop(store: Store) -> bool:
+    """Whether the first round of a loop inside the store's loop begins a name anew: ``if i == 0: total = part``, or
+    ``total = part if i == 0 else total + part``."""
+    place = store.place
+    if store.kind == "retain" or store.loop is None or isinstance(place, Path) or place[0] != "var":
+        return False
+    if store.kind == "cat":
+        return _always_begun(store.loop.body, place[1])
+    for inner in _loops_in(store.loop.body):
+        names = {part.id for part in walk_expression(inner.target) if isinstance(part, ir.Name)}
+        for statement in walk_statements(inner.body, into_definitions=False):
+            if isinstance(statement, ir.If) and _is_first(statement.test, names):
+                return any(_begins(first, place[1]) for first in statement.body)
+    return False
+
+
+@kept
+def _loops_in(body: tuple[ir.Stmt, ...]) -> tuple[ir.For, ...]:
+    return tuple([one for one in walk_statements(body, into_definitions=False) if isinstance(one, ir.For)])
+
+
+def ends_with_members(frame: Frame, store: Store) -> bool:
+    """Whether a variable is begun anew around a loop over a handful of models, agents or heads, which alone it
+    outlives: it grows by one of each."""
+    if store.loop is None or not store.loop.over_objects or not isinstance(store.place, tuple):
+        return False
+    if store.place[0] != "var" or store.loop.id not in store.loops:
+        return False
+    around = store.loops[: store.loops.index(store.loop.id)]
+    outer = [loop for one in around if (loop := frame.notes.rounds.get(one)) is not None]
+    return any(
+        isinstance(statement, ir.Assign) and store.place[1] in names_bound_by(statement)
+        for loop in outer
+        for statement in loop.body
+    )
+
+
+def _always_begun(body: tuple[ir.Stmt, ...], name: str) -> bool:
+    """Whether a loop that each round comes to begins the name in its own first round, whatever else holds."""
+    for inner in body:
+        if isinstance(inner, ir.With) and _always_begun(inner.body, name):
+            return True
+        if not isinstance(inner, ir.For):
+            continue
+        counters = {part.id for part in walk_expression(inner.target) if isinstance(part, ir.Name)}
+        for statement in inner.body:
+            if isinstance(statement, ir.If) and _is_first(statement.test, counters):
+                if any(_begins(first, name) for first in statement.body):
+                    return True
+            elif isinstance(statement, ir.Assign) and isinstance(statement.value, ir.IfExp):
+                named = any(isinstance(target, ir.Name) and target.id == name for target in statement.targets)
+                begins = not mentions(statement.value.body, name)
+                if named and begins and _is_first(statement.value.test, counters):
+                    return True
+    return False
+
+
+def spent_and_begun(store: Store) -> bool:
+    """Whether each round, or one of every so many, runs backward on the sum itself and then begins it anew: ``sum.
+    backward(); sum = 0``. Until then the backward needs it."""
+    place = store.place
+    if store.kind != "carry" or store.loop is None or isinstance(place, Path) or place[0] != "var":
+        return False
+    name = place[1]
+    return any(name in _spent(block) and _spends(block, name) for block in _periodic(store.loop.body))
+
+
+@kept
+def _periodic(body: tuple[ir.Stmt, ...]) -> tuple[tuple[ir.Stmt, ...], ...]:
+    """A loop's body, and what it does every so many rounds."""
+    return (body, *(one.body for one in body if isinstance(one, ir.If) and is_periodic(one.test)))
+
+
+@kept
+def _spent(body: tuple[ir.Stmt, ...]) -> frozenset[str]:
+    """What the statements of a block run backward on."""
+    calls = (dotted(one.value.func) for one in body if isinstance(one, ir.ExprStmt) and isinstance(one.value, ir.Call))
+    return frozenset(name.removesuffix(".backward") for name in calls if name.endswith(".backward"))
+
+
+def _spends(body: tuple[ir.Stmt, ...], name: str) -> bool:
+    spent = False
+    for statement in body:
+        call = statement.value if isinstance(statement, ir.ExprStmt) else None
+        if isinstance(call, ir.Call) and dotted(call.func) == f"{name}.backward":
+            spent = True
+        elif spent and isinstance(statement, ir.Assign) and name in names_bound_by(statement):
+            return not mentions(statement.value, name)
+    return False
+
+
+def once_in_a_loop(store: Store) -> bool:
+    """Whether a test lets the store run in one round alone: ``if i == 1:``; ``if step == 0:`` where callers count."""
+    counters = store.loop.counters if store.loop is not None else frozenset(_counted(store.tests))
+    return any(
+        isinstance(test, ir.Compare)
+        and test.ops == ("==",)
+        and isinstance(test.left, ir.Name)
+        and test.left.id in counters
+        and isinstance(test.rights[0], ir.Const)
+        for test in store.tests
+    )
+
+
+#: names of what counts rounds (not of what counts epochs, which have many)
+_COUNTS = lazy_pattern(r"(^|_)(n_?)?(iter|iters|iteration|iter_num|step|batch|batch_idx|idx)(_(num|idx|i|id|count))?$")
+
+
+def _counted(tests: tuple[ir.Expr, ...]) -> list[str]:
+    names = [test.left.id for test in tests if isinstance(test, ir.Compare) and isinstance(test.left, ir.Name)]
+    return [name for name in names if _COUNTS.search(name.lower())]
+
+
+def _is_first(test: ir.Expr, counters: set[str]) -> bool:
+    """``i == 0``"""
+    return (
+        isinstance(test, ir.Compare)
+        and test.ops == ("==",)
+        and isinstance(test.left, ir.Name)
+        and test.left.id in counters
+        and isinstance(test.rights[0], ir.Const)
+        and test.rights[0].value == 0
+    )
+
+
+def _begins(statement: ir.Stmt, name: str) -> bool:
+    return (
+        isinstance(statement, ir.Assign)
+        and any(isinstance(target, ir.Name) and target.id == name for target in statement.targets)
+        and not mentions(statement.value, name)
+    )
+
+
+def of_one_update(frame: Frame, store: Store) -> bool:
+    """Whether a loop runs backward in each round and steps the optimizer in none: its rounds are the parts of one
+    batch (views, chunks), or the micro-batches of one step."""
+    if store.loop is None or store.loop.loop.over != "unknown":
+        return False
+    return any(store.loop.id in backward.loops for backward in frame.backwards) and not any(
+        isinstance(call.func, ir.Attr) and call.func.name in ("step", "zero_grad") for call in calls(store.loop.body)
+    )

@@ -1,0 +1,148 @@
+"""A store that may outlive an iteration, with what its judgement asks of it."""
+
+from __future__ import annotations
+
+import functools
+from typing import TYPE_CHECKING, Literal
+
+import msgspec
+
+from memlint.analysis.domain.events import Loop, Value
+from memlint.analysis.domain.periods import ends_soon
+from memlint.analysis.domain.summary.effects import Store
+from memlint.analysis.domain.summary.frame import Frame
+from memlint.analysis.domain.values import Path, V
+from memlint.analysis.facts.common_arguments import freed_as_called
+from memlint.analysis.facts.repeats import each_call, is_training_step
+from memlint.analysis.judge.carried_state import is_carried_alone, state_of
+from memlint.analysis.judge.described import self_name, value_of
+from memlint.analysis.judge.judged_runs import of_layers
+from memlint.analysis.judge.reasons import Reason, tell_store
+from memlint.analysis.transfer.stores.made_places import MADE
+from memlint.finding import Confidence
+
+if TYPE_CHECKING:
+    from memlint.analysis.facts.analyser import Analyser
+
+#: functions that build models, and those that may build an index or a table of what a model says of data just as well
+_BUILDERS = ("init__", "make_layer", "make_block", "make_stage")
+_MAY_BUILD = ("build_", "create_")
+
+
+class Candidate:
+    """A store that may outlive an iteration, with what its judgement asks more than once."""
+
+    def __init__(self, analyser: Analyser, frame: Frame, store: Store) -> None:
+        self.analyser = analyser
+        self.frame = frame
+        self.store = store
+        self.incoming: V = store.incoming or store.value
+        #: how sure it is so far, see `DOUBTED`
+        self.certainty: Confidence = "high"
+
+    @functools.cached_property
+    def loop(self) -> Loop | None:
+        """What repeats the store."""
+        return _loop_of(self.analyser, self.frame, self.store)
+
+    @functools.cached_property
+    def in_module(self) -> bool:
+        return _in_module(self.analyser, self.frame, self.store)
+
+    @functools.cached_property
+    def value(self) -> Value:
+        """What is stored, at the end of the iteration."""
+        value = value_of(self.analyser, self.frame, self.store, self.incoming)
+        if value.freed == "some" and freed_as_called(self.analyser, self.frame, self.store):
+            value = msgspec.structs.replace(value, freed="yes")
+        return value
+
+    @property
+    def has_no_graph(self) -> bool:
+        return self.value.attached == "no"
+
+    def tell(self, effect: Literal["dropped", "low"], reason: Reason[Candidate]) -> None:
+        """Tell who asks why, if anybody does."""
+        if self.analyser.observer is not None:
+            tell_store(self.analyser, self.frame, self.store, self.loop, effect, reason)
+
+
+def builds_layers(frame: Frame, store: Store) -> bool:
+    """Whether what a function puts together are layers, by its name: a loop through data is about none."""
+    name = frame.function.name.lstrip("_")
+    if not name.startswith(_MAY_BUILD):
+        return name.startswith(_BUILDERS)
+    around = (frame.notes.rounds.get(item) for item in store.loops)
+    return not any(loop is not None and (loop.loop.over_data or loop.loop.batches) for loop in around)
+
+
+def in_few_rounds(store: Store) -> bool:
+    """Whether the place lives no longer than a loop of a few rounds, by a literal."""
+    if not store.local or store.loop is None or store.loop.id not in store.loops:
+        return False
+    around = store.loops[: store.loops.index(store.loop.id)]
+    return ends_soon(store.loop) and store.made[: len(around)] == around
+
+
+def _loop_of(analyser: Analyser, frame: Frame, store: Store) -> Loop | None:
+    """What repeats the store: a loop in sight, or a framework that calls the function again and again.
+
+    A loop inside a hook goes through the parts of one call: what outlives the call grows with each one.
+    """
+    seen = None
+    if store.loop is not None:
+        seen = frame.seen(store.loop)
+        if store.local or frame.hook is None or seen.over == "loader":
+            return seen
+    if store.how == "key":
+        return None  # each call counts its keys anew, and overwrites what the last one left there
+    if seen is None and state_of(frame, store) and is_carried_alone(analyser, frame, store):
+        return each_call(frame.function)  # (what it reads, its last call has left)
+    return _calls_from_elsewhere(analyser, frame, store) or seen
+
+
+def _calls_from_elsewhere(analyser: Analyser, frame: Frame, store: Store) -> Loop | None:
+    """Each call of the function, where a framework calls it once an iteration, or whoever trains does, and the place
+    outlives the call."""
+    if store.local or not isinstance(store.place, Path):
+        return None
+    if frame.hook.every != "iteration" if frame.hook is not None else not is_training_step(analyser, frame):
+        return None
+    if store.place.root.startswith("p:") and store.place.root != f"p:{self_name(frame.function)}":
+        return None
+    if not store.place.steps and store.place.root.startswith("p:"):
+        return None
+    if store.place.root.startswith(MADE):
+        return None  # the call makes it
+    if store.place.root.startswith("c:") and frame.function.owner(store.place.root[2:]) is None:
+        return None  # a variable of whoever handed a function down: it goes with that call
+    return each_call(frame.function)
+
+
+def _in_module(analyser: Analyser, frame: Frame, store: Store) -> bool:
+    """Helpers of a forward are like it: their loops run over layers and steps, unless they train or see batches."""
+    if in_forward(analyser, frame):
+        return True
+    function = frame.function
+    if function.cls is None or not analyser.program.is_module(function.cls):
+        return False
+    trains = bool(frame.backwards) or bool(frame.notes.evaluations) or frame.hook is not None
+    if store.how == "call" and not any(
+        (node := frame.graphs.nodes.get(item)) is not None and (node.definite or node.unknown or node.guess)
+        for item in frame.notes.returned
+    ):
+        return False  # it gives away numbers only (sampling, decoding): nobody outside can want the graph
+    loop = store.loop.loop if store.loop is not None else None
+    return not trains and loop is not None and loop.over != "loader" and not loop.names_data
+
+
+def in_forward(analyser: Analyser, frame: Frame) -> bool:
+    """Loops in a module's forward run over layers, heads or time steps; what it keeps locally dies with it."""
+    return of_layers(analyser, frame.function)
+
+
+def handed_down(frame: Frame, store: Store) -> bool:
+    """Whether the place is an argument, which is the caller's to judge: a list that a forward passes to its parts."""
+    place = store.place
+    own = f"p:{self_name(frame.function)}" if frame.function.takes_self else ""
+    return isinstance(place, Path) and place.root.startswith("p:") and place.root != own

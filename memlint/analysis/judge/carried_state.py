@@ -1,0 +1,174 @@
+"""States that are kept from one run of a model to the next, by the model or by who runs it, and that nobody cuts.
+
+Who trains a module with such a state begins it anew, or detaches it, before each backward: else the second one raises.
+An evaluation beside that raises nothing: without a guard, the state's graph grows by one forward with each round.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from memlint.analysis.demand.used_up_graphs import used_up
+from memlint.analysis.domain.events import Step
+from memlint.analysis.domain.periods import ends_soon
+from memlint.analysis.domain.state import AMBIENT, ON
+from memlint.analysis.domain.summary.effects import CallRecord, LoopFrame, Store
+from memlint.analysis.domain.summary.frame import Frame
+from memlint.analysis.domain.values import Path
+from memlint.analysis.index.definitions import functions_of
+from memlint.analysis.index.program import Class, Function
+from memlint.analysis.index.roles_by_name import is_test
+from memlint.analysis.judge.judged_runs import of_layers
+from memlint.analysis.syntax.syntax import call_at, calls, dotted, parts, walk_statements
+from memlint.ir import nodes as ir
+
+if TYPE_CHECKING:
+    from memlint.analysis.facts.analyser import Analyser
+
+
+def carried_on(analyser: Analyser, frame: Frame, name: str) -> Step | None:
+    """Where a loop that only evaluates runs the forward that ``frame`` is, which builds the attribute ``name`` on its
+    last value, and begins it not anew."""
+    cls = frame.function.cls
+    if cls is None:
+        return None
+    setters = _setters(analyser, cls, name, frame.function.name)
+    first, *others = [
+        caller.site(record.at)
+        for caller, record in analyser.facts.calls_of(frame.function)
+        if record.counts and record.loops and _carries(analyser, caller, record, name, setters)
+    ] or (None,)
+    if first is None:
+        return None
+    return Step(first, f"runs in each iteration of a loop that never resets `{name}`", decides=tuple(others))
+
+
+def is_carried_alone(analyser: Analyser, frame: Frame, store: Store) -> bool:
+    """Whether a method of an object that is no module runs a model on the state that its last call left in the object,
+    while all else that the model gives is used without its graph (an agent that acts, and keeps ``self.hidden``): the
+    state alone keeps the graphs of all calls. Nobody begins it anew, and none of its readers needs the graph."""
+    function, place = frame.function, store.place
+    name = state_of(frame, store)
+    if not name or function.cls is None or function.name == "__init__" or analyser.program.is_module(function.cls):
+        return False
+    nodes = frame.graphs.nodes
+    marks = {item for item in frame.graphs.closure(store.value.src) if item in nodes and nodes[item].model}
+    if not marks or place not in frame.graphs.closure(store.value.src):
+        return False
+    return (
+        used_up(analyser, frame, marks, apart=place)
+        and _read_without_graph(analyser, function, name)
+        and not _is_begun(analyser, function, name)
+    )
+
+
+def state_of(frame: Frame, store: Store) -> str:
+    """The attribute of its own that a method builds on what its last call left there; "" for none."""
+    own = f"p:{frame.function.params[0].name}" if frame.function.takes_self and frame.function.params else ""
+    place = store.place
+    if store.loop is not None or store.how != "call" or not isinstance(place, Path) or place.root != own:
+        return ""
+    return place.steps[0][1:] if len(place.steps) == 1 else ""
+
+
+def _is_begun(analyser: Analyser, function: Function, name: str) -> bool:
+    """Whether code of another object, or another method, gives the attribute a value: ``agent.hidden = None``."""
+    assert function.cls is not None
+    order, _ = analyser.program.ancestors(function.cls)
+    if any(
+        name in method.names and method.name not in ("__init__", function.name) and _stores(method.body, name)
+        for item in order
+        for method in item.methods.values()
+    ):
+        return True
+    return any(
+        _stores(one.body, name, of_others=True)
+        for key in analyser.program.words.files(name)
+        for one in functions_of(analyser.program.module(key))
+    )
+
+
+def _read_without_graph(analyser: Analyser, function: Function, name: str) -> bool:
+    """Whether the object's other methods, and those of classes below, read nothing of the state but what is cut."""
+    assert function.cls is not None
+    order, _ = analyser.program.ancestors(function.cls)
+    others = [method for item in order for method in item.methods.values() if method.name != function.name]
+    below = [method for item in analyser.program.subclasses(function.cls) for method in item.methods.values()]
+    return not any(
+        name in method.names and not _only_cuts(method.body, name)
+        for method in (*others, *below)
+        if method.name != "__init__"
+    )
+
+
+def _only_cuts(body: tuple[ir.Stmt, ...], name: str) -> bool:
+    """Whether each mention of an attribute is the beginning of what has no graph: ``self.hidden.detach()``."""
+    attributes = [part for part in parts(body) if isinstance(part, ir.Attr)]
+    cut = [part for part in attributes if isinstance(part.value, ir.Attr) and part.value.name == name]
+    mentioned = sum(part.name == name for part in attributes)
+    return mentioned == len(cut) and all(part.name in _CUTS for part in cut)
+
+
+#: what gives nothing of a tensor's graph
+_CUTS = frozenset({"detach", "data", "shape", "size", "device", "dtype", "dim", "ndim", "numel"})
+
+
+def _carries(analyser: Analyser, caller: Frame, record: CallRecord, name: str, setters: frozenset[str]) -> bool:
+    grad = analyser.facts.modes.of(caller.function) if record.grad == AMBIENT else record.grad
+    held = caller.notes.rounds.get(record.loops[-1])
+    if grad != ON or held is None or caller.cut_short or is_test(caller.function):
+        return False
+    if of_layers(analyser, caller.function) or caller.notes.blind_backward or caller.notes.gradients:
+        return False
+    if not _many_rounds(held) or any(held.id in backward.loops for backward in caller.backwards):
+        return False
+    run = call_at(held.body, record.at)
+    return run is not None and not _begins(held, run, name, setters)
+
+
+def _many_rounds(held: LoopFrame) -> bool:
+    return held.counts and not held.over_objects and not ends_soon(held) and held.loop.every == "iteration"
+
+
+def _begins(held: LoopFrame, run: ir.Call, name: str, setters: frozenset[str]) -> bool:
+    """Whether something in the loop may give the state a value of its own, or another module."""
+    module = dotted(run.func.value if isinstance(run.func, ir.Attr) else run.func)
+    if not module or module.partition(".")[0] in held.bound:
+        return True
+    for statement in walk_statements(held.body, into_definitions=False):
+        targets = statement.targets if isinstance(statement, ir.Assign | ir.Delete) else ()
+        if any(isinstance(part, ir.Attr) and part.name == name for target in targets for part in _members(target)):
+            return True
+    for call in calls(held.body):
+        if call is run:
+            continue
+        if isinstance(call.func, ir.Attr) and call.func.name in setters:
+            return True
+        if any(dotted(given) == module for given in (*call.args, *(word.value for word in call.keywords))):
+            return True  # a helper may
+    return False
+
+
+def _members(target: ir.Expr) -> tuple[ir.Expr, ...]:
+    return target.elements if isinstance(target, ir.Display) else (target,)
+
+
+def _setters(analyser: Analyser, cls: Class, name: str, forward: str) -> frozenset[str]:
+    """The methods of a class that give the attribute a value, by themselves or through others of them."""
+    order, _ = analyser.program.ancestors(cls)
+    methods = [method for item in order for method in item.methods.values() if method.name not in ("__init__", forward)]
+    found = {method.name for method in methods if name in method.names and _stores(method.body, name)}
+    for _ in range(2):
+        found |= {method.name for method in methods if not found.isdisjoint(method.names)}
+    return frozenset(found)
+
+
+def _stores(body: tuple[ir.Stmt, ...], name: str, *, of_others: bool = False) -> bool:
+    """``of_others``: an attribute of what is not called ``self``."""
+    return any(
+        isinstance(part, ir.Attr) and part.name == name and not (of_others and dotted(part.value) == "self")
+        for statement in walk_statements(body)
+        if isinstance(statement, ir.Assign | ir.Delete)
+        for target in statement.targets
+        for part in _members(target)
+    )

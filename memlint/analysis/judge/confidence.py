@@ -1,0 +1,366 @@
+"""Why a store's finding is less sure than its graph."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING
+
+from memlint.analysis.demand.needed_later import dropped_by_callers, marks_of, of_evaluation
+from memlint.analysis.demand.used_up_graphs import blindly_reached, is_trial
+from memlint.analysis.domain.events import Loop, Value
+from memlint.analysis.domain.summary.effects import Store
+from memlint.analysis.domain.summary.frame import Frame
+from memlint.analysis.domain.tensor_ops import names_count
+from memlint.analysis.domain.values import EMPTY, Path, Source, Sources, V
+from memlint.analysis.index.program import Function
+from memlint.analysis.index.roles_by_name import is_evaluation_name
+from memlint.analysis.judge.bounded_places import becomes_attribute
+from memlint.analysis.judge.carried_state import carried_on
+from memlint.analysis.judge.described import ambient_only
+from memlint.analysis.judge.judged_runs import unguarded_module
+from memlint.analysis.syntax.expression_text import text
+from memlint.analysis.syntax.memo import kept
+from memlint.analysis.syntax.syntax import assignments, calls, dotted
+from memlint.analysis.transfer.heap import is_stream
+from memlint.analysis.transfer.library.feeding import cuts_rows, gives_loaders, names_source
+from memlint.analysis.transfer.stores.collected import is_moved_later
+from memlint.analysis.transfer.stores.made_places import MADE
+from memlint.finding import Confidence
+from memlint.ir import nodes as ir
+from memlint.patterns import lazy_pattern
+
+if TYPE_CHECKING:
+    from memlint.analysis.facts.analyser import Analyser
+
+
+def unwanted(analyser: Analyser, frame: Frame, store: Store, value: Value) -> Confidence:
+    """How sure it is that nobody wants the graph that the place keeps.
+
+    A backward that frees it, or a part of it, proves that it is done with; so does a model in eval mode, or the
+    framework that runs the backward itself. Without any of these, code that neither trains nor evaluates may well
+    hand the graph to somebody: a function's name is then the only hint, and not enough where there is none.
+    """
+    if value.freed in ("yes", "some") or store.dead:
+        return "high"
+    if of_evaluation(frame, store.incoming or store.value):
+        return "high"
+    if frame.hook is not None:
+        return "low" if frame.hook.outputs else "high"  # evaluation engines hand over outputs made under no_grad
+    if any(loops for _, loops, *_ in frame.backwards):
+        return "high"
+    if blindly_reached(frame, marks_of(frame, store) | (store.incoming or store.value).src):
+        return "low"  # it may be this graph that it wants
+    if unguarded_module(analyser, frame) and ambient_only(frame, (store.incoming or store.value).src):
+        return "low"
+    if is_evaluation_name(frame.function):
+        return "medium"
+    leaves = frame.escaped
+    if store.local and marks_of(frame, store) & frame.notes.returned and not dropped_by_callers(analyser, frame):
+        leaves = leaves | frame.notes.returned
+    # what never leaves a function without a backward, or leaves to who takes numbers of it, nobody can want
+    sure = (
+        store.local
+        and store.loop is not None
+        and not _may_be_few(store.loop.loop)
+        and not marks_of(frame, store) & leaves
+        and not _on_some_paths(frame, store, value)
+        and not becomes_attribute(frame, store)
+    )
+    return "medium" if sure else "low"
+
+
+def _may_be_few(loop: Loop) -> bool:
+    """Whether nothing tells that the loop has many rounds, not even a name: it may run over a handful of tasks."""
+    return loop.kind == "for" and loop.over == "unknown" and loop.trips is None and not loop.names_data
+
+
+def goes_through_data(frame: Frame, store: Store) -> bool:
+    """Whether a loop that collects tensors goes through batches of data, as far as its names and types tell: else its
+    rounds may be a handful of styles, languages or chunks, or the parts of what one backward is for."""
+    if frame.function.name in _GIVE_A_BATCH:
+        return False
+    if store.loop is None or store.loop.loop.names_data:
+        return True
+    if of_one_step(frame, store):
+        return False
+    if store.loop.loop.batches and is_moved_later(frame, store):
+        return True
+    header, source = store.loop.loop.text.partition(" in ")[0], store.loop.loop.source
+    if "range(" in source:
+        named = cuts_rows(store.loop.counters, store.loop.body)
+    else:
+        named = "batch" in header or names_source(source)
+    return named or not store.loop.loop.assumed
+
+
+#: functions that put one batch together
+_GIVE_A_BATCH = frozenset({"__next__", "next", "__getitem__", "__getitems__", "collate", "collate_fn"})
+
+
+def _on_some_paths(frame: Frame, store: Store, value: Value) -> bool:
+    """Whether only some paths of a callee record the graph, which its arguments choose."""
+    nodes = (frame.graphs.nodes.get(item) for item in frame.graphs.closure((store.incoming or store.value).src))
+    return value.attached == "some" and all(node.partial for node in nodes if node is not None and node.definite)
+
+
+def would_raise(frame: Frame, store: Store, value: Value) -> bool:
+    """Whether the next round's backward would raise if the state had its graph, while it is not a layer in sight that
+    gives the state: code that runs tells that the model lets go of it somewhere."""
+    if store.kind != "carry" or value.freed != "yes":
+        return False
+    # (of a sum, what is added to it is given as well: that has no state in it)
+    added = frame.graphs.closure(store.incoming.src) if store.how == "add" and store.incoming is not None else EMPTY
+    in_output = frame.graphs.closure(frame.notes.returned) & (_nodes_of(frame, store.value) - added)
+    if store.loop is None and in_output and not _is_buffer(frame, store.place):
+        return True  # a module's output is made from its state: the backward of the next one reaches this one's
+    if isinstance(store.place, Path) and store.place.root.startswith(MADE) and store.loop is not None:
+        inside = [backward for backward in frame.backwards if store.loop.id in backward.loops]
+        if any(store.place in backward.reached for backward in inside):
+            return True  # so it is where a module is made and run
+    if store.how != "call":
+        return False
+    nodes = (frame.graphs.nodes.get(item) for item in (store.incoming or store.value).src)
+    return any(node is not None and (node.opaque or node.unknown or node.via) for node in nodes)
+
+
+def is_trained_by(frame: Frame, store: Store, value: Value) -> bool:
+    """Whether a backward of the same round goes through a sum itself, and frees its graph: had it the last round's in
+    it, that would raise, so a program that runs begins it anew on a way that is not seen here."""
+    if store.kind != "carry" or store.how != "add" or not store.local or store.loop is None or store.incoming is None:
+        return False  # (a state of a module whose backward raises is told)
+    own = {source for source in store.value.src - store.incoming.src if source in frame.graphs.nodes}
+    return any(
+        store.loop.id in backward.loops
+        and own & backward.reached
+        and _frees(frame, backward.site.at)
+        and (value.freed == "yes" or all(test in store.tests for test in backward.tests))
+        for backward in frame.backwards
+    )
+
+
+def _frees(frame: Frame, at: int) -> bool:
+    """Whether it is a plain ``total.backward()``, which keeps no graph."""
+    return any(
+        call.at == at and isinstance(call.func, ir.Attr) and not call.args and not call.keywords
+        for call in calls(frame.function.body)
+    )
+
+
+def _is_buffer(frame: Frame, place: Source) -> bool:
+    """Whether a place is a registered buffer: a statistic, which its author would not think of as a state."""
+    cls = frame.function.cls
+    steps = place.steps if isinstance(place, Path) else ()
+    return cls is not None and bool(steps) and frame.analyser.is_buffer(cls, steps[0].lstrip("."))
+
+
+def _nodes_of(frame: Frame, value: V) -> Sources:
+    return frozenset(source for source in value.src if source in frame.graphs.nodes)
+
+
+def begun_elsewhere(analyser: Analyser, frame: Frame, store: Store) -> bool:
+    """Whether a state of a module is begun anew by other code, which says when: at each sequence, or each epoch."""
+    if _asks_to_begin(frame, store):
+        return True
+    if store.kind == "carry" and _is_handed_on(frame, store):
+        return True  # (who gets the module in each round may do so)
+    if store.kind != "carry" or store.how not in ("add", "update") or store.loop is not None:
+        return False
+    attributes = [step for step in store.place.steps if step.startswith(".")] if isinstance(store.place, Path) else []
+    return bool(attributes) and analyser.facts.attributes.is_begun(attributes[-1][1:])
+
+
+#: methods that let go of what others of their object have kept
+_BEGINS_ANEW = lazy_pattern(r"_?(re_?set|clear|zero|empty|flush|re_?init|begin|start)(_|$)")
+
+
+def _asks_to_begin(frame: Frame, store: Store) -> bool:
+    """``self.meter.reset()`` in each round before ``self.meter.add(loss)``, where nobody knows what the meter is."""
+    body = store.loop.body if store.loop is not None else frame.function.body
+    return any(store.place_text.startswith(f"{place}.") for place in _begun_anew(body))
+
+
+@kept
+def _begun_anew(body: tuple[ir.Stmt, ...]) -> frozenset[str]:
+    """What the statements of a block ask to let go of what it has kept."""
+    calls = (statement.value for statement in body if isinstance(statement, ir.ExprStmt))
+    return frozenset(
+        text(call.func.value, 200)
+        for call in calls
+        if isinstance(call, ir.Call) and isinstance(call.func, ir.Attr) and _BEGINS_ANEW.match(call.func.name)
+    )
+
+
+def _is_handed_on(frame: Frame, store: Store) -> bool:
+    """Whether the loop gives the module that the function has made, and that holds the state, to another call."""
+    if not isinstance(store.place, Path) or not store.place.root.startswith(MADE) or store.loop is None:
+        return False
+    item = store.place.root.rpartition(":")[2]
+    env = frame.exit.env if frame.exit is not None else {}
+    names = {name for name, value in env.items() if item in map(str, value.store)}
+    given = (one for call in calls(store.loop.body) for one in (*call.args, *(word.value for word in call.keywords)))
+    return any(dotted(one) in names for one in given)
+
+
+def may_sum_itself(analyser: Analyser, frame: Frame, store: Store) -> bool:
+    """Whether what is added to may be an object whose class says what ``+=`` does: a meter beside that code."""
+    if store.kind != "carry" or store.how != "add":
+        return False
+    files = {store.site.path, *(step.site.path for step in store.trace)}
+    place = store.place[0] if isinstance(store.place, tuple) and not isinstance(store.place, Path) else None
+    holder = frame.exit.heap.get(place) if frame.exit is not None else None
+    return any(
+        method.module.key in files and (holder is None or holder.cls is not method.cls)  # (its own numbers are none)
+        for method in analyser.methods_named("__iadd__", frame.function)
+    )
+
+
+def counts(store: Store) -> bool:
+    """``total_steps += epoch_steps``, where what the name says is all that is known: a whole number."""
+    return store.kind == "carry" and store.how == "add" and names_count(store.text)
+
+
+def held_already(frame: Frame, store: Store, incoming: V) -> bool:
+    """Whether the value was read out of a container that lives as long: keeping it twice keeps no more."""
+    heap = frame.exit.heap if frame.exit is not None else {}
+    if store.loop is not None and store.loop.loop.over == "unknown" and incoming.src:
+        given = {item for item in store.loop.items if isinstance(item, Path) and item.steps[-1:] == ("[]",)}
+        if incoming.src <= given:
+            return True  # ``for loss in losses: total += loss``, of a list that a caller has filled
+    return (
+        store.kind == "retain"
+        and store.loop is not None
+        and any(
+            isinstance(item, tuple)
+            and item[:1] == ("elem",)
+            and item[1] != store.place
+            and not is_stream(item[1])
+            and (obj := heap.get(item[1])) is not None
+            and store.loop.id not in obj.loops
+            for item in incoming.src
+        )
+    )
+
+
+def of_one_step(frame: Frame, store: Store) -> bool:
+    """Whether a backward runs once in the life of the place: the rounds of inner loops are the parts of one step."""
+    if not store.local or store.loop is None or frame.function.node is None:
+        return False
+    outer = store.loops[: store.loops.index(store.loop.id)] if store.loop.id in store.loops else store.made
+    if store.kind == "retain" and store.made != outer:
+        return False
+    if store.kind == "carry" and outer:
+        reached = frame.graphs.closure(store.value.src)
+        if any(("prev", outer[-1], mark) in reached for mark in _names_of(store)):
+            return False
+    with_it = [backward for backward in frame.backwards if not backward.excludes(store)]
+    return any(backward.loops == outer for backward in with_it) and not any(
+        store.loop.id in backward.loops for backward in with_it
+    )
+
+
+def in_trial(function: Function) -> bool:
+    """Code of a test, which runs once."""
+    around: Function | None = function
+    while around is not None:
+        if is_trial(around):
+            return True
+        around = around.around
+    return False
+
+
+def adds_a_graph(frame: Frame, store: Store, incoming: V) -> bool:
+    """Whether each round brings a graph of its own: a model (or a parameter) takes part inside the loop."""
+    if store.loop is None:
+        return True
+    reached = frame.graphs.closure(incoming.src)
+    if any(isinstance(item, Path) and item != store.place for item in reached) and not any(
+        item in frame.graphs.nodes and frame.graphs.nodes[item].definite for item in reached
+    ):
+        return True
+    proved = {item for evidence in frame.graphs.evidence if evidence <= incoming.src for item in evidence}
+    given = any(isinstance(item, tuple) and item[:1] == ("elem",) and is_stream(item[1]) for item in incoming.src)
+    return any(
+        (node := frame.graphs.nodes.get(item)) is not None
+        and (node.definite or item in proved)
+        and (given or store.loop.id in node.loops)
+        for item in reached
+    )
+
+
+def once_a_batch(analyser: Analyser, frame: Frame, store: Store) -> bool:
+    """Whether the place is made anew for each batch, here or by callers: parts of one batch are collected in it."""
+    if not store.local:
+        return False
+    return store.inner or any(record.each_batch for _, record in analyser.facts.calls_of(frame.function))
+
+
+def is_array(frame: Frame, store: Store) -> bool:
+    """Whether the sum begins as an array of numpy, to which no tensor with a graph can be added."""
+    if store.kind != "carry" or not isinstance(store.place, tuple) or store.place[:1] != ("var",):
+        return False
+    begun, other = _begun(frame.function.body).get(store.place[1], (math.inf, math.inf))
+    return begun < store.site.at <= other  # (what becomes of the sum afterwards says nothing of it)
+
+
+@kept
+def _begun(body: tuple[ir.Stmt, ...]) -> dict[str, tuple[float, float]]:
+    """By name, the ordinals of the first assignment, and of the first of something else than an array of numpy."""
+    found: dict[str, tuple[float, float]] = {}
+    for name, statements in assignments(body).items():
+        others = [one.at for one in statements if not _is_of_numpy(one.value)]
+        found[name] = min(one.at for one in statements), min(others, default=math.inf)
+    return found
+
+
+def _is_of_numpy(value: ir.Expr) -> bool:
+    return isinstance(value, ir.Call) and dotted(value.func).split(".")[0] in ("np", "numpy")
+
+
+def is_moved_member(store: Store) -> bool:
+    """``[x.cuda() for x in inputs]`` as a loop: a collection is brought to the device, and meant to be."""
+    name, _, rest = store.text.partition(".")
+    return store.loop is not None and name in store.loop.targets and rest.startswith(("cuda(", "to("))
+
+
+def from_last_call(analyser: Analyser, frame: Frame, store: Store) -> bool:
+    """Whether a forward builds the place on what its last call left there, and nobody sets it between two calls, or
+    not in a loop that only evaluates."""
+    if store.kind != "carry":
+        return True
+    place = store.place
+    if not isinstance(place, Path) or place not in frame.graphs.closure(store.value.src):
+        return False
+    if place in frame.notes.reset_by_parameter:
+        return False
+    if store.how != "call":
+        return True
+    attributes = [step for step in place.steps if step.startswith(".")]
+    if len(attributes) != 1:
+        return False
+    name = attributes[0][1:]
+    return not analyser.facts.attributes.is_reset(frame.function, name) or carried_on(analyser, frame, name) is not None
+
+
+def rebuilt_each_batch(frame: Frame, store: Store) -> bool:
+    """A place that is made anew for each batch holds the parts of one batch, however its inner loop runs."""
+    if store.loop is None or store.loop.loop.over == "loader" or store.loop.id not in store.loops:
+        return False
+    inner = store.loop.id
+    trains = any(inner in loops for _, loops, *_ in frame.backwards)
+    reached = frame.graphs.closure(store.value.src)
+    for item in store.loops[: store.loops.index(inner)]:
+        loop = frame.notes.rounds[item].loop if item in frame.notes.rounds else None
+        if loop is None or loop.kind != "for" or loop.over not in (("loader",) if trains else ("loader", "unknown")):
+            continue
+        if gives_loaders(frame.notes.rounds[item].targets, frame.notes.rounds[item].body):
+            continue
+        if item in store.made or (
+            store.kind == "carry" and not any(("prev", item, mark) in reached for mark in _names_of(store))
+        ):
+            return True
+    return False
+
+
+def _names_of(store: Store) -> tuple[Source, ...]:
+    """How the marks of earlier rounds name the place."""
+    return tuple(mark[2] for mark in marks_of(None, store) if isinstance(mark, tuple) and mark and mark[0] == "prev")

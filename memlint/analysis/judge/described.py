@@ -1,0 +1,294 @@
+"""A stored value in the words of the events: its graph, its fate, its device and size."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from memlint.analysis.calls.lifted_stores import takes_activations
+from memlint.analysis.domain.devices import is_of_cuda
+from memlint.analysis.domain.events import SIZES, Device, Fact, Size, Step, Value
+from memlint.analysis.domain.extents.by_name import PICTURE, is_of_rows, named_by, of_name
+from memlint.analysis.domain.extents.extents import NO_BOUND, Weight
+from memlint.analysis.domain.graphs import part_of
+from memlint.analysis.domain.state import AMBIENT, OFF, ON
+from memlint.analysis.domain.summary.effects import Store
+from memlint.analysis.domain.summary.frame import Frame
+from memlint.analysis.domain.tensor_ops import names_labels, names_number, on_accelerator
+from memlint.analysis.domain.values import (
+    ACTIVATION,
+    BATCH,
+    CPU,
+    DATA,
+    NONE,
+    OUTPUT,
+    SAMPLE,
+    SCALAR,
+    SOME_SIZE,
+    TENSORS,
+    UNKNOWN,
+    Path,
+    Source,
+    V,
+)
+from memlint.analysis.facts.repeats import layer_code
+from memlint.analysis.index.program import Function
+from memlint.analysis.syntax.expression_text import text
+from memlint.analysis.syntax.memo import kept
+from memlint.analysis.syntax.syntax import calls
+from memlint.analysis.transfer.stores.collected import is_moved_later
+from memlint.finding import Confidence
+from memlint.ir import nodes as ir
+from memlint.patterns import lazy_pattern
+
+if TYPE_CHECKING:
+    from memlint.analysis.facts.analyser import Analyser
+
+
+def value_of(analyser: Analyser, frame: Frame, store: Store, value: V) -> Value:
+    own = {store.place} if isinstance(store.place, Path) else set()
+    layered = isinstance(store.place, Path) and takes_activations(analyser, frame)
+    sources = frozenset(source for source in value.src if source not in own)
+    grad_off = not analyser_grad(analyser, frame, store.grad) & ON
+
+    def symbol(path: Path) -> bool | None:
+        if path in own:
+            return False
+        return (
+            True
+            if layered
+            and path.root.startswith("p:")
+            and path.root != f"p:{self_name(frame.function)}"
+            and not names_labels(path.root[2:])
+            and not any(step.startswith(".") for step in path.steps)  # (an option of a configuration is no activation)
+            else None
+        )
+
+    attached, by_backward = frame.graphs.attached(sources, symbol)
+    certainty = _certainty(frame, sources)
+    # arguments of a forward may be the model's inputs; what a layer averages over rounds, and what a loss gets, has
+    # come through a model
+    given_outputs = store.how == "average" or _is_loss(frame.function)
+    if (
+        layered
+        and attached == "yes"
+        and not given_outputs
+        and frame.graphs.attached(sources, lambda path: None)[0] != "yes"
+    ):
+        certainty = "low"
+    if attached == "yes" and ambient_only(frame, sources) and not analyser_grad(analyser, frame, AMBIENT) & ON:
+        attached = "no"
+    if attached == "unknown" and _of_runs_without_grad(analyser, frame, sources):
+        attached = "no"
+    if attached == "yes" and grad_off and store.kind == "carry":
+        attached = "no"
+    if attached == "unknown" and store.kind == "carry" and store.how == "call" and _state_of_model(frame, sources):
+        attached, certainty = "no" if grad_off else "yes", "medium"
+    fact: Fact = "some" if attached == "yes" and value.bare else attached
+    if attached == "no" and value.kinds & UNKNOWN:
+        fact = "unknown"
+    freed: Fact = store.freed or "no"
+    if freed == "no" and store.loop is None and layer_code(analyser, frame.function):
+        # whoever trains the module runs backward through what its forward makes
+        freed = "yes" if store.kind == "retain" or (store.how != "call" and _is_shared(frame, sources)) else "no"
+    moved_later = fact == "no" and value.device != CPU and is_moved_later(frame, store)
+    return Value(
+        attached=fact,
+        freed=freed,
+        device="accelerator" if moved_later else _device(analyser, frame, store, value, fact),
+        size=_size(frame, store, value, fact),
+        text=store.text,
+        certainty=certainty,
+        origin=_origin(frame, sources, attached),
+        by_backward=by_backward,
+        moved_later=moved_later,
+        several=bool(store.parts),
+        weight=weight_of(frame, store, value),
+    )
+
+
+def _is_loss(function: Function) -> bool:
+    return function.cls is not None and function.cls.node.name.lower().endswith(("loss", "criterion"))
+
+
+def analyser_grad(analyser: Analyser, frame: Frame, grad: int) -> int:
+    """A grad mode with the caller's filled in."""
+    if not grad & AMBIENT:
+        return grad
+    if frame.hook is not None and frame.hook.grad == "ambient":
+        return grad & (ON | OFF) | ON
+    return grad & (ON | OFF) | analyser.facts.modes.of(frame.function)
+
+
+def ambient_only(frame: Frame, sources: frozenset[Source]) -> bool:
+    nodes = [
+        node
+        for item in frame.graphs.closure(sources)
+        if (node := frame.graphs.nodes.get(item)) is not None and node.definite
+    ]
+    return bool(nodes) and all(node.ambient for node in nodes)
+
+
+def _of_runs_without_grad(analyser: Analyser, frame: Frame, sources: frozenset[Source]) -> bool:
+    """Whether all of it is what models gave of which nothing is known, and every caller turns grad mode off."""
+    nodes = [frame.graphs.nodes.get(item) for item in sources]
+    off = bool(nodes) and all(node is not None and node.opaque and node.ambient for node in nodes)
+    return off and not analyser_grad(analyser, frame, AMBIENT) & ON
+
+
+def _device(analyser: Analyser, frame: Frame, store: Store, value: V, fact: Fact) -> Device:
+    if fact in ("yes", "some") and _of_parameters(frame, value):
+        return "cpu"
+    if on_accelerator(value.device):
+        return "accelerator"
+    if value.device == CPU:
+        return "cpu"
+    of_model = fact == "no" and value.size == OUTPUT and not value.kinds & UNKNOWN
+    if of_model and store.loop is not None and store.loop.loop.over == "loader" and not store.loop.loop.assumed:
+        return "likely" if is_of_cuda(analyser) else "unknown"
+    return "unknown"
+
+
+def _of_parameters(frame: Frame, value: V) -> bool:
+    """Whether a graph was recorded of parameters, and no model is seen in it (the entropy of ``self.log_std``): what is
+    known to grow are its nodes, on the host."""
+    nodes = [node for item in frame.graphs.closure(value.src) if (node := frame.graphs.nodes.get(item)) is not None]
+    return any(node.definite for node in nodes) and not any(node.model or node.unknown or node.guess for node in nodes)
+
+
+#: a member of what a framework passes on from a step, which may be text or numbers, and names of what is none of these
+_MEMBER = lazy_pattern(r"""outputs?\[["'](\w+)["']\]""")
+_LARGE = lazy_pattern(r"logit|feat|emb|repr|latent|image|img|recon|mask|hidden|attention|prob|output|y_hat")
+
+
+def weight_of(frame: Frame, store: Store, value: V) -> Weight:
+    """How large a sample is of what is kept: a record is as large as the largest of its parts."""
+    compared = compared_with_pictures(frame.function.body)
+    if not store.parts:
+        return _weight(value, [named_by(store.text), named_by(store.place_text)], compared)
+    parts = {name: part for name, part in store.parts.items() if not part.is_only(DATA | NONE)}
+    weights = {_weight(part, [name], compared) for name, part in parts.items()}
+    return "large" if "large" in weights else "small" if weights == {"small"} else "unknown"
+
+
+def _weight(value: V, names: list[str], compared: frozenset[str]) -> Weight:
+    """By what bounds the value; else by the names of it and of its place, or what it is compared with. A batch of a
+    loader whose name is not one of rows holds pictures more often than not; what a model gives may be anything."""
+    known = value.extent
+    if known is not None and (known.weight != "unknown" or known.most < NO_BOUND):
+        return known.weight
+    told = next((said for name in names if (said := of_name(name)) is not None), None)
+    if told is not None:
+        return told.weight
+    if value.size == SCALAR:
+        return "small"
+    if names[0] in compared:
+        return "large"
+    if value.size in (BATCH, SAMPLE, SOME_SIZE) and any(names_labels(name.lstrip("_")) for name in names):
+        return "small"
+    # (``batch[1]`` is what the inputs come with)
+    beside = any(is_of_rows(name) or (name.isdigit() and name != "0") for name in names)
+    return "large" if value.size == BATCH and not beside else "unknown"
+
+
+@kept
+def compared_with_pictures(body: tuple[ir.Stmt, ...]) -> frozenset[str]:
+    """What a loss or a metric compares with a picture, by the names: ``dice(out, mask)``, ``psnr.update(out, image)``.
+    It is one itself."""
+    found: set[str] = set()
+    for call in calls(body):
+        words = text(call.func, 200).split(".")[-2:]
+        names = [named_by(text(arg, 200)) for arg in call.args] if any(map(names_number, words)) else []
+        if any(of_name(name) == PICTURE for name in names):
+            found.update(names)
+    return frozenset(found)
+
+
+def _size(frame: Frame, store: Store, value: V, attached: Fact) -> Size:
+    """A model's output has the size of a batch, unless a name says that it is a number; where it is kept with a graph
+    its size is what the graph keeps, which is not known. A record is as large as the largest of its parts."""
+    size = value.size
+    if attached == "no" and store.parts and SIZES[size] == "unknown":
+        sizes = {part.size for part in store.parts.values() if _lies_there(part)}
+        size = next((one for one in (ACTIVATION, BATCH, OUTPUT) if one in sizes), size)
+    if size != OUTPUT or (attached != "no" and store.kind != "cat"):
+        return SIZES[size]
+    member = _MEMBER.fullmatch(store.text) if frame.hook is not None and frame.hook.outputs else None
+    if member is not None and not _LARGE.search(member[1]):
+        return "unknown"
+    shown = store.text.startswith(("(", "[")) and store.text.endswith((")", "]"))
+    members = store.text[1:-1].split(", ") if shown else [store.text]
+    place = store.place_text.rsplit(".", 1)[-1]  # (what a metric keeps need not be numbers)
+    return "unknown" if all(map(names_number, members)) or names_number(place) else "batch"
+
+
+def _lies_there(part: V) -> bool:
+    """Whether a part of a record is a tensor on an accelerator."""
+    return part.may_be(TENSORS) and not part.kinds & (UNKNOWN | DATA) and on_accelerator(part.device)
+
+
+def _certainty(frame: Frame, sources: frozenset[Source]) -> Confidence:
+    """A graph that an unresolved loss is taken to pass on is less certain, unless a backward proves it."""
+    if any(evidence <= sources for evidence in frame.graphs.evidence if evidence):
+        return "high"
+    guessed = any((node := frame.graphs.nodes.get(item)) is not None and node.guess for item in sources)
+    return "medium" if guessed else "high"
+
+
+def _origin(frame: Frame, sources: frozenset[Source], attached: Fact) -> tuple[Step, ...]:
+    """Where the value was made, with its graph if it has one: the model call, through callees."""
+    best = None
+    for item in sorted(frame.graphs.closure(sources), key=repr):
+        node = frame.graphs.nodes.get(item)
+        if node is not None and node.definite and (best is None or (node.model and not best.model)):
+            best = node
+    if best is None:
+        return ()
+    does = "makes it, without a graph" if attached == "no" else "records the graph"
+    steps = [Step(frame.site(best.at), f"`{best.what}` {does}")]
+    steps += [Step(site, f"which runs `{what}`") for site, what in best.via]
+    return tuple(steps)
+
+
+def _is_shared(frame: Frame, sources: frozenset[Source]) -> bool:
+    """Whether the result was computed by the same models, or from the same inputs, as these graphs: a backward through
+    the result frees what those saved, and a running average of it saves next to nothing."""
+    reached = frame.graphs.closure(sources)
+    models = {item for item in reached if (node := frame.graphs.nodes.get(item)) is not None and node.model}
+    paths = {item for item in reached if isinstance(item, Path)}
+    own = f"p:{self_name(frame.function)}"
+    # (a module's own attributes beside its inputs are rates and the like)
+    inputs = models or {path for path in paths if path.root != own} or paths
+    return bool(inputs) and inputs <= frame.notes.returned
+
+
+def self_name(function: Function) -> str:
+    return function.params[0].name if function.params else "self"
+
+
+def lacks_guard(frame: Frame, value: V) -> bool:
+    """Whether the graph comes from an evaluation that lacks no_grad."""
+    flagged = frame.notes.unguarded
+    return any(item in flagged for item in frame.graphs.closure(value.src))
+
+
+def _state_of_model(frame: Frame, sources: frozenset[Source]) -> bool:
+    """A part of a model's output that goes back into the model, as it is or computed with (``state.clone()``), is its
+    recurrent state, and has the model's graph."""
+    todo, seen = list(sources), set(sources)
+    while todo:
+        source = todo.pop()
+        node = frame.graphs.nodes.get(source)
+        if node is None or node.definite:
+            continue
+        if not node.unknown:
+            todo += node.parents - seen
+            seen |= node.parents
+        elif any(
+            (parent := frame.graphs.nodes.get(item)) is not None
+            and parent.definite
+            and parent.model
+            and part_of(source, item)
+            for item in node.parents
+        ):
+            return True
+    return False

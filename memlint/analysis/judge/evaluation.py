@@ -1,0 +1,361 @@
+"""Models that run while autograd records: is it an evaluation, and does anybody want the gradients?"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Literal, NamedTuple
+
+from memlint.analysis.demand.gradient_demand import (
+    ASKED,
+    ENABLED,
+    ITSELF,
+    REACHED,
+    REQUIRES,
+    asked_for,
+    differentiates_itself,
+    wanted_by,
+)
+from memlint.analysis.demand.optimizer_ownership import owner_of
+from memlint.analysis.demand.teacher_networks import teaches
+from memlint.analysis.demand.unneeded_runs import runs_for_nothing
+from memlint.analysis.demand.used_up_graphs import is_dropped, is_script_loop, is_trial, loads_weights, trains_otherwise
+from memlint.analysis.domain.events import Fact, Loop, ModelCall, Step
+from memlint.analysis.domain.sibling_functions import is_beside_training
+from memlint.analysis.domain.summary.effects import ModelRun, excluded
+from memlint.analysis.domain.summary.frame import Frame
+from memlint.analysis.domain.values import CPU, Source, Sources
+from memlint.analysis.index.program import Function
+from memlint.analysis.index.roles_by_name import is_evaluation_name
+from memlint.analysis.judge.judged_runs import Verdict, consumed_as, is_layer_code, judge_run, loop_of, records
+from memlint.analysis.judge.large_networks import runs_a_large_network
+from memlint.analysis.judge.phases import Phase
+from memlint.analysis.judge.run_callers import left_to_callers, reported_inside, spent_inside
+from memlint.analysis.judge.run_doubts import doubt_of
+from memlint.analysis.judge.run_reasons import tell_run
+from memlint.analysis.judge.single_samples import runs_on_one_sample, runs_on_one_state
+from memlint.analysis.judge.small_networks import size_of_network
+from memlint.analysis.transfer.held_values import deep
+from memlint.analysis.transfer.modules.parameter_loops import of_networks
+from memlint.finding import Confidence, weakest
+
+if TYPE_CHECKING:
+    from memlint.analysis.facts.analyser import Analyser
+
+#: how an evaluation is known, the surest way first
+_SUREST = ("eval", "spent", "kept", "name")
+
+
+class Keeper(NamedTuple):
+    """A place that keeps a graph beyond the iteration, and the loop whose rounds it does so in."""
+
+    place: str
+    rounds: Loop
+    #: how sure it is that no backward comes for it
+    lost: Confidence = "low"
+    #: the statement that keeps it, and the finding there
+    step: Step | None = None
+
+
+def evaluations(analyser: Analyser, frame: Frame) -> list[Verdict]:
+    """The recorded runs of the function in source order; remembers which graphs a missing guard made."""
+    if not frame.runs:
+        return []
+    if is_layer_code(analyser, frame):
+        # (in what mode a forward runs is its caller's to say; what it cuts is cut for all of them)
+        recorded = [run for run in frame.runs.values() if not run.tests and records(analyser, frame, run)]
+        for run in frame.runs.values():
+            tell_run(analyser, frame, run, "dropped", "layer-code")
+        return [Verdict(run, "cut", "") for run in recorded if runs_for_nothing(analyser, frame, run)]
+    found = []
+    for run in sorted(frame.runs.values(), key=lambda run: run.site):
+        verdict = judge_run(analyser, frame, run)
+        if verdict is None:
+            continue
+        if reported_inside(analyser, run):
+            tell_run(analyser, frame, run, "dropped", "reported-inside")
+        elif left_to_callers(analyser, frame, run):
+            tell_run(analyser, frame, run, "dropped", "left-to-callers")
+        elif verdict.evaluation == "spent" and spent_inside(analyser, run):
+            tell_run(analyser, frame, run, "dropped", "spent-inside")
+        else:
+            found.append(verdict)
+    shown = [item for item in found if item.evaluation == "eval" and item.phase is None]
+    frame.notes.evaluations = frozenset(item.run.node for item in shown if item.wanted in ("", ENABLED, ITSELF))
+    frame.notes.unguarded = frozenset(item.run.node for item in shown if item.wanted in ("", ENABLED))
+    return found
+
+
+def model_calls(
+    analyser: Analyser, frame: Frame, verdicts: list[Verdict], kept: dict[Source, Keeper]
+) -> Iterator[ModelCall]:
+    """One event for each evaluation loop (or function) that records: its first model call.
+
+    ``kept``: the graphs that a place of this function keeps beyond the iteration, as is reported, and that place.
+    """
+    groups: dict[Source, list[Verdict]] = {}
+    for verdict in verdicts:
+        run = verdict.run
+        owner = owner_of(analyser, frame, run)
+        if owner == "no" and not _may_be_asked(frame) and not differentiates_itself(analyser, run):
+            keeper = _keeper(frame, [run], kept)
+            in_loss = any({run.node} & reached for reached, *_ in frame.backwards)
+            yield _event(
+                frame,
+                verdict,
+                loop_of(analyser, frame, run),
+                "high",
+                "loss" if in_loss else consumed_as(frame, run),
+                keeper=keeper,
+                owner=owner,
+            )
+            continue
+        if verdict.evaluation == "eval" and verdict.wanted == REACHED and teaches(analyser, frame, run):
+            verdict.evaluation = "beside"
+            yield _event(frame, verdict, run.loop.loop if run.loop is not None else None, "medium", "loss")
+        elif _is_evaluation(analyser, frame, verdict, kept):
+            groups.setdefault(run.loop.id if run.loop is not None else ("function",), []).append(verdict)
+        elif verdict.evaluation == "cut":
+            yield _event(frame, verdict, run.loop.loop if run.loop is not None else None, "medium", "detached")
+        elif verdict.evaluation and verdict.wanted:
+            tell_run(analyser, frame, run, "dropped", "gradients-wanted", verdict.wanted)
+        else:
+            tell_run(analyser, frame, run, "dropped", "no-evaluation")
+    for name, group in [(name, part) for name, whole in groups.items() for part in _apart(whole)]:
+        if name == ("function",):
+            group = _on_their_own(group, groups)
+        if not group or _guarded_with(name, group[0].run, groups):
+            for item in group:
+                tell_run(analyser, frame, item.run, "dropped", "same-guard")
+            continue
+        first = min(group, key=lambda item: _SUREST.index(item.evaluation))
+        retained = _keeper(frame, [first.run], kept)
+        for other in group if retained is None else ():
+            # the call whose graph is kept speaks for the loop: of another one, nothing stays
+            if other.evaluation == first.evaluation and (keeper := _keeper(frame, [other.run], kept)):
+                first, retained = other, keeper
+                break
+        run = first.run
+        for other in group:
+            if other is not first:
+                tell_run(analyser, frame, other.run, "dropped", "same-guard")
+        loop = loop_of(analyser, frame, run)
+        told = run.mode is not None or first.thread is not None
+        certainty: Confidence = "high" if told and first.evaluation == "eval" else "medium"
+        if first.unguarded:
+            certainty = "medium"
+        script, doubt = _is_script(analyser, frame, loop, run), ""
+        if is_trial(frame.function) and not script and (loop is None or first.evaluation == "spent"):
+            # (what follows a training loop is no trial)
+            beside = first.evaluation == "eval" or (loop is not None and loop.over_data and frame.function.node is None)
+            sure = (frame.backwards and beside) or _applies(analyser, frame, first)
+            certainty, doubt = ("medium", "") if sure else ("low", "trial")
+        elif loop is None and (run.probes or is_dropped(frame, run)):
+            doubt = "asks-for-shape"
+        elif loop is None and _made_here(run) and (first.evaluation == "spent" or _tries(frame.function)):
+            doubt = "new-model-runs-once"
+        elif first.evaluation == "kept" and retained is not None:
+            certainty = weakest(certainty, retained.lost)
+            doubt = "may-be-trained-by" if retained.lost == "low" else ""
+        consumed = consumed_as(frame, run)
+        doubt = doubt or doubt_of(analyser, frame, first, consumed)
+        if doubt:
+            tell_run(analyser, frame, run, "low", doubt)
+            certainty = "low"
+        if first.evaluation == "name" and (_only_shows(frame, run) or _keeps_for_nobody(retained)):
+            consumed = "detached"
+        beside = first.evaluation == "name" and consumed == "escapes" and is_beside_training(analyser, frame, run)
+        yield _event(
+            frame, first, loop, certainty, consumed, keeper=retained, phase=first.phase, beside=beside, group=group
+        )
+
+
+def _may_be_asked(frame: Frame) -> bool:
+    """Whether the function asks for gradients of what may be given to the run: of a part of a batch, of another name
+    for it. (The parameters of a network that it goes through are none.)"""
+    return frame.notes.gradients or asked_for(frame, of_networks(frame.function.body)) in (REQUIRES, ASKED)
+
+
+def _keeps_for_nobody(keeper: Keeper | None) -> bool:
+    """Whether a place keeps the graphs of all batches, and it is known that no backward comes for them: whatever is
+    returned of it, no caller trains by it."""
+    return keeper is not None and keeper.lost != "low"
+
+
+#: names of which one stands in every file that trains
+_TRAINING = frozenset({"backward", "zero_grad", "optim", "optimizer", "optimizers", "Optimizer", "requires_grad"})
+
+
+def _only_shows(frame: Frame, run: ModelRun) -> bool:
+    """Whether an output that is handed on, and neither returned nor kept by the object, is so in a file that trains
+    nothing: to what shows, scores or writes it."""
+    marks = {run.node, *run.value.src}
+    if frame.exit is None or marks & frame.notes.returned or _TRAINING & frame.module.names:
+        return False
+    return not any(marks & frame.graphs.closure(value.src) for value in frame.exit.sym.values())
+
+
+def _is_evaluation(analyser: Analyser, frame: Frame, verdict: Verdict, kept: dict[Source, Keeper]) -> bool:
+    """Whether a recorded run is one of an evaluation, be it for this alone that its graph is kept for no backward."""
+    if verdict.evaluation not in ("", "cut"):
+        return not verdict.wanted
+    run = verdict.run
+    keeper = kept.get(run.node)
+    if keeper is None or keeper.lost == "low" or run.origin is not None or run.loop is None:
+        return False
+    if any(run.node in reached for reached, *_ in frame.backwards) or wanted_by(analyser, frame, run):
+        return False
+    verdict.evaluation = "kept"
+    return True
+
+
+def _event(
+    frame: Frame,
+    verdict: Verdict,
+    loop: Loop | None,
+    certainty: Confidence,
+    consumed: Literal["detached", "escapes", "loss", "dropped"],
+    *,
+    keeper: Keeper | None = None,
+    owner: Fact = "unknown",
+    phase: Phase | None = None,
+    beside: bool = False,
+    group: Sequence[Verdict] = (),
+) -> ModelCall:
+    """``group``: all runs that the event is about, where these are several."""
+    run = verdict.run
+    return ModelCall(
+        site=run.site,
+        function=frame.function.qual,
+        certainty=certainty,
+        trace=(*run.trace, *verdict.unguarded, *((verdict.thread,) if verdict.thread is not None else ())),
+        module=run.text,
+        loop=loop,
+        evaluation=verdict.evaluation,
+        wanted="",
+        retained=keeper.place if keeper is not None else "",
+        rounds=keeper.rounds if keeper is not None else None,
+        on_host=run.value.device == CPU,
+        keeping=(keeper.step,) if keeper is not None and keeper.step is not None else (),
+        owner=owner,
+        guard="",
+        consumed=consumed,
+        held=_held_by(frame, run),
+        called=run.called,
+        named=is_evaluation_name(frame.function),
+        followed=run.resolved or trains_otherwise(frame, run),
+        served=run.served,
+        phase=phase.quiet if phase is not None else "",
+        training=phase.training if phase is not None else "",
+        beside_training=beside,
+        unguarded=bool(verdict.unguarded),
+        large=runs_a_large_network(frame.analyser, frame, run),
+        small=all(_is_small(frame.analyser, frame, one.run) for one in group or (verdict,)),
+    )
+
+
+def _is_small(analyser: Analyser, frame: Frame, run: ModelRun) -> bool:
+    """Whether the graph of a run takes little memory: by the network's layers, or because it has a single sample."""
+    if runs_a_large_network(analyser, frame, run):
+        return False
+    if runs_on_one_state(frame, run):
+        return True
+    size = size_of_network(analyser, frame, run)
+    if size or run.module.is_of_library():  # (one sample is enough for what a library has trained)
+        return size == "small"
+    return runs_on_one_sample(frame, run)
+
+
+def _held_by(frame: Frame, run: ModelRun) -> str:
+    """An attribute of its own object in which a function leaves what a run gives, with its graph."""
+    own = f"p:{frame.function.params[0].name}" if frame.function.takes_self and frame.function.params else ""
+    if frame.exit is None or not own:
+        return ""
+    marks = {run.node, *run.value.src}
+    held = (
+        place.text
+        for place, value in frame.exit.sym.items()
+        if place.root == own and marks & frame.graphs.closure(deep(frame, frame.exit, value).src)
+    )
+    return min(held, default="")
+
+
+def _keeper(frame: Frame, runs: list[ModelRun], kept: dict[Source, Keeper]) -> Keeper | None:
+    """The place that keeps what the runs recorded."""
+    nodes = (node for run in runs for node in sorted(_own_nodes(frame, run), key=repr))
+    return next((kept[node] for node in nodes if node in kept), None)
+
+
+def _own_nodes(frame: Frame, run: ModelRun) -> Sources:
+    """What the run itself recorded, without what its inputs bring along."""
+    return frozenset(item for item in (run.node, *run.value.src) if item in frame.graphs.nodes)
+
+
+def _on_their_own(group: list[Verdict], groups: dict[Source, list[Verdict]]) -> list[Verdict]:
+    """The single calls, outside of loops, that an evaluation in a loop of the function does not speak for: those of a
+    model that is put into eval mode by itself, by another name (``best = torch.load(path)``)."""
+    looped = {
+        item.run.text.partition(".")[0]
+        for other, items in groups.items()
+        if other != ("function",)
+        for item in items
+        if item.evaluation == "eval"
+    }
+    if not looped:
+        return group
+    return [item for item in group if item.run.mode is True and item.run.text.partition(".")[0] not in looped]
+
+
+def _apart(group: list[Verdict]) -> list[list[Verdict]]:
+    """The calls of a group; those that a branch makes in place of others, of another model or method, by themselves."""
+    apart: list[list[Verdict]] = []
+    # (what runs in a callee, runs where the call stands)
+    tests = {item.run.site: item.run.tests for item in group if item.run.origin is None}
+    for item in group:
+        around = tests.get(item.run.site, ())
+        for others in apart:
+            same = any(item.run.text == one.run.text for one in others)
+            if same or not excluded(around, tests.get(others[0].run.site, ())):
+                others.append(item)
+                break
+        else:
+            apart.append([item])
+    return apart
+
+
+def _guarded_with(name: Source, run: ModelRun, groups: dict[Source, list[Verdict]]) -> bool:
+    """Whether the guard for another group serves this one, that of a loop around it."""
+    return any(outer in groups for outer in run.loops if outer != name)
+
+
+def _is_script(analyser: Analyser, frame: Frame, loop: Loop | None, run: ModelRun) -> bool:
+    """Whether a module's own body applies a model in a loop, and is no demonstration of those that the file defines."""
+    applied = is_script_loop(frame, loop, loaded=run.module.is_unpickled())
+    return frame.function.node is None and applied and not _defines_modules(analyser, frame)
+
+
+def _applies(analyser: Analyser, frame: Frame, verdict: Verdict) -> bool:
+    """Whether a module's own body runs, be it once, a trained model on what is no try-out: one that is in eval mode, or
+    was loaded whole and is used up, and not of the file itself, on what a file or a camera gives, or with weights that
+    were loaded."""
+    run = verdict.run
+    loaded = run.module.is_unpickled()
+    evaluated = verdict.evaluation == "eval" and run.mode is True
+    if frame.function.node is not None or run.probes or not (evaluated or (loaded and verdict.evaluation == "spent")):
+        return False
+    return (not run.drawn or loaded or loads_weights(frame)) and not _defines_modules(analyser, frame)
+
+
+def _defines_modules(analyser: Analyser, frame: Frame) -> bool:
+    module = frame.module
+    classes = (module.cls(unit.name) for unit in module.index.units)
+    return any(cls is not None and analyser.program.is_module(cls) for cls in classes)
+
+
+def _tries(function: Function) -> bool:
+    """``_test_net()`` in the net's own file: a demonstration."""
+    return function.name.lstrip("_").startswith("test_")
+
+
+def _made_here(run: ModelRun) -> bool:
+    """Whether the function itself made the module that runs."""
+    return bool(run.module.store) and not run.module.syms

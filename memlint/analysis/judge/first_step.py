@@ -1,0 +1,127 @@
+"""Attributes that a method begins anew at the first step of each sequence: ``if t == 0: self.begin(…)``, where whoever
+calls it counts the steps from 0."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from memlint.analysis.domain.summary.effects import Store
+from memlint.analysis.domain.summary.frame import Frame
+from memlint.analysis.index.function import Function
+from memlint.analysis.syntax.bindings import assigned_names, mentions
+from memlint.analysis.syntax.syntax import dotted, last_name, loops_around, parts, walk_statements
+from memlint.ir import nodes as ir
+
+if TYPE_CHECKING:
+    from memlint.analysis.facts.analyser import Analyser
+
+#: how far a count is followed from caller to caller
+MAX_DEPTH = 4
+#: calls that show how far a loop is
+_SHOWS = frozenset({"tqdm", "trange", "track", "prange"})
+
+
+def begun_at_first_step(analyser: Analyser, frame: Frame, store: Store) -> bool:
+    """Whether what an attribute holds reaches no further back than the first step of a sequence, which each round of
+    the store's loop goes through from its beginning."""
+    function = _function_of(analyser, store)
+    name = store.place_text.rpartition(".")[2]
+    if store.loop is None or function is None or function.cls is None or not name or not function.takes_self:
+        return False
+    counts = {param.name for param in function.params[1:]} - assigned_names(function.body)[0]
+    return any(
+        _counts_from_zero(analyser, function, statement.test.left.id, (frame.function, store.loop.id), 0)
+        for statement in function.body
+        if statement.at < store.site.at
+        and isinstance(statement, ir.If)
+        and isinstance(statement.test, ir.Compare)
+        and statement.test.ops == ("==",)
+        and isinstance(statement.test.left, ir.Name)
+        and statement.test.left.id in counts
+        and isinstance(zero := statement.test.rights[0], ir.Const)
+        and zero.kind == "int"
+        and zero.value == 0
+        and _begins(function, statement.body, name)
+    )
+
+
+def _function_of(analyser: Analyser, store: Store) -> Function | None:
+    """The function that a store stands in."""
+    module = analyser.program.module(store.site.path)
+    module.build(store.site.unit)
+    inside = module.by_place.get(store.site.unit, {})
+    return inside[max(before)] if (before := [at for at in inside if at <= store.site.at]) else None
+
+
+def _begins(function: Function, body: tuple[ir.Stmt, ...], name: str, deeper: bool = True) -> bool:
+    """Whether a block of a method gives the attribute a value in which the old one has no part, itself or through
+    another method of the class."""
+    own = function.params[0].name
+    for statement in body:
+        if isinstance(statement, ir.Assign) and any(dotted(target) == f"{own}.{name}" for target in statement.targets):
+            return not mentions(statement.value, f"{own}.{name}")
+        call = statement.value if isinstance(statement, ir.ExprStmt) else None
+        if deeper and isinstance(call, ir.Call) and isinstance(call.func, ir.Attr) and dotted(call.func.value) == own:
+            method = function.cls.methods.get(call.func.name) if function.cls is not None else None
+            if method is not None and method.takes_self and _begins(method, method.body, name, deeper=False):
+                return True
+    return False
+
+
+def _counts_from_zero(
+    analyser: Analyser, function: Function, param: str, outer: tuple[Function, object], depth: int
+) -> bool:
+    """Whether all known calls pass the count of a loop from 0, which is not the ``outer`` one, for a parameter."""
+    calls = analyser.facts.calls_of(function)
+    return (
+        bool(calls)
+        and depth < MAX_DEPTH
+        and all(
+            _passes_count(analyser, caller.function, function, record.at, param, outer, depth)
+            for caller, record in calls
+        )
+    )
+
+
+def _passes_count(
+    analyser: Analyser,
+    caller: Function,
+    function: Function,
+    at: int,
+    param: str,
+    outer: tuple[Function, object],
+    depth: int,
+) -> bool:
+    call = next((part for part in parts(caller.body) if part.at == at and isinstance(part, ir.Call)), None)
+    if call is None or any(isinstance(arg, ir.Starred) for arg in call.args):
+        return False
+    names = [each.name for each in function.params][1:]
+    given: ir.Expr | None = next((word.value for word in call.keywords if word.name == param), None)
+    if param in names[: len(call.args)]:
+        given = call.args[names.index(param)]
+    if isinstance(given, ir.Const):
+        return given.kind == "int" and given.value == 0
+    if not isinstance(given, ir.Name):
+        return False
+    for loop in loops_around(caller.body, at):
+        if isinstance(loop, ir.For) and isinstance(loop.target, ir.Name) and loop.target.id == given.id:
+            same = caller is outer[0] and outer[1] == ("loop", loop.at)
+            return not same and _from_zero(loop.iter) and not _binds(loop.body, given.id)
+    passed = any(each.name == given.id for each in caller.params) and given.id not in assigned_names(caller.body)[0]
+    return passed and caller.cls is not None and _counts_from_zero(analyser, caller, given.id, outer, depth + 1)
+
+
+def _from_zero(iterated: ir.Expr) -> bool:
+    """``range(n)``, ``range(0, n, 2)``"""
+    if not isinstance(iterated, ir.Call) or (iterated.keywords and last_name(iterated.func) not in _SHOWS):
+        return False
+    if last_name(iterated.func) in _SHOWS - {"trange"} and iterated.args:
+        return _from_zero(iterated.args[0])
+    if dotted(iterated.func) not in ("range", "trange"):
+        return False
+    first = iterated.args[0] if len(iterated.args) > 1 else None
+    return len(iterated.args) == 1 or (isinstance(first, ir.Const) and first.value == 0)
+
+
+def _binds(body: tuple[ir.Stmt, ...], name: str) -> bool:
+    return any(name in assigned_names((statement,))[0] for statement in walk_statements(body))

@@ -1,0 +1,307 @@
+"""The judgement of tensors that are grown by concatenating onto themselves: what bounds them, by named reasons."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from memlint.analysis.demand.needed_later import wanted_later
+from memlint.analysis.domain.events import Carry, Loop, Place
+from memlint.analysis.domain.row_selection import PASSED, is_same, places_of
+from memlint.analysis.domain.state import OFF
+from memlint.analysis.domain.summary.effects import Store
+from memlint.analysis.domain.summary.frame import Frame
+from memlint.analysis.domain.values import Path
+from memlint.analysis.facts.given_anew import is_given_anew, is_some_member
+from memlint.analysis.facts.repeats import layer_code, repeated
+from memlint.analysis.index.program import Class, Function
+from memlint.analysis.judge.bounded_places import begun_by_inner_loop, of_one_update
+from memlint.analysis.judge.described import lacks_guard, value_of
+from memlint.analysis.judge.reasons import Reason, first, tell_store
+from memlint.analysis.safety.gather import gather_of
+from memlint.analysis.syntax.bindings import mentions
+from memlint.analysis.syntax.expression_text import text
+from memlint.analysis.syntax.memo import kept
+from memlint.analysis.syntax.syntax import expressions, last_name, walk_expression, walk_statements
+from memlint.analysis.transfer.stores.growing import CATS
+from memlint.ir import nodes as ir
+
+if TYPE_CHECKING:
+    from memlint.analysis.facts.analyser import Analyser
+
+#: calls that make a tensor with nothing of the old one in it
+_FRESH = frozenset(
+    {
+        "empty",
+        "zeros",
+        "tensor",
+        "Tensor",
+        "FloatTensor",
+        "LongTensor",
+        "new_empty",
+        "new_zeros",
+        "new_tensor",
+        "full",
+        "ones",
+    }
+)
+
+
+#: calls that show, measure or save what they are given
+_LOOKS = frozenset(
+    {"print", "len", "save", "info", "debug", "update", "append", "isinstance", "type", "write", "format"}
+)
+
+
+class _Grown:
+    """A tensor that grows by a concatenation."""
+
+    def __init__(self, analyser: Analyser, frame: Frame, store: Store) -> None:
+        self.analyser, self.frame, self.store = analyser, frame, store
+
+    @functools.cached_property
+    def loop(self) -> Loop | None:
+        """What repeats it: a loop, or the calls of the function."""
+        seen = self.frame.seen(self.store.loop) if self.store.loop is not None else None
+        return seen if seen is not None else _calls(self.analyser, self.frame, self.store)
+
+
+#: it is no finding where one of these applies
+DROPPED: tuple[Reason[_Grown], ...] = (
+    Reason(
+        "loop-of-layers",
+        "{function} is code of a module: its loop runs over layers or steps, and {place} goes when the call returns",
+        lambda one: (
+            one.store.local
+            and (layer_code(one.analyser, one.frame.function) or _layers(one.analyser, one.frame, one.store))
+        ),
+    ),
+    Reason(
+        "built-once",
+        "`__init__` puts {place} together, once for each object",
+        lambda one: not one.store.local and one.frame.function.name == "__init__",
+    ),
+    Reason(
+        "cut-back",
+        "{place} is cut back or begun anew where it grows",
+        lambda one: _bounded(one.frame, one.store),
+    ),
+    Reason(
+        "begun-by-inner-loop",
+        "the first round of an inner loop gives {place} a new value",
+        lambda one: begun_by_inner_loop(one.store),
+    ),
+    Reason(
+        "not-repeated",
+        "nothing in sight repeats this line: no loop that {place} outlives, and no loop around a call of {function}",
+        lambda one: one.loop is None,
+    ),
+)
+
+
+def judged(analyser: Analyser, frame: Frame, store: Store) -> Iterator[Carry]:
+    """The event of one growing tensor, unless something bounds it."""
+    one = _Grown(analyser, frame, store)
+    reason = first(DROPPED, one)
+    if reason is not None:
+        tell_store(analyser, frame, store, one.loop, "dropped", reason)
+        return
+    loop = one.loop
+    assert loop is not None
+    yield Carry(
+        site=store.site,
+        function=frame.function.qual,
+        value=value_of(analyser, frame, store, store.incoming or store.value),
+        place=Place(store.place_kind, store.place_text),
+        loop=loop,
+        how="cat",
+        needed=wanted_later(analyser, frame, store),
+        reset=store.cleared,
+        in_model_loop=lacks_guard(frame, store.incoming or store.value),
+        bounded=loop.over == "rows"
+        or store.selected
+        or _fed(frame, store)
+        or of_one_update(frame, store)
+        or _over_parts(analyser, frame, store)
+        or _begun_by_others(analyser, store),
+        gather=gather_of(frame, store.site.at) if store.site.path == frame.module.key else None,
+    )
+
+
+def _fed(frame: Frame, store: Store) -> bool:
+    """Whether each round of the loop gives all that has grown to a call (a model that generates token by token), or
+    asks how long it is: a list cannot take its place, and it is as long as the callee takes."""
+    if store.loop is None:
+        return False
+    if store.loop.loop.kind == "while" and f"{store.place_text}.shape" in store.loop.loop.text:
+        return True
+    renamed, given = _handed(store.loop.body)
+    names = {store.place_text, *renamed.get(store.place_text, ())}
+    return any(at != store.site.at for name in names for at in given.get(name, ()))
+
+
+@kept
+def _handed(body: tuple[ir.Stmt, ...]) -> tuple[dict[str, set[str]], dict[str, set[int]]]:
+    """(other names of a place, the ordinals of the statements that give it to a call that does more than move it)"""
+    renamed: dict[str, set[str]] = {}
+    found: dict[str, set[int]] = {}
+    for statement in walk_statements(body):
+        if isinstance(statement, ir.Assign):
+            for place in places_of(statement.value):
+                renamed.setdefault(place, set()).update(text(target, 200) for target in statement.targets)
+        for call in (part for expr in expressions(statement) for part in walk_expression(expr)):
+            if isinstance(call, ir.Call) and not _only_moves(call):
+                for given in (*call.args, *(word.value for word in call.keywords)):
+                    for place in places_of(given):
+                        found.setdefault(place, set()).add(statement.at)
+    return renamed, found
+
+
+def _over_parts(analyser: Analyser, frame: Frame, store: Store) -> bool:
+    """Whether a method of a module that trains nothing grows a variable over no data in sight: modalities, levels."""
+    cls = frame.function.cls
+    if cls is None or not store.local or store.loop is None or not analyser.program.is_module(cls):
+        return False
+    loop = store.loop.loop
+    return loop.kind == "for" and loop.over == "unknown" and not frame.backwards and frame.hook is None
+
+
+def _begun_by_others(analyser: Analyser, store: Store) -> bool:
+    """Whether a method that is called begins the attribute anew (a cache of one sequence), whenever it does."""
+    steps = store.place.steps if isinstance(store.place, Path) else ()
+    names = [step for step in steps if step.startswith(".")]
+    return bool(names) and analyser.facts.attributes.is_begun(names[-1][1:])
+
+
+def _only_moves(call: ir.Call) -> bool:
+    """A concatenation, or what shows, measures or saves a tensor."""
+    name = last_name(call.func)
+    return name in CATS or name in _LOOKS
+
+
+def _layers(analyser: Analyser, frame: Frame, store: Store) -> bool:
+    """A method of a module that autograd may record, over what the module itself holds: its loops run over layers."""
+    cls = frame.function.cls
+    if cls is None or store.grad == OFF or not analyser.program.is_module(cls) or store.loop is None:
+        return False
+    return store.loop.loop.over != "loader" and "self." in store.loop.loop.text
+
+
+def _calls(analyser: Analyser, frame: Frame, store: Store) -> Loop | None:
+    """Growth with each call of the function: a loop around its known callers."""
+    place = store.place
+    if not isinstance(place, Path):
+        return None
+    if place.root.startswith("p:") and (not place.steps or is_given_anew(analyser, frame, place)):
+        return None
+    if is_some_member(place.around):
+        return None
+    return repeated(analyser, frame.function)
+
+
+def _bounded(frame: Frame, store: Store) -> bool:
+    """Whether the place is cut back or started anew where it grows."""
+    place = store.place_text
+    bodies: list[tuple[ir.Stmt, ...]] = []
+    if store.loop is not None and store.local:
+        bodies.append(store.loop.body)
+    else:
+        bodies += [method.body for method in _around(frame.function)]
+    known = [_set(body) for body in bodies]
+    starts = {store.site.at}.union(*(starts.get(place, ()) for starts, _ in known))
+    return any(
+        statement.at not in starts and _cut_back(statement, place, store.local)
+        for _, assigned in known
+        for statement in assigned.get(place, ())
+    )
+
+
+@kept
+def _set(body: tuple[ir.Stmt, ...]) -> tuple[dict[str, set[int]], dict[str, list[ir.Assign]]]:
+    """(the ordinals of what stands under ``if place is None``, which is the first part and no reset; the statements
+    that assign to a place)"""
+    starts: dict[str, set[int]] = {}
+    assigned: dict[str, list[ir.Assign]] = {}
+    for statement in walk_statements(body):
+        if isinstance(statement, ir.If) and isinstance(statement.test, ir.Compare) and statement.test.ops == ("is",):
+            for place in places_of(statement.test.left):
+                starts.setdefault(place, set()).update(inner.at for inner in statement.body)
+        elif isinstance(statement, ir.Assign):
+            for place in {text(target, 200) for target, _ in _pairs(statement)}:
+                assigned.setdefault(place, []).append(statement)
+    return starts, assigned
+
+
+def _around(function: Function) -> list[Function]:
+    cls: Class | None = function.cls
+    if cls is None:
+        return [function]
+    return [method for method in cls.methods.values() if method.name != "__init__"]
+
+
+def _pairs(statement: ir.Assign) -> list[tuple[ir.Expr, ir.Expr]]:
+    """The targets of an assignment, each with what it is given, or with all of that."""
+    targets: list[ir.Expr] = []
+    values: list[ir.Expr] = []
+    for target in statement.targets:
+        if isinstance(target, ir.Display) and isinstance(statement.value, ir.Display):
+            targets += target.elements
+            values += statement.value.elements
+        elif isinstance(target, ir.Display):
+            targets += target.elements
+            values += [statement.value] * len(target.elements)
+        else:
+            targets.append(target)
+            values.append(statement.value)
+    return list(zip(targets, values, strict=False))
+
+
+def _cut_back(statement: ir.Assign, place: str, local: bool) -> bool:
+    for target, value in _pairs(statement):
+        if not isinstance(target, ir.Name | ir.Attr | ir.Subscript) or text(target, 200) != place:
+            continue
+        if mentions(value, place) and not (_keeps_all(value, place) if local else _uncut(value, place)):
+            return True
+        if local and not mentions(value, place) and _fresh(value):
+            return True
+    return False
+
+
+def _keeps_all(value: ir.Expr, place: str) -> bool:
+    """The place itself, moved or joined with something: not a part of it, nor what a layer makes of it."""
+    if isinstance(value, ir.IfExp):
+        return _keeps_all(value.body, place) or _keeps_all(value.orelse, place)
+    if not isinstance(value, ir.Call):
+        return is_same(value, place)
+    func = value.func
+    if isinstance(func, ir.Attr) and func.name in PASSED:
+        return _keeps_all(func.value, place)
+    name = last_name(func)
+    given = value.args[0] if name in CATS and value.args else None
+    return isinstance(given, ir.Display) and any(is_same(part, place) for part in given.elements)
+
+
+def _uncut(value: ir.Expr, place: str) -> bool:
+    parts = (part for part in walk_expression(value) if isinstance(part, ir.Subscript) and mentions(part.value, place))
+    return not any(_slices(part.index) for part in parts)
+
+
+def _slices(index: ir.Expr) -> bool:
+    parts = index.elements if isinstance(index, ir.Display) else (index,)
+    return any(isinstance(part, ir.Slice) and (part.lower is not None or part.upper is not None) for part in parts)
+
+
+def _fresh(value: ir.Expr) -> bool:
+    """None, an empty display or a new tensor: a start, not what came in."""
+    if isinstance(value, ir.Const):
+        return True
+    if isinstance(value, ir.Display):
+        return not value.elements
+    if not isinstance(value, ir.Call):
+        return False
+    func = value.func
+    while isinstance(func, ir.Attr) and func.name in PASSED and isinstance(func.value, ir.Call):
+        func = func.value.func
+    name = last_name(func)
+    return name in _FRESH

@@ -1,0 +1,60 @@
+"""What is known of a network by the function of a library that made it: pretrained transformers, autoencoders and
+detectors are large, and some of them start in eval mode."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from memlint import knowledge
+from memlint.analysis.demand.given_networks import parameter_of
+from memlint.analysis.domain.summary.effects import ModelRun
+from memlint.analysis.domain.summary.frame import Frame
+from memlint.analysis.domain.values import V
+from memlint.analysis.facts.module_facts import told
+from memlint.analysis.syntax.syntax import calls
+from memlint.knowledge.sizes import is_large
+
+if TYPE_CHECKING:
+    from memlint.analysis.facts.analyser import Analyser
+
+
+def runs_a_large_network(analyser: Analyser, frame: Frame, run: ModelRun) -> bool:
+    """Whether what runs is a large network, by what made it: here, or where a caller gives it."""
+    return _is_made_by(analyser, frame, run, is_large)
+
+
+def starts_evaluating(analyser: Analyser, frame: Frame, run: ModelRun) -> bool:
+    """Whether what made the network has put it into eval mode: `from_pretrained` does. (Who trains it need not put it
+    back, so this alone makes no evaluation.)"""
+    if _is_made_by(analyser, frame, run, _is_made_for_evaluation):
+        return True
+    return bool(run.module.syms) and told(analyser, frame, run.module, "starts") is True
+
+
+def _is_made_for_evaluation(name: str) -> bool:
+    row = knowledge.function(name)
+    return row is not None and row.starts_evaluating
+
+
+def _is_made_by(analyser: Analyser, frame: Frame, run: ModelRun, says: Callable[[str], bool]) -> bool:
+    """Whether functions of libraries of which something is said have made a network."""
+    if _is_of(analyser, run.module, says):
+        return True
+    name = parameter_of(frame, run)
+    given = [record.args.get(name) for _, record in analyser.facts.calls_of(frame.function)] if name else []
+    return bool(given) and all(value is not None and _is_of(analyser, value, says) for value in given)
+
+
+def _is_of(analyser: Analyser, module: V, says: Callable[[str], bool]) -> bool:
+    """Whether such a function made the module, or a part of it."""
+    for ref in module.refs:
+        if ref.kind == "foreign" and says(ref.name):
+            return True
+        cls = analyser.program.module(ref.key).cls(ref.name) if ref.kind == "instance" else None
+        init = cls.methods.get("__init__") if cls is not None else None
+        if init is not None and any(
+            says(analyser.program.outside(init.module, call.func, init)) for call in calls(init.body)
+        ):
+            return True
+    return False

@@ -1,0 +1,108 @@
+"""Loops whose peak an update in place does not lower, since something else in them needs as much at once."""
+
+from __future__ import annotations
+
+from memlint.analysis.demand.layered_calls import leads_to_model
+from memlint.analysis.domain.state import OFF
+from memlint.analysis.domain.summary.frame import Frame
+from memlint.analysis.domain.tensor_ops import names_model
+from memlint.analysis.syntax.bindings import mentions
+from memlint.analysis.syntax.expression_text import text
+from memlint.analysis.syntax.syntax import calls, last_name, walk_statements
+from memlint.analysis.transfer.stores.loop_updates import Candidate, is_place, makes
+from memlint.ir import nodes as ir
+
+#: functions that make a new tensor of what they are given, which they need until it is done
+_COMPUTES = frozenset(
+    {
+        "addmm",
+        "bmm",
+        "cat",
+        "conv1d",
+        "conv2d",
+        "conv3d",
+        "cumsum",
+        "einsum",
+        "flip",
+        "gather",
+        "linear",
+        "matmul",
+        "mm",
+        "mv",
+        "normalize",
+        "roll",
+        "softmax",
+        "sort",
+        "stack",
+        "where",
+    }
+)
+
+#: how many calls down a model that runs is looked for
+_DEPTH = 1
+
+
+def needed_anyway(frame: Frame, one: Candidate) -> bool:
+    """Whether the loop holds as many tensors of this size at another moment: while a model computes with the old one,
+    while another statement replaces it by what is computed of it, or while what is added is made."""
+    if one.crowded:
+        return True
+    if one.loop is None or not isinstance(one.target, ir.Name):
+        return False
+    name = one.target.id
+    # (in a loop that trains, when an update comes its graphs may be gone, and how much they held is another question)
+    beside = one.grad == OFF and (_is_input(frame, one, name) or _runs_layers(frame, one))
+    return beside or _made_anew(frame, one, name) or _computes_in_two(frame, one, name)
+
+
+def _runs_layers(frame: Frame, one: Candidate) -> bool:
+    """Whether a method that the loop calls runs a model: its layers hold more at once than their result."""
+    assert one.loop is not None
+    ats = {call.at for call in calls(one.loop.body)}
+    called = (record.callee for record in frame.calls.values() if record.at in ats)
+    return any(leads_to_model(frame.analyser, key, _DEPTH) for key in called)
+
+
+def _computes_in_two(frame: Frame, one: Candidate, name: str) -> bool:
+    """``delta = a * x - b * d``, in the loop that replaces ``x``: both products are there beside it."""
+    assert one.loop is not None
+    return any(
+        isinstance(statement, ir.Assign)
+        and not any(is_place(target, name) for target in statement.targets)
+        and isinstance(statement.value, ir.Binary)
+        and mentions(statement.value, name)
+        and all(
+            isinstance(part, ir.Binary) and makes(frame, part) for part in (statement.value.left, statement.value.right)
+        )
+        for statement in walk_statements(one.loop.body, into_definitions=False)
+    )
+
+
+def _made_anew(frame: Frame, one: Candidate, name: str) -> bool:
+    assert one.loop is not None
+    return any(
+        isinstance(statement, ir.Assign)
+        and statement.at not in frame.notes.rebound
+        and any(is_place(target, name) for target in statement.targets)
+        and mentions(statement.value, name)
+        and _computes(statement.value)
+        for statement in walk_statements(one.loop.body, into_definitions=False)
+    )
+
+
+def _computes(value: ir.Expr) -> bool:
+    if isinstance(value, ir.Binary):
+        return value.op == "@"
+    if not isinstance(value, ir.Call):
+        return False
+    own = isinstance(value.func, ir.Name) or text(value.func).startswith("self.")
+    return own or last_name(value.func) in _COMPUTES
+
+
+def _is_input(frame: Frame, one: Candidate, name: str) -> bool:
+    assert one.loop is not None
+    return any(
+        (call.at in frame.notes.models or names_model(text(call.func)))
+        and any(mentions(given, name) for given in (*call.args, *(word.value for word in call.keywords)))
+        for call in calls(one.loop.body)
+    )

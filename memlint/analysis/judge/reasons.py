@@ -1,0 +1,75 @@
+"""Why something that looks like a finding is none: named reasons, each a condition with one line of text.
+
+Judging goes through tables of them in order; the first one that applies decides. Who asks why nothing is reported
+(``memlint explain``) puts an `Observer` into the analyser, and is told of each.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any, Generic, Literal, NamedTuple, Protocol, TypeVar
+
+from memlint.analysis.domain.events import Loop, Site
+
+if TYPE_CHECKING:
+    from memlint.analysis.domain.summary.effects import Store
+    from memlint.analysis.domain.summary.frame import Frame
+    from memlint.analysis.facts.analyser import Analyser
+
+C = TypeVar("C")
+
+
+class Reason(NamedTuple, Generic[C]):
+    """``text``: a clause for people, in which ``{…}`` stands for a name of what is judged. ``applies``: whether it
+    holds for that."""
+
+    name: str
+    text: str
+    applies: Callable[[C], bool]
+
+
+class Judged(NamedTuple):
+    """What was decided of a candidate: a store or a model run at ``site``. ``what``: the candidate's kind and how it
+    is one (``("carry", "add")``). ``effect``: whether it is dropped, or kept with low confidence."""
+
+    site: Site
+    function: str
+    what: tuple[str, str]
+    effect: Literal["dropped", "low"]
+    name: str
+    text: str
+
+
+class Observer(Protocol):
+    """Who is told what the analysis does."""
+
+    def judged(self, one: Judged) -> None:
+        """A reason has decided over a candidate."""
+
+    def finish(self, analysis: Any) -> None:
+        """The analysis is done, and can be asked still."""
+
+
+def first(table: Sequence[Reason[C]], candidate: C) -> Reason[C] | None:
+    """The first reason of a table that applies."""
+    return next((reason for reason in table if reason.applies(candidate)), None)
+
+
+def tell_store(
+    analyser: Analyser,
+    frame: Frame,
+    store: Store,
+    loop: Loop | None,
+    effect: Literal["dropped", "low"],
+    reason: Reason[Any],
+) -> None:
+    """Tell who asks why a store is no finding, if anybody does."""
+    if analyser.observer is not None:
+        text = reason.text.format(
+            place=f"`{store.place_text}`",
+            value=f"`{store.text}`",
+            loop=f"`{loop.text}`" if loop is not None else "the loop",
+            function=f"`{frame.function.name}`",
+        )
+        what = (store.kind, store.how)
+        analyser.observer.judged(Judged(store.site, frame.function.qual, what, effect, reason.name, text))

@@ -1,0 +1,263 @@
+"""One body for training and evaluation, told apart by a parameter: ``if optimizer is not None:``, ``if mode == "a":``,
+as it is or under a local name (``training = optimizer is not None``)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from memlint.analysis.domain.state import AMBIENT, ON
+from memlint.analysis.domain.summary.effects import Backward, ModelRun
+from memlint.analysis.domain.summary.frame import Frame
+from memlint.analysis.domain.values import NONE, V
+from memlint.analysis.facts.guarded import is_guarded
+from memlint.analysis.syntax.bindings import names_bound_by
+from memlint.analysis.syntax.expression_text import text
+from memlint.analysis.syntax.memo import kept
+from memlint.analysis.syntax.syntax import call_at, walk_expression, walk_statements
+from memlint.analysis.transfer.modules.flags import decided
+from memlint.ir import nodes as ir
+from memlint.patterns import lazy_pattern
+
+#: what a flag may be: any object (an optimizer), or a literal
+_GIVEN = object()
+_Value = object
+
+
+class Role(NamedTuple):
+    """``quiet``: a test that holds where no backward runs, as source; ``training``: one where it does."""
+
+    quiet: str
+    training: str
+
+
+def role_of(frame: Frame, backwards: list[Backward], run: ModelRun) -> Role | None:
+    """How a parameter tells evaluation from training: where it is off, no backward runs, and the model is put into eval
+    mode, or a caller says that it evaluates; None where nothing does. The model's run has to come in both."""
+    tests = run.tests
+    params = {param.name for param in frame.function.params if param.kind not in ("star", "double-star")}
+    body = frame.function.body
+    aliases = _aliases(body)
+    for test in backwards[0].tests:
+        for name in sorted(params & set(_asked(test, aliases))):
+            if is_guarded(body, name, run.text):
+                continue
+            for off, on in _values(test, name, aliases):
+                if any(_holds(one, name, on, aliases) is False for one in (*tests, *backwards[0].tests)):
+                    continue
+                if any(_holds(one, name, off, aliases) is False for one in tests):
+                    continue
+                silent = all(any(_holds(one, name, off, aliases) is False for one in each.tests) for each in backwards)
+                quiet = silent and (_evaluates(body, name, off, aliases) or _is_told_to(frame, name, off))
+                if quiet and not (_leaves_early(body, name, aliases) or _cannot_be(frame, name, off, aliases)):
+                    shown = text(test)
+                    return Role(_denied(test), shown)
+    return None
+
+
+#: comparisons that say the opposite
+_OPPOSITE = {
+    "is": "is not",
+    "is not": "is",
+    "==": "!=",
+    "!=": "==",
+    "in": "not in",
+    "not in": "in",
+    "<": ">=",
+    ">=": "<",
+    ">": "<=",
+    "<=": ">",
+}
+
+
+def _denied(test: ir.Expr) -> str:
+    """The opposite of a test as its source: ``optimizer is None`` of ``optimizer is not None``."""
+    if isinstance(test, ir.Unary) and test.op == "not":
+        return text(test.operand)
+    if isinstance(test, ir.Compare) and len(test.ops) == 1 and test.ops[0] in _OPPOSITE:
+        return text(ir.Compare(test.at, test.left, (_OPPOSITE[test.ops[0]],), test.rights))
+    return f"not {text(test)}" if isinstance(test, ir.Name | ir.Attr | ir.Call) else f"not ({text(test)})"
+
+
+@kept
+def _aliases(body: tuple[ir.Stmt, ...]) -> dict[str, ir.Expr]:
+    """What tests are known by a name, which nothing else binds: ``training = optimizer is not None``."""
+    bound: dict[str, int] = {}
+    for statement in walk_statements(body, into_definitions=False):
+        for name in names_bound_by(statement):
+            bound[name] = bound.get(name, 0) + 1
+    found: dict[str, ir.Expr] = {}
+    for statement in body:
+        if (
+            isinstance(statement, ir.Assign)
+            and len(statement.targets) == 1
+            and isinstance(statement.targets[0], ir.Name)
+        ):
+            name, value = statement.targets[0].id, statement.value
+            if isinstance(value, ir.IfExp) and _is(value.body, True) and _is(value.orelse, False):
+                value = value.test  # ``True if optimizer else False``
+            if bound[name] == 1 and isinstance(value, ir.Compare | ir.Unary | ir.BoolOp | ir.Name):
+                found[name] = value
+    return found
+
+
+def _is(expr: ir.Expr, literal: bool) -> bool:
+    return isinstance(expr, ir.Const) and expr.value is literal
+
+
+def _asked(test: ir.Expr, aliases: dict[str, ir.Expr]) -> Iterator[str]:
+    """The names that a test asks for."""
+    for part in walk_expression(test):
+        if isinstance(part, ir.Name):
+            yield part.id
+            if part.id in aliases:
+                yield from (inner.id for inner in walk_expression(aliases[part.id]) if isinstance(inner, ir.Name))
+
+
+def _values(test: ir.Expr, name: str, aliases: dict[str, ir.Expr]) -> Iterator[tuple[_Value, _Value]]:
+    """Pairs of what a parameter may be: where it is off, where it is on."""
+    yield None, _GIVEN
+    yield False, True
+    whole = [
+        test,
+        *(aliases[part.id] for part in walk_expression(test) if isinstance(part, ir.Name) and part.id in aliases),
+    ]
+    for expr in whole:
+        for part in walk_expression(expr):
+            if isinstance(part, ir.Compare) and isinstance(part.left, ir.Name) and part.left.id == name:
+                for right in part.rights:
+                    if isinstance(right, ir.Const) and isinstance(right.value, str):
+                        yield _GIVEN, right.value
+                        yield right.value, _GIVEN
+
+
+def _holds(test: ir.Expr, name: str, value: _Value, aliases: dict[str, ir.Expr]) -> bool | None:
+    """Whether a test holds where a parameter is ``value``; None where it asks for something else."""
+
+    def asks(part: ir.Expr) -> bool | None:
+        match part:
+            case ir.Name(id=asked) if asked == name:
+                return bool(value)
+            case ir.Name(id=asked) if asked in aliases:
+                rest = {other: expr for other, expr in aliases.items() if other != asked}
+                return _holds(aliases[asked], name, value, rest)
+            case ir.Compare(
+                left=ir.Name(id=asked), ops=("is" | "is not" | "==" | "!=" as op,), rights=(ir.Const() as right,)
+            ):
+                same = value is None if right.kind == "None" else right.value == value
+                return same == (op in ("is", "==")) if asked == name else None
+            case ir.Compare(
+                left=ir.Name(id=asked), ops=("in" | "not in" as op,), rights=(ir.Display(elements=several),)
+            ) if asked == name:
+                literals = [one.value for one in several if isinstance(one, ir.Const)]
+                if len(literals) != len(several) or (value is _GIVEN and len(several) > 1):
+                    return None  # (another of them, for all that is known)
+                return (value in literals) == (op == "in")
+            case _:
+                return None
+
+    return decided(test, asks)
+
+
+def _evaluates(body: tuple[ir.Stmt, ...], name: str, off: _Value, aliases: dict[str, ir.Expr]) -> bool:
+    """Whether a model is put into eval mode where the parameter is off, and not where it is on."""
+    for statement in walk_statements(body, into_definitions=False):
+        if isinstance(statement, ir.If):
+            holds = _holds(statement.test, name, off, aliases)
+            side = () if holds is None else statement.body if holds else statement.orelse
+            if any(_calls(inner, "eval") for inner in side):
+                return True
+        if isinstance(statement, ir.ExprStmt) and isinstance(choice := statement.value, ir.IfExp):
+            holds = _holds(choice.test, name, off, aliases)
+            chosen = None if holds is None else choice.body if holds else choice.orelse
+            if chosen is not None and _calls(ir.ExprStmt(statement.at, chosen), "eval"):
+                return True
+        call = _calls(statement, "train")
+        given = [*call.args, *(word.value for word in call.keywords if word.name == "mode")] if call is not None else []
+        if len(given) == 1 and _holds(given[0], name, off, aliases) is False:
+            return True
+    return False
+
+
+#: words of evaluation, in the names of what a caller passes: not ``develop``, ``latest``
+EVALUATION = lazy_pattern(
+    r"(?:^|[^a-z])(?:val|valid|validate|validation|eval|evaluation|test|testing|dev|inference)(?![a-z])"
+)
+#: parameters that say whether to train
+_TRAINS = lazy_pattern(r"_?(is_|do_)?train(ing)?(_mode|_flag)?")
+
+
+def _is_told_to(frame: Frame, name: str, off: _Value) -> bool:
+    """Whether a caller that records turns the parameter off for an evaluation, by what it is called, by a literal such
+    as ``"val"``, or by what else the call passes: ``run_epoch(val_loader, model, optimizer=None)``."""
+    for caller, record in frame.analyser.facts.calls_of(frame.function):
+        value = record.args.get(name)
+        if value is None or not record.grad & (ON | AMBIENT) or True in record.modes.values():
+            continue  # (whoever puts the model into eval mode has the guard to set)
+        if _turns_off(value, off, name) or (_is_off(value, off) and _passes_evaluation(caller, record.at)):
+            return True
+    return False
+
+
+def _turns_off(value: V, off: _Value, name: str) -> bool:
+    """Whether what is passed says by itself that the call evaluates: ``"val"``, ``train=False``."""
+    if isinstance(value.const, str):
+        return EVALUATION.search(value.const.lower()) is not None and (off is _GIVEN or off == value.const)
+    return off is False and value.const is False and _TRAINS.fullmatch(name.lower()) is not None
+
+
+def _is_off(value: V, off: _Value) -> bool:
+    return value.is_only(NONE) if off is None else off is False and value.const is False
+
+
+def _passes_evaluation(caller: Frame, at: int) -> bool:
+    call = call_at(caller.function.body, at)
+    given = (*call.args, *(word.value for word in call.keywords)) if call is not None else ()
+    return any(
+        isinstance(one, ir.Name | ir.Attr | ir.Subscript) and EVALUATION.search(text(one, 200).lower()) is not None
+        for one in given
+    )
+
+
+def _cannot_be(frame: Frame, name: str, off: _Value, aliases: dict[str, ir.Expr]) -> bool:
+    """Whether the parameter is never off: the function refuses it (``if optimizer is None: raise``), or every known
+    caller turns it on."""
+    for statement in walk_statements(frame.function.body, into_definitions=False):
+        if isinstance(statement, ir.Assert) and _holds(statement.test, name, off, aliases) is False:
+            return True
+        if isinstance(statement, ir.If):
+            holds = _holds(statement.test, name, off, aliases)
+            side = () if holds is None else statement.body if holds else statement.orelse
+            if any(isinstance(one, ir.Raise) for one in side):
+                return True
+    given = [record.args.get(name) for _, record in frame.analyser.facts.calls_of(frame.function)]
+    return bool(given) and all(value is not None and _is_on(value, off) for value in given)
+
+
+def _is_on(value: V, off: _Value) -> bool:
+    if off is None:
+        return not value.may_be(NONE)
+    if off is False:
+        return value.const is True
+    return off is not _GIVEN and isinstance(value.const, str) and value.const != off
+
+
+def _calls(statement: ir.Stmt, method: str) -> ir.Call | None:
+    """``model.eval()``"""
+    call = statement.value if isinstance(statement, ir.ExprStmt) else None
+    named = isinstance(call, ir.Call) and isinstance(call.func, ir.Attr) and call.func.name == method
+    return call if named and isinstance(call, ir.Call) else None
+
+
+def _leaves_early(body: tuple[ir.Stmt, ...], name: str, aliases: dict[str, ir.Expr]) -> bool:
+    """Whether some value of the parameter leaves a round, or the function, before its end: which statements run for
+    which, the tests around them do not tell then."""
+    return any(
+        isinstance(one, ir.Jump | ir.Return)
+        for statement in walk_statements(body, into_definitions=False)
+        if isinstance(statement, ir.If) and name in set(_asked(statement.test, aliases))
+        for one in walk_statements((*statement.body, *statement.orelse), into_definitions=False)
+    )
+
+
+__all__ = ["EVALUATION", "Role", "role_of"]

@@ -1,0 +1,121 @@
+"""Model runs that callers of a function evaluate, or that are reported where they stand."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from memlint.analysis.domain.state import AMBIENT
+from memlint.analysis.domain.summary.effects import ModelRun
+from memlint.analysis.domain.summary.frame import Frame
+from memlint.analysis.index.program import Function
+from memlint.analysis.index.roles_by_name import is_evaluation_name
+from memlint.analysis.judge.judged_runs import consumed_as, is_layer_code, judge_run, loop_of
+
+if TYPE_CHECKING:
+    from memlint.analysis.facts.analyser import Analyser
+
+
+def reported_inside(analyser: Analyser, run: ModelRun) -> bool:
+    """Whether the function that holds the model call reports it itself: then the caller has nothing to add."""
+    if run.origin is None:
+        return False
+    # (a caller in whose loop a model runs in eval mode says what the function itself can only guess)
+    surely = run.loop is not None and run.mode is not None
+    frame, inner = run.origin
+    while not is_layer_code(analyser, frame):
+        told = analyser.summary(frame.function) if frame.flags else frame
+        if told is not None and _reports(analyser, told, surely):
+            return True
+        if inner.origin is None:
+            break
+        frame, inner = inner.origin
+    return False
+
+
+def spent_inside(analyser: Analyser, run: ModelRun) -> bool:
+    """Whether the helper that gives back what it runs tells by itself that nobody wants the gradients."""
+    while run.origin is not None:
+        frame, run = run.origin
+        if is_layer_code(analyser, frame):
+            return False
+        verdict = judge_run(analyser, frame, run)
+        if verdict is not None and verdict.evaluation == "spent" and not verdict.wanted:
+            return True
+    return False
+
+
+def _reports(analyser: Analyser, frame: Frame, surely: bool) -> bool:
+    """Whether a function reports one of its runs; ``surely``: for all to see."""
+    if surely not in frame.notes.reports:
+        frame.notes.reports[surely] = False  # asked again while it is judged: functions that call each other
+        frame.notes.reports[surely] = any(
+            not (surely and _is_alone(analyser, frame, one))
+            and (item := judge_run(analyser, frame, one)) is not None
+            and item.evaluation == "eval"
+            and not item.wanted
+            and not left_to_callers(analyser, frame, one)
+            and not reported_inside(analyser, one)
+            for one in frame.runs.values()
+        )
+    return frame.notes.reports[surely]
+
+
+def _is_alone(analyser: Analyser, frame: Frame, run: ModelRun) -> bool:
+    """Whether little tells of an evaluation there, which is not reported for all to see: a single run that is returned
+    (see MEM201)."""
+    if run.loop is None and run.mode is None and _is_evaluated_by_callers(analyser, frame, run):
+        return True
+    if consumed_as(frame, run) != "escapes" or loop_of(analyser, frame, run) is not None:
+        return False
+    return run.mode is None or not is_evaluation_name(frame.function)
+
+
+def left_to_callers(analyser: Analyser, frame: Frame, run: ModelRun) -> bool:
+    """Whether a helper gives what it runs to callers that put the model into eval mode, in loops, of which each says so
+    itself; or to several ones, of which some evaluate, and some say nothing of it: the guard is missing in those, and
+    the helper may be right for the others."""
+    if run.mode is not None or run.loop is not None or consumed_as(frame, run) == "detached":
+        return False
+    if _is_evaluated_by_callers(analyser, frame, run):
+        return True
+    callers = _callers(analyser, frame.function)
+    ours = {key: caller.run_index.lifted(frame, run) for key, caller in callers.items()}
+    if all(any(lifted.mode is True for lifted in runs) for runs in ours.values()):
+        return False
+    return any(
+        lifted.loop is not None and _evaluates(analyser, callers[key], lifted)
+        for key, runs in ours.items()
+        for lifted in runs
+    )
+
+
+def _is_evaluated_by_callers(analyser: Analyser, frame: Frame, run: ModelRun) -> bool:
+    """Whether all callers of a helper that gives away what it runs put the model into eval mode, one of them for a loop
+    of its own: there the guard is missing."""
+    if consumed_as(frame, run) == "detached" or is_layer_code(analyser, frame):
+        return False
+    calls = analyser.facts.calls_of(frame.function)
+    if any(record.grad != AMBIENT and caller.function.node is not None for caller, record in calls):
+        return False  # (a guard there does not come here: a thread has a grad mode of its own)
+    ours = [
+        [lifted for lifted in caller.run_index.lifted(frame, run) if _evaluates(analyser, caller, lifted)]
+        for caller in _callers(analyser, frame.function).values()
+    ]
+    return all(ours) and any(lifted.loop is not None for runs in ours for lifted in runs)
+
+
+def _callers(analyser: Analyser, function: Function) -> dict[tuple[str, str], Frame]:
+    """The functions that call one, itself apart, each once."""
+    calls = analyser.facts.calls_of(function)
+    return {caller.function.key: caller for caller, _ in calls if caller.function.key != function.key}
+
+
+def _evaluates(analyser: Analyser, caller: Frame, lifted: ModelRun) -> bool:
+    """Whether a linted function runs a model that it has put into eval mode by itself."""
+    return (
+        lifted.mode is True
+        and caller.module.key in analyser.program.project.reported
+        and (verdict := judge_run(analyser, caller, lifted)) is not None
+        and verdict.evaluation == "eval"
+        and not verdict.wanted
+    )

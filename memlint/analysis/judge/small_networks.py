@@ -1,0 +1,235 @@
+"""Networks that are known to be small, or large, by their layers: by what these save for each row of their input.
+
+A row is a sample, a token, or a node of a graph.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from memlint.analysis.demand.given_networks import parameter_of
+from memlint.analysis.domain.bound_names import argument
+from memlint.analysis.domain.extents.by_operation import SAME_LAYERS
+from memlint.analysis.domain.extents.extents import LARGE, NO_BOUND
+from memlint.analysis.domain.summary.effects import ModelRun
+from memlint.analysis.domain.summary.frame import Frame
+from memlint.analysis.domain.values import NOTHING, Ref
+from memlint.analysis.index.program import Class, Function
+from memlint.analysis.judge.network_parts import Parts
+from memlint.analysis.syntax.memo import kept_for
+from memlint.analysis.syntax.syntax import dotted, last_name, parts
+from memlint.analysis.transfer.library import layer_extents
+from memlint.analysis.transfer.library.known_numbers import Numbers, Scope, calls_in_rounds
+from memlint.ir import nodes as ir
+from memlint.patterns import lazy_pattern
+
+if TYPE_CHECKING:
+    from memlint.analysis.facts.analyser import Analyser
+
+#: the numbers that a network saves for a row: of more, it is not small
+_FEW = LARGE // 4
+#: networks in networks, and methods of one, that are read
+_DEPTH, _MAX_METHODS = 4, 64
+#: a step of a recurrent layer saves its gates as well, for each token
+_RECURRENT = 6
+#: the argument that tells how many numbers a layer saves for a row
+_WIDTHS = {
+    "Linear": (1, "out_features"),
+    "LazyLinear": (0, "out_features"),
+    "Bilinear": (2, "out_features"),
+    "Embedding": (1, "embedding_dim"),
+    "EmbeddingBag": (1, "embedding_dim"),
+    **dict.fromkeys(("RNN", "GRU", "LSTM", "RNNCell", "GRUCell", "LSTMCell"), (1, "hidden_size")),
+}
+_FREE = SAME_LAYERS | {"Sequential", "ModuleList", "ModuleDict", "ParameterList", "ParameterDict", "Flatten", "Module"}
+#: functions that save much more than their result, or maps of features
+_HEAVY = frozenset(
+    {"conv1d", "conv2d", "conv3d", "unfold", "interpolate", "grid_sample", "scaled_dot_product_attention"}
+)
+#: layers of graphs in other libraries
+_GRAPH_LAYER = lazy_pattern(r"(torch_geometric|dgl)\.(.*\.)?\w*Conv")
+_PLAIN_BASES = lazy_pattern(r"(.*\.)?(Module|LightningModule|ABC|object|Generic|Protocol)")
+_PRODUCTS = frozenset({"matmul", "mm", "bmm", "baddbmm", "einsum"})
+
+
+class _UnknownError(Exception):
+    """Something of a network is not in sight."""
+
+
+class _LargeError(Exception):
+    """It has a layer whose activations are large for any input."""
+
+
+def size_of_network(analyser: Analyser, frame: Frame, run: ModelRun) -> str:
+    """ "small", "large", or "" for a network of which too little is known."""
+    if run.origin is not None:
+        inner, _ = run.origin
+        sizes = {size_of_network(analyser, inner, one) for one in inner.runs.values()}
+        return sizes.pop() if len(sizes) == 1 else "large" if "large" in sizes else ""
+    values = [run.module]
+    if not run.module.refs and (name := parameter_of(frame, run)):
+        values = [record.args.get(name, NOTHING) for _, record in analyser.facts.calls_of(frame.function)]
+    found = {_size(analyser, ref) for value in values for ref in value.refs}
+    if "large" in found:
+        return "large"
+    return "small" if found == {"small"} and all(value.refs for value in values) else ""
+
+
+def _size(analyser: Analyser, ref: Ref) -> str:
+    if ref.kind == "extinstance":
+        layer = next((held for word, held in ref.keywords if word == "layer"), None)
+        saved = _of_chain(layer) if layer is not None else None
+        return "small" if saved is not None and saved <= _FEW else ""
+    cls = analyser.program.module(ref.key).cls(ref.name) if ref.kind == "instance" else None
+    return _of_class(analyser, cls) if cls is not None else ""
+
+
+@kept_for
+def _of_class(analyser: Analyser, cls: Class) -> str:
+    try:
+        init = analyser.program.method(cls, "__init__")
+        numbers = Numbers(analyser)
+        network = _Network(analyser, numbers, cls, numbers.passed(cls, init) if init is not None else {}, _DEPTH)
+        return "small" if 0 < network.saved() <= _FEW else ""
+    except _UnknownError:
+        return ""
+    except _LargeError:
+        return "large"
+
+
+def _of_chain(layer: layer_extents.Layer) -> int | None:
+    """What layers that stand one after the other save, where all are known."""
+    if layer.name == "Sequential":
+        each = [_of_chain(inner) if inner is not None else None for inner in layer.inner]
+        known = [one for one in each if one is not None]
+        return sum(known) if len(known) == len(each) else None
+    if layer.name in _FREE:
+        return 0
+    width = layer.numbers[0] if layer.name in _WIDTHS else None
+    return width[1] if width is not None else None
+
+
+class _Network:
+    """A class of a network, made with what is known of its constructor's arguments."""
+
+    def __init__(
+        self, analyser: Analyser, numbers: Numbers, cls: Class, given: dict[str, int | None], depth: int
+    ) -> None:
+        program = analyser.program
+        order, outside = program.ancestors(cls)
+        if depth == 0 or not program.is_module(cls) or not all(map(_PLAIN_BASES.fullmatch, outside)):
+            raise _UnknownError
+        self._analyser, self._numbers, self._depth = analyser, numbers, depth
+        init = program.method(cls, "__init__")
+        methods = [method for item in order for method in item.methods.values()]
+        if len(methods) > _MAX_METHODS:
+            raise _UnknownError
+        self._scopes = [Scope(method, given if method is init else {}) for method in methods]
+        self._held = numbers.attributes(self._scopes)
+        for scope in self._scopes:
+            scope.held = self._held
+        #: what networks in it save, by what they are made with; None where that is unknown
+        self._parts: dict[tuple[tuple[str, str], tuple[tuple[str, int | None], ...]], int | None] = {}
+        #: the calls that make layers, and how much each saves
+        self._layers: dict[tuple[Function, int], int] = {}
+
+    def saved(self) -> int:
+        """The numbers that it saves for a row."""
+        unknown, total = False, 0
+        for scope in self._scopes:
+            for call, times in self._calls(scope):
+                try:
+                    saved = self._made(call, scope)
+                except _UnknownError:  # (what else it has may be large)
+                    unknown = True
+                    continue
+                if saved is not None:
+                    self._layers[scope.function, call.at] = saved
+                    total += saved * times
+        if any(map(_attends, self._by_class())):
+            raise _LargeError
+        if unknown or not Parts(self._analyser.program, self._scopes, self._layers, self._held).knows_all():
+            raise _UnknownError
+        return total
+
+    def _by_class(self) -> Iterator[list[Function]]:
+        methods = [scope.function for scope in self._scopes]
+        for cls in dict.fromkeys(method.cls for method in methods):
+            yield [method for method in methods if method.cls is cls]
+
+    def _calls(self, scope: Scope) -> Iterator[tuple[ir.Call, int]]:
+        """The calls of a method, and how often each is made at most."""
+        for call, around in calls_in_rounds(scope.function.body):
+            times = 1
+            for iterated in around:
+                rounds = self._numbers.rounds(iterated, scope)
+                times = NO_BOUND if rounds is None else min(times * rounds, NO_BOUND)
+            yield call, times
+
+    def _made(self, call: ir.Call, scope: Scope) -> int | None:
+        """The numbers that the layer saves which a call makes; None for a call that makes no layer."""
+        kind, what = self._analyser.program.find_expression(scope.function.module, call.func, scope.function)
+        if kind == "class" and what is not None and self._analyser.program.is_module(what):
+            init = self._analyser.program.method(what, "__init__")
+            given = self._numbers.bound(call, init, scope) if init is not None else {}
+            return self._of_part(what, given)
+        name = str(what) if kind == "ext" else ""
+        own = name.rsplit(".", 1)[-1]
+        if name.startswith("torch.") and own in _HEAVY:
+            raise _LargeError
+        if _GRAPH_LAYER.fullmatch(name) is not None:
+            return self._width(argument(call, 1, "out_channels"), scope)
+        if not name.startswith("torch.nn.") or not own[:1].isupper():
+            return None
+        return self._of_layer(own, call, scope)
+
+    def _of_part(self, cls: Class, given: dict[str, int | None]) -> int:
+        made = (cls.key, tuple(given.items()))
+        if made not in self._parts:
+            try:
+                self._parts[made] = _Network(self._analyser, self._numbers, cls, given, self._depth - 1).saved()
+            except _UnknownError:
+                self._parts[made] = None
+        saved = self._parts[made]
+        if saved is None:
+            raise _UnknownError
+        return saved
+
+    def _of_layer(self, name: str, call: ir.Call, scope: Scope) -> int:
+        if name in ("Parameter", "Buffer"):
+            made = call.args[0] if call.args else None
+            return self._width(made.args[-1], scope) if isinstance(made, ir.Call) and len(made.args) > 1 else 0
+        if name in _FREE or name.endswith("Loss"):
+            return 0
+        if name not in _WIDTHS:
+            raise _LargeError if name[:4] in ("Conv", "Mult", "Tran") and not name.endswith("1d") else _UnknownError
+        width = self._width(argument(call, *_WIDTHS[name]), scope)
+        if not name.startswith(("RNN", "GRU", "LSTM")):
+            return width
+        layers = argument(call, 2, "num_layers")
+        return width * _RECURRENT * (self._width(layers, scope) if layers is not None else 1)
+
+    def _width(self, expr: ir.Expr | None, scope: Scope) -> int:
+        found = self._numbers.most(expr, scope)
+        if found is None:
+            raise _UnknownError
+        return found
+
+
+def _attends(methods: list[Function]) -> bool:
+    """Whether the methods of a class weigh rows by their products with all others, which is attention."""
+    everything = [part for method in methods for part in parts(method.body)]
+    named = {last_name(part.func) for part in everything if isinstance(part, ir.Call)}
+    if not {"softmax", "Softmax"} & named:
+        return False
+    return any(
+        (isinstance(part, ir.Binary) and part.op == "@" and not _is_weight(part.left, part.right))
+        or (isinstance(part, ir.Call) and last_name(part.func) in _PRODUCTS and not _is_weight(*part.args))
+        for part in everything
+    )
+
+
+def _is_weight(*operands: ir.Expr) -> bool:
+    """Whether one of the operands of a product is an attribute of the object: a matrix of its own."""
+    return any(dotted(one).startswith("self.") for one in operands)

@@ -1,0 +1,339 @@
+"""Whether an update that makes a new tensor in a hot loop could be one in place."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING
+
+from memlint.analysis.domain.events import SIZES, Fact, Loop, Rebind, Size
+from memlint.analysis.domain.state import OFF
+from memlint.analysis.domain.summary.frame import Frame
+from memlint.analysis.domain.values import TENSOR, TENSORS, TREE, UNKNOWN, Path, Sources
+from memlint.analysis.facts.repeats import each_call, layer_code, repeated
+from memlint.analysis.index.program import Function
+from memlint.analysis.judge.first_uses import carried_in
+from memlint.analysis.judge.peaks import needed_anyway
+from memlint.analysis.safety.inplace import doubt
+from memlint.analysis.safety.saved import is_saved
+from memlint.analysis.syntax.bindings import mentions
+from memlint.analysis.syntax.expression_text import text
+from memlint.analysis.syntax.memo import kept_for
+from memlint.analysis.syntax.syntax import assignments, children, dotted, expressions, walk_expression, walk_statements
+from memlint.analysis.transfer.library.optimizer_steps import is_step
+from memlint.analysis.transfer.stores.loop_updates import Candidate, is_place
+from memlint.finding import Confidence
+from memlint.ir import nodes as ir
+
+if TYPE_CHECKING:
+    from memlint.analysis.facts.analyser import Analyser
+
+#: factories of floating-point tensors; others may make integers
+_FLOATS = frozenset(
+    {
+        "zeros",
+        "ones",
+        "empty",
+        "rand",
+        "randn",
+        "zeros_like",
+        "ones_like",
+        "empty_like",
+        "rand_like",
+        "randn_like",
+    }
+)
+#: parameters of these names are numbers
+_NUMBERS = frozenset(
+    {
+        "dt",
+        "lr",
+        "eps",
+        "epsilon",
+        "alpha",
+        "beta",
+        "gamma",
+        "decay",
+        "momentum",
+        "step",
+        "steps",
+        "size",
+        "scale",
+        "rate",
+        "factor",
+    }
+)
+#: methods that numbers and arrays lack: what they are called on is a tensor
+_TENSOR_METHODS = frozenset(
+    {
+        "cuda",
+        "cpu",
+        "detach",
+        "device",
+        "requires_grad",
+        "new_zeros",
+        "new_ones",
+        "new_empty",
+        "new_full",
+        "new_tensor",
+        "unsqueeze",
+        "to",
+        "numpy",
+        "is_cuda",
+        "backward",
+        "grad",
+        "add_",
+        "mul_",
+        "copy_",
+        "clamp_",
+        "zero_",
+        "size",
+    }
+)
+#: a literal shape of at most so many elements is small, one of at least so many is large
+SMALL, LARGE = 4096, 2**22
+
+
+def events(analyser: Analyser, frame: Frame) -> Iterator[Rebind]:
+    """The out-of-place updates of one function."""
+    seen = frame.notes.rebound
+    for at, one in sorted(seen.items()):
+        loop = _hot(analyser, frame, one)
+        if loop is None or not _is_tensor(frame, one) or _small(frame, one):
+            continue
+        recorded = _recorded(analyser, frame, one)
+        if recorded != "no":
+            continue
+        certainty: Confidence = "high" if one.old.is_only(TENSORS) and one.grad == OFF else "medium"
+        yield Rebind(
+            site=frame.site(at),
+            function=frame.function.qual,
+            certainty="low" if needed_anyway(frame, one) else certainty,
+            op=f"{text(one.target)} = {text(one.statement.value)}",
+            inplace=one.spine,
+            target=text(one.target),
+            alone=_stands_alone(analyser, frame, one),
+            recorded=recorded,
+            size=_size(frame, one),
+            weight="unknown" if one.old.extent is None else one.old.extent.weight,
+            loop=loop,
+            doubt=doubt(frame, one),
+        )
+
+
+def _hot(analyser: Analyser, frame: Frame, one: Candidate) -> Loop | None:
+    """The loop that carries the target from round to round."""
+    if isinstance(one.target, ir.Name):
+        if one.loop is None or not carried_in(one.loop, one.target.id):
+            return None
+        return one.loop.loop if one.loop.loop.every == "iteration" else None
+    if is_step(analyser, frame.function):
+        return each_call(frame.function)
+    if isinstance(one.target, ir.Subscript):
+        return None  # (of any dictionary: who else holds its members is not asked)
+    if one.loop is not None:
+        return one.loop.loop if one.loop.loop.every == "iteration" else None
+    if frame.function.name in ("__init__", "reset", "reset_parameters", "init_weights") or _made_here(frame, one):
+        return None
+    return repeated(analyser, frame.function)
+
+
+def _made_here(frame: Frame, one: Candidate) -> bool:
+    """Whether the target is a part of what a call of this function has made: the next call makes another one."""
+    base = dotted(one.target).partition(".")[0]
+    bound = [statement.value for statement in assignments(frame.function.body).get(base, ())]
+    return bool(bound) and all(isinstance(value, ir.Call) for value in bound)
+
+
+def _is_tensor(frame: Frame, one: Candidate) -> bool:
+    """Tensors of a floating type only: another type would change with the operation."""
+    if _is_of_tensor(frame, one.target):
+        return True
+    if one.old.kinds & ~(TENSORS | UNKNOWN) or one.old.kinds & TREE:
+        return False
+    made = frame.notes.made
+    if any(made[item][1] is False for item in one.old.store if item in made):
+        return False
+    if one.old.is_only(TENSOR) or (not isinstance(one.target, ir.Name) and one.old.may_be(TENSOR)):
+        return True
+    return isinstance(one.target, ir.Name) and one.target.id in _used_as_tensors(frame.analyser, frame.function)
+
+
+def _is_of_tensor(frame: Frame, target: ir.Expr) -> bool:
+    """``p.data`` and ``p.grad``, which an object of the project may have, too, and mean something else by."""
+    if not isinstance(target, ir.Attr) or target.name not in ("data", "grad"):
+        return False
+    return not isinstance(target.value, ir.Name) or not _own(frame.function, target.value.id)
+
+
+@kept_for
+def _used_as_tensors(analyser: Analyser, function: Function) -> frozenset[str]:
+    """The names of a function on which it calls what tensors alone have, or that it gives to functions of torch."""
+    found: set[str] = set()
+    for expr in (expr for statement in walk_statements(function.body) for expr in expressions(statement)):
+        for part in walk_expression(expr):
+            if isinstance(part, ir.Attr) and part.name in _TENSOR_METHODS and isinstance(part.value, ir.Name):
+                if part.name != "size" or _called(expr, part):
+                    found.add(part.value.id)
+            elif isinstance(part, ir.Call) and part.args and isinstance(part.args[0], ir.Name):
+                kind, what = function_target(analyser, function, part.func)
+                makes = what.startswith(("torch.tensor", "torch.as_", "torch.from_"))
+                if kind == "ext" and what.startswith("torch.") and not makes:
+                    found.add(part.args[0].id)
+    return frozenset(found)
+
+
+def _called(expr: ir.Expr, func: ir.Attr) -> bool:
+    return any(isinstance(part, ir.Call) and part.func is func for part in walk_expression(expr))
+
+
+def function_target(analyser: Analyser, function: Function, func: ir.Expr) -> tuple[str, str]:
+    """("ext", qualified name) of ``torch.f`` and ``F.f`` by the imports in sight, else ("", "")."""
+    kind, what = analyser.program.find_expression(function.module, func, function)
+    return ("ext", str(what)) if kind == "ext" else ("", "")
+
+
+def _small(frame: Frame, one: Candidate) -> bool:
+    made = frame.notes.made
+    known = [made[item][2] for item in one.old.store if item in made]
+    return bool(known) and all(0 <= count <= SMALL for count in known)
+
+
+def _size(frame: Frame, one: Candidate) -> Size:
+    """Large only where a literal shape or a model's parameters say so."""
+    made = frame.notes.made
+    if any(made[item][2] >= LARGE for item in one.old.store if item in made):
+        return "activation"
+    known = SIZES[one.old.size] if one.old.size == one.value.size else "unknown"
+    return "batch" if known == "activation" else known
+
+
+def _recorded(analyser: Analyser, frame: Frame, one: Candidate) -> Fact:
+    """Whether autograd records the update: never where grad mode is off or no operand carries a graph."""
+    if one.grad == OFF:
+        return "no"
+    if layer_code(analyser, frame.function):
+        return "unknown"
+    if _is_of_tensor(frame, one.target):
+        return "no" if _plain_operands(one) else "unknown"
+    if is_step(analyser, frame.function):
+        own = frame.function.params[0].name
+        return frame.graphs.attached(one.value.src | one.old.src, lambda path: _is_state(path, own))[0]
+    sources: Sources = one.value.src | one.old.src
+    verdict, _ = frame.graphs.attached(sources, _is_number)
+    return verdict
+
+
+def _is_number(path: Path) -> bool | None:
+    """A parameter that only its name shows to be a step size or a factor carries no graph."""
+    number = path.root.startswith("p:") and not path.steps and path.root[2:].rsplit("_", 1)[-1] in _NUMBERS
+    return False if number else None
+
+
+def _is_state(path: Path, own: str) -> bool | None:
+    """What a step of an optimizer reads of its object has no graph: numbers, its state, gradients; parameters are
+    recorded themselves."""
+    if path.root != f"p:{own}":
+        return _is_number(path)
+    members = [step for step in path.steps if step != "[]"]
+    return None if members[-1:] == ["[params]"] else False
+
+
+def _plain_operands(one: Candidate) -> bool:
+    """``p.data = m * p.data + q.data``: members, numbers and products of them, no call of a model."""
+    for part in walk_expression(one.statement.value):
+        if isinstance(part, ir.Call) and isinstance(part.func, ir.Name):
+            return False
+    return True
+
+
+def _stands_alone(analyser: Analyser, frame: Frame, one: Candidate) -> Fact:
+    if not one.alone:
+        return "unknown"
+    if isinstance(one.target, ir.Name):
+        if any(value.store & one.old.store for value, _ in frame.yields) or is_saved(frame, one, _is_number):
+            return "unknown"
+        return "unknown" if _repeats_itself(frame.function, one.target.id) else "yes"
+    place = text(one.target, 200)
+    if _is_of_tensor(frame, one.target):
+        return "unknown" if _taken(frame.function.body, place) else "yes"
+    if isinstance(one.target, ir.Subscript):
+        methods = frame.function.cls.methods if frame.function.cls is not None else {}
+        if any(_taken(method.body, place) for method in methods.values()):
+            return "unknown"
+        return "yes" if _starts_fresh(analyser, methods, place) else "unknown"
+    if (
+        not isinstance(one.target.value, ir.Name)
+        or frame.function.cls is None
+        or not _own(frame.function, one.target.value.id)
+    ):
+        return "unknown"
+    cls = frame.function.cls
+    if (
+        one.target.name in analyser.facts.attributes.buffers(cls)
+        or one.old.kinds & ~(TENSOR | UNKNOWN)
+        or not one.old.may_be(TENSOR)
+    ):
+        return "unknown"
+    if any(_taken(method.body, place) for method in cls.methods.values()):
+        return "unknown"
+    return "yes" if _starts_fresh(analyser, cls.methods, place) else "unknown"
+
+
+def _repeats_itself(function: Function, name: str) -> bool:
+    """Whether the name is given an expanded view of itself somewhere: its elements share memory."""
+    for statement in walk_statements(function.body, into_definitions=False):
+        if isinstance(statement, ir.Assign) and any(is_place(target, name) for target in statement.targets):
+            call = statement.value
+            if isinstance(call, ir.Call) and isinstance(call.func, ir.Name | ir.Attr):
+                called = call.func.name if isinstance(call.func, ir.Attr) else call.func.id
+                if called in ("expand", "expand_as", "broadcast_to", "repeat"):
+                    return True
+    return False
+
+
+def _own(function: Function, name: str) -> bool:
+    return bool(function.params) and function.takes_self and function.params[0].name == name
+
+
+def _starts_fresh(analyser: Analyser, methods: Mapping[str, Function], place: str) -> bool:
+    """Whether every assignment of an attribute or a member gives it a tensor of its own."""
+    for method in methods.values():
+        for statement in walk_statements(method.body):
+            if not isinstance(statement, ir.Assign) or not any(is_place(item, place) for item in statement.targets):
+                continue
+            value = statement.value
+            made = (
+                isinstance(value, ir.Call)
+                and function_target(analyser, method, value.func)[1].rpartition(".")[2] in _FLOATS
+            )
+            if not made and not isinstance(value, ir.Binary) and not mentions(value, place):
+                return False
+    return True
+
+
+def _taken(body: tuple[ir.Stmt, ...], place: str) -> bool:
+    """Whether the place itself, not a result computed from it, goes to another name, container, caller or function."""
+    for statement in walk_statements(body):
+        if (
+            isinstance(statement, ir.Assign | ir.AnnAssign | ir.Return)
+            and statement.value is not None
+            and is_place(statement.value, place)
+        ):
+            return True
+        for expr in expressions(statement):
+            for part in walk_expression(expr):
+                if isinstance(part, ir.Display | ir.DictDisplay | ir.Yield) and any(
+                    is_place(child, place) for child in children(part)
+                ):
+                    return True
+                if (
+                    isinstance(part, ir.Call)
+                    and isinstance(part.func, ir.Attr)
+                    and part.func.name in ("append", "add", "put", "insert", "extend", "setdefault")
+                    and any(is_place(arg, place) for arg in part.args)
+                ):
+                    return True
+    return False
+
+
+__all__ = ["events", "function_target"]

@@ -1,0 +1,211 @@
+"""From what one function was seen to do to the events that rules read."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, cast
+
+from memlint.analysis.demand.needed_later import marks_of, wanted_later
+from memlint.analysis.domain.events import Carry, Event, How, Loop, Place, Retain, Step, SummedLosses
+from memlint.analysis.domain.summary.effects import Store
+from memlint.analysis.domain.summary.frame import Frame
+from memlint.analysis.domain.values import Path, Source
+from memlint.analysis.facts.repeats import is_training_step
+from memlint.analysis.index.roles_by_name import is_test
+from memlint.analysis.judge import growing_tensors, updates
+from memlint.analysis.judge.bounded_places import may_be_bounded
+from memlint.analysis.judge.candidate import Candidate
+from memlint.analysis.judge.carried_state import carried_on, state_of
+from memlint.analysis.judge.confidence import unwanted
+from memlint.analysis.judge.described import lacks_guard, self_name, value_of
+from memlint.analysis.judge.evaluation import Keeper, evaluations, model_calls
+from memlint.analysis.judge.reasons import first
+from memlint.analysis.judge.retention import (
+    BOUNDED,
+    DOUBTED,
+    DOUBTED_TENSOR,
+    DROPPED,
+    FEW_ROUNDS_OF_A_TEST,
+    MAY_BE_NEEDED,
+    ONE_BATCH,
+)
+from memlint.analysis.safety.blocks import with_places
+from memlint.analysis.safety.cuts import cut_of
+from memlint.analysis.transfer.library import batches
+from memlint.analysis.transfer.modules import inert_guards
+from memlint.finding import Confidence, weakest
+
+if TYPE_CHECKING:
+    from memlint.analysis.facts.analyser import Analyser
+
+
+#: the rules on what grows by its graphs, by how it does
+_CODES = {"add": "MEM101", "cat": "MEM302"}
+
+
+def judge(analyser: Analyser, frame: Frame) -> Iterator[Event]:
+    """The events of one function, but for those of practices."""
+    if frame.exit is None and not frame.loops and not frame.stores and not frame.runs:
+        return
+    yield from batches.events(analyser, frame)
+    yield from updates.events(analyser, frame)
+    verdicts = evaluations(analyser, frame)
+    kept: dict[Source, Keeper] = {}
+    events: list[Event] = []
+    for store in frame.stores.values():
+        judged = (
+            growing_tensors.judged(analyser, frame, store)
+            if store.kind == "cat"
+            else _judge_store(analyser, frame, store)
+        )
+        for event in judged:
+            events.append(event)
+            if isinstance(event, Retain | Carry) and _keeps(event):
+                for source in frame.graphs.closure((store.incoming or store.value).src):
+                    known = kept.get(source)
+                    if known is None or (event.loop.over_data and not known.rounds.over_data):
+                        kept[source] = Keeper(event.place.text, event.loop, _lost_to(event), _kept_at(event))
+    calls = list(model_calls(analyser, frame, verdicts, kept))
+    yield from with_places(analyser, frame, inert_guards.guards(analyser, frame, calls))
+    yield from events
+
+
+def _keeps(event: Retain | Carry) -> bool:
+    """Whether a rule reports that the graph is kept, for all to see."""
+    shown = "low" not in (event.certainty, event.value.certainty)
+    return shown and not event.needed and event.value.attached in ("yes", "some")
+
+
+def _kept_at(event: Retain | Carry) -> Step:
+    """Where a graph is kept, with the rule that says so there."""
+    code = "MEM102" if isinstance(event, Retain) else _CODES.get(event.how, "MEM103")
+    return Step(event.site, f"`{event.place.text}` keeps this graph ({code} reports the same memory)")
+
+
+def _lost_to(event: Retain | Carry) -> Confidence:
+    """How sure it is that what is kept makes the graph useless: no backward has freed it, and none comes."""
+    if event.value.freed != "no" or event.value.attached != "yes" or not event.loop.over_data or event.reset:
+        return "low"
+    return weakest(event.certainty, event.value.certainty)
+
+
+def _judge_store(analyser: Analyser, frame: Frame, store: Store) -> Iterator[Event]:
+    one = Candidate(analyser, frame, store)
+    reason = first(DROPPED, one)
+    if reason is not None:
+        one.tell("dropped", reason)
+        if reason is ONE_BATCH:
+            yield from _summed_anew(analyser, frame, store)
+        return
+    loop, value = one.loop, one.value
+    assert loop is not None
+    place = Place(store.place_kind, store.place_text)
+    # (see `is_carried_alone`)
+    alone = store.loop is None and loop.kind == "calls" and frame.hook is None and not is_training_step(analyser, frame)
+    needed = not alone and wanted_later(analyser, frame, store) and value.freed != "yes"
+    certainty, seen = _certainty(one, alone)
+    if (
+        needed
+        and (store.how == "add" or (store.kind == "retain" and value.size == "scalar"))
+        and value.attached in ("yes", "some")
+        and store.loop is not None
+    ):
+        yield from _summed(frame, store, place, loop)
+    retained_run = lacks_guard(frame, one.incoming)
+    shown = not needed and "low" not in (certainty, value.certainty)
+    cut = cut_of(analyser, frame, store) if shown else None
+    if store.kind == "retain":
+        yield Retain(
+            site=store.site,
+            function=frame.function.qual,
+            certainty=certainty,
+            trace=store.trace,
+            value=value,
+            place=place,
+            loop=loop,
+            how=store.how,
+            needed=needed,
+            reset=store.cleared,
+            in_model_loop=retained_run,
+            cut=cut,
+        )
+        return
+    yield Carry(
+        site=store.site,
+        function=frame.function.qual,
+        certainty=certainty,
+        trace=store.trace if seen is None else (*store.trace, seen),
+        value=value,
+        place=place,
+        loop=loop,
+        how=cast(How, store.how),
+        needed=needed,
+        reset=store.cleared,
+        in_model_loop=retained_run or seen is not None,
+        cut=cut,
+    )
+
+
+def _certainty(one: Candidate, alone: bool) -> tuple[Confidence, Step | None]:
+    """How sure it is that a store retains memory for nothing, and the evaluation that carries a state on, if one does.
+    ``alone``: nothing in sight calls the function again and again."""
+    analyser, frame, store, value = one.analyser, one.frame, one.store, one.value
+    has_graph = value.attached in ("yes", "some")
+    certainty: Confidence = "medium" if store.guessed or store.place_kind == "foreign" else "high"
+    if has_graph:
+        certainty = weakest(certainty, "medium" if alone else unwanted(analyser, frame, store, value))
+        if certainty == "low":
+            one.tell("low", MAY_BE_NEEDED)
+    one.certainty = certainty
+    doubt = first(DOUBTED if has_graph else DOUBTED_TENSOR, one)
+    if doubt is not None:
+        one.tell("low", doubt)
+        certainty = "low"
+    # a state of a module that an evaluation carries on, whatever those do that train
+    name = state_of(frame, store) if certainty != "low" and has_graph else ""
+    seen = carried_on(analyser, frame, name) if name else None
+    if certainty != "low" and seen is None and not alone and may_be_bounded(analyser, frame, store, value):
+        one.tell("low", BOUNDED)
+        certainty = "low"
+    few = store.loop is None or store.loop.loop.over not in ("loader", "epochs")
+    if few and is_test(frame.function, by_name=frame.hook is None):
+        one.tell("low", FEW_ROUNDS_OF_A_TEST)  # (``test_step`` of a framework is none)
+        certainty = "low"
+    return certainty, seen
+
+
+# -------------------------------------------------------------------------------------- later use
+
+
+def _summed_anew(analyser: Analyser, frame: Frame, store: Store) -> Iterator[SummedLosses]:
+    """The losses of the parts of one batch (tasks, micro-batches), where each batch begins a sum of its own."""
+    value = value_of(analyser, frame, store, store.incoming or store.value)
+    if store.how == "add" and store.loop is not None and value.attached in ("yes", "some") and value.freed == "no":
+        yield from _summed(frame, store, Place(store.place_kind, store.place_text), store.loop.loop)
+
+
+def _summed(frame: Frame, store: Store, place: Place, loop: Loop) -> Iterator[SummedLosses]:
+    """One backward after a loop that summed the losses of its batches."""
+    assert store.loop is not None
+    if loop.kind != "for" or loop.over in ("modules", "epochs"):
+        return
+    if any(
+        other.kind == "carry" and other.how == "call" and other.loop is store.loop for other in frame.stores.values()
+    ):
+        return  # time steps of a recurrence, not batches of their own
+    reached = frame.graphs.closure((store.incoming or store.value).src)
+    nodes = [node for item in reached if (node := frame.graphs.nodes.get(item)) is not None]
+    if not any(node.model and store.loop.id in node.loops for node in nodes):
+        return
+    if any(node.definite and not node.leaf and store.loop.id not in node.loops for node in nodes):
+        return  # all of them go through one forward before the loop: the first backward would free what the rest needs
+    own = f"p:{self_name(frame.function)}" if frame.function.takes_self else None
+    if loop.over == "range" and any(isinstance(item, Path) and item.root == own for item in reached):
+        return  # what another method has left in an attribute may come with that method's graph
+    marks = marks_of(frame, store)
+    for trained, loops, site, _ in frame.backwards:
+        if marks & trained and store.loop.id not in loops:
+            yield SummedLosses(
+                site=store.site, function=frame.function.qual, certainty="medium", place=place, loop=loop, backward=site
+            )
+            return

@@ -1,0 +1,272 @@
+"""Files that fail as they are loaded: nothing that is said of them happens until that is mended.
+
+Of absolute imports, which depend on how the program is started, those of a file's own package and of what lies beside a
+script alone are looked at.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterable, Iterator
+
+from memlint.analysis.index.loading import LIBRARIES
+from memlint.analysis.index.program import Program, is_interactive
+from memlint.analysis.reach.refused_calls import is_found_first
+from memlint.analysis.syntax.memo import kept_for
+from memlint.ir import nodes as ir
+
+#: what may give a module names that its text does not show
+_DYNAMIC = frozenset({"__getattr__", "__path__", "globals", "vars", "locals", "exec"})
+#: files that are made when a package is built
+_MADE = ("_pb2", "_pb2_grpc", "version")
+#: how far imports are followed
+MAX_DEPTH = 4
+_LIBRARIES = LIBRARIES | sys.stdlib_module_names
+
+
+def broken_import(program: Program, key: str) -> str:
+    """The import among a file's own first-level statements that surely fails, as a person would say it; "" where
+    none is known to."""
+    if is_interactive(key):  # (its own commands may fetch what it imports)
+        return ""
+    return _own(program, key, is_program=True) or _brings_broken(program, key, str(MAX_DEPTH))
+
+
+def _own(program: Program, key: str, *, is_program: bool) -> str:
+    """The first of a file's imports that fails for what is not there; ``is_program``: it may be the one that is run,
+    and finds what lies beside it."""
+    module = program.module(key)
+    if not module.index.complete or not any(item.at_import for item in module.index.imports):
+        return ""
+    for statement in module.statements:
+        why = ""
+        if isinstance(statement, ir.ImportFrom) and statement.level:
+            why = _fails(program, key, statement)
+        elif isinstance(statement, ir.ImportFrom):
+            why = _is_lost(program, key, statement.module) or _is_moved(program, key, statement)
+            why = why or (is_program and _lacks(program, key, statement)) or ""
+        elif isinstance(statement, ir.Import):
+            why = next((lost for alias in statement.names if (lost := _is_lost(program, key, alias.name))), "")
+        if why:
+            return why
+    return ""
+
+
+@kept_for
+def _brings_broken(program: Program, key: str, depth: str) -> str:
+    """The first import of a file, or of those that it surely loads, that fails whoever the program is."""
+    for shown, target in _loaded_by(program, key).items():
+        why = _of_itself(program, target)
+        if not why and depth != "0":
+            why = _brings_broken(program, target, str(int(depth) - 1))
+        if why:
+            return f"`{shown}`, which it imports, fails as well: {why}"
+    return ""
+
+
+@kept_for
+def _of_itself(program: Program, key: str) -> str:
+    return _own(program, key, is_program=False)
+
+
+@kept_for
+def _loaded_by(program: Program, key: str) -> dict[str, str]:
+    """The files that a file surely loads, by what it calls them."""
+    statements = program.module(key).statements
+    return {shown: target for statement in statements for shown, target in _loads(program, key, statement)}
+
+
+def _loads(program: Program, key: str, statement: ir.Stmt) -> Iterator[tuple[str, str]]:
+    """The files that an import surely loads, as it calls them: what lies below its own folder, the packages around it
+    included."""
+    if isinstance(statement, ir.ImportFrom) and statement.level:
+        names, level = [statement.module], statement.level
+    else:
+        level = 0
+        names = [alias.name for alias in statement.names] if isinstance(statement, ir.Import) else []
+        names += [statement.module] if isinstance(statement, ir.ImportFrom) else []
+        if names and "sys.path" in program.module(key).text:
+            return
+    for name in names:
+        parts = name.split(".")
+        for end in range(1, len(parts) + 1):
+            first = ".".join(parts[:end])
+            target = program.resolve(first, key, level)
+            if target is not None and (level or (parts[0] not in _LIBRARIES and is_found_first(target, key))):
+                yield "." * level + first, target
+
+
+def _is_lost(program: Program, key: str, name: str) -> str:
+    """Whether the folder that a file lies in lacks a module that the file imports from it by an absolute name, as do
+    all other folders of that name in the project."""
+    first, dot, rest = name.partition(".")
+    folders = key.split("/")[:-1]
+    if not dot or first not in folders or program.resolve(name, key, 0) is not None or _is_made(program, name):
+        return ""
+    project = program.project
+    if (
+        "sys.path" in program.module(key).text
+        or "__path__" in program.module(key).text
+        or _is_part(program, key, first)
+    ):
+        return ""  # the name may mean a folder elsewhere
+    return (
+        f"`{name}`, which it imports, is not there"
+        if all(project.is_missing(rest, other, level) for other, level in _below(project.sources, first))
+        else ""
+    )
+
+
+def _is_moved(program: Program, key: str, statement: ir.ImportFrom) -> str:
+    """Whether a file imports a module that is not there from the project's package, of which it imports others."""
+    first, _, rest = statement.module.partition(".")
+    folders = key.split("/")[:-1]
+    if not rest or first in folders or first in sys.stdlib_module_names or _is_made(program, statement.module):
+        return ""
+    project = program.project
+    found = program.resolve(first, key, 0)  # (most are a library's)
+    if found is None or not found.endswith("__init__.py") or program.resolve(statement.module, key, 0) is not None:
+        return ""
+    if names_in(program, found) is None or len(places := _below(project.sources, first)) != 1:
+        return ""
+    if "sys.path" in program.module(key).text or "__path__" in program.module(key).text:
+        return ""
+    other, level = places[0]
+    lost = project.is_missing(rest, other, level) and _is_surely_meant(program, key, first, statement)
+    return f"`{statement.module}`, which it imports, is not there" if lost else ""
+
+
+def _is_part(program: Program, key: str, name: str) -> bool:
+    """Whether the folder of a name around a file is a part of a package: by its name alone, a library is meant. (One
+    at the top of the project, whose folder may have any name, is found by those who start there.)"""
+    folders = key.split("/")[:-1]
+    around = "/".join((*folders[: folders.index(name)], "__init__.py"))
+    if around not in program.project.sources:
+        return False
+    return name in _LIBRARIES or program.project.path(around).parent != program.project.root
+
+
+def _below(keys: Iterable[str], name: str) -> list[tuple[str, int]]:
+    """A file below each of the folders of a name, and how many dots lead from it to the folder."""
+    found: dict[tuple[str, ...], tuple[str, int]] = {}
+    for key in keys:
+        folders = key.split("/")[:-1]
+        for at, folder in enumerate(folders):
+            if folder == name:
+                found.setdefault(tuple(folders[: at + 1]), (key, len(folders) - at))
+    return list(found.values())
+
+
+def _fails(program: Program, key: str, statement: ir.ImportFrom) -> str:
+    project = program.project
+    target = program.resolve(statement.module, key, statement.level)
+    shown = "." * statement.level + statement.module
+    if target is None:
+        lost = statement.module and project.is_missing(statement.module, key, statement.level)
+        return f"`{shown}`, which it imports, is not there" if lost and not _is_made(program, statement.module) else ""
+    return _names_missing(program, key, target, statement, (statement.module, key, statement.level))
+
+
+def _lacks(program: Program, key: str, statement: ir.ImportFrom) -> str:
+    """The name that a module has not from which a file imports it by an absolute name: one of the package that the file
+    lies in, where there is one of that name alone, or one that lies beside a script."""
+    project = program.project
+    target = program.resolve(statement.module, key, 0)
+    first, _, rest = statement.module.partition(".")
+    if target is None or first in sys.stdlib_module_names or "sys.path" in program.module(key).text:
+        return ""
+    folder, slash, _ = key.rpartition("/")
+    if first in folder.split("/"):
+        places = _below(project.sources, first)
+        at = [(other, level) for other, level in places if target.startswith(_folder(other, level))]
+        if len(places) != 1 or not at or _is_part(program, key, first):
+            return ""
+        other, level = at[0]
+    else:
+        path = f"{folder}{slash}{statement.module.replace('.', '/')}"
+        in_package = f"{folder}{slash}__init__.py" in project.sources
+        if not in_package and target in (f"{path}.py", f"{path}/__init__.py"):
+            other, level, rest = key, 1, statement.module
+        else:
+            places = _below(project.sources, first)
+            if not rest or len(places) != 1 or not _is_surely_meant(program, key, first, statement):
+                return ""
+            other, level = places[0]
+            if not target.startswith(_folder(other, level)):
+                return ""
+    return _names_missing(program, key, target, statement, (rest, other, level))
+
+
+def _is_surely_meant(program: Program, key: str, package: str, statement: ir.ImportFrom) -> bool:
+    """Whether a file means the project's package of a name, and no library: it imports other things of it, which are
+    there, or does so from a part of it that is."""
+    if package in _LIBRARIES:
+        return False
+    for other in program.module(key).statements:
+        if not isinstance(other, ir.ImportFrom) or other is statement or other.level:
+            continue
+        target = program.resolve(other.module, key, 0) if other.module.partition(".")[0] == package else None
+        known = names_in(program, target) if target is not None else None
+        if known is None or target is None:
+            continue
+        inner = (program.resolve(f"{other.module}.{alias.name}", key, 0) for alias in other.names)
+        if all(
+            alias.name in known or (found is not None and found != target)
+            for alias, found in zip(other.names, inner, strict=True)
+        ):
+            return True
+    return False
+
+
+def _folder(key: str, level: int) -> str:
+    """The folder that so many dots in a file name."""
+    return "".join(f"{part}/" for part in key.split("/")[:-level])
+
+
+def _names_missing(
+    program: Program, key: str, target: str, statement: ir.ImportFrom, place: tuple[str, str, int]
+) -> str:
+    """The first name that an import asks a module of the project for which that has not. ``place``: the module, as a
+    file names it relatively with so many dots."""
+    module, importer, level = place
+    known = names_in(program, target)
+    if target == key or known is None:
+        return ""
+    for alias in statement.names:
+        name = alias.name
+        if name == "*" or name in known or name.startswith("__") or _is_made(program, name):
+            continue
+        if any(definition.name == name for definition in program.module(target).index.definitions):
+            continue
+        inner = f"{module}.{name}" if module else name
+        if not target.endswith("__init__.py") or program.project.is_missing(inner, importer, level):
+            return f"`{'.' * statement.level}{statement.module}` has no `{name}`, which it imports"
+    return ""
+
+
+def names_in(program: Program, key: str, depth: int = 0) -> frozenset[str] | None:
+    """All names that stand in a file, and in those that it takes everything from; None where others may come in."""
+    index, known = program.module(key).index, program.module(key).names
+    if not index.complete or known & _DYNAMIC or known >= {"sys", "modules"} or depth > 3:
+        return None
+    for item in index.imports:
+        if item.name == "*":
+            inner = program.resolve(item.module, key, item.level)
+            names = names_in(program, inner, depth + 1) if inner is not None else None
+            if names is None:
+                return None
+            known |= names
+    return known
+
+
+#: folders that builds make, and ignore files leave out
+_OF_BUILDS = frozenset({"bindings", "build", "ext", "extension", "extensions", "generated"})
+
+
+def _is_made(program: Program, name: str) -> bool:
+    """Whether a module may be made by a build: ``_C``, ``_ext.nms``, ``data_pb2``, one that ``setup.py`` speaks of."""
+    last = name.rpartition(".")[2]
+    if last.endswith(_MADE) or any(part.startswith("_") or part in _OF_BUILDS for part in name.split(".")):
+        return True
+    builds = (key for key in program.project.sources if key.endswith("setup.py"))
+    return any(last in program.project.sources[key].text for key in builds)

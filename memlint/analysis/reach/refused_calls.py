@@ -1,0 +1,200 @@
+"""Calls that the signature of what they surely call does not allow."""
+
+from __future__ import annotations
+
+import ast
+
+from memlint.analysis.index.definitions import Class, Module
+from memlint.analysis.index.function import Function
+from memlint.analysis.index.mentions import Put, bound_to, may_set, puts
+from memlint.analysis.index.program import Program
+from memlint.analysis.index.receivers import find_class
+from memlint.analysis.syntax.expression_text import text
+from memlint.analysis.syntax.syntax import dotted, last_name
+from memlint.ir import nodes as ir
+
+#: beyond so many files with a name, nobody reads them all
+MAX_FILES = 12
+#: bases that take any class's ``__init__`` as it is, and those that bring in methods of their own
+_ROOTS = frozenset({"object", "?.object", "builtins.object"})
+_MODULES = frozenset({"torch.nn.Module", "torch.nn.modules.module.Module", "?.nn.Module"})
+#: bases that leave the making of an object to its class
+_DATASETS = frozenset({"torch.utils.data.Dataset", "torch.utils.data.dataset.Dataset"})
+
+
+def is_found_first(key: str, importer: str) -> bool:
+    """Whether a module is found first wherever the importing file is the program: below the same folder."""
+    folder = importer.rpartition("/")[0]
+    return not folder or key.startswith(f"{folder}/")
+
+
+def refused(program: Program, function: Function, call: ir.Call) -> str:
+    """A call that the signature of what it calls does not allow."""
+    if any(isinstance(arg, ir.Starred) for arg in call.args) or any(word.name is None for word in call.keywords):
+        return ""
+    first = dotted(call.func).partition(".")[0]
+    if not is_bound_once(function.module, first) and not (first == dotted(call.func) and _is_last(function, first)):
+        return ""
+    callee, bound = _callee(program, function, call.func)
+    if callee is None or callee.decorators or not is_found_first(callee.module.key, function.module.key):
+        return ""
+    if callee.module.stars or (bound and callee.params[:1] and callee.params[0].kind == "star"):
+        return ""
+    if _is_put_elsewhere(function, callee, call):
+        return ""
+    why = misfit(callee.params[bound:], call)
+    return f"`{text(call.func)}()` {why}" if why else ""
+
+
+def _is_put_elsewhere(function: Function, callee: Function, call: ir.Call) -> bool:
+    """Whether somebody may put another in a function's place."""
+    name = last_name(call.func)
+    if callee.cls is not None and name not in (callee.name, callee.cls.node.name):
+        return False  # (an object, of which it is known what it is)
+    return any(name in may_set(module.text) for module in (function.module, callee.module))
+
+
+def _callee(program: Program, function: Function, func: ir.Expr) -> tuple[Function | None, int]:
+    """The one function that a call surely means, and how many of its parameters are given already."""
+    kind, what = program.find_expression(function.module, func, function)
+    if kind == "function" and isinstance(what, Function) and _is_single(what.module, what.qual):
+        return what, 0
+    if kind == "class" and isinstance(what, Class) and _is_plain(program, what):
+        means_it = _is_single(what.module, what.qual) or (
+            what.module is function.module and _is_last(function, what.qual)
+        )
+        return (_defined_once(program, what, "__init__"), 1) if means_it else (None, 0)
+    if kind in ("function", "class", "ext", "module", "package"):
+        return None, 0
+    made = class_of_object(program, function, func)
+    if made is not None and program.is_module(made) and program.method(made, "__call__") is None:
+        if _is_put_on(program, "forward"):
+            return None, 0
+        return _defined_once(program, made, "forward"), 1
+    if isinstance(func, ir.Attr):
+        held = class_of_object(program, function, func.value)
+        if held is None and _is_self(function, func.value) and function.cls is not None:
+            held = None if program.is_overridden(function.cls, func.name) else function.cls
+        if held is not None and not _is_put_on(program, func.name):
+            return _defined_once(program, held, func.name), 1
+    return None, 0
+
+
+def callee_of(program: Program, function: Function, call: ir.Call) -> Function | None:
+    """The one function that a call surely runs."""
+    if not is_bound_once(function.module, dotted(call.func).partition(".")[0]):
+        return None
+    callee, _ = _callee(program, function, call.func)
+    if callee is None or callee.decorators or not is_found_first(callee.module.key, function.module.key):
+        return None
+    return None if callee.module.stars or callee.is_generator or _is_put_elsewhere(function, callee, call) else callee
+
+
+def _is_plain(program: Program, cls: Class) -> bool:
+    """Whether calling a class surely calls the one ``__init__`` in sight."""
+    ancestors, outside = program.ancestors(cls)
+    if not (outside <= _ROOTS | _DATASETS or program.is_module(cls)):
+        return False
+    return not any(
+        "__new__" in one.methods or "metaclass" in one.module.text or one.node.decorators for one in ancestors
+    )
+
+
+def _defined_once(program: Program, cls: Class, name: str) -> Function | None:
+    """The method that an object of a class has, where no other class or statement gives it another."""
+    ancestors, outside = program.ancestors(cls)
+    if not outside <= _ROOTS | _MODULES | _DATASETS:
+        return None
+    if not all(one is cls or _is_single(one.module, one.qual) for one in ancestors):
+        return None
+    method = program.method(cls, name)
+    if method is None or method.cls is None or any(name in one.attributes for one in ancestors):
+        return None
+    same = (each for qual, each in method.module.functions.items() if qual.startswith(f"{method.qual}@"))
+    return None if any(each.cls is method.cls for each in same) else method
+
+
+def _is_self(function: Function, expr: ir.Expr) -> bool:
+    if not isinstance(expr, ir.Name) or not function.takes_self or "classmethod" in function.decorator_names:
+        return False
+    return bool(function.params) and function.params[0].name == expr.id
+
+
+def class_of_object(program: Program, function: Function, expr: ir.Expr) -> Class | None:
+    """The class that an object is made of, where one statement makes it: ``net = Net()``, ``self.net = Net()``."""
+    maker: ast.expr | None = None
+    if isinstance(expr, ir.Name):
+        bound = bound_to(function.module.text).get(expr.id, [])
+        made = bound[0] if len(bound) == 1 else None
+        maker = made.func if isinstance(made, ast.Call) else None
+    elif isinstance(expr, ir.Attr) and _is_self(function, expr.value) and function.cls is not None:
+        own = function.cls.methods.get(expr.name) is None and not any(program.below(function.cls))
+        maker = _put_once(program, function.cls, expr.name) if own else None
+    cls = find_class(program, function.module, maker) if maker is not None else None
+    return cls if cls is not None and _is_plain(program, cls) else None
+
+
+def _put_once(program: Program, cls: Class, name: str) -> ast.expr | None:
+    """What is called to make an attribute of a class, where nothing else in the project assigns one of that name."""
+    files = program.words.files(name)
+    if files != [cls.module.key] and len(files) > MAX_FILES:
+        return None
+    found: list[Put] = []
+    for key in files:
+        there = puts(program.module(key).text)
+        if there is None or "setattr" in program.module(key).names:
+            return None
+        own = key == cls.module.key
+        found += [each if own else each._replace(maker=None) for each in there.get(name, ())]
+    if len(found) != 1 or found[0].maker is None:
+        return None
+    extent = next((each for each in cls.module.index.definitions if each.name == cls.qual), None)
+    inside = extent is not None and extent.first_line <= found[0].line <= extent.last_line
+    return found[0].maker if inside else None
+
+
+def _is_put_on(program: Program, name: str) -> bool:
+    """Whether some statement of the project puts something of that name on an object."""
+    files = program.words.files(name)
+    if len(files) > MAX_FILES:
+        return True
+    there = (puts(program.module(key).text) for key in files)
+    return any(each is None or name in each for each in there)
+
+
+def is_bound_once(module: Module, name: str) -> bool:
+    """Whether a name means the same thing wherever a file uses it."""
+    times = len(module.numbers.get(name, ())) + len(module.bindings.get(name, ()))
+    return times <= 1 and (not module.stars or name in module.numbers)
+
+
+def _is_single(module: Module, qual: str) -> bool:
+    """Whether a name at the first level of a file is bound by one definition alone."""
+    return len(module.numbers.get(qual, ())) == 1 and qual not in module.bindings
+
+
+def _is_last(function: Function, name: str) -> bool:
+    """Whether a name that a file defines more than once, one definition after the other, means the last one: wherever
+    code of a function uses it, which runs when the whole file is loaded."""
+    module = function.module
+    return function.node is not None and name in module.numbers and name not in module.bindings
+
+
+def misfit(params: tuple[ir.Param, ...], call: ir.Call) -> str:
+    """Why a call does not fit these parameters, as a clause; "" where it does."""
+    positional = [param for param in params if param.kind in ("positional", "positional-only")]
+    kinds = {param.kind for param in params}
+    named = {param.name for param in params if param.kind in ("positional", "keyword-only")}
+    count = len(call.args)
+    if count > len(positional) and "star" not in kinds:
+        return f"takes {len(positional)} positional argument{'s' * (len(positional) != 1)} and is given {count}"
+    words = {word.name for word in call.keywords}
+    strange = [word.name for word in call.keywords if word.name not in named]
+    if strange and "double-star" not in kinds:
+        return f"has no parameter `{strange[0]}`"
+    given = {param.name for param in positional[:count]}
+    if given & words & named:
+        return f"is given `{min(given & words & named)}` twice"
+    needed = [param for param in params if param.kind not in ("star", "double-star") and param.default is None]
+    lacking = [param.name for param in needed if param.name not in given | words]
+    return f"is not given `{lacking[0]}`" if lacking else ""

@@ -1,0 +1,120 @@
+"""Definitions of an application that no living code of it names, though somebody out of sight may use them: another
+project that installs it, or code that loads files and finds attributes by names that only runs tell.
+
+It is not sure that they are unused, and the reason says so.
+"""
+
+from __future__ import annotations
+
+import functools
+import re
+
+from memlint.analysis.index.bases import is_entered
+from memlint.analysis.index.definitions import Class, Module
+from memlint.analysis.index.function import Function
+from memlint.analysis.index.loading import is_loaded
+from memlint.analysis.index.mentions import FINDERS, finds_attributes
+from memlint.analysis.index.program import Program, in_tests
+from memlint.analysis.index.programs import is_collected, is_of_hub, is_program
+from memlint.analysis.reach.broken_files import broken_import
+from memlint.analysis.reach.names_in_strings import in_strings
+from memlint.analysis.reach.unused_definitions import Idle, Unused
+from memlint.project.published import has_users
+
+
+class Unnamed(Unused):
+    """What nothing in the project names, found when it is asked for."""
+
+    def __init__(self, program: Program) -> None:
+        super().__init__(program)
+        self._broken: dict[str, bool] = {}
+
+    def why(self, function: Function) -> Idle | None:
+        found = super().why(function)
+        if found is None and (left := self._why_left_lying(function)):
+            return Idle(left, function)
+        return found
+
+    def _why_left_lying(self, function: Function) -> str:
+        """Of what a file defines that is no program, where nothing imports the file: ``model_old.py``."""
+        module, stem = function.module, function.module.key.rpartition("/")[2].removesuffix(".py")
+        if function.node is None or not self._is_application or self._is_handed_out(module):
+            return ""
+        if self._loaded is None or is_loaded(module, self._loaded) or not module.index.complete:
+            return ""
+        if self._is_imported(module) or is_collected(module.key) or in_tests(module.key):
+            return ""
+        if is_program(self._program, module.key) or self._program.project.notebooks.mention(stem):
+            return ""
+        if self._may_be_lost(module, function.qual.partition(".")[0]) or is_of_hub(self._program, module.key):
+            return ""
+        if any(self._may_be_entered(module, one.name) for one in module.index.definitions if one.bases):
+            return ""  # (who starts a server gives it the file's name)
+        sources = self._program.project.sources
+        said = re.compile(rf"[\"'/.]{re.escape(stem)}[\"':]|\b{re.escape(stem)}\.py\b")
+        if any(stem in (text := sources[key].text) and said.search(text) for key in sources if key != module.key):
+            return ""
+        return "nothing in this project imports this file"
+
+    def _may_be_entered(self, module: Module, name: str) -> bool:
+        cls = module.cls(name)
+        return cls is not None and is_entered(self._program, cls)
+
+    def _may_be_lost(self, module: Module, name: str) -> bool:
+        """Whether some file imports a name from where it is not found."""
+        others = (self._program.module(key) for key in self._program.words.files(name) if key != module.key)
+        return any(
+            item.name == name and self._leads_to(other, item, module, name)
+            for other in others
+            for item in other.index.imports
+        )
+
+    def _uses(self, key: str, module: Module, name: str) -> bool:
+        return super()._uses(key, module, name) and not self._is_broken(key)
+
+    def _calls(self, key: str, cls: Class, name: str) -> bool:
+        return super()._calls(key, cls, name) and not self._is_broken(key)
+
+    def _is_broken(self, key: str) -> bool:
+        """Whether a file fails as it is loaded: what it mentions, it does not run."""
+        if key not in self._broken:
+            self._broken[key] = bool(broken_import(self._program, key))
+        return self._broken[key]
+
+    def _is_handed_out(self, module: Module) -> bool:
+        """(A training program that is packaged, for its own convenience, has no users but itself.)"""
+        return super()._is_handed_out(module) and has_users(self._program.project)
+
+    def _meanings(self, other: Module, module: Module, name: str) -> tuple[frozenset[str], bool]:
+        bound, attribute = super()._meanings(other, module, name)
+        return bound, attribute or (self._loaded is None and other is not module)
+
+    def _may_load(self, module: Module) -> bool:
+        return self._loaded is not None and is_loaded(module, self._loaded)
+
+    def _may_be_loaded(self, module: Module, what: Function | Class) -> bool:
+        """(By names that only runs tell, programs choose between classes; their functions they call by attributes.)"""
+        if self._loaded is None:
+            return not isinstance(what, Function)
+        return is_loaded(module, self._loaded)
+
+    def _is_in_strings(self, name: str, what: Function | Class) -> bool:
+        """(What is looked up is a name and nothing more; what is printed or written about stands among other words. Of
+        what a module has, the code that looks it up is asked for.)"""
+        whole = (isinstance(what, Function) and what.cls is not None) or self._looks_up
+        sources = self._program.project.sources
+        for key in sources:
+            if name in (text := sources[key].text):
+                strings = in_strings(text)
+                if name in strings.behind or name in (strings.alone if whole else strings.found):
+                    return True
+        return False
+
+    @functools.cached_property
+    def _looks_up(self) -> bool:
+        """Whether some code finds attributes of what it does not name by names that it does not write."""
+        finders = {key for finder in FINDERS for key in self._program.words.files(finder)}
+        return any(finds_attributes(self._program.module(key).text, False) for key in sorted(finders))
+
+    def _finders(self, near: set[str]) -> list[str]:
+        return [key for key in super()._finders(near) if key in near]

@@ -1,0 +1,391 @@
+"""Definitions that nothing in an application uses.
+
+An application is a project that has programs of its own; what a package hands out to other projects is left alone. A
+name is used where code of a definition that is itself used, or a file's own statements, mention it as what it is there.
+Whatever a text cannot tell (names looked up by strings, registries, entry points) counts as a use.
+"""
+
+from __future__ import annotations
+
+import ast
+import functools
+from collections.abc import Callable
+from typing import NamedTuple
+
+from memlint.analysis.index.bases import is_entered, knows_bases
+from memlint.analysis.index.definitions import Class, Module
+from memlint.analysis.index.function import Function
+from memlint.analysis.index.loading import is_imported, is_loaded, loaded, may_be_lost
+from memlint.analysis.index.mentions import (
+    DEFINITIONS,
+    FINDERS,
+    LOOKUPS,
+    bound_to,
+    finds_attributes,
+    finds_names,
+    mentions,
+    picked_from,
+    tree_of,
+    walk,
+)
+from memlint.analysis.index.program import Program, in_tests, is_interactive
+from memlint.analysis.index.programs import has_program, is_collected, is_of_hub, is_program
+from memlint.analysis.index.receivers import is_of_another
+from memlint.analysis.reach.names_in_strings import in_strings
+from memlint.frontend.index_records import Imported
+from memlint.patterns import lazy_pattern
+from memlint.project.published import is_published
+
+#: decorators that leave a function to whoever calls it by its name
+_PLAIN = frozenset(
+    {"staticmethod", "classmethod", "property", "no_grad", "inference_mode", "enable_grad", "wraps", "abstractmethod"}
+)
+#: what torch and Python call of a module or a data set by themselves
+_CALLED = frozenset({"forward", "train", "eval", "extra_repr", "reset_parameters", "state_dict", "load_state_dict"})
+#: what a package says that finds its members when they are asked for
+_LAZY = frozenset({"__getattr__", "import_module", "__import__", "modules", "__path__", "attach", "lazy_loader"})
+#: what finds classes, or makes objects of them, by what only a run tells
+_LOOKS_THROUGH = ("__subclasses__", "getmembers", "instantiate_classes", "LightningCLI", "unsafe_load", "UnsafeLoader")
+_OF_DICT = lazy_pattern(r"__dict__\s*(?:\[|\.\s*(?:get|items|values)\b)")
+#: beyond so many files with a name, nobody reads them all
+MAX_FILES = 40
+
+
+class Idle(NamedTuple):
+    """Why a definition is taken for unused, a clause, and the definition."""
+
+    reason: str
+    what: Function | Class
+
+
+class Unused:
+    """What nothing in the project uses, found when it is asked for."""
+
+    def __init__(self, program: Program) -> None:
+        self._program = program
+        self._known: dict[tuple[str, str], bool] = {}
+        self._supposed: list[tuple[str, str]] = []
+        self._imported: dict[str, bool] = {}
+        self._published: dict[str, bool] = {}
+
+    def why(self, function: Function) -> Idle | None:
+        """What of a function's definition nothing uses; None where something may."""
+        module, name = function.module, function.qual.partition(".")[0].partition("@")[0]
+        if name == "<module>" or not self._is_application or self._is_handed_out(module):
+            return None
+        if self._is_unused(module, name):
+            what = self._program.find(module, name)[1]
+            said = "uses" if isinstance(what, Class) else "calls"
+            return Idle(f"nothing in this project {said} `{name}`", what)
+        method = _method_around(function)
+        if method is not None and method.cls is not None and self._is_unused_method(method.cls, method):
+            return Idle(f"nothing in this project calls `{method.name}`", method)
+        return None
+
+    def is_never_made(self, method: Function, caller: Function) -> bool:
+        """Whether nothing uses the class of a method, and nothing may come by it without its name, so that no object
+        has the method that the caller could call. (A caller that is unused as well may be meant for such an object.)"""
+        cls = method.cls
+        if cls is None or not self._is_unused(cls.module, cls.qual.partition(".")[0]):
+            return False
+        if not self._is_application or self._is_handed_out(cls.module) or self._is_come_by(cls):
+            return False
+        return self.why(caller) is None
+
+    def _is_come_by(self, cls: Class) -> bool:
+        """Whether a base may enter its subclasses somewhere, or code of the project may look through classes."""
+        return not knows_bases(self._program, cls) or is_entered(self._program, cls) or self._looks_through
+
+    @functools.cached_property
+    def _looks_through(self) -> bool:
+        """Whether some code finds classes, or makes objects of them, by what only a run tells."""
+        files = self._program.words.files
+        return any(map(files, _LOOKS_THROUGH)) or any(
+            _OF_DICT.search(self._program.module(key).text) for key in files("__dict__")
+        )
+
+    # ------------------------------------------------------------------ what only runs and other projects tell
+
+    def _is_handed_out(self, module: Module) -> bool:
+        """Whether other projects may use what a file defines."""
+        if module.key not in self._published:
+            self._published[module.key] = is_published(self._program.project, module.key)
+        return self._published[module.key]
+
+    def _may_load(self, module: Module) -> bool:
+        """Whether a file may be loaded by whoever asks for whatever it holds."""
+        return self._loaded is None or is_loaded(module, self._loaded)
+
+    def _may_be_loaded(self, module: Module, what: Function | Class) -> bool:
+        """Whether code may load the file by a name that only runs tell, and find the definition there. (Nobody loads a
+        program to call a function of it that the program itself does not call.)"""
+        if self._loaded is not None:
+            return is_loaded(module, self._loaded)
+        return not isinstance(what, Function) or what.cls is not None or not is_program(self._program, module.key)
+
+    def _finders(self, near: set[str]) -> list[str]:
+        """The files that may find an attribute of an object by a name that only runs tell; ``near``: those of the
+        object's class and its family."""
+        return sorted({key for finder in FINDERS for key in self._program.words.files(finder)})
+
+    @functools.cached_property
+    def _is_application(self) -> bool:
+        """Whether some file is a program."""
+        return has_program(self._program)
+
+    @functools.cached_property
+    def _loaded(self) -> frozenset[str] | None:
+        return loaded(self._program)
+
+    # -------------------------------------------------------------------------- functions and classes
+
+    def _is_unused(self, module: Module, name: str) -> bool:
+        return self._ask((module.key, name), lambda: self._look(module, name))
+
+    def _ask(self, key: tuple[str, str], look: Callable[[], bool]) -> bool:
+        """What is known of a definition, or what a look at all of its uses tells. What only uses itself is not used:
+        what was found of others on that supposition is forgotten where it turns out wrong."""
+        if key not in self._known:
+            self._known[key] = True
+            since = len(self._supposed)
+            self._supposed.append(key)
+            self._known[key] = look()
+            if not self._known[key]:
+                for other in self._supposed[since + 1 :]:
+                    self._known.pop(other, None)
+                del self._supposed[since:]
+        return self._known[key]
+
+    def _look(self, module: Module, name: str) -> bool:
+        kind, what = self._program.find(module, name)
+        if kind not in ("function", "class") or what is None or what.module is not module or not self._shows_all(what):
+            return False
+        files = self._program.words.files(name)
+        # (of a name that stands everywhere, ``main``, see `_shows_all`)
+        return not any(self._uses(key, module, name) for key in (files if len(files) <= MAX_FILES else [module.key]))
+
+    def is_sure_of(self, what: Function | Class) -> bool:
+        """Whether all code that may use a definition names it, and is in the project."""
+        return self._is_application and self._shows_all(what)
+
+    def _shows_all(self, what: Function | Class) -> bool:
+        module, name = what.module, what.qual.rpartition(".")[2]
+        if not module.index.complete or in_tests(module.key) or is_collected(module.key) or _is_handed_on(what):
+            return False
+        if is_interactive(module.key):
+            return False
+        files = self._program.words.files(name)
+        if isinstance(what, Class) and is_entered(self._program, what):
+            return False
+        cls = what.cls if isinstance(what, Function) else None
+        if len(files) > MAX_FILES and (cls is not None or self._is_imported(module)):
+            return False
+        if self._is_in_strings(name, what) or self._is_handed_out(module):
+            return False
+        if self._program.project.notebooks.mention(name):
+            return False
+        if is_of_hub(self._program, module.key):
+            return False
+        if self._may_be_loaded(module, what):
+            return False
+        if cls is None:
+            here = finds_names(module.text) or self._is_picked_from(module)
+            return not here and not self._is_looked_up(module, name)
+        if name.startswith("__") or name in _CALLED or not knows_bases(self._program, cls):
+            return False
+        near = {inner.module.key for inner in (*self._program.ancestors(cls)[0], *self._program.below(cls))}
+        return not any(finds_attributes(self._program.module(key).text, key in near) for key in self._finders(near))
+
+    def _uses(self, key: str, module: Module, name: str) -> bool:
+        """Whether code of a file that somebody uses mentions the definition."""
+        other = self._program.module(key)
+        if not other.index.complete:
+            return True
+        bound, attribute = self._meanings(other, module, name)
+        if not bound and not attribute:
+            return False
+        if bound and other is not module and self._may_load(other):
+            return True  # (what is loaded by a name may be asked for whatever it holds)
+        if tree_of(other.text) is None or finds_names(other.text):
+            return True
+        found: dict[int, str] = {}
+        for word in {*bound, name}:
+            for place, around, part in _by_word(other.text).get(word, ()):
+                if place in found or (around == name and other is module):
+                    continue
+                named = isinstance(part, ast.Name) and word in bound
+                if named or (
+                    isinstance(part, ast.Attribute)
+                    and attribute
+                    and word == name
+                    and self._may_mean(other, part, module)
+                ):
+                    found[place] = around
+        return any(not around or not self._is_unused(other, around) for _, around in sorted(found.items()))
+
+    def _is_imported(self, module: Module) -> bool:
+        if module.key not in self._imported:
+            self._imported[module.key] = is_imported(self._program, module)
+        return self._imported[module.key]
+
+    def _may_mean(self, other: Module, node: ast.Attribute, module: Module) -> bool:
+        """Whether an attribute may be a definition of a module, by what the name before it is bound to."""
+        receiver = node.value
+        if not isinstance(receiver, ast.Name) or len(bound_to(other.text).get(receiver.id, ())) != 1:
+            return True
+        if not any(item.binds == receiver.id for item in other.index.imports):
+            return True
+        kind, what = self._program.member(other, *self._program.find(other, receiver.id), node.attr)
+        if kind in ("function", "class"):
+            return what is not None and what.module is module
+        return kind != "ext"
+
+    def _meanings(self, other: Module, module: Module, name: str) -> tuple[frozenset[str], bool]:
+        """The names that the definition has in a file, and whether it may be an attribute there."""
+        if other is module:
+            return frozenset((name,)), False
+        bound: set[str] = set()
+        attribute = False
+        for item in other.index.imports:
+            if item.name in (name, "*") and self._leads_to(other, item, module, name):
+                bound.add(item.asname or name)
+            elif item.name != "*":  # (a module may be named as what it defines)
+                attribute = attribute or self._brings_module(other, item, module)
+        return frozenset(bound), attribute and self._is_imported(module)
+
+    def _leads_to(self, other: Module, item: Imported, module: Module, name: str) -> bool:
+        target = self._program.resolve(item.module, other.key, item.level)
+        if target is None:
+            return item.name == name and may_be_lost(f"{item.module}.{name}", name)
+        kind, what = self._program.find(self._program.module(target), name)
+        if kind == "ext":
+            return may_be_lost(str(what), name)
+        if kind == "none":
+            return item.name == name  # (a file that does not have it: another is meant)
+        return kind in ("function", "class") and what is not None and what.module is module
+
+    def _brings_module(self, other: Module, item: Imported, module: Module) -> bool:
+        """Whether an import may bind the module of a definition, or a package that it is in or is handed out by."""
+        targets = [self._program.resolve(item.module, other.key, item.level)]
+        if item.name is not None:
+            inner = f"{item.module}.{item.name}" if item.module else item.name
+            targets = [self._program.resolve(inner, other.key, item.level)]
+        else:
+            first = item.module.partition(".")[0]
+            targets.append(self._program.resolve(first, other.key, 0))
+            if first != item.module and targets == [None, None]:
+                return False
+        for target in targets:
+            if target is None:
+                continue
+            if target == module.key or (
+                target.endswith("__init__.py") and self._hands_out(target, module, frozenset())
+            ):
+                return True
+        return False
+
+    def _hands_out(self, package: str, module: Module, seen: frozenset[str]) -> bool:
+        """Whether a package may hand out what a file defines: one that lies in it, or that it takes things from, be it
+        through other files."""
+        if package.endswith("__init__.py") and module.key.startswith(package.removesuffix("__init__.py")):
+            return True
+        init = self._program.module(package)
+        if not init.index.complete or finds_names(init.text) or len(seen) > MAX_FILES or init.names & _LAZY:
+            return True
+        for item in init.index.imports:
+            inner = f"{item.module}.{item.name}" if item.name is not None and item.module else item.name or item.module
+            targets = {self._program.resolve(name, package, item.level) for name in (item.module, inner)}
+            if module.key in targets or (item.name == "*" and targets == {None}):
+                return True
+            further = {one for one in targets if one is not None} - seen - {package}
+            if any(self._hands_out(one, module, seen | {package} | further) for one in further):
+                return True
+        return False
+
+    def _is_picked_from(self, module: Module) -> bool:
+        """Whether some code takes what a file defines by a name that only a run tells: ``getattr(models, name)``."""
+        files = (self._program.module(key) for key in self._program.words.files("getattr"))
+        return any(
+            item.binds in picked and self._brings_module(other, item, module)
+            for other in files
+            if (picked := picked_from(other.text))
+            for item in other.index.imports
+        )
+
+    def _is_looked_up(self, module: Module, name: str) -> bool:
+        """Whether a file that looks names up by what only a run tells has the name there, though it says it nowhere:
+        ``from nets import *; net = eval(args.net)()``."""
+        return any(self._leads_to(other, item, module, name) for other, item in self._looked_through)
+
+    @functools.cached_property
+    def _looked_through(self) -> list[tuple[Module, Imported]]:
+        """The star imports of the files that look names up by what only a run tells."""
+        files = {key for word in LOOKUPS for key in self._program.words.files(word)}
+        return [
+            (other, item)
+            for other in map(self._program.module, sorted(files))
+            for item in other.index.imports
+            if item.name == "*" and finds_names(other.text)
+        ]
+
+    def _is_in_strings(self, name: str, what: Function | Class) -> bool:
+        sources = self._program.project.sources
+        return any(name in (text := sources[key].text) and name in in_strings(text).called for key in sources)
+
+    # ------------------------------------------------------------------------------------- methods
+
+    def _is_unused_method(self, cls: Class, method: Function) -> bool:
+        """Whether no code that somebody uses mentions a method's name, and no class from elsewhere can call it."""
+        return self._ask((cls.module.key, f"{cls.qual}.{method.name}"), lambda: self._look_for_calls(cls, method))
+
+    def _look_for_calls(self, cls: Class, method: Function) -> bool:
+        if method.node is None or not self._shows_all(method):
+            return False
+        return not any(self._calls(key, cls, method.name) for key in self._program.words.files(method.name))
+
+    def _calls(self, key: str, cls: Class, name: str) -> bool:
+        """Whether code of a file that somebody uses mentions the name as what may be a method of the class."""
+        other = self._program.module(key)
+        tree = tree_of(other.text)
+        if tree is None or not other.index.complete:
+            return True
+        for mention in mentions(tree, name):
+            if not isinstance(mention.node.ctx, ast.Load) or is_of_another(self._program, other, mention, cls):
+                continue
+            if mention.top and self._is_unused(other, mention.top):
+                continue
+            inside = other.cls(mention.top) if mention.method is not None else None
+            method = inside.methods.get(mention.method.name) if inside is not None and mention.method else None
+            if inside is None or method is None or not self._is_unused_method(inside, method):
+                return True
+        return False
+
+
+#: (a file is asked for one definition after the other)
+@functools.lru_cache(maxsize=8)
+def _by_word(source: str) -> dict[str, list[tuple[int, str, ast.Name | ast.Attribute]]]:
+    """The names and attributes of a file by what they say, each with the place of the statement that it stands in and
+    the definition that this is, "" for none."""
+    found: dict[str, list[tuple[int, str, ast.Name | ast.Attribute]]] = {}
+    tree = tree_of(source)
+    for place, statement in enumerate(tree.body if tree is not None else ()):
+        around = statement.name if isinstance(statement, DEFINITIONS) else ""
+        for part in walk(statement):
+            word = part.id if isinstance(part, ast.Name) else part.attr
+            found.setdefault(word, []).append((place, around, part))
+    return found
+
+
+def _method_around(function: Function) -> Function | None:
+    """The method of a first-level class that a function is, or stands in."""
+    around: Function | None = function
+    while around is not None and around.enclosing is not None:
+        around = around.enclosing
+    return around if around is not None and around.cls is not None and "." not in around.cls.qual else None
+
+
+def _is_handed_on(what: Function | Class) -> bool:
+    """Whether a decorator gives the definition to somebody."""
+    if isinstance(what, Class):
+        return bool(what.node.decorators) and not what.is_dataclass
+    return not what.decorator_names <= _PLAIN or len(what.decorator_names) < len(what.decorators)

@@ -1,0 +1,279 @@
+"""Where the graph of a stored value can be cut, and whether anybody would notice."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from memlint.analysis.domain.events import Cut, Site
+from memlint.analysis.domain.summary.effects import Store
+from memlint.analysis.domain.summary.frame import Frame
+from memlint.analysis.domain.values import CONTAINER, DATA, INSTANCE, NONE, SCALAR, TENSOR, TREE, UNKNOWN, Path, V
+from memlint.analysis.index.program import Function
+from memlint.analysis.safety.bindings import is_sum
+from memlint.analysis.safety.hosts import met_on_device
+from memlint.analysis.safety.membership import holds_others
+from memlint.analysis.safety.proofs import is_guessed
+from memlint.analysis.safety.reasons import unresolved
+from memlint.analysis.safety.reflection import is_used, reached
+from memlint.analysis.safety.states import detached_state
+from memlint.analysis.safety.vocabulary import PLAIN_BASES
+from memlint.analysis.safety.watch import Watch
+from memlint.analysis.syntax.bindings import mentions
+from memlint.analysis.syntax.expression_text import text
+from memlint.analysis.syntax.syntax import expressions, statement_at, walk_expression, walk_statements
+from memlint.analysis.transfer.stores.made_places import MADE
+from memlint.ir import nodes as ir
+from memlint.knowledge import MODULE_BASES
+
+if TYPE_CHECKING:
+    from memlint.analysis.facts.analyser import Analyser
+
+
+_HOLDS = ir.Display | ir.DictDisplay | ir.Comprehension
+
+
+def cut_of(analyser: Analyser, frame: Frame, store: Store) -> Cut | None:
+    """The expressions of the store's statement whose graph it keeps; None where they cannot be told."""
+    function, place = frame.function, store.place_text
+    here = (store.site.path, store.site.unit) == (frame.module.key, function.unit)
+    statement = statement_at(function.body, store.site.at) if here else None
+    own = True
+    if store.lifted and isinstance(statement, ir.Assign | ir.AnnAssign | ir.AugAssign):
+        return None  # what a function that is called here keeps is not what its call gives
+    if statement is None:
+        method = _callee_at(analyser, store.site)
+        if method is None:
+            return None
+        function, statement, place, own = method
+    known = frame if function is frame.function else analyser.summary(function)
+    found = list(_kept(known, function, statement, store, place))
+    if not found:
+        return _whole(analyser, frame, store, statement) if function is frame.function else None
+    doubts = [_no_tensor(known, function, statement, expr, value, place) for expr, value in found]
+    if None in doubts:
+        return None
+    doubt = next((doubt for doubt in doubts if doubt), "") or (
+        _noticed(analyser, frame, store, statement)
+        if function is frame.function
+        else _noticed_on_self(analyser, function, store, statement, place.partition(".")[2])
+        if own
+        else f"`{place}` is not used by `{function.name}` alone, and others may need its graph"
+    )
+    if doubt and store.kind == "carry" and store.place_kind == "attribute" and _is_read(function, statement, place):
+        return None
+    sites = tuple(Site(store.site.path, store.site.unit, expr.at) for expr, _ in found)
+    met = "" if store.value.src else met_on_device(function, place)
+    return Cut(sites, ", ".join(dict.fromkeys(text(expr) for expr, _ in found)), doubt, met=met)
+
+
+def _whole(analyser: Analyser, frame: Frame, store: Store, statement: ir.Stmt) -> Cut | None:
+    """A state that a call makes of the old one is cut as a whole, when a round begins."""
+    if (
+        store.kind != "carry"
+        or store.how != "call"
+        or not isinstance(store.place, tuple)
+        or isinstance(store.place, Path)
+    ):
+        return None
+    named = store.place[0] == "var" and store.loop is not None and store.loop.loop.kind != "calls"
+    start = detached_state(frame, store.place_text, store.value) if named else ""
+    if not start:
+        return None
+    doubt = ""
+    if frame.backwards or frame.notes.gradients:
+        doubt = "gradients then stop at the start of each iteration"
+    return Cut((), store.place_text, doubt or _noticed(analyser, frame, store, statement), start)
+
+
+def _callee_at(analyser: Analyser, site: Site) -> tuple[Function, ir.Stmt, str, bool] | None:
+    """(function, statement, place, whether that is an attribute of its own object) of a site in a function that stores,
+    where a caller's frame tells of it."""
+    module = analyser.program.module(site.path)
+    for function in list(module.by_place.get(site.unit, {}).values()):
+        statement = statement_at(function.body, site.at)
+        target: ir.Expr | None = None
+        match statement:
+            case ir.AugAssign() | ir.AnnAssign():
+                target = statement.target
+            case ir.Assign() if len(statement.targets) == 1:
+                target = statement.targets[0]
+            case ir.ExprStmt() if isinstance(statement.value, ir.Call) and isinstance(statement.value.func, ir.Attr):
+                target = statement.value.func.value
+        if statement is None or target is None:
+            continue
+        first = function.own_name
+        own = isinstance(target, ir.Attr) and text(target.value) == first
+        if own or isinstance(statement, ir.ExprStmt | ir.AugAssign):
+            return function, statement, text(target), own
+    return None
+
+
+def _kept(
+    frame: Frame | None, function: Function, statement: ir.Stmt, store: Store, place: str
+) -> Iterator[tuple[ir.Expr, V]]:
+    """The expressions that bring the graph in, each with its value: of a list, each of its members is to be cut."""
+    value = store.incoming or store.value
+    for expr in _entering(statement, store, place):
+        if isinstance(expr, ir.Display | ir.DictDisplay):
+            yield from _members(expr, store)
+        elif isinstance(expr, ir.Comprehension):
+            if not value.kinds & ~TENSOR and not isinstance(expr.element, _HOLDS):
+                yield expr.element, value
+        elif not holds_others(frame, function, statement, expr):
+            yield expr, value
+
+
+def _entering(statement: ir.Stmt, store: Store, place: str) -> Iterator[ir.Expr]:
+    match statement:
+        case ir.AugAssign():
+            yield statement.value
+        case ir.Assign() | ir.AnnAssign() if statement.value is not None:
+            if store.kind == "retain":
+                yield statement.value
+            elif isinstance(statement.value, ir.Binary | ir.IfExp):
+                yield from _terms(statement.value, place)
+        case ir.ExprStmt() if isinstance(statement.value, ir.Call):
+            call = statement.value
+            given = (*call.args, *(word.value for word in call.keywords))
+            # the first of equal arguments would be a guess
+            same = [arg for arg in given if text(arg) == store.text]
+            if len(same) == 1:
+                yield same[0]
+
+
+def _terms(expr: ir.Expr, place: str) -> Iterator[ir.Expr]:
+    """The summands that do not hold the place's previous value."""
+    if isinstance(expr, ir.Binary) and expr.op in ("+", "-"):
+        yield from _terms(expr.left, place)
+        yield from _terms(expr.right, place)
+    elif isinstance(expr, ir.IfExp):
+        yield from _terms(expr.body, place)
+        yield from _terms(expr.orelse, place)
+    elif not mentions(expr, place) and not isinstance(expr, ir.Const):
+        yield expr
+
+
+def _members(expr: ir.Display | ir.DictDisplay, store: Store) -> Iterator[tuple[ir.Expr, V]]:
+    """The members of a display that have a graph."""
+    if isinstance(expr, ir.Display):
+        named = [(str(position), element) for position, element in enumerate(expr.elements)]
+    else:
+        named = [
+            (key.value, element)
+            for key, element in zip(expr.keys, expr.values, strict=True)
+            if isinstance(key, ir.Const) and isinstance(key.value, str)
+        ]
+    valued = [(element, store.parts[name]) for name, element in named if name in store.parts]
+    found = [
+        (element, value)
+        for element, value in valued
+        if value.src or (not (store.incoming or store.value).src and value.kinds & TENSOR)
+    ]
+    # beside one that is known to have it, another that was only handed in is most often a label or a name
+    yield from [(element, value) for element, value in found if not _is_handed_in(value)] or found
+
+
+def _is_handed_in(value: V) -> bool:
+    """Whether nothing is known of a value but where the caller has it."""
+    return not value.kinds & (TENSOR | TREE) and all(isinstance(source, Path) for source in value.src)
+
+
+def _no_tensor(
+    frame: Frame | None, function: Function, statement: ir.Stmt, expr: ir.Expr, value: V, place: str
+) -> str | None:
+    """Why `.detach()` may not be there; None where it is not, on some path that is known."""
+    shown = text(expr, 40)
+    if value.kinds & (CONTAINER | INSTANCE) or not value.kinds & (TENSOR | TREE | UNKNOWN):
+        return None
+    if value.kinds & (TREE | DATA | NONE) and not _is_used_as_tensor(function, expr):
+        # a sum that begins as a number is one still where nothing was added
+        if value.kinds & (TREE | NONE) or not is_sum(function, expr):
+            return None
+        return f"`{shown}` is a number on some paths, and has no `.detach()` there"
+    if value.kinds & ~TENSOR or is_guessed(frame, function, statement, expr, value, place):
+        why = unresolved(frame.analyser, function, expr) if frame is not None else ""
+        return f"`{shown}` may not be a tensor here{': ' if why else ''}{why}"
+    return ""
+
+
+def _is_read(function: Function, update: ir.Stmt, place: str) -> bool:
+    """Whether the function computes something of the place elsewhere than in its update: a state that the step itself
+    uses, through which the gradients of a training step go."""
+    if "." not in place:
+        return False
+    for statement in walk_statements(function.body, into_definitions=False):
+        if statement is update:
+            continue
+        targets = statement.targets if isinstance(statement, ir.Assign) else ()
+        for expr in expressions(statement):
+            if expr not in targets and not isinstance(expr, ir.Compare) and mentions(expr, place):
+                return True
+    return False
+
+
+def _is_used_as_tensor(function: Function, expr: ir.Expr) -> bool:
+    """Whether the function calls a method of the expression that only tensors have."""
+    return any(
+        isinstance(part, ir.Call)
+        and isinstance(part.func, ir.Attr)
+        and part.func.name in ("backward", "item", "detach")
+        and text(part.func.value) == text(expr)
+        for statement in walk_statements(function.body, into_definitions=False)
+        for own in expressions(statement)
+        for part in walk_expression(own)
+    )
+
+
+def _noticed(analyser: Analyser, frame: Frame, store: Store, statement: ir.Stmt) -> str:
+    """What keeps us from the proof that nobody needs the graph of what is stored."""
+    watch = _watch(analyser, frame.function, store, statement)
+    place = store.place
+    root = store.place_text.split("[")[0].split(".")[0]
+    if not isinstance(place, Path):
+        if not root.isidentifier():
+            return f"not every use of `{store.place_text}` is resolved, and one may need its graph"
+        watch.name(frame.function, root)
+        return watch.run()
+    names = [step[1:] for step in place.steps if step.startswith(".")]
+    params = frame.function.params
+    own = frame.function.takes_self and bool(params) and place.root == f"p:{params[0].name}"
+    if place.root.startswith(("p:", MADE)) and not own:
+        return f"`{store.place_text}` belongs to the caller, which may need its graph"
+    if names and store.place_kind in ("attribute", "buffer"):
+        if store.place_kind == "buffer":
+            return f"`{store.place_text}` is a buffer of the module, and its users may need the graph"
+        return _noticed_on_self(analyser, frame.function, store, statement, names[-1])
+    if place.root.startswith(("g:", "c:")) and root.isidentifier():
+        watch.name(frame.function, root)
+        return watch.run()
+    return f"`{store.place_text}` belongs to the caller, which may need its graph"
+
+
+def _noticed_on_self(analyser: Analyser, method: Function, store: Store, statement: ir.Stmt, name: str) -> str:
+    watch = _watch(analyser, method, store, statement)
+    watch.attribute(name)
+    watch.doubtful(_reached(analyser, method, name))
+    return watch.run()
+
+
+def _watch(analyser: Analyser, function: Function, store: Store, statement: ir.Stmt) -> Watch:
+    return Watch(
+        analyser,
+        frozenset({(function.module.key, function.unit, statement.at)}),
+        stored=frozenset((store.text,)),
+        number=store.kind == "carry" and store.how == "add" and store.value.size == SCALAR,
+    )
+
+
+def _reached(analyser: Analyser, function: Function, name: str) -> str:
+    """Who may see an attribute without naming it in the project."""
+    cls = function.cls
+    if cls is not None:
+        program = analyser.program
+        outside = {base for one in (cls, *program.subclasses(cls)) for base in program.ancestors(one)[1]}
+        if not all(MODULE_BASES.fullmatch(base) or base in PLAIN_BASES for base in outside):
+            return f"a base class of `{cls.node.name}` is not resolved, and may use `{name}` with its graph"
+        if not is_used(analyser, cls):
+            return f"no use of `{cls.node.name}` is found, and unknown users may need the graph of `{name}`"
+    return reached(analyser, name, function.module)

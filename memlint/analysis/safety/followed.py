@@ -1,0 +1,256 @@
+"""Whether everything that statements call is known, down to the layers: then a guard changes no number.
+
+Under ``torch.no_grad()`` some modules take another way (the inference fast path of attention, which differs on padded
+positions), and code may ask whether gradients are on. What is not followed may do either.
+"""
+
+from __future__ import annotations
+
+import builtins
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from memlint import knowledge
+from memlint.analysis.index.program import Class, Function
+from memlint.analysis.safety import vocabulary as words
+from memlint.analysis.safety.mentions import functions_in, own_expressions
+from memlint.analysis.safety.origins import Origin, Origins, UnknownOriginError, is_layer, resolve
+from memlint.analysis.syntax.expression_text import text
+from memlint.analysis.syntax.syntax import dotted, expressions, walk_expression, walk_statements
+from memlint.frontend.index_records import UnitIndex
+from memlint.ir import nodes as ir
+
+if TYPE_CHECKING:
+    from memlint.analysis.facts.analyser import Analyser
+
+#: what code that is not known may do under a guard
+MAY_DIFFER = ", and may behave differently without gradients"
+#: functions and classes that are entered
+MAX_ENTERED = 40
+
+Body = tuple[ir.Stmt, ...]
+
+
+class Followed:
+    """What statements of a function run. ``doubt``: the first thing that is not known of it, as a clause, "" where
+    all of it is; ``entered``: the functions of the project that they call."""
+
+    def __init__(self, analyser: Analyser, function: Function, body: Body) -> None:
+        self.analyser = analyser
+        self.entered: dict[tuple[str, str], Function] = {}
+        self._origins = Origins(analyser)
+        self.doubt = self._statements(function, body) or self._changed_from_outside()
+
+    def _statements(self, function: Function, body: Body) -> str:
+        for statement in walk_statements(body):
+            for expr in expressions(statement):
+                for part in walk_expression(expr):
+                    why = ""
+                    if isinstance(part, ir.Call):
+                        why = self._call(function, part)
+                    elif isinstance(part, ir.Attr):
+                        why = self._read(function, part)
+                    if why:
+                        return why
+        return ""
+
+    def _function(self, function: Function) -> str:
+        if function.key in self.entered:
+            return ""
+        if len(self.entered) >= MAX_ENTERED:
+            return "it calls too many functions to check them all"
+        plain = words.PLAIN_DECORATORS | {"property", "cached_property"}
+        if set(function.decorator_names) - plain:
+            return f"a decorator of `{function.name}` is not resolved{MAY_DIFFER}"
+        if function.cls is not None and self._is_stored(function.name):
+            return f"another function may be assigned to `{function.name}`"
+        self.entered[function.key] = function
+        return self._statements(function, function.body)
+
+    def _read(self, function: Function, part: ir.Attr) -> str:
+        if part.name in words.GRAPH_ATTRIBUTES:
+            return f"`{function.name}` reads `{text(part, 40)}`, which differs without gradients"
+        for method in self.analyser.facts.methods.few(part.name):
+            if method.decorator_names & {"property", "cached_property"}:
+                return self._function(method)
+        return ""
+
+    # ------------------------------------------------------------------------------------ calls
+
+    def _call(self, function: Function, call: ir.Call) -> str:
+        func = call.func
+        kind, what = resolve(self.analyser, function, func)
+        if kind == "function" and isinstance(what, Function):
+            return self._function(what)
+        if kind == "class" and isinstance(what, Class):
+            return self._made(what)
+        if kind == "ext" and isinstance(what, str):
+            return self._outside(what, func)
+        if isinstance(func, ir.Name) and func.id not in function.locals and hasattr(builtins, func.id):
+            passed = any(word.name == "key" for word in call.keywords)
+            known = func.id not in words.BUILTINS_THAT_RUN and not passed
+            return "" if known else f"`{text(call, 40)}` is not resolved{MAY_DIFFER}"
+        if isinstance(func, ir.Attr):
+            return self._method(function, func)
+        return self._object(function, func)
+
+    def _method(self, function: Function, func: ir.Attr) -> str:
+        """``x.name(…)``"""
+        program, name = self.analyser.program, func.name
+        own = function.params[0].name if function.takes_self and function.params else None
+        if isinstance(func.value, ir.Call) and dotted(func.value.func) == "super" and function.cls is not None:
+            method = program.method(function.cls, name, after=function.cls)
+            if method is not None:
+                return self._function(method)
+            return "" if name == "__init__" else f"`{text(func, 40)}` is not resolved{MAY_DIFFER}"
+        if function.cls is not None and own is not None and dotted(func.value) == own:
+            method = program.method(function.cls, name)
+            if method is None:
+                return self._object(function, func)
+            if any(name in cls.methods for cls in program.below(function.cls)):
+                return f"a subclass overrides `{text(func, 40)}`{MAY_DIFFER}"
+            return self._function(method)
+        if isinstance(func.value, ir.Const | ir.FormattedString):
+            return ""
+        if self._is_plain(name):
+            return ""
+        try:
+            receivers = self._origins.of(function, func.value)
+        except UnknownOriginError as unknown:
+            return f"{unknown}{MAY_DIFFER}"
+        if not receivers:
+            return f"`{text(func, 40)}` is not resolved{MAY_DIFFER}"
+        for origin in receivers:
+            why = self._method_of(function, origin, func)
+            if why:
+                return why
+        return ""
+
+    def _method_of(self, function: Function, origin: Origin, func: ir.Attr) -> str:
+        if isinstance(origin, str):
+            if func.name in ("forward", "__call__"):
+                return self._layer(origin)
+            known = func.name in ("eval", "train", "parameters", "named_parameters", "state_dict", "to", "zero_grad")
+            return "" if known else f"`{text(func, 40)}` is not resolved{MAY_DIFFER}"
+        method = self.analyser.program.method(origin, func.name)
+        if method is not None:
+            return self._bases(origin) or self._function(method)
+        if self.analyser.program.is_module(origin) and func.name in ("eval", "train", "to", "parameters"):
+            return self._bases(origin)
+        return self._object(function, func)
+
+    def _is_plain(self, name: str) -> bool:
+        """A method that only tensors, containers, strings and modules' bookkeeping have."""
+        if self.analyser.facts.methods.are_there(name) or name in words.WANT_GRAPH:
+            return False
+        containers = words.PUTS | words.CONTAINER_ENDS | words.CONTAINER_READS
+        return (
+            knowledge.methods().knows(name)
+            or name in containers
+            or name in ("eval", "train", "to", "format", "join", "startswith", "endswith", "split", "strip")
+        )
+
+    # ------------------------------------------------------------------------------------ objects
+
+    def _object(self, function: Function, func: ir.Expr) -> str:
+        """An object that is called: a module."""
+        try:
+            found = self._origins.of(function, func)
+        except UnknownOriginError as unknown:
+            return f"{unknown}{MAY_DIFFER}"
+        if not found:
+            return f"`{text(func, 40)}` is not resolved{MAY_DIFFER}"
+        for origin in sorted(found, key=lambda origin: origin if isinstance(origin, str) else origin.qual):
+            why = self._layer(origin) if isinstance(origin, str) else self._run(origin)
+            if why:
+                return why
+        return ""
+
+    def _made(self, cls: Class) -> str:
+        init = self.analyser.program.method(cls, "__init__")
+        return self._bases(cls) or ("" if init is None else self._function(init))
+
+    def _run(self, cls: Class) -> str:
+        """What calling an instance runs."""
+        methods = [self.analyser.program.method(cls, name) for name in ("__call__", "forward")]
+        if not any(methods):
+            return f"the `forward` of `{cls.node.name}` is not resolved{MAY_DIFFER}"
+        return self._bases(cls) or next(
+            filter(None, (self._function(method) for method in methods if method is not None)), ""
+        )
+
+    def _bases(self, cls: Class) -> str:
+        order, outside = self.analyser.program.ancestors(cls)
+        if outside - words.PLAIN_BASES:
+            return f"a base class of `{cls.node.name}` is not resolved{MAY_DIFFER}"
+        if any(name in inner.methods for inner in order for name in ("__getattr__", "__getattribute__")):
+            return f"`{cls.node.name}` has a `__getattr__`, so its methods are not resolved"
+        return ""
+
+    def _layer(self, name: str) -> str:
+        last = name.rsplit(".", 1)[-1]
+        if name.startswith("torch.nn.") and last in knowledge.same_without_grad():
+            return ""
+        if name.startswith("torch.nn.") and last == "LSTM":
+            # oneDNN's, which differs by up to 4e-7; on a GPU none of torch's recurrent layers does
+            return "`nn.LSTM` may round differently without gradients"
+        if name.startswith("torch.nn.") and last.startswith(("Transformer", "MultiheadAttention")):
+            return f"`nn.{last}` takes a faster path without gradients, whose results differ"
+        return f"`{last}` is not resolved{MAY_DIFFER}"
+
+    def _outside(self, name: str, func: ir.Expr) -> str:
+        last = name.rsplit(".", 1)[-1]
+        if is_layer(name):
+            return self._layer(name)
+        if name.startswith(("torch.is_grad_enabled", *words.SETS_GRAD_MODE, *words.WANTS_OUTSIDE)):
+            return f"`{text(func, 40)}` is called, which depends on grad mode"
+        if last in words.FASTER_WITHOUT_GRADIENTS:
+            return f"`{text(func, 40)}` may take another path without gradients, whose results differ"
+        known = name.startswith(
+            (*words.ENDS_OUTSIDE, *words.PASSES_OUTSIDE, "numpy.", "time.", "random.", "os.", "tqdm")
+        )
+        return "" if known else f"`{text(func, 40)}` is not resolved{MAY_DIFFER}"
+
+    # ------------------------------------------------------------------------------------ from outside
+
+    def _changed_from_outside(self) -> str:
+        """What may make a module run something else than its code says: hooks, and layers that are put in later."""
+        program = self.analyser.program
+        for key in program.project.sources:
+            for unit in program.module(key).index.units:
+                found = unit.names & words.CHANGES_MODULES
+                if found:
+                    return f"`{min(found)}` in {key} may change what a module runs"
+        if self.analyser.compiles is None:
+            self.analyser.compiles = next(self._compilers(), "")
+        compiles = self.analyser.compiles
+        return f"{compiles} compiles code, which may round differently without gradients" if compiles else ""
+
+    def _compilers(self) -> Iterator[str]:
+        """Where torch compiles code: what that calls is compiled with it, and with gradients otherwise than without
+        (measured on an H200, torch 2.11: a small network's outputs differ by up to 3.8e-6)."""
+        program = self.analyser.program
+        for key in program.project.sources:
+            module = program.module(key)
+            for row in module.index.imports:
+                if row.name in words.COMPILES and row.module.startswith("torch"):
+                    yield f"`{row.name}` in {key}"
+            for number, unit in enumerate(module.index.units):
+                for function in functions_in(module, number) if unit.names & words.COMPILES else ():
+                    own = [expr for _, expr in own_expressions(function)]
+                    for part in (part for expr in (*own, *function.decorators) for part in walk_expression(expr)):
+                        if isinstance(part, ir.Attr) and part.name in words.COMPILES and not _of_texts(part):
+                            yield f"`{text(part, 40)}` in {key}"
+
+    def _is_stored(self, name: str) -> bool:
+        return any(name in unit.stores for unit in self._units())
+
+    def _units(self) -> Iterator[UnitIndex]:
+        program = self.analyser.program
+        for key in program.project.sources:
+            yield from program.module(key).index.units
+
+
+def _of_texts(func: ir.Attr) -> bool:
+    """``re.compile``"""
+    return dotted(func.value) in ("re", "regex")

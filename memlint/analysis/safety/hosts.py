@@ -1,0 +1,100 @@
+"""Whether what is collected must stay on the accelerator: later code brings it together with what is there."""
+
+from __future__ import annotations
+
+from memlint import knowledge
+from memlint.analysis.index.program import Function
+from memlint.analysis.safety import vocabulary as words
+from memlint.analysis.syntax.expression_text import text
+from memlint.analysis.syntax.memo import kept_for
+from memlint.analysis.syntax.syntax import children, expressions, walk_expression, walk_statements
+from memlint.ir import nodes as ir
+
+#: methods that put a tensor on a device
+_MOVES = frozenset(["to", "cuda", "xpu", "npu", "mps"])
+#: rounds in which variables take over from others
+_ROUNDS = 6
+
+Names = frozenset[str]
+
+
+@kept_for
+def met_on_device(function: Function, place: str) -> str:
+    """The call or operation in which a variable's contents, or what is made of them, meet a tensor that the function
+    put on an accelerator; "" where none is seen. Variables only, and as the text says."""
+    if not place.isidentifier():
+        return ""
+    kept, moved = frozenset({place}), frozenset[str]()
+    for _ in range(_ROUNDS):
+        before = kept, moved
+        for statement in walk_statements(function.body, into_definitions=False):
+            if not isinstance(statement, ir.Assign):
+                continue
+            targets = frozenset(one.id for one in statement.targets if isinstance(one, ir.Name))
+            if _is_moved(statement.value, moved):
+                moved |= targets - kept
+            elif _names(statement.value) & kept:
+                kept |= targets - moved
+        if (kept, moved) == before:
+            break
+    for statement in walk_statements(function.body, into_definitions=False):
+        for expr in expressions(statement):
+            for part in walk_expression(expr):
+                sides = _sides(part)
+                if any(_names(one) & kept for one in sides) and any(_is_moved(one, moved) for one in sides):
+                    return text(part, 40)
+    return ""
+
+
+def _sides(expr: ir.Expr) -> tuple[ir.Expr, ...]:
+    match expr:
+        case ir.Binary():
+            return expr.left, expr.right
+        case ir.Compare():
+            return expr.left, *expr.rights
+        case ir.Call(func=ir.Attr(name=name)) if name in words.PUTS:
+            return ()
+        case ir.Call(func=ir.Name(id=name)) if name in words.BUILTINS_THAT_END:
+            return ()
+        case ir.Call():
+            own = (expr.func.value,) if isinstance(expr.func, ir.Attr) else ()
+            return *own, *expr.args, *(word.value for word in expr.keywords)
+    return ()
+
+
+def _is_moved(expr: ir.Expr, moved: Names) -> bool:
+    """Whether an expression is on an accelerator: put there, or made of what is."""
+    if isinstance(expr, ir.Call) and isinstance(expr.func, ir.Attr) and expr.func.name in _MOVES:
+        shown = ", ".join(text(arg, 80) for arg in expr.args)
+        return expr.func.name != "to" or any(word in shown for word in ("device", "cuda", "gpu"))
+    if isinstance(expr, ir.Name):
+        return expr.id in moved
+    return any(_is_moved(part, moved) for part in _tensors(expr))
+
+
+def _names(expr: ir.Expr) -> Names:
+    """The variables whose tensors an expression is made of, where it does not move them."""
+    if isinstance(expr, ir.Name):
+        return frozenset({expr.id})
+    if isinstance(expr, ir.Call) and isinstance(expr.func, ir.Attr) and expr.func.name in _MOVES:
+        return frozenset()
+    return frozenset[str]().union(*map(_names, _tensors(expr)))
+
+
+def _tensors(expr: ir.Expr) -> tuple[ir.Expr, ...]:
+    """The parts that an expression takes its tensors from: not those that it asks for a shape or a number."""
+    match expr:
+        case ir.Attr():
+            return () if expr.name in words.PLAIN_ATTRIBUTES - {"data"} else (expr.value,)
+        case ir.Subscript():
+            return (expr.value,)
+        case ir.Call(func=ir.Attr(name=name)) if name in knowledge.methods().data or name in ("cpu", *words.PUTS):
+            return ()
+        case ir.Call(func=ir.Name(id=name)) if name in words.BUILTINS_THAT_END:
+            return ()
+        case ir.Call():
+            own = (expr.func.value,) if isinstance(expr.func, ir.Attr) else ()
+            return *own, *expr.args, *(word.value for word in expr.keywords)
+        case ir.Lambda() | ir.FormattedString():
+            return ()
+    return children(expr)

@@ -1,0 +1,54 @@
+"""Whether what is stored is a tensor, or holds them."""
+
+from __future__ import annotations
+
+from memlint.analysis.domain.summary.frame import Frame
+from memlint.analysis.domain.values import CONTAINER
+from memlint.analysis.index.program import Function
+from memlint.analysis.safety import vocabulary as words
+from memlint.analysis.safety.bindings import is_container
+from memlint.analysis.syntax.syntax import expressions, walk_expression
+from memlint.ir import nodes as ir
+
+#: builtins that give a list or an iterator
+_LISTS = words.CONTAINERS | {"sorted", "reversed", "zip", "map", "filter", "enumerate", "iter"}
+
+
+def holds_others(frame: Frame | None, function: Function, statement: ir.Stmt, expr: ir.Expr) -> bool:
+    """Whether an expression that a statement of ``function`` stores, or passes to a call that does, may give a list,
+    a tuple or the like, which has no `.detach()`. ``frame``: what is known of the function, None for nothing."""
+    if isinstance(expr, ir.Comprehension | ir.Display | ir.DictDisplay):
+        return True
+    branches = (expr.body, expr.orelse) if isinstance(expr, ir.IfExp) else ()
+    if any(holds_others(frame, function, statement, part) for part in branches):
+        return True
+    func = expr.func if isinstance(expr, ir.Call) else None
+    if isinstance(func, ir.Name) and func.id in _LISTS and func.id not in function.locals:
+        return True
+    if frame is None:
+        return is_container(function, expr)
+    kinds = frame.notes.kinds.get(expr.at, 0)
+    if isinstance(expr, ir.Name) and frame.exit is not None and expr.id in frame.exit.env:
+        kinds |= frame.exit.env[expr.id].kinds
+    return bool(kinds & CONTAINER) or _is_passed_as_container(frame, statement, expr)
+
+
+def _is_passed_as_container(frame: Frame, statement: ir.Stmt, expr: ir.Expr) -> bool:
+    """Whether a function of the project gets a container in a call that the expression is an argument of."""
+    calls = {
+        part.at: part
+        for own in expressions(statement)
+        for part in walk_expression(own)
+        if isinstance(part, ir.Call)
+        and (any(arg is expr for arg in part.args) or any(word.value is expr for word in part.keywords))
+    }
+    for record in frame.calls.values():
+        call, callee = calls.get(record.at), frame.analyser.function_at(record.callee)
+        if call is None or callee is None:
+            continue
+        names = [word.name for word in call.keywords if word.value is expr]
+        params = callee.params[callee.takes_self :]
+        names += [param.name for param, arg in zip(params, call.args, strict=False) if arg is expr]
+        if any(name in record.args and record.args[name].kinds & CONTAINER for name in names):
+            return True
+    return False

@@ -1,0 +1,171 @@
+"""Every function of the project that mentions a name: what a proof about a name has to look at."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING, NamedTuple, TypeGuard
+
+from memlint.analysis.index.program import Class, Function, Module
+from memlint.analysis.syntax.bindings import identifiers
+from memlint.analysis.syntax.syntax import expressions, walk_expression, walk_statements
+from memlint.ir import nodes as ir
+
+if TYPE_CHECKING:
+    from memlint.analysis.facts.analyser import Analyser
+
+#: units that are looked at for one name; a name that more of them use is followed no further
+MAX_UNITS = 24
+
+
+class TooManyError(Exception):
+    """The name is mentioned in more places than a proof can look at."""
+
+
+def functions_naming(analyser: Analyser, name: str) -> Iterator[Function]:
+    """The functions (and modules' own statements) in whose units the identifier occurs. Raises TooManyError."""
+    left = MAX_UNITS
+    for key in analyser.program.project.sources:
+        module = analyser.program.module(key)
+        for number, unit in enumerate(module.index.units):
+            if name not in unit.names:
+                continue
+            left -= 1
+            if left < 0:
+                raise TooManyError(name)
+            yield from functions_in(module, number)
+
+
+def functions_in(module: Module, number: int) -> Iterator[Function]:
+    """The functions of one unit; of the first one, the module's own statements too."""
+    module.build(number)
+    if number == 0:
+        yield module.main
+    yield from list(module.by_place.get(number, {}).values())
+
+
+def own_expressions(function: Function) -> Iterator[tuple[ir.Stmt, ir.Expr]]:
+    """The expressions of a function with their statements, nested definitions left out."""
+    for statement in walk_statements(function.body, into_definitions=False):
+        for expr in expressions(statement):
+            yield statement, expr
+
+
+def attribute_stores(analyser: Analyser, name: str) -> Iterator[Function]:
+    """The functions of the units that assign an attribute of this name."""
+    for key in analyser.program.project.sources:
+        module = analyser.program.module(key)
+        for number, unit in enumerate(module.index.units):
+            if name in unit.stores:
+                yield from functions_in(module, number)
+
+
+def reads(function: Function, name: str) -> bool:
+    """Whether the function's own statements mention a variable."""
+    return name in identifiers(function.body)[0]
+
+
+def inside(outer: Function, function: Function) -> bool:
+    """Whether a function is defined in another one, at any depth."""
+    around = function.around
+    while around is not None:
+        if around is outer:
+            return True
+        around = around.around
+    return False
+
+
+def calls_of_function(analyser: Analyser, function: Function) -> list[tuple[Function, ir.Call | None]]:
+    """Every call that may be of a function, with its caller; with None, a mention that is no call. Raises
+    TooManyError."""
+
+    def means(other: Function, part: ir.Name | ir.Attr) -> bool:
+        if isinstance(part, ir.Attr) and function.cls is not None:
+            return True
+        kind, what = analyser.program.find_expression(other.module, part, other)
+        return kind == "function" and what is function
+
+    return _calls(analyser, function.name, means)
+
+
+def calls_of_class(analyser: Analyser, cls: Class) -> list[tuple[Function, ir.Call | None]]:
+    """Every call that makes an instance of a class, as `calls_of_function`."""
+
+    def means(other: Function, part: ir.Name | ir.Attr) -> bool:
+        kind, what = analyser.program.find_expression(other.module, part, other)
+        return kind == "class" and what is cls
+
+    return _calls(analyser, cls.node.name, means)
+
+
+def _calls(
+    analyser: Analyser, name: str, means: Callable[[Function, ir.Name | ir.Attr], bool]
+) -> list[tuple[Function, ir.Call | None]]:
+    return [
+        (mention.function, mention.call)
+        for mention in mentions_of(analyser, name)
+        if any(means(mention.function, part) for part in mention.parts)
+    ]
+
+
+class Mention(NamedTuple):
+    """Where a function names something: the names or attributes that do, and the call of it, if it is called there.
+
+    The names in one lambda are one mention: a lambda that calls what is named is a way of passing it on.
+    """
+
+    function: Function
+    parts: tuple[ir.Name | ir.Attr, ...]
+    call: ir.Call | None
+
+
+def mentions_of(analyser: Analyser, name: str) -> tuple[Mention, ...]:
+    """Where the project names a function or class. Raises TooManyError.
+
+    Kept by name: many functions of a project have one name (``forward``, a helper that is copied into each pipeline),
+    and the proofs of many stores ask for the calls of the same ones.
+    """
+    known = analyser.mentions
+    if name not in known:
+        try:
+            known[name] = _find_mentions(analyser, name)
+        except TooManyError:
+            known[name] = None
+    found = known[name]
+    if found is None:
+        raise TooManyError(name)
+    return found
+
+
+def _find_mentions(analyser: Analyser, name: str) -> tuple[Mention, ...]:
+    for key in analyser.program.project.sources:
+        for row in analyser.program.module(key).index.imports:
+            if row.name == name and row.asname not in (None, name):
+                raise TooManyError(name)  # it goes by another name there
+    found: list[Mention] = []
+    for function in list(functions_naming(analyser, name)):
+        for _, expr in own_expressions(function):
+            found += _mentioned(function, expr, name)
+        for expr in function.decorators:
+            found += [Mention(function, (part,), None) for part in _named(expr, name)]
+    return tuple(found)
+
+
+def _mentioned(function: Function, expr: ir.Expr, name: str) -> Iterator[Mention]:
+    parts = list(walk_expression(expr))
+    named = [part for part in parts if _names(part, name)]
+    if named:
+        called = {id(part.func): part for part in parts if isinstance(part, ir.Call)}
+        yield from (Mention(function, (part,), called.get(id(part))) for part in named)
+    for part in parts:
+        if isinstance(part, ir.Lambda):
+            inner = _named(part.body, name)
+            if inner:
+                yield Mention(function, inner, None)
+
+
+def _named(expr: ir.Expr, name: str) -> tuple[ir.Name | ir.Attr, ...]:
+    return tuple([part for part in walk_expression(expr) if _names(part, name)])
+
+
+def _names(part: ir.Expr, name: str) -> TypeGuard[ir.Name | ir.Attr]:
+    return (type(part) is ir.Name and part.id == name) or (type(part) is ir.Attr and part.name == name)

@@ -1,0 +1,106 @@
+"""Why nothing is known of a value: the call or variable that it comes from, in words for the reader of a fix."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from memlint.analysis.index.program import Function
+from memlint.analysis.safety.origins import resolve
+from memlint.analysis.syntax.bindings import names_read
+from memlint.analysis.syntax.expression_text import text
+from memlint.analysis.syntax.memo import kept
+from memlint.analysis.syntax.syntax import dotted, walk_statements
+from memlint.ir import nodes as ir
+
+if TYPE_CHECKING:
+    from memlint.analysis.facts.analyser import Analyser
+
+#: functions and assignments that are gone through
+MAX_STEPS = 24
+
+
+def unresolved(analyser: Analyser, function: Function, expr: ir.Expr) -> str:
+    """What the value of an expression comes from that is not resolved, as a clause; "" where none is found."""
+    todo: list[tuple[Function, ir.Expr]] = [(function, expr)]
+    seen: set[tuple[tuple[str, str], int]] = set()
+    while todo and len(seen) < MAX_STEPS:
+        within, part = todo.pop(0)
+        if (within.key, part.at) in seen:
+            continue
+        seen.add((within.key, part.at))
+        match part:
+            case ir.Name(id=name):
+                assigned = list(_assigned(analyser, within, name))
+                if not assigned and any(param.name == name for param in within.params):
+                    return f"`{name}` is a parameter of `{within.name}`"
+                todo += assigned
+            case ir.Call():
+                kind, what = resolve(analyser, within, part.func)
+                if kind == "function" and isinstance(what, Function):
+                    todo += [(what, value) for value in _returned(what)]
+                elif isinstance(part.func, ir.Attr) and _is_value(within, part.func.value):
+                    todo.append((within, part.func.value))
+                else:
+                    return f"`{text(part.func, 40)}` is not resolved"
+            case ir.Binary():
+                todo += [(within, part.left), (within, part.right)]
+            case ir.Unary():
+                todo.append((within, part.operand))
+            case ir.IfExp():
+                todo += [(within, part.body), (within, part.orelse)]
+            case ir.Subscript():
+                todo.append((within, part.value))
+            case ir.Attr():
+                return f"`{text(part, 40)}` is not resolved"
+    return ""
+
+
+def _is_value(function: Function, receiver: ir.Expr) -> bool:
+    """Whether the receiver of a method is a value of the function: no module, and no object that has the function."""
+    root = dotted(receiver).partition(".")[0]
+    own = function.params[0].name if function.takes_self and function.params else ""
+    return not root or (root in function.locals and root != own)
+
+
+def _assigned(analyser: Analyser, function: Function, name: str) -> Iterator[tuple[Function, ir.Expr]]:
+    """What a function assigns to a variable, each with the function that it stands in: of a tuple that a function of
+    the project returns, the member."""
+    for statement in _assigning(function.body).get(name, ()):
+        for target in statement.targets:
+            if isinstance(target, ir.Name) and target.id == name:
+                yield function, statement.value
+            elif isinstance(target, ir.Display):
+                index = next((at for at, one in enumerate(target.elements) if _is(one, name)), None)
+                if index is not None:
+                    yield from _members(analyser, function, statement.value, index)
+
+
+@kept
+def _assigning(body: tuple[ir.Stmt, ...]) -> dict[str, list[ir.Assign]]:
+    """The assignments of a body by the names in their targets."""
+    found: dict[str, list[ir.Assign]] = {}
+    for statement in walk_statements(body, into_definitions=False):
+        if isinstance(statement, ir.Assign):
+            for name in frozenset[str]().union(*map(names_read, statement.targets)):
+                found.setdefault(name, []).append(statement)
+    return found
+
+
+def _members(analyser: Analyser, function: Function, value: ir.Expr, index: int) -> Iterator[tuple[Function, ir.Expr]]:
+    values = [value]
+    if isinstance(value, ir.Call):
+        kind, what = resolve(analyser, function, value.func)
+        if kind == "function" and isinstance(what, Function):
+            function, values = what, _returned(what)
+    for one in values:
+        yield function, one.elements[index] if isinstance(one, ir.Display) and index < len(one.elements) else one
+
+
+def _returned(function: Function) -> list[ir.Expr]:
+    statements = walk_statements(function.body, into_definitions=False)
+    return [one.value for one in statements if isinstance(one, ir.Return) and one.value is not None]
+
+
+def _is(target: ir.Expr, name: str) -> bool:
+    return isinstance(target, ir.Name) and target.id == name

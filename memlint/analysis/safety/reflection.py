@@ -1,0 +1,97 @@
+"""Attributes that code reaches by a string: what a search for ``.name`` does not see."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from memlint.analysis.index.program import Class, Function, Module
+from memlint.analysis.safety.mentions import functions_in, own_expressions
+from memlint.analysis.syntax.expression_text import text
+from memlint.analysis.syntax.syntax import dotted, walk_expression
+from memlint.ir import nodes as ir
+
+if TYPE_CHECKING:
+    from memlint.analysis.facts.analyser import Analyser
+
+_BY_NAME = frozenset(["getattr", "setattr", "delattr", "attrgetter", "__getattribute__", "__setattr__"])
+_WHOLE = frozenset(["vars", "__dict__", "asdict", "astuple"])
+
+
+def reached(analyser: Analyser, name: str, home: Module) -> str:
+    """How an attribute may be reached by a string, a clause; "" where it is not: by its own name anywhere in the
+    project, by a computed one in the file that it is from."""
+    for key in analyser.program.project.sources:
+        module = analyser.program.module(key)
+        for number, unit in enumerate(module.index.units):
+            if not unit.names & (_BY_NAME | _WHOLE):
+                continue
+            if key != home.key and f'"{name}"' not in module.text and f"'{name}'" not in module.text:
+                continue
+            for function in functions_in(module, number):
+                for part in _parts(function):
+                    if _reaches(part, name, module is home):
+                        return f"`{text(part, 40)}` may read it by name, and need its graph"
+    return ""
+
+
+def set_by_name(analyser: Analyser, name: str) -> bool:
+    """Whether something may assign an attribute of this name by a string."""
+    for key in analyser.program.project.sources:
+        module = analyser.program.module(key)
+        for number, unit in enumerate(module.index.units):
+            if "setattr" not in unit.names and "__setattr__" not in unit.names:
+                continue
+            for function in functions_in(module, number):
+                if any(_sets(analyser, function, part, name) for part in _parts(function)):
+                    return True
+    return False
+
+
+def _sets(analyser: Analyser, function: Function, part: ir.Expr, name: str) -> bool:
+    if not isinstance(part, ir.Call) or dotted(part.func).rsplit(".", 1)[-1] not in ("setattr", "__setattr__"):
+        return False
+    literal = next((arg for arg in part.args if isinstance(arg, ir.Const) and arg.kind == "str"), None)
+    if literal is not None:
+        return literal.value == name
+    own = function.params[0].name if function.takes_self and function.params else None
+    receiver = part.args[0] if part.args else None
+    mine = isinstance(receiver, ir.Name) and receiver.id == own and function.cls is not None
+    # an object that fills itself from a configuration is no module
+    return not (mine and function.cls is not None and not analyser.program.is_module(function.cls))
+
+
+def _reaches(part: ir.Expr, name: str, at_home: bool) -> bool:
+    if isinstance(part, ir.Attr) and part.name == "__dict__":
+        return at_home
+    if not isinstance(part, ir.Call):
+        return False
+    called = dotted(part.func).rsplit(".", 1)[-1]
+    if called in _WHOLE:
+        return at_home and bool(part.args)
+    if called not in _BY_NAME:
+        return False
+    literals = [arg.value for arg in part.args if isinstance(arg, ir.Const) and arg.kind == "str"]
+    return name in literals if literals else at_home
+
+
+def _parts(function: Function) -> Iterator[ir.Expr]:
+    for _, expr in own_expressions(function):
+        for part in walk_expression(expr):
+            yield part
+            if isinstance(part, ir.Lambda):
+                yield from walk_expression(part.body)
+
+
+def is_used(analyser: Analyser, cls: Class) -> bool:
+    """Whether the project mentions a class, or one that inherits from it, elsewhere than in itself."""
+    classes = [cls, *analyser.program.subclasses(cls)]
+    names = {one.node.name: one for one in classes}
+    for key in analyser.program.project.sources:
+        module = analyser.program.module(key)
+        for number, unit in enumerate(module.index.units):
+            for name in unit.names & names.keys():
+                own = any(one.module.key == key and one.unit == number for one in classes)
+                if not own or (number == 0 and names[name].unit != 0):
+                    return True
+    return False

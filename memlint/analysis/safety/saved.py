@@ -1,0 +1,88 @@
+"""Tensors that an autograd graph has saved: updated in place, they make its backward raise."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from memlint.analysis.domain.summary.frame import Frame
+from memlint.analysis.domain.values import Path
+from memlint.analysis.syntax.syntax import children, dotted, expressions, walk_expression, walk_statements
+from memlint.analysis.transfer.stores.loop_updates import Candidate
+from memlint.ir import nodes as ir
+
+#: operations whose gradient needs none of their operands
+_NEEDS_NOTHING = frozenset({"+", "-"})
+#: what gives a tensor's own memory again, or may do so
+_VIEWS = frozenset(
+    {
+        "contiguous",
+        "data",
+        "detach",
+        "diagonal",
+        "expand",
+        "expand_as",
+        "flatten",
+        "float",
+        "movedim",
+        "narrow",
+        "permute",
+        "ravel",
+        "reshape",
+        "select",
+        "squeeze",
+        "swapaxes",
+        "T",
+        "mT",
+        "t",
+        "to",
+        "cuda",
+        "transpose",
+        "type_as",
+        "unfold",
+        "unsqueeze",
+        "view",
+        "view_as",
+    }
+)
+
+
+def is_saved(frame: Frame, one: Candidate, symbols: Callable[[Path], bool | None]) -> bool:
+    """Whether an operation that autograd records has the variable (or a view of it) as an operand, and its graph may
+    be there still when the variable is updated. ``symbols``: as for `Graphs.attached`."""
+    assert isinstance(one.target, ir.Name)
+    live = {node.at: key for key, node in frame.graphs.nodes.items() if not node.leaf and key not in one.freed}
+    for statement in walk_statements(frame.function.body):
+        if statement is one.statement:
+            continue
+        for expr in expressions(statement):
+            parents = {child.at: part for part in walk_expression(expr) for child in children(part)}
+            for part in walk_expression(expr):
+                if isinstance(part, ir.Name) and part.id == one.target.id:
+                    user = _user(part, parents)
+                    if user is None or user.at not in live or _needs_nothing(user):
+                        continue
+                    if frame.graphs.attached(frozenset({live[user.at]}), symbols)[0] != "no":
+                        return True
+    return False
+
+
+def _user(part: ir.Expr, parents: dict[int, ir.Expr]) -> ir.Expr | None:
+    """The operation that a variable or a view of it goes into."""
+    while (around := parents.get(part.at)) is not None:
+        method = isinstance(around, ir.Attr) and around.name in _VIEWS
+        called = isinstance(around, ir.Call) and around.func is part and isinstance(part, ir.Attr)
+        taken = isinstance(around, ir.Subscript) and around.value is part
+        held = isinstance(around, ir.Display | ir.Starred | ir.IfExp | ir.Walrus)
+        if isinstance(around, ir.Attr) and not method:
+            call = parents.get(around.at)
+            return call if isinstance(call, ir.Call) and call.func is around else None
+        if not (method or called or taken or held):
+            return around
+        part = around
+    return None
+
+
+def _needs_nothing(user: ir.Expr) -> bool:
+    if isinstance(user, ir.Call):
+        return dotted(user.func).rpartition(".")[2] in ("cat", "stack", "concat")
+    return isinstance(user, ir.Binary) and user.op in _NEEDS_NOTHING

@@ -1,0 +1,76 @@
+"""How a state that is carried from round to round is detached as a whole."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from memlint.analysis.domain.summary.frame import Frame
+from memlint.analysis.domain.values import NONE, TENSOR, TREE, UNKNOWN, V
+from memlint.analysis.index.program import Function
+from memlint.analysis.syntax.bindings import mentions
+from memlint.analysis.syntax.syntax import dotted, walk_statements
+from memlint.ir import nodes as ir
+
+_FACTORIES = frozenset(
+    ["zeros", "ones", "rand", "randn", "empty", "full", "tensor", "zeros_like", "ones_like", "randn_like", "new_zeros"]
+)
+_MOVES = frozenset(["to", "cuda", "cpu", "float", "half", "double", "bfloat16", "repeat", "expand", "unsqueeze"])
+
+
+def detached_state(frame: Frame, name: str, value: V) -> str:
+    """The statement that detaches it; "" where it may be something that has no ``detach()``.
+
+    A state has the form that it begins with: a tensor, or a tuple of them, as of an LSTM.
+    """
+    if not name.isidentifier() or not value.kinds or value.kinds & ~(TENSOR | TREE):
+        return ""
+    assigned = list(_assigned(frame.function, name))
+    begun = [one for one in assigned if not mentions(one, name)]
+    given = {one.at: kinds for one in begun if (kinds := _given(frame, one))}
+    if any(isinstance(one, ir.Display) for one in assigned if one not in begun):
+        return ""  # another form, later in the round
+    if any(kinds & ~(TENSOR | TREE | NONE | UNKNOWN) for kinds in given.values()):
+        return ""
+    rest = [one for one in begun if not (isinstance(one, ir.Const) and one.kind == "None")]
+    missing = len(rest) < len(begun) or any(kinds & NONE for kinds in given.values())
+    tensor = value.is_only(TENSOR)
+    if any(isinstance(one, ir.Display) and one.kind == "tuple" for one in rest):
+        pairs = not tensor and not missing and all(isinstance(one, ir.Display) and one.kind == "tuple" for one in rest)
+        return f"{name} = tuple(part.detach() for part in {name})" if pairs else ""
+    if any(not isinstance(one, ir.Call | ir.Name | ir.Attr | ir.Subscript) for one in rest):
+        return ""
+    if not all(map(_makes_tensor, rest)) and not tensor:
+        return ""
+    if not begun or (not rest and not tensor):
+        return ""
+    return f"{name} = None if {name} is None else {name}.detach()" if missing else f"{name} = {name}.detach()"
+
+
+def _given(frame: Frame, value: ir.Expr) -> int:
+    """What kinds of values the project's functions give in a call, as they are called there; 0 for another one."""
+    kinds = 0
+    for record in frame.calls.values():
+        if record.at == value.at:
+            kinds |= record.result.kinds
+    return kinds
+
+
+def _assigned(function: Function, name: str) -> Iterator[ir.Expr]:
+    """What is assigned to the variable itself."""
+    for statement in walk_statements(function.body, into_definitions=False):
+        if not isinstance(statement, ir.Assign):
+            continue
+        for target in statement.targets:
+            pairs = [(target, statement.value)]
+            if isinstance(target, ir.Display) and isinstance(statement.value, ir.Display):
+                pairs = list(zip(target.elements, statement.value.elements, strict=False))
+            yield from (one for to, one in pairs if isinstance(to, ir.Name) and to.id == name)
+
+
+def _makes_tensor(value: ir.Expr) -> bool:
+    while isinstance(value, ir.Call) and isinstance(value.func, ir.Attr) and value.func.name in _MOVES:
+        value = value.func.value
+    if not isinstance(value, ir.Call):
+        return False
+    name = value.func.name if isinstance(value.func, ir.Attr) else dotted(value.func)
+    return name.rsplit(".", 1)[-1] in _FACTORIES

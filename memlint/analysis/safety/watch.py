@@ -1,0 +1,298 @@
+"""Whether anybody would notice that a value has lost its autograd graph.
+
+`Watch` follows a place (a variable, an attribute) and all that is computed from it through the statements of the
+project, without regard to their order. What it does not know is a doubt: a value that goes to code that cannot be
+followed, is yielded, or receives a backward may be wanted with its graph there.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from memlint.analysis.index.program import Function
+from memlint.analysis.safety import vocabulary as words
+from memlint.analysis.safety.bindings import is_container, is_sum
+from memlint.analysis.safety.mentions import (
+    TooManyError,
+    calls_of_function,
+    functions_in,
+    functions_naming,
+    inside,
+    reads,
+)
+from memlint.analysis.safety.shares import share_of
+from memlint.analysis.safety.vocabulary import CLEAN, COMPUTED, ITSELF
+from memlint.analysis.syntax.bindings import identifiers
+from memlint.analysis.syntax.expression_text import text
+from memlint.analysis.syntax.syntax import dotted, expressions, parts, walk_statements
+from memlint.ir import nodes as ir
+
+if TYPE_CHECKING:
+    from memlint.analysis.facts.analyser import Analyser
+
+#: functions that are followed, and calls inside of calls
+MAX_FUNCTIONS, MAX_DEPTH = 24, 4
+
+
+class Watch:
+    """Follows names and attributes. ``doubt`` says what could not be proven, "" while nothing could not.
+
+    ``ignored``: the statement that is to be mended, whose own update of the place is no use of it. ``stored``: the
+    sources of what it stores; ``number``: whether that is a single number, summed.
+    """
+
+    def __init__(
+        self,
+        analyser: Analyser,
+        ignored: frozenset[tuple[str, int, int]] = frozenset(),
+        depth: int = 0,
+        *,
+        stored: frozenset[str] = frozenset(),
+        number: bool = False,
+    ) -> None:
+        self.analyser = analyser
+        self.ignored = ignored
+        self.depth = depth
+        self.stored = stored
+        self.number = number
+        self.doubt = ""
+        #: whether a function that was entered with its parameters gives the value back
+        self.returned = False
+        self.names: dict[tuple[str, str], dict[str, int]] = {}
+        self.results: dict[tuple[str, str], set[int]] = {}
+        self.attributes: set[str] = set()
+        self._entered: set[tuple[str, str]] = set()
+        self._functions: dict[tuple[str, str], Function] = {}
+        self._left: set[tuple[str, str]] = set()
+        self._todo: list[Function] = []
+        self._current: Function | None = None
+
+    # ------------------------------------------------------------------------------------ what is watched
+
+    def name(self, function: Function, name: str, level: int = ITSELF) -> None:
+        """Watch a variable of a function."""
+        if function.node is not None and name not in function.locals:
+            self._bind(function.owner(name) or function.module.main, name, level)
+            return
+        self._bind(function, name, level)
+
+    def attribute(self, name: str) -> None:
+        """Watch an attribute of this name, whatever object it is of."""
+        if name in self.attributes:
+            return
+        self.attributes.add(name)
+        try:
+            for function in functions_naming(self.analyser, name):
+                if name in identifiers(function.body)[1]:
+                    self._queue(function)
+        except TooManyError:
+            self.doubtful(f"`.{name}` is used in too many functions to check that none needs its graph")
+
+    def gives(self, function: Function, value: ir.Expr) -> None:
+        """Watch what a function returns, in those that call it."""
+        self._return(function, text(value, 40))
+
+    def enter(self, function: Function, names: set[str]) -> None:
+        """Watch parameters of a function that a call gives the value to; its result goes back to that call."""
+        self._entered.add(function.key)
+        for name in names:
+            self._bind(function, name, ITSELF)
+
+    def _bind(self, function: Function, name: str, level: int) -> None:
+        known = self.names.setdefault(function.key, {})
+        if known.get(name, CLEAN) >= level:
+            return
+        known[name] = level
+        self._queue(function)
+        if function.node is None:
+            self._global(function, name)
+        else:
+            for other in list(function.module.by_place.get(function.unit, {}).values()):
+                if inside(function, other) and name not in other.locals and reads(other, name):
+                    self.names.setdefault(other.key, {})[name] = level
+                    self._queue(other)
+
+    def _global(self, main: Function, name: str) -> None:
+        """A variable of a module: the module's functions see it, and so may others by import."""
+        module = main.module
+        for number, unit in enumerate(module.index.units):
+            if name in unit.names:
+                for other in functions_in(module, number):
+                    if other.node is not None and name not in other.locals and reads(other, name):
+                        self.names.setdefault(other.key, {})[name] = ITSELF
+                        self._queue(other)
+        self.attribute(name)  # of the module, where it is imported whole
+        for key in self.analyser.program.project.sources:
+            other_index = self.analyser.program.module(key).index
+            if key != module.key and any(name in (row.name, "*") for row in other_index.imports):
+                self.doubtful(f"`{name}` is a global variable, and a file that imports it may need its graph")
+
+    def _queue(self, function: Function) -> None:
+        if function.key not in self._functions and len(self._functions) >= MAX_FUNCTIONS:
+            self.doubtful("it is used in too many functions to check that none needs its graph")
+            return
+        self._functions[function.key] = function
+        if function not in self._todo:
+            self._todo.append(function)
+
+    def doubtful(self, why: str) -> None:
+        self.doubt = self.doubt or why
+
+    def share(self, function: Function, expr: ir.Expr) -> int:
+        """What an expression has of what is watched: CLEAN, COMPUTED or ITSELF."""
+        return share_of(self, function, expr)
+
+    def deeper(self) -> Watch:
+        """A watch for a function that a call enters."""
+        return Watch(self.analyser, self.ignored, self.depth + 1, stored=self.stored)
+
+    @property
+    def is_deep(self) -> bool:
+        """Whether no further call is entered."""
+        return self.depth >= MAX_DEPTH
+
+    # ------------------------------------------------------------------------------------ following
+
+    def run(self) -> str:
+        """Follow everything; the doubt."""
+        rounds = 0
+        while self._todo and not self.doubt:
+            rounds += 1
+            if rounds > 8 * MAX_FUNCTIONS:
+                self.doubtful("it is used in too many functions to check that none needs its graph")
+            function = self._current = self._todo.pop()
+            for statement in walk_statements(function.body, into_definitions=False):
+                self._statement(function, statement)
+        return self.doubt
+
+    def _statement(self, function: Function, statement: ir.Stmt) -> None:
+        match statement:
+            case ir.Assign() | ir.AnnAssign():
+                targets = statement.targets if isinstance(statement, ir.Assign) else (statement.target,)
+                level = self.share(function, statement.value) if statement.value is not None else CLEAN
+                for target in targets:
+                    self.assign(function, target, level, statement)
+            case ir.AugAssign():
+                self._augmented(function, statement)
+            case ir.For():
+                self.spread(function, statement.target, statement.iter)
+            case ir.With():
+                for item in statement.items:
+                    level = self.share(function, item.context)
+                    if item.target is not None:
+                        self.assign(function, item.target, level, None)
+            case ir.Return():
+                if statement.value is not None and self.share(function, statement.value):
+                    self._return(function, text(statement.value, 40))
+            case ir.Match():
+                if self.share(function, statement.subject):
+                    self.doubtful(f"`{text(statement.subject, 40)}` is matched against patterns, which are not checked")
+            case ir.Delete():
+                pass
+            case _:
+                for expr in expressions(statement):
+                    self.share(function, expr)
+
+    def spread(self, function: Function, target: ir.Expr, iterated: ir.Expr) -> None:
+        """The members of what is iterated go to the target; of pairs with a key or a number, only the second does."""
+        level = ITSELF if self.share(function, iterated) else CLEAN
+        name = dotted(iterated.func).rsplit(".", 1)[-1] if isinstance(iterated, ir.Call) else ""
+        if name == "" and isinstance(iterated, ir.Call) and isinstance(iterated.func, ir.Attr):
+            name = iterated.func.name
+        if name in ("items", "enumerate") and isinstance(target, ir.Display) and len(target.elements) == 2:
+            target = target.elements[1]
+        self.assign(function, target, level, None)
+
+    def assign(self, function: Function, target: ir.Expr, level: int, statement: ir.Stmt | None) -> None:
+        match target:
+            case ir.Name():
+                if level:
+                    self.name(function, target.id, level)
+            case ir.Display():
+                for element in target.elements:
+                    self.assign(function, element, level, statement)
+            case ir.Starred():
+                self.assign(function, target.value, level, statement)
+            case ir.Attr():
+                self.share(function, target.value)
+                if level:
+                    self.attribute(target.name)
+            case ir.Subscript():
+                held = self.share(function, target.value)
+                self.share(function, target.index)
+                if held and not self._is_mended(function, statement) and not is_container(function, target.value):
+                    self.doubtful(f"`{text(target, 40)}` is changed in place, and `.detach()` shares its memory")
+                elif level:
+                    self.into(function, target.value)
+
+    def into(self, function: Function, container: ir.Expr) -> None:
+        """The value is put into a container."""
+        match container:
+            case ir.Name():
+                self.name(function, container.id)
+            case ir.Attr():
+                self.attribute(container.name)
+            case ir.Subscript():
+                self.into(function, container.value)
+            case _:
+                self.doubtful(f"it is put into `{text(container, 40)}`, which is not resolved")
+
+    def _augmented(self, function: Function, statement: ir.AugAssign) -> None:
+        level, held = self.share(function, statement.value), self.share(function, statement.target)
+        if held == ITSELF and not self._is_mended(function, statement) and not is_sum(function, statement.target):
+            self.doubtful(f"`{text(statement.target, 40)}` is changed in place, and `.detach()` shares its memory")
+        elif level or held:
+            target = statement.target
+            if isinstance(target, ir.Name):
+                self.name(function, target.id, max(level, COMPUTED) if is_sum(function, target) else ITSELF)
+            elif isinstance(target, ir.Attr):
+                self.attribute(target.name)
+            elif isinstance(target, ir.Subscript):
+                self.into(function, target.value)
+
+    def _is_mended(self, function: Function, statement: ir.Stmt | None) -> bool:
+        return statement is not None and (function.module.key, function.unit, statement.at) in self.ignored
+
+    # ------------------------------------------------------------------------------------ returns
+
+    def _return(self, function: Function, shown: str) -> None:
+        """The value goes to whoever calls the function."""
+        said = f"`{shown}` is returned" if shown != "…" else "a value computed from it is returned"
+        if function.key in self._entered:
+            self.returned = True
+            return
+        if function.key in self._left:
+            return
+        self._left.add(function.key)
+        if (
+            function.node is None
+            or isinstance(function.node, ir.Lambda)
+            or function.enclosing is not None
+            or function.name.startswith("__")
+            or set(function.decorator_names) - words.PLAIN_DECORATORS
+            or self.analyser.hook(function) is not None
+        ):
+            self.doubtful(f"{said}, and unknown callers of `{function.name}` may need its graph")
+            return
+        try:
+            found = calls_of_function(self.analyser, function)
+        except TooManyError:
+            self.doubtful(f"{said} by `{function.name}`, which has too many callers to check them all")
+            return
+        if not found:
+            self.doubtful(f"{said}, and no call of `{function.name}` is found: its callers may need the graph")
+        elif all(call is not None and _tries(caller, call) for caller, call in found):
+            self.doubtful(f"{said}, and only `__main__` calls `{function.name}`: another file may need the graph")
+        for caller, call in found:
+            if call is None:
+                self.doubtful(
+                    f"{said} by `{function.name}`, which is passed as a value: whoever calls it may need the graph"
+                )
+                return
+            self.results.setdefault(caller.key, set()).add(call.at)
+            self._queue(caller)
+
+
+def _tries(caller: Function, call: ir.Call) -> bool:
+    """Whether a call stands under ``if __name__ == "__main__":``: a file that can be imported is tried out there."""
+    return caller.node is None and any(part.at == call.at for part in parts(caller.module.guarded))

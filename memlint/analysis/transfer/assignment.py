@@ -1,0 +1,374 @@
+"""Assignments, deletions and the stores that they are."""
+
+from __future__ import annotations
+
+import functools
+
+from memlint.analysis.domain.events import PlaceKind
+from memlint.analysis.domain.literal_values import referred_functions
+from memlint.analysis.domain.parts_taken import named
+from memlint.analysis.domain.periods import resets_in_time, resets_soon
+from memlint.analysis.domain.recorded_modes import freeze
+from memlint.analysis.domain.state import OFF, State
+from memlint.analysis.domain.summary.effects import LoopFrame
+from memlint.analysis.domain.summary.frame import Frame
+from memlint.analysis.domain.tensor_ops import cut
+from memlint.analysis.domain.values import (
+    CONTAINER,
+    DATA,
+    INSTANCE,
+    LOADER,
+    MODULE,
+    NONE,
+    NONE_VALUE,
+    NOTHING,
+    TENSOR,
+    TENSORS,
+    TREE,
+    UNKNOWN,
+    UNKNOWN_VALUE,
+    Path,
+    Source,
+    V,
+    join,
+    ordered,
+)
+from memlint.analysis.syntax.bindings import mentions, reads_any
+from memlint.analysis.syntax.expression_text import text
+from memlint.analysis.transfer.heap import (
+    derive,
+    element,
+    elements_of,
+    frame_at,
+    make,
+    part_of_bundle,
+    part_of_output,
+    read_symbol,
+    symbol_counts,
+)
+from memlint.analysis.transfer.held_values import deep
+from memlint.analysis.transfer.modules.freezing import weight_frozen
+from memlint.analysis.transfer.modules.made_leaves import flagged
+from memlint.analysis.transfer.modules.modes import forget_name, frozen_of
+from memlint.analysis.transfer.signatures import methods_of
+from memlint.analysis.transfer.stores import carry, context_attributes, loop_updates
+from memlint.analysis.transfer.stores.class_places import class_places
+from memlint.analysis.transfer.stores.emptied_places import forget
+from memlint.analysis.transfer.stores.made_places import made_places
+from memlint.analysis.transfer.stores.releases import empty, is_rebuilt, let_go, rebind
+from memlint.analysis.transfer.stores.sample_keys import by_sample
+from memlint.analysis.transfer.stores.stores import kind_of, note_store, own_sources, parts_of
+from memlint.analysis.transfer.stores.written_keys import counted_by, is_of_pairs, is_replaced, over_itself
+from memlint.ir import nodes as ir
+
+
+def assign(frame: Frame, state: State, target: ir.Expr, value: V, statement: ir.Assign | ir.AnnAssign | None) -> None:
+    """Bind a target; ``statement`` is given where the value is built by it, so that a carry can be seen."""
+    match target:
+        case ir.Name():
+            if statement is not None:
+                carry.assigned(frame, state, statement, target, value)
+            _bind(frame, state, target.id, named(value, target.id))
+        case ir.Attr():
+            base = frame.interpreter.evaluate(frame, state, target.value)
+            context_attributes.noted(frame, target, value, statement)
+            if target.name == "data" and _is_tensor(frame, base) and not value.may_be(CONTAINER):
+                if statement is not None:
+                    loop_updates.rebound(frame, state, statement, target, value)
+                value = cut(value)  # autograd never hears of it
+            elif statement is not None:
+                carry.assigned(frame, state, statement, target, value)
+            if base.kinds & MODULE and value.kinds & MODULE and frozen_of(frame, state, base, target.value):
+                freeze(state, base, target.value, None)  # a new part of a frozen module trains
+            if target.name == "requires_grad":
+                on = value.const if isinstance(value.const, bool) else None
+                base = flagged(frame, state, target.value, base, on, target.at)
+            elif target.name == "weight" and base.kinds & MODULE and state.grad != OFF:
+                weight_frozen(frame, state, target, value.is_only(TENSOR) and not value.src)
+            write_attribute(frame, state, base, target.name, value)
+        case ir.Subscript():
+            base = frame.interpreter.evaluate(frame, state, target.value)
+            index = frame.interpreter.evaluate(frame, state, target.index)
+            if statement is not None:
+                carry.assigned(frame, state, statement, target, value)
+            write_item(frame, state, base, index, value, target, by_carry=statement is None)
+        case ir.Display():
+            _unpack(frame, state, target, value, statement)
+        case ir.Starred():
+            assign(
+                frame,
+                state,
+                target.value,
+                V(CONTAINER | value.kinds, value.src, objs=value.objs, syms=value.syms),
+                statement,
+            )
+        case _:
+            pass
+
+
+def _is_tensor(frame: Frame, base: V) -> bool:
+    """Whether ``base.data`` is a tensor's, for all that is known."""
+    if base.kinds & INSTANCE:
+        classes = [frame.analyser.cls(ref) for ref in base.refs if ref.kind == "instance"]
+        return bool(classes) and all(cls is not None and frame.analyser.program.is_tensor(cls) for cls in classes)
+    return bool(base.kinds & (TENSORS | UNKNOWN)) and not base.resolved()
+
+
+def _bind(frame: Frame, state: State, name: str, value: V) -> None:
+    function = frame.function
+    if name not in function.locals and name not in frame.own_names:
+        root = (
+            "g:" + frame.module.key + ":"
+            if function.enclosing is None or name not in function.enclosing.locals
+            else "c:"
+        )
+        path = Path(root + name)
+        if value.kinds & CONTAINER:
+            forget(frame, state, frozenset((path,)))
+        rebind(frame, state, state.sym.get(path), value, lambda held: state.sym.__setitem__(path, held))
+        return
+    rebind(frame, state, state.env.get(name), value, lambda held: state.env.__setitem__(name, held))
+    forget_name(state, name, value)
+    if frame.loops and value.is_only(DATA | NONE) and (resets_soon(frame) or _shown(frame, name)):
+        forget(frame, state, frozenset((("var", name),)))  # a sum that begins anew, or is made a number, now and then
+
+
+def _shown(frame: Frame, name: str) -> bool:
+    """Whether a sum is begun anew every so many iterations, and no backward has run on it: it is for a log."""
+    if not resets_in_time(frame):
+        return False
+    marks = own_sources(frame, ("var", name))
+    return not any(marks & one.reached for one in frame.backwards)
+
+
+def _unpack(
+    frame: Frame, state: State, target: ir.Display, value: V, statement: ir.Assign | ir.AnnAssign | None
+) -> None:
+    count = len(target.elements)
+    starred = any(isinstance(part, ir.Starred) for part in target.elements)
+    for position, part in enumerate(target.elements):
+        if isinstance(part, ir.Starred):
+            assign(frame, state, part, value, statement)
+            continue
+        found = NOTHING
+        rest = value
+        for key in ordered(value.objs):
+            obj = state.heap.get(key)
+            if obj is None:
+                continue
+            if str(position) in obj.fields and len(obj.ordered) == count:
+                found = join(found, obj.fields[str(position)])
+                rest = rest.but(objs=rest.objs - {key})
+            elif obj.kind == "tuple" and obj.fields and not obj.elem.kinds and not starred:
+                rest = rest.but(objs=rest.objs - {key})  # a tuple of another length, of another path
+        if found.kinds and not rest.objs and not found.is_only(DATA | NONE):
+            # what is unpacked so is the tuple of that length, not the single tensor of another path
+            found = found.but(kinds=found.kinds | rest.kinds & UNKNOWN)
+        elif rest.objs or rest.syms or rest.kinds & ~CONTAINER:
+            found = join(found, _part(frame, state, rest, position))
+        assign(frame, state, part, found if found.kinds else UNKNOWN_VALUE, statement)
+
+
+def _part(frame: Frame, state: State, value: V, position: int) -> V:
+    if value.is_of_library():
+        return part_of_bundle(value, position)
+    found = NOTHING
+    rest = value
+    if value.objs or value.kinds & (LOADER | MODULE | TENSORS | DATA):
+        held = value
+        if value.kinds & UNKNOWN and value.kinds & TREE and not value.syms:
+            # the parts of a model's output and of what a call that cannot be resolved gives are told apart each its way
+            nodes = frame.graphs.nodes
+            unknown = frozenset(source for source in value.src if source in nodes and nodes[source].unknown)
+            held, rest = value.but(src=value.src - unknown), value.but(src=unknown)
+        plain = part_of_output(frame, held, f"[{position}]", unpacked=True)
+        found = element(frame, state, plain.but(syms=frozenset(), kinds=value.kinds & ~UNKNOWN), frame_at(frame))
+    for path in ordered(value.syms):
+        if symbol_counts(state, value, path.then(f"[{position}]")):
+            found = join(found, read_symbol(frame, state, path.then(f"[{position}]")))
+    if value.kinds & UNKNOWN and not value.syms:
+        found = join(found, derive(frame, rest, f"[{position}]"))
+    return found
+
+
+def write_attribute(frame: Frame, state: State, base: V, name: str, value: V) -> None:
+    """``base.name = value``"""
+    frame.notes.put_on.update(referred_functions(value))
+    places = [*ordered(made_places(frame, base, name))]
+    places = places or [*ordered(class_places(frame.analyser, base, name))]
+    if not base.objs and not places:
+        frame.leave(frame.graphs.closure(deep(frame, state, value).src))
+    for key in ordered(base.objs):
+        obj = state.heap.get(key)
+        if obj is None:
+            continue
+        old = obj.fields.get(name)
+        if len(base.objs) > 1:
+            state.heap[key] = obj.with_field(name, value if old is None else join(old, value))
+            continue
+        rebind(frame, state, old, value, functools.partial(_set_field, state, key, name))
+    for place in places:
+        if value.kinds & (CONTAINER | DATA | NONE) and not value.src and not is_rebuilt(frame, state, place, value):
+            forget(frame, state, frozenset((place,)))
+        if not value.src and _by_parameter(frame):
+            frame.notes.reset_by_parameter.add(place)
+        if len(places) > 1:
+            state.sym[place] = join(state.sym.get(place) or UNKNOWN_VALUE, value)
+            continue
+        rebind(frame, state, state.sym.get(place), value, functools.partial(state.sym.__setitem__, place))
+
+
+def _set_field(state: State, key: Source, name: str, value: V) -> None:
+    state.heap[key] = state.heap[key].with_field(name, value)
+
+
+def _by_parameter(frame: Frame) -> bool:
+    """Whether a parameter decides over the current point (``if step == 0:``): the caller says when."""
+    if not frame.tests:
+        return False
+    names = {param.name for param in frame.function.given}
+    return any(reads_any(test, names) for test in frame.tests)
+
+
+def write_item(
+    frame: Frame, state: State, base: V, index: V, value: V, target: ir.Subscript, *, by_carry: bool = False
+) -> None:
+    """``base[index] = value``"""
+    if _by_method(frame, state, base, index, value, target):
+        return
+    name = None if index.const is None or isinstance(index.const, bool) else str(index.const)
+    inner = deep(frame, state, value)
+    all_of_them = name is None and is_replaced(frame, target)
+    plain = isinstance(index.const, str) and not value.src and not value.kinds & ~(CONTAINER | DATA | NONE)
+    plain = plain and not base.may_be(TENSORS)  # (a sum that begins anew, or a list that is emptied, now and then)
+    counted = () if by_carry else counted_by(frame, target.index)
+    for key in ordered(base.objs):
+        obj = state.heap.get(key)
+        if obj is None:
+            continue
+        if isinstance(target.index, ir.Slice):
+            state.heap[key] = obj.with_elem(join(obj.elem, elements_of(frame, state, value)))
+        elif name is not None:
+            if plain and not is_rebuilt(frame, state, (key, f"[{name}]"), value):
+                forget(frame, state, frozenset(((key, f"[{name}]"),)))
+            state.heap[key] = obj.with_field(name, value)
+        elif all_of_them:
+            state.heap[key] = obj.emptied().with_elem(value)
+        else:
+            state.heap[key] = obj.with_elem(join(obj.elem, value))
+        if obj.bounded or by_carry:
+            continue
+        growing = counted or (by_sample(frame, target) if obj.kind == "dict" else ())
+        if growing and not _is_rebuilt(frame, ("elem", key), inner, target):
+            parts = parts_of(frame, state, value)
+            _note_key(frame, state, (key, "local"), inner, target, growing, parts)
+    for path in ordered(base.syms):
+        step = f"[{index.const}]" if isinstance(index.const, str) else "[]"
+        place = path.then(step)
+        if plain and not is_rebuilt(frame, state, place, value):
+            forget(frame, state, frozenset((place,)))
+            frame.notes.members_set.add(place)
+        state.sym[place] = (
+            value
+            if step != "[]" or all_of_them
+            else join(state.sym.get(place) or V(UNKNOWN, frozenset((place,)), syms=frozenset((place,))), value)
+        )
+        if counted and not base.may_be(TENSORS) and not _is_rebuilt(frame, path.then("[]"), inner, target):
+            parts = parts_of(frame, state, value)
+            _note_key(frame, state, (path, kind_of(path)), inner, target, counted, parts)
+    of_pairs = all_of_them and is_of_pairs(frame, target)
+    if of_pairs and not inner.src and base.kinds & TENSORS and isinstance(target.value, ir.Name):
+        # a model's output, or what a criterion gave: it is a dict, from here on one of what is written
+        state.env[target.value.id] = make(frame, state, (target.at, "replaced"), "dict", value)
+    elif base.kinds & TENSORS:
+        _write_slice(frame, state, base, value, target)
+        if isinstance(target.value, ir.Name) and isinstance(index.const, str) and not inner.src:
+            _cut_member(frame, state, target.value.id, target)
+    elif not base.objs and not base.syms:
+        frame.leave(frame.graphs.closure(inner.src))
+    carry.written(frame, state, base, value, target)
+
+
+def _by_method(frame: Frame, state: State, base: V, index: V, value: V, target: ir.Subscript) -> bool:
+    """Whether the project's own ``__setitem__`` takes it, be it that of a kind of dict or list."""
+    if base.kinds & ~(INSTANCE | CONTAINER):
+        return False
+    methods = methods_of(frame, base, "__setitem__")
+    known = [method for method in methods if method is not None]
+    if not known or len(known) < len(methods):
+        return False
+    for method in known:
+        frame.interpreter.call_function(frame, state, method, [base, index, value], {}, target.at, None)
+    return True
+
+
+def _cut_member(frame: Frame, state: State, name: str, target: ir.Subscript) -> None:
+    """``output["loss"] = output["loss"].detach()``: whether the other members have a graph is not known."""
+    held, statement = state.env.get(name), frame.statement
+    if held is None or not held.kinds & TREE or not isinstance(statement, ir.Assign):
+        return
+    if mentions(statement.value, text(target, 200)):
+        state.env[name] = part_of_output(frame, held, "[*]")
+
+
+def _is_rebuilt(frame: Frame, mark: Source, value: V, target: ir.Subscript) -> bool:
+    """Whether a member is built from its previous value, which is a carry, or takes the place of what is there."""
+    reached = frame.graphs.closure(value.src)
+    if mark in reached or (
+        isinstance(mark, Path) and any(isinstance(item, Path) and item.is_in(mark) for item in reached)
+    ):
+        return True
+    return over_itself(frame, target)
+
+
+def _note_key(
+    frame: Frame,
+    state: State,
+    place: tuple[Source, PlaceKind],
+    value: V,
+    target: ir.Subscript,
+    growing: tuple[LoopFrame, ...],
+    parts: dict[str, V],
+) -> None:
+    """A new key's value is kept."""
+    statement = frame.statement
+    shown = text(statement.value) if isinstance(statement, ir.Assign) else text(target)
+    where, at = text(target.value), frame_at(frame)
+    note_store(frame, state, "retain", "key", *place, where, value, at, shown, parts=parts, growing=growing)
+
+
+def _write_slice(frame: Frame, state: State, base: V, value: V, target: ir.Subscript) -> None:
+    """``tensor[i] = value`` puts the value's graph into the tensor's."""
+    root = target.value
+    while isinstance(root, ir.Subscript | ir.Attr):
+        root = root.value
+    if value.src and isinstance(root, ir.Name) and root.id in state.env and isinstance(target.value, ir.Name):
+        old = state.env[root.id]
+        state.env[root.id] = old.but(src=old.src | value.src, bare=old.bare or not old.src)
+        carry.part_written(frame, state, root.id, value, target)
+    if value.src and isinstance(target.value, ir.Name) and target.value.id not in state.env:
+        path = Path(f"g:{frame.module.key}:{target.value.id}")
+        if path in state.sym:
+            state.sym[path] = state.sym[path].but(src=state.sym[path].src | value.src, bare=True)
+
+
+def delete(frame: Frame, state: State, statement: ir.Delete) -> State:
+    names = {target.id for target in statement.targets if isinstance(target, ir.Name)}
+    frame.notes.dropped[statement.at] = {
+        name: value for name, value in state.env.items() if name in names or (value.src and not value.bare)
+    }
+    for target in statement.targets:
+        if isinstance(target, ir.Name):
+            old = state.env.pop(target.id, None)
+            if old is not None and old.objs:
+                let_go(frame, state, old.objs)
+        elif isinstance(target, ir.Subscript):
+            base = frame.interpreter.evaluate(frame, state, target.value)
+            if isinstance(target.index, ir.Slice):
+                empty(frame, state, base)
+            else:
+                forget(frame, state, base.objs | base.syms)
+        elif isinstance(target, ir.Attr):
+            base = frame.interpreter.evaluate(frame, state, target.value)
+            write_attribute(frame, state, base, target.name, NONE_VALUE)
+    return state

@@ -1,0 +1,111 @@
+"""Statements that store into attributes, by name, and what they assign."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from memlint.analysis.index.program import Class, Function
+from memlint.analysis.syntax.memo import kept
+from memlint.analysis.syntax.syntax import calls, dotted, is_true, last_name, walk_expression, walk_statements
+from memlint.ir import nodes as ir
+from memlint.patterns import lazy_pattern
+
+if TYPE_CHECKING:
+    pass
+
+
+#: methods that make what an object holds
+MAKES = lazy_pattern(
+    r"_*(init|setup|set_up|build|make|create|configure|define|construct|load_(model|net)|prepare_(model|net))(_|$|ialize)"
+)
+
+
+def learn_parameters(statement: ir.Stmt, made: set[str], frozen: set[str]) -> None:
+    """``self.weight = nn.Parameter(…)`` makes one, ``self.weight.requires_grad = False`` freezes it."""
+    if isinstance(statement, ir.Assign):
+        value = statement.value
+        for target in statement.targets:
+            if not isinstance(target, ir.Attr):
+                continue
+            if target.name == "requires_grad" and isinstance(target.value, ir.Attr):
+                frozen.add(target.value.name)
+            elif isinstance(value, ir.Call) and dotted(value.func).rsplit(".", 1)[-1] == "Parameter":
+                flags = [*value.args[1:], *(word.value for word in value.keywords if word.name == "requires_grad")]
+                trains = all(map(is_true, flags))
+                (made if trains else frozen).add(target.name)
+    elif isinstance(statement, ir.ExprStmt) and isinstance(statement.value, ir.Call):
+        func = statement.value.func
+        if isinstance(func, ir.Attr) and func.name == "requires_grad_" and isinstance(func.value, ir.Attr):
+            frozen.add(func.value.name)
+
+
+def sets_attribute(function: Function, name: str) -> bool:
+    """Whether a function's own statements assign an attribute of that name a value that is not made of it."""
+    return any(
+        isinstance(statement, ir.Assign)
+        and name in stored(statement)
+        and not any(isinstance(part, ir.Attr) and part.name == name for part in walk_expression(statement.value))
+        for statement in walk_statements(function.body, into_definitions=False)
+    )
+
+
+def by_constructor(cls: Class | None, name: str) -> bool:
+    """Whether a class calls something of a name in its constructor alone."""
+    if cls is None or "__init__" not in cls.methods:
+        return False
+    within = [method for method in cls.methods.values() if method.name != "__init__"]
+    return not any(last_name(call.func) == name for method in within for call in calls(method.body))
+
+
+def begins_attribute(method: Function, name: str) -> bool:
+    """Whether the method assigns ``self.name`` something that is not made of it."""
+    return any(
+        isinstance(statement, ir.Assign)
+        and not any(isinstance(part, ir.Attr) and part.name == name for part in walk_expression(statement.value))
+        for statement in storing(method.body).get(name, ())
+    )
+
+
+def is_container(value: ir.Expr) -> bool:
+    """``[0] * len(names)``, ``{name: 0 for name in names}``"""
+    if isinstance(value, ir.Binary) and value.op == "*":
+        return isinstance(value.left, ir.Display) or isinstance(value.right, ir.Display)
+    return isinstance(value, ir.Comprehension) and value.kind != "generator"
+
+
+def assigned_value(statement: ir.Assign | ir.AnnAssign, value: ir.Expr, name: str) -> ir.Expr:
+    """The part of an assignment's value that goes to ``self.name``."""
+    targets = statement.targets if isinstance(statement, ir.Assign) else (statement.target,)
+    for target in targets:
+        if not isinstance(target, ir.Display):
+            continue
+        for position, part in enumerate(target.elements):
+            if isinstance(part, ir.Attr) and part.name == name:
+                same = isinstance(value, ir.Display) and len(value.elements) == len(target.elements)
+                return value.elements[position] if same and isinstance(value, ir.Display) else ir.Name(value.at, "")
+    return value
+
+
+@kept
+def storing(body: tuple[ir.Stmt, ...]) -> dict[str, list[ir.Stmt]]:
+    """The statements that assign an attribute of a variable, by its name, in source order."""
+    found: dict[str, list[ir.Stmt]] = {}
+    for statement in walk_statements(body):
+        for name in dict.fromkeys(stored(statement)):
+            found.setdefault(name, []).append(statement)
+    return found
+
+
+def stored(statement: ir.Stmt) -> list[str]:
+    """The attributes of variables that a statement assigns."""
+    targets: tuple[ir.Expr, ...] = ()
+    if isinstance(statement, ir.Assign):
+        targets = statement.targets
+    elif isinstance(statement, (ir.AnnAssign, ir.AugAssign, ir.For)):
+        targets = (statement.target,)
+    else:
+        return []
+    flat: list[ir.Expr] = []
+    for target in targets:
+        flat.extend(target.elements if isinstance(target, ir.Display) else (target,))
+    return [target.name for target in flat if isinstance(target, ir.Attr) and isinstance(target.value, ir.Name)]

@@ -1,0 +1,93 @@
+"""Comprehensions: loops that make a container, whose targets are names of their own."""
+
+from __future__ import annotations
+
+import msgspec
+
+from memlint.analysis.domain.state import State
+from memlint.analysis.domain.summary.frame import Frame
+from memlint.analysis.domain.values import ACTIVATION, NOTHING, OUTPUT, PER_BATCH, V, ordered
+from memlint.analysis.syntax.expression_text import text
+from memlint.analysis.syntax.memo import kept
+from memlint.analysis.syntax.syntax import walk_expression
+from memlint.analysis.transfer.assignment import assign
+from memlint.analysis.transfer.heap import element, make
+from memlint.analysis.transfer.held_values import deep
+from memlint.analysis.transfer.library.feeding import assume_loader, feeds_device
+from memlint.analysis.transfer.loops import describe, over_loader
+from memlint.analysis.transfer.stores.stores import end_iteration, store_value
+from memlint.ir import nodes as ir
+
+
+def comprehension(frame: Frame, state: State, expr: ir.Comprehension) -> V:
+    """What a comprehension makes, of what one round of its loops gives."""
+    before = state.heap.get(expr.at)
+    result = make(frame, state, expr.at, expr.kind if expr.kind in ("set", "dict") else "list", NOTHING)
+    inner = frame.fork(state)
+    if before is not None:
+        inner.heap[expr.at] = before  # what it made in the round before, which it may read: ``{k: sums[k] + x …}``
+    pushed = 0
+    for one in expr.fors:
+        feeds = feeds_device(one.target, _body(expr))
+        if feeds:
+            assume_loader(frame, inner, one.iter, one.target)
+        source = frame.interpreter.evaluate(frame, inner, one.iter)
+        shown = f"for {text(one.target, 30)} in {text(one.iter, 40)}"
+        loop = describe(frame, inner, expr.at, source, one.iter, one.target, shown)
+        batches = feeds or PER_BATCH in source.refs or over_loader(source)
+        if loop.loop.over == "unknown" and loop.loop.names_data and batches:
+            loop.loop = msgspec.structs.replace(loop.loop, over="loader")
+        loop.counts = loop.counts and loop.loop.over in _COUNTING.get(expr.kind, ("loader", "range"))
+        frame.loops.append(loop)
+        pushed += 1
+        bind(frame, inner, one.target, element(frame, inner, source, expr.at))
+        for test in one.ifs:
+            frame.interpreter.evaluate(frame, inner, test)
+    if expr.key is not None:
+        frame.interpreter.evaluate(frame, inner, expr.key)
+    value = frame.interpreter.evaluate(frame, inner, expr.element)
+    inner.heap[expr.at] = state.heap[expr.at]
+    if frame.loops[-pushed].counts:
+        store_value(frame, inner, result, "append", value, expr.at, _shown(expr), "a comprehension")
+        if frame.loops[-pushed].loop.over == "loader" and _of_model(deep(frame, inner, value)):
+            inner.env["<made>"] = result  # which nothing leads to yet
+            end_iteration(frame, inner, frame.loops[-pushed])
+    for _ in range(pushed):
+        frame.loops.pop()
+    for key in ordered(result.objs):
+        inner.heap[key] = inner.heap[key].with_elem(value)
+    state.heap, state.sym = inner.heap, inner.sym
+    state.freed_may, state.freed_must, state.pending, state.modes = (
+        inner.freed_may,
+        inner.freed_must,
+        inner.pending,
+        inner.modes,
+    )
+    return result
+
+
+#: the loops of a comprehension whose rounds are iterations, by its kind; "collected" is a generator that is used up
+_COUNTING: dict[str, tuple[str, ...]] = {"generator": (), "collected": ("loader",)}
+
+
+def _of_model(value: V) -> bool:
+    """Whether what a round gives has come through a model: the members of a batch that are moved are few."""
+    return bool(value.src) or value.size in (ACTIVATION, OUTPUT)
+
+
+def _shown(expr: ir.Comprehension) -> str:
+    """What is kept, in the user's words: of ``[item for item in xs]``, ``xs``."""
+    plain = expr.fors[-1].target == expr.element
+    return text(expr.fors[-1].iter if plain else expr.element)
+
+
+@kept
+def _body(expr: ir.Comprehension) -> tuple[ir.Stmt, ...]:
+    """What a comprehension does in each round, as the body of a loop."""
+    return (ir.ExprStmt(expr.at, expr.element),)
+
+
+def bind(frame: Frame, state: State, target: ir.Expr, value: V) -> None:
+    """Bind a comprehension's target: a name of its own, whatever the function around it binds."""
+    frame.own_names |= {part.id for part in walk_expression(target) if isinstance(part, ir.Name)}
+    assign(frame, state, target, value, None)

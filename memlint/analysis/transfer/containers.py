@@ -1,0 +1,212 @@
+"""Methods of lists, dicts, sets, deques and queues."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from memlint.analysis.domain.state import Obj, State
+from memlint.analysis.domain.summary.frame import Frame
+from memlint.analysis.domain.values import (
+    CALLABLE,
+    CONTAINER,
+    DATA_VALUE,
+    EMPTY,
+    MODULE,
+    NONE_VALUE,
+    NOTHING,
+    OF_KEYS,
+    TENSORS,
+    UNKNOWN,
+    UNKNOWN_VALUE,
+    Ref,
+    V,
+    join,
+    join_all,
+    ordered,
+)
+from memlint.analysis.syntax.expression_text import text
+from memlint.analysis.transfer.assignment import write_item
+from memlint.analysis.transfer.heap import elements_of, make, read_item, tuple_of
+from memlint.analysis.transfer.held_values import deep
+from memlint.analysis.transfer.loops import known_members
+from memlint.analysis.transfer.stores import carry
+from memlint.analysis.transfer.stores.emptied_places import forget
+from memlint.analysis.transfer.stores.releases import empty
+from memlint.analysis.transfer.stores.stores import store_value
+from memlint.ir import nodes as ir
+
+_ADDERS = {"append": 0, "appendleft": 0, "put": 0, "put_nowait": 0, "insert": 1}
+_SPREADERS = frozenset({"extend", "extendleft"})
+
+
+#: methods that store, where they are not called but kept (``record = losses.append``)
+_STORING = frozenset({*_ADDERS, *_SPREADERS, "add", "update", "setdefault"})
+
+
+def binds(base: V, name: str, found: V) -> bool:
+    """Whether ``base.name`` is a container's own method that stores; ``found``: what the project says of it."""
+    if name not in _STORING or found.resolved() or base.kinds & (TENSORS | MODULE):
+        return False
+    return bool(base.objs or base.syms) and (
+        bool(base.kinds & CONTAINER) or (base.is_only(UNKNOWN) and (name in _ADDERS or name in _SPREADERS))
+    )
+
+
+def bound(base: V, expr: ir.Attr) -> V:
+    """The method, to be called later."""
+    return V(CALLABLE, refs=frozenset((Ref("bound", text(expr.value), expr.name, base),)))
+
+
+def call_bound(frame: Frame, state: State, ref: Ref, args: list[V], words: dict[str, V], expr: ir.Call) -> V:
+    """``record(loss)``, where ``record`` is ``losses.append``."""
+    func = ir.Attr(expr.at, ir.Name(expr.at, ref.key), ref.name)
+    given = expr.args if len(expr.args) == len(args) else tuple(ir.Name(expr.at, "item") for _ in args)
+    return call(frame, state, ir.Call(expr.at, func, given, expr.keywords), ref.self_, ref.name, args, words)
+
+
+def is_container_method(name: str, args: list[V]) -> bool:
+    """Whether a method of this name on an unknown object is a container's: it stores its argument, or lists members."""
+    if name in ("items", "values", "keys") and not args:
+        return True
+    return (name in _ADDERS or name in _SPREADERS or (name == "setdefault" and len(args) == 2)) and len(args) in (1, 2)
+
+
+def call(frame: Frame, state: State, expr: ir.Call, receiver: V, name: str, args: list[V], words: dict[str, V]) -> V:
+    """``container.name(…)``; nothing for a method that containers lack."""
+    func = expr.func
+    assert isinstance(func, ir.Attr)
+    place = text(func.value)
+    if name in _ADDERS and len(args) > _ADDERS[name]:
+        position = _ADDERS[name]
+        frame.notes.note_kinds(expr.args[position], args[position])
+        if name.startswith("put"):
+            # a queue hands over: somebody else takes what is put
+            frame.escape(deep(frame, state, args[position]).src)
+            return NONE_VALUE
+        store_value(frame, state, receiver, name, args[position], expr.at, text(expr.args[position]), place)
+        return NONE_VALUE
+    if name == "add" and len(args) == 1 and not receiver.may_be(TENSORS):
+        frame.notes.note_kinds(expr.args[0], args[0])
+        store_value(frame, state, receiver, "add", args[0], expr.at, text(expr.args[0]), place)
+        return NONE_VALUE
+    if name in _SPREADERS and args:
+        frame.notes.note_kinds(expr.args[0], args[0])
+        store_value(
+            frame, state, receiver, name, elements_of(frame, state, args[0]), expr.at, text(expr.args[0]), place
+        )
+        return NONE_VALUE
+    if name == "update" and (args or words):
+        items = [(ir.Const(expr.at, "str", word.name), word.value) for word in expr.keywords if word.name]
+        put_items(frame, state, expr.at, receiver, func.value, items, words)
+        if len(args) == 1 and isinstance(expr.args[0], ir.DictDisplay):
+            put_display(frame, state, expr.at, receiver, func.value, expr.args[0], args[0])
+            return NONE_VALUE
+        for key in ordered(receiver.objs):
+            obj = state.heap.get(key)
+            if obj is None:
+                continue
+            fields = dict(obj.fields)
+            for given in args:
+                for other in ordered(given.objs):
+                    if other in state.heap:
+                        fields.update(state.heap[other].fields)
+            fields.update({word: value for word, value in words.items() if not word.startswith("**")})
+            for word, value in fields.items():
+                obj = obj.with_field(word, value)
+            given_by_caller = [one.but(objs=EMPTY) for one in args if one.syms and one.kinds & (UNKNOWN | CONTAINER)]
+            rest = join_all(elements_of(frame, state, one) for one in given_by_caller)
+            state.heap[key] = obj.with_elem(join(obj.elem, rest)) if rest.src else obj
+        return NONE_VALUE
+    if name == "clear":
+        empty(frame, state, receiver)
+        return NONE_VALUE
+    if name in ("pop", "popleft", "popitem", "remove", "discard", "get_nowait"):
+        if name not in ("pop", "popitem") or not args or receiver.objs:
+            forget(frame, state, receiver.objs | receiver.syms)
+        return elements_of(frame, state, receiver)
+    if name == "get":
+        found = elements_of(frame, state, receiver)
+        if args and args[0].const is not None and isinstance(expr.args[0], ir.Expr):
+            found = read_item(frame, state, receiver, args[0], ir.Subscript(expr.at, func.value, expr.args[0]))
+        return join(found, args[1]) if len(args) > 1 else found
+    if name == "setdefault" and args:
+        found = elements_of(frame, state, receiver)
+        if len(args) > 1:
+            for key in ordered(receiver.objs):
+                if key in state.heap:
+                    state.heap[key] = state.heap[key].with_elem(join(state.heap[key].elem, args[1]))
+                    _lives_as_long(state, args[1], state.heap[key])
+            for path in ordered(receiver.syms):
+                place_path = path.then("[]")
+                state.sym[place_path] = join(state.sym.get(place_path, NOTHING), args[1])
+        inside = elements_of(frame, state, receiver) if receiver.objs or receiver.syms else found
+        return inside.but(syms=inside.syms | {path.then("[]") for path in receiver.syms})
+    if name in ("values", "items", "keys"):
+        members = elements_of(frame, state, receiver)
+        if name == "items":
+            members = tuple_of(frame, state, expr.at, [DATA_VALUE, members])
+        listed = make(frame, state, (expr.at, name), "list", DATA_VALUE if name == "keys" else members)
+        return listed.but(refs=frozenset((OF_KEYS,))) if known_members(state, receiver) else listed
+    if name == "copy":
+        return make(frame, state, expr.at, "list", elements_of(frame, state, receiver))
+    if name in ("sort", "reverse"):
+        return NONE_VALUE
+    if name in ("index", "count", "qsize", "empty", "full"):
+        return DATA_VALUE
+    if name in ("join", "format", "split"):
+        return DATA_VALUE
+    return NOTHING if not receiver.is_only(CONTAINER) else UNKNOWN_VALUE
+
+
+def heap(frame: Frame, state: State, name: str, args: list[V], expr: ir.Call) -> V:
+    """``heapq.heappush(best, (score, output))``: a list that grows; what takes one out for another keeps it small."""
+    if name == "heappush" and len(expr.args) == len(args) == 2:
+        place = text(expr.args[0])
+        store_value(frame, state, args[0], "append", args[1], expr.at, text(expr.args[1]), place)
+        return NONE_VALUE
+    if name in ("heappop", "heapreplace", "heappushpop"):
+        forget(frame, state, args[0].objs | args[0].syms)
+    elements = elements_of(frame, state, args[0])
+    return make(frame, state, expr.at, "list", elements) if name in ("nlargest", "nsmallest", "merge") else elements
+
+
+def put_display(
+    frame: Frame, state: State, at: int, container: V, place: ir.Expr, display: ir.DictDisplay, given: V
+) -> None:
+    """``sums.update({"a": x, "b": y})``, ``sums |= {"a": x}``"""
+    held = [obj for key in ordered(given.objs) if (obj := state.heap.get(key)) is not None]
+    for key, item in zip(display.keys, display.values, strict=True):
+        if key is None:
+            spread = elements_of(frame, state, frame.interpreter.evaluate(frame, state, item))
+            for one in ordered(container.objs):
+                state.heap[one] = state.heap[one].with_elem(join(state.heap[one].elem, spread))
+            continue
+        name = str(frame.interpreter.evaluate(frame, state, key).const)
+        values = {name: join_all(obj.fields.get(name, obj.elem) for obj in held)}
+        put_items(frame, state, at, container, place, [(key, item)], values)
+
+
+def put_items(
+    frame: Frame,
+    state: State,
+    at: int,
+    container: V,
+    place: ir.Expr,
+    items: Sequence[tuple[ir.Expr, ir.Expr]],
+    values: dict[str, V],
+) -> None:
+    """Members of a dict are set, by key and expression; ``values``: what these are, by the key's constant."""
+    for key, item in items:
+        index = frame.interpreter.evaluate(frame, state, key)
+        value = values.get(str(index.const), NOTHING)
+        target = ir.Subscript(at, place, key)
+        carry.built(frame, state, at, item, target, value)
+        write_item(frame, state, container, index, value, target)
+
+
+def _lives_as_long(state: State, made: V, holder: Obj) -> None:
+    """What ``setdefault`` puts into a container stays there: it is no longer the round's own."""
+    for key in ordered(made.objs):
+        obj = state.heap.get(key)
+        if obj is not None and len(holder.loops) < len(obj.loops):
+            state.heap[key] = Obj(obj.kind, obj.elem, obj.fields, holder.loops, obj.bounded, obj.cls, obj.text)

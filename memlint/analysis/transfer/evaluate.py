@@ -1,0 +1,396 @@
+"""Expressions to abstract values."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from memlint.analysis.domain.literal_values import constant
+from memlint.analysis.domain.state import State, join_effects, join_states
+from memlint.analysis.domain.summary.frame import Frame
+from memlint.analysis.domain.tensor_ops import tensor_op
+from memlint.analysis.domain.values import (
+    ACCELERATOR,
+    ANYWHERE,
+    CONTAINER,
+    CPU,
+    DATA,
+    DATA_VALUE,
+    INSTANCE,
+    MODULE,
+    NONE,
+    NONE_VALUE,
+    NOTHING,
+    SAMPLE,
+    SCALAR,
+    TENSOR,
+    TENSORS,
+    UNKNOWN,
+    UNKNOWN_VALUE,
+    V,
+    join,
+    join_all,
+)
+from memlint.analysis.syntax.expression_text import text
+from memlint.analysis.syntax.syntax import dotted, walk_expression
+from memlint.analysis.transfer import comprehensions, containers, function_tables
+from memlint.analysis.transfer.heap import elements_of, make, read_item
+from memlint.analysis.transfer.library import extent_ops
+from memlint.analysis.transfer.modules.flags import truth
+from memlint.analysis.transfer.narrowing import asked_member, is_taken_out, narrow, no_batch, no_tensor
+from memlint.analysis.transfer.reading import read_attribute
+from memlint.analysis.transfer.scope import known_by_use, lookup
+from memlint.analysis.transfer.signatures import methods_of
+from memlint.ir import nodes as ir
+from memlint.patterns import lazy_pattern
+
+
+def evaluate(frame: Frame, state: State, expr: ir.Expr) -> V:
+    """The value of an expression; ``state`` takes its effects."""
+    frame.spent += 1
+    if frame.spent > frame.BUDGET or frame.depth > 120:
+        frame.cut_short = True
+        return UNKNOWN_VALUE
+    # an exception ends the whole frame: nothing has to be put back behind it
+    frame.depth += 1
+    value = _DISPATCH[type(expr)](frame, state, expr)
+    frame.depth -= 1
+    return value
+
+
+def _name(frame: Frame, state: State, expr: ir.Name) -> V:
+    return lookup(frame, state, expr.id)
+
+
+def _const(frame: Frame, state: State, expr: ir.Const) -> V:
+    return constant(expr.kind, expr.value)
+
+
+def _attr(frame: Frame, state: State, expr: ir.Attr) -> V:
+    base = evaluate(frame, state, expr.value)
+    found = read_attribute(frame, state, base, expr.name, expr)
+    if found.kinds & UNKNOWN and frame.modules_by_use:
+        found = known_by_use(frame, dotted(expr), found)
+    return containers.bound(base, expr) if containers.binds(base, expr.name, found) else found
+
+
+def _call(frame: Frame, state: State, expr: ir.Call) -> V:
+    return frame.interpreter.evaluate_call(frame, state, expr)
+
+
+def _subscript(frame: Frame, state: State, expr: ir.Subscript) -> V:
+    base = evaluate(frame, state, expr.value)
+    index = evaluate(frame, state, expr.index)
+    if index.const == 0 and isinstance(expr.value, ir.Attr) and expr.value.name == "data" and base.is_only(TENSORS):
+        return V(TENSOR, size=SCALAR, device=base.device)  # ``loss.data[0]``, the ``item()`` of old torch
+    if (network := function_tables.of_package(frame, state, expr.value)).kinds:
+        return network
+    if not base.objs and isinstance(expr.value, ir.Name | ir.Attr) and base.may_be(CONTAINER | UNKNOWN):
+        found = function_tables.entries(frame, expr.value, index.const)
+        if found.kinds:
+            return found
+    found = _by_method(frame, state, base, index, expr) or read_item(frame, state, base, index, expr)
+    return no_tensor(found) if frame.no_tensors and text(expr, 200) in frame.no_tensors else found
+
+
+def _by_method(frame: Frame, state: State, base: V, index: V, expr: ir.Subscript) -> V | None:
+    """What the project's own ``__getitem__`` gives, where it is no data set's; None where there is none."""
+    if not base.refs or base.kinds & (TENSORS | CONTAINER | MODULE) or not base.objs:
+        return None
+    methods = methods_of(frame, base, "__getitem__")
+    if len(methods) != 1 or methods[0] is None:
+        return None
+    return frame.interpreter.call_function(frame, state, methods[0], [base, index], {}, expr.at, None)
+
+
+def _slice(frame: Frame, state: State, expr: ir.Slice) -> V:
+    for part in (expr.lower, expr.upper, expr.step):
+        if part is not None:
+            evaluate(frame, state, part)
+    return DATA_VALUE
+
+
+def _binary(frame: Frame, state: State, expr: ir.Binary) -> V:
+    # a chain of one operator is a loop, not a recursion: generated code has thousands of terms
+    chain = [expr]
+    while isinstance(chain[-1].left, ir.Binary):
+        chain.append(chain[-1].left)
+    left = evaluate(frame, state, chain[-1].left)
+    for item in reversed(chain):
+        left = apply_binary(frame, state, item, left, evaluate(frame, state, item.right))
+    return left
+
+
+def apply_binary(frame: Frame, state: State, expr: ir.Binary, left: V, right: V) -> V:
+    frame.operands[expr.at] = (left, right)
+    added = _by_operator(frame, state, expr, left, right)
+    if added is not None:
+        return added
+    if expr.op == "%" and isinstance(left.const, str):
+        return DATA_VALUE  # a text
+    if expr.op == "+":
+        left, right = _text_added(state, expr.left, left, right), _text_added(state, expr.right, right, left)
+    if expr.op == "*" and (isinstance(expr.left, ir.Display) or isinstance(expr.right, ir.Display)):
+        many = left if left.may_be(CONTAINER) else right
+        if many.is_only(CONTAINER | DATA) and many.objs:  # ``[0] * len(names)``
+            return make(frame, state, expr.at, "list", elements_of(frame, state, many))
+    if expr.op == "+" and left.is_only(CONTAINER | DATA) and left.objs and right.kinds & TENSORS:
+        return make(frame, state, expr.at, "list", join(elements_of(frame, state, left), right))  # a model's output
+    if (left.may_be(CONTAINER) and right.may_be(CONTAINER | UNKNOWN)) or (
+        right.may_be(CONTAINER) and left.is_only(CONTAINER | UNKNOWN)
+    ):
+        if expr.op == "+":
+            joined = _concatenated(frame, state, expr, left, right)
+            if joined is not None:
+                return joined
+            return make(
+                frame, state, expr.at, "list", join(elements_of(frame, state, left), elements_of(frame, state, right))
+            )
+        return left if left.may_be(CONTAINER) else right
+    if left.is_only(DATA | NONE) and right.is_only(DATA | NONE):
+        return V(DATA, left.src | right.src, size=SCALAR)
+    result = tensor_op(frame, state, expr.at, [left, right], text(expr), what=text(expr))
+    if not result.kinds & TENSORS:
+        return result
+    product = extent_ops.multiplied(left.extent, right.extent) if expr.op == "@" else None
+    return result.but(extent=product if expr.op == "@" else extent_ops.combined([left, right]))
+
+
+#: methods that operators call, of classes that say what a sum of their objects is
+_OPERATORS = {"+": "__add__", "-": "__sub__", "|": "__or__"}
+
+
+def _by_operator(frame: Frame, state: State, expr: ir.Binary, left: V, right: V) -> V | None:
+    """What the class of the left side says of ``left + right``; None where it says nothing."""
+    if not left.refs or not left.kinds & INSTANCE or left.kinds & ~(INSTANCE | CONTAINER):
+        return None
+    methods = methods_of(frame, left, _OPERATORS.get(expr.op, ""))
+    if len(methods) != 1 or methods[0] is None:
+        return None
+    shown = ir.Call(expr.at, ir.Attr(expr.at, expr.left, methods[0].name), (expr.right,), ())
+    return frame.interpreter.call_function(frame, state, methods[0], [left, right], {}, expr.at, shown)
+
+
+def _text_added(state: State, expr: ir.Expr, value: V, other: V) -> V:
+    """``"answer: " + reply``: what is added to text is text."""
+    if not isinstance(other.const, str) or not other.is_only(DATA) or value.is_only(DATA):
+        return value
+    if isinstance(expr, ir.Name) and expr.id in state.env:
+        state.env[expr.id] = DATA_VALUE
+    return DATA_VALUE
+
+
+def _concatenated(frame: Frame, state: State, expr: ir.Binary, left: V, right: V) -> V | None:
+    """``[loss] + states``: the members of the left one keep their positions; None where they have none."""
+    if not left.is_only(CONTAINER | DATA) or not right.is_only(CONTAINER | DATA):
+        return None
+    if len(left.objs) != 1 or len(right.objs) != 1:
+        return None
+    first, second = (state.heap.get(next(iter(side.objs))) for side in (left, right))
+    if first is None or second is None or first.kind not in ("tuple", "list") or not first.fields or first.elem.kinds:
+        return None
+    fields = {str(at): item for at, item in enumerate(first.ordered)}
+    if not second.elem.kinds and second.kind in ("tuple", "list"):
+        fields.update({str(len(fields) + at): item for at, item in enumerate(second.ordered)})
+        return make(frame, state, expr.at, first.kind, NOTHING, fields)
+    return make(frame, state, expr.at, first.kind, elements_of(frame, state, right), fields)
+
+
+def _unary(frame: Frame, state: State, expr: ir.Unary) -> V:
+    value = evaluate(frame, state, expr.operand)
+    if expr.op == "not":
+        return DATA_VALUE
+    if isinstance(expr.operand, ir.Const) and isinstance(value.const, (int, float)) and expr.op == "-":
+        return V(DATA, size=SCALAR, const=-value.const)
+    return tensor_op(frame, state, expr.at, [value], text(expr), what=text(expr)).but(extent=value.extent)
+
+
+def _boolop(frame: Frame, state: State, expr: ir.BoolOp) -> V:
+    left = evaluate(frame, state, expr.left)
+    if expr.op == "or" and is_taken_out(expr.left):
+        left = no_batch(left)
+    calling = any(isinstance(part, ir.Call) for part in walk_expression(expr.right))
+    skipped = frame.fork(state) if calling else None
+    right = evaluate(frame, state, expr.right)
+    if skipped is not None:
+        join_effects(skipped, state)
+    return join(left, right)
+
+
+def _compare(frame: Frame, state: State, expr: ir.Compare) -> V:
+    values = [evaluate(frame, state, expr.left), *(evaluate(frame, state, right) for right in expr.rights)]
+    for value in values:
+        frame.used |= value.src
+    if any(value.may_be(TENSORS | UNKNOWN) for value in values) and not any(
+        op in ("is", "is not", "in", "not in") for op in expr.ops
+    ):
+        # element-wise: a tensor of booleans, which never carries a graph
+        biggest = max(values, key=lambda value: value.size if value.may_be(TENSORS) else -1)
+        kinds = TENSOR if any(value.may_be(TENSORS) for value in values) else DATA | TENSOR
+        size = min(biggest.size, SAMPLE) if biggest.may_be(TENSORS) else SCALAR
+        return V(kinds, size=size, device=biggest.device, extent=extent_ops.compared(values))
+    return DATA_VALUE
+
+
+#: tests that ask what the machine has, or what it may be used for
+_AVAILABLE = lazy_pattern(r"cuda|gpu|device|accelerat|mps|xpu|is_available")
+
+
+def _ifexp(frame: Frame, state: State, expr: ir.IfExp) -> V:
+    evaluate(frame, state, expr.test)
+    known = truth(frame, state, expr.test)
+    if known is not None:
+        return evaluate(frame, state, expr.body if known else expr.orelse)
+    yes, no = frame.fork(state), frame.fork(state)
+    narrow(frame, yes, expr.test, True)
+    narrow(frame, no, expr.test, False)
+    left = evaluate(frame, yes, expr.body)
+    frame.no_tensors.append(asked_member(expr.test))
+    right = evaluate(frame, no, expr.orelse)
+    frame.no_tensors.pop()
+    nothing = tested_for_none(expr)
+    left, right = (NONE_VALUE if nothing is True else left), (NONE_VALUE if nothing is False else right)
+    env = state.env
+    merged = join_states(yes, no)
+    assert merged is not None
+    state.take(merged)
+    state.env = {
+        **merged.env,
+        **{name: value for name, value in env.items() if name in merged.env and not isinstance(expr.body, ir.Walrus)},
+    }
+    devices = left.is_only(DATA) and right.is_only(DATA) and {left.device, right.device} == {CPU, ACCELERATOR}
+    if devices and not _AVAILABLE.search(text(expr.test, 200).lower()):
+        # a choice of where to keep something; one by what the machine has is meant for the accelerator
+        return join(left, right).but(device=ANYWHERE)
+    if not_a_tensor(expr):
+        right = V(right.kinds & ~TENSORS or DATA, size=SCALAR)
+    return join(left, right)
+
+
+def tested_for_none(expr: ir.IfExp) -> bool | None:
+    """Which branch gives what the test has found to be None (``x if x is None else x.detach()``): True for the first,
+    False for the second, None for neither. Of attributes nobody else remembers what was tested."""
+    test = expr.test
+    if not isinstance(test, ir.Compare) or len(test.ops) != 1 or test.ops[0] not in ("is", "is not"):
+        return None
+    if not isinstance(test.rights[0], ir.Const) or test.rights[0].kind != "None":
+        return None
+    first = test.ops[0] == "is"
+    return first if text(expr.body if first else expr.orelse, 200) == text(test.left, 200) else None
+
+
+def not_a_tensor(expr: ir.IfExp) -> bool:
+    """``x.item() if hasattr(x, "item") else x``, ``x.item() if learned else x``: what is left is no tensor."""
+    test, number = expr.test, expr.body
+    if isinstance(number, ir.Call) and isinstance(number.func, ir.Attr) and number.func.name == "item":
+        return text(number.func.value, 200) == text(expr.orelse, 200)
+    if not isinstance(test, ir.Call) or not test.args or text(test.args[0], 200) != text(expr.orelse, 200):
+        return False
+    name = text(test.func)
+    if name == "isinstance" and len(test.args) == 2:
+        return text(test.args[1]).endswith("Tensor")
+    return name.endswith("is_tensor") or (
+        name == "hasattr" and isinstance(test.args[1], ir.Const) and test.args[1].value in ("item", "detach")
+    )
+
+
+def _display(frame: Frame, state: State, expr: ir.Display) -> V:
+    values = []
+    for item in expr.elements:
+        if isinstance(item, ir.Starred):
+            values.append(elements_of(frame, state, evaluate(frame, state, item.value)))
+        else:
+            values.append(evaluate(frame, state, item))
+    starred = any(isinstance(item, ir.Starred) for item in expr.elements)
+    if expr.kind == "tuple" and not starred:
+        if all(value.is_only(DATA | NONE) for value in values):
+            return V(
+                DATA | CONTAINER,
+                size=SCALAR,
+                objs=make(
+                    frame, state, expr.at, "tuple", join_all(values), {str(i): v for i, v in enumerate(values)}
+                ).objs,
+            )
+        return make(frame, state, expr.at, "tuple", NOTHING, {str(i): value for i, value in enumerate(values)})
+    if expr.kind == "list" and not starred and 0 < len(values) <= 8:
+        return make(frame, state, expr.at, "list", NOTHING, {str(i): value for i, value in enumerate(values)})
+    return make(frame, state, expr.at, expr.kind, join_all(values))
+
+
+def _dict(frame: Frame, state: State, expr: ir.DictDisplay) -> V:
+    fields: dict[str, V] = {}
+    rest = NOTHING
+    for key, item in zip(expr.keys, expr.values, strict=True):
+        value = evaluate(frame, state, item)
+        if key is None:
+            rest = join(rest, elements_of(frame, state, value))
+            continue
+        name = evaluate(frame, state, key).const
+        if isinstance(name, (str, int)):
+            fields[str(name)] = value
+        else:
+            rest = join(rest, value)
+    return make(frame, state, expr.at, "dict", rest, fields)
+
+
+def _comprehension(frame: Frame, state: State, expr: ir.Comprehension) -> V:
+    return comprehensions.comprehension(frame, state, expr)
+
+
+def _lambda(frame: Frame, state: State, expr: ir.Lambda) -> V:
+    return frame.analyser.local_function(frame, state, expr)
+
+
+def _walrus(frame: Frame, state: State, expr: ir.Walrus) -> V:
+    value = evaluate(frame, state, expr.value)
+    comprehensions.bind(frame, state, expr.target, value)
+    return value
+
+
+def _starred(frame: Frame, state: State, expr: ir.Starred) -> V:
+    return elements_of(frame, state, evaluate(frame, state, expr.value))
+
+
+def _await(frame: Frame, state: State, expr: ir.Await) -> V:
+    return evaluate(frame, state, expr.value)
+
+
+def _yield(frame: Frame, state: State, expr: ir.Yield) -> V:
+    value = evaluate(frame, state, expr.value) if expr.value is not None else NONE_VALUE
+    if expr.is_from:
+        value = elements_of(frame, state, value)
+    frame.yields.append((value, frame.fork(state)))
+    if any(loop.loop.over == "loader" for loop in frame.loops):
+        frame.notes.gives_batches = True
+    frame.escape(value.src)
+    return UNKNOWN_VALUE
+
+
+def _fstring(frame: Frame, state: State, expr: ir.FormattedString) -> V:
+    for part in expr.parts:
+        frame.used |= evaluate(frame, state, part).src
+    return DATA_VALUE
+
+
+_DISPATCH: dict[type, Callable[[Frame, State, Any], V]] = {
+    ir.Name: _name,
+    ir.Const: _const,
+    ir.Attr: _attr,
+    ir.Call: _call,
+    ir.Subscript: _subscript,
+    ir.Slice: _slice,
+    ir.Binary: _binary,
+    ir.Unary: _unary,
+    ir.BoolOp: _boolop,
+    ir.Compare: _compare,
+    ir.IfExp: _ifexp,
+    ir.Display: _display,
+    ir.DictDisplay: _dict,
+    ir.Comprehension: _comprehension,
+    ir.Lambda: _lambda,
+    ir.Walrus: _walrus,
+    ir.Starred: _starred,
+    ir.Await: _await,
+    ir.Yield: _yield,
+    ir.FormattedString: _fstring,
+}

@@ -1,0 +1,189 @@
+"""Tables of functions and classes at module scope: ``COMMANDS[name](args)`` may call any of them."""
+
+from __future__ import annotations
+
+from memlint import knowledge
+from memlint.analysis.domain.state import State
+from memlint.analysis.domain.summary.frame import Frame
+from memlint.analysis.domain.values import CALLABLE, DATA_VALUE, NOTHING, Ref, V
+from memlint.analysis.index.program import Class, Module
+from memlint.analysis.syntax.syntax import dotted, walk_statements
+from memlint.analysis.transfer.heap import make
+from memlint.analysis.transfer.scope import lookup
+from memlint.ir import nodes as ir
+from memlint.patterns import lazy_pattern
+
+#: what makes a network of which nothing more is known
+ANY_NETWORK = Ref("ext", "", "torchvision.models.resnet18")
+#: a table of more is followed no further
+_MAX_ENTRIES = 16
+#: of so many networks each may be the one that a module is asked for
+_MAX_NETWORKS = 8
+#: of so many classes an object may be made of each
+_MAX_CLASSES = 8
+#: what a plain class may inherit from, of what the project does not define
+_PLAIN_BASES = frozenset({"object", "?.object", "builtins.object", "abc.ABC", "abc.ABCMeta"})
+#: star imports of star imports that are followed
+_MAX_STARS = 3
+
+
+def entries(frame: Frame, table: ir.Expr, key: object = None) -> V:
+    """The project's functions or plain classes in a table that is written out, or filled by decorators, or any of its
+    networks; NOTHING where it is no such table. ``key``: the literal that one of them is asked for by."""
+    root = table
+    while isinstance(root, ir.Attr):
+        root = root.value
+    if not isinstance(root, ir.Name) or root.id in frame.function.locals:
+        return NOTHING
+    analyser = frame.analyser
+    kind, what = analyser.program.find_expression(frame.module, table, frame.function.enclosing)
+    if kind != "value":
+        return NOTHING
+    module, name = what
+    bindings = module.bindings.get(name, ())
+    if len(bindings) != 1 or not isinstance(bindings[0], ir.Assign | ir.AnnAssign):
+        return NOTHING
+    display = bindings[0].value
+    values = display.values if isinstance(display, ir.DictDisplay) else ()
+    if isinstance(display, ir.DictDisplay) and isinstance(key, str):
+        keys = [one.value if isinstance(one, ir.Const) else None for one in display.keys]
+        values = (values[keys.index(key)],) if keys.count(key) == 1 else values
+    refs = [ref for value in values for ref in analyser.evaluate_constant(module, value).refs]
+    if isinstance(display, ir.DictDisplay) and not values:
+        refs = _registered(frame, module, name)
+    if not refs or max(len(refs), len(values)) > _MAX_ENTRIES:
+        return NOTHING
+    if len(refs) >= len(values) and all(_is_network(frame, ref) for ref in refs):
+        return V(CALLABLE, refs=frozenset((ANY_NETWORK,)))
+    if any(ref.kind != "func" and not is_mode(ref) for ref in refs):
+        told = len(refs) >= len(values) and len(set(refs)) <= _MAX_CLASSES
+        return V(CALLABLE, refs=frozenset(refs)) if told and all(_is_plain(frame, one) for one in refs) else NOTHING
+    return V(CALLABLE, refs=frozenset(refs))
+
+
+def members(frame: Frame, state: State, expr: ir.Call, name: str) -> V:
+    """What ``TABLE.values()`` and ``TABLE.items()`` go through, of a table of the project's functions; NOTHING of any
+    other."""
+    if name not in ("values", "items") or expr.args or not isinstance(expr.func, ir.Attr):
+        return NOTHING
+    member = entries(frame, expr.func.value)
+    if not member.refs or any(ref.kind != "func" for ref in member.refs):
+        return NOTHING
+    if name == "items":
+        member = make(frame, state, (expr.at, "item"), "tuple", NOTHING, {"0": DATA_VALUE, "1": member})
+    return make(frame, state, expr.at, "list", member)
+
+
+def _is_plain(frame: Frame, ref: Ref) -> bool:
+    """Whether a callable is a class of the project that is no library's kind of thing (a meter, a metric, a record)."""
+    cls = frame.analyser.cls(ref) if ref.kind == "class" else None
+    return cls is not None and frame.analyser.program.ancestors(cls)[1] <= _PLAIN_BASES
+
+
+def is_mode(ref: Ref) -> bool:
+    """Whether a callable makes a guard: ``{"train": torch.enable_grad, "val": torch.no_grad}``."""
+    row = knowledge.function(ref.name) if ref.kind == "ext" else None
+    return row is not None and bool(row.context)
+
+
+def _registered(frame: Frame, module: Module, table: str) -> list[Ref]:
+    """What decorators of the project put into an empty table: ``@register("resnet")``."""
+    program = frame.analyser.program
+    found: list[Ref] = []
+    for registrar in module.index.definitions:
+        if registrar.kind != "function" or table not in module.index.units[registrar.unit].names:
+            continue
+        function = module.function(registrar.name)
+        if function is None or not _fills(function.body, table):
+            continue
+        for key in program.words.files(registrar.name):
+            other = program.module(key)
+            for definition in other.index.definitions:
+                if registrar.name not in other.index.units[definition.unit].calls:
+                    continue
+                made = other.function(definition.name) or other.cls(definition.name)
+                if made is not None and registrar.name in _decorating(made.node):
+                    found.append(Ref("class" if isinstance(made, Class) else "func", key, definition.name))
+    return found
+
+
+def _fills(body: tuple[ir.Stmt, ...], table: str) -> bool:
+    """Whether a function, or one in it, puts a name into a table: ``TABLE[name] = cls``."""
+    return any(
+        isinstance(statement, ir.Assign)
+        and isinstance(statement.value, ir.Name)
+        and any(
+            isinstance(target, ir.Subscript) and isinstance(target.value, ir.Name) and target.value.id == table
+            for target in statement.targets
+        )
+        for statement in walk_statements(body)
+    )
+
+
+def _decorating(node: ir.FunctionDef | ir.Lambda | ir.ClassDef | None) -> set[str]:
+    """The last components of the names of a definition's decorators."""
+    decorators = node.decorators if isinstance(node, ir.FunctionDef | ir.ClassDef) else ()
+    return {dotted(item.func if isinstance(item, ir.Call) else item).rsplit(".", 1)[-1] for item in decorators}
+
+
+def of_package(frame: Frame, state: State, expr: ir.Expr) -> V:
+    """``models.__dict__[name]``: one of a library's or a module's networks, whichever it is; NOTHING for all else."""
+    if not isinstance(expr, ir.Attr) or expr.name != "__dict__" or not isinstance(expr.value, ir.Name):
+        return NOTHING
+    package = lookup(frame, state, expr.value.id)
+    known = bool(package.refs) and all(ref.kind == "ext" and ref.name == "torchvision.models" for ref in package.refs)
+    return V(CALLABLE, refs=frozenset((ANY_NETWORK,))) if known else of_module(frame, package)
+
+
+def of_module(frame: Frame, value: V) -> V:
+    """``getattr(models, name)``: any of the networks that a module of the project defines or brings together, and of
+    the other classes beside them; NOTHING where it has many, or functions that may make them."""
+    if len(value.refs) != 1:
+        return NOTHING
+    (ref,) = value.refs
+    if ref.kind != "module":
+        return NOTHING
+    known = frame.analyser.networks_in
+    if ref.key not in known:
+        refs: set[Ref] = set()
+        others: set[Ref] = set()
+        plain = _gather(frame, frame.analyser.program.module(ref.key), refs, others, 0)
+        known[ref.key] = frozenset()
+        if plain and 0 < len(refs) <= _MAX_NETWORKS:
+            known[ref.key] = frozenset(refs | others if len(refs | others) <= _MAX_NETWORKS else refs)
+    return V(CALLABLE, refs=known[ref.key]) if known[ref.key] else NOTHING
+
+
+def _gather(frame: Frame, module: Module, refs: set[Ref], others: set[Ref], depth: int) -> bool:
+    """Collect the networks, and the other classes, that a module's public names stand for; whether there is nothing
+    else that may make one."""
+    program = frame.analyser.program
+    if depth > _MAX_STARS or any(
+        one.kind == "function" and not one.name.startswith("_") for one in module.index.definitions
+    ):
+        return False
+    defined = {one.name for one in module.index.definitions}
+    for name in sorted(defined.union(one.binds for one in module.index.imports if one.name is not None)):
+        kind, cls = program.find(module, name) if name[:1].isupper() else ("none", None)
+        if kind == "class" and cls is not None:
+            ref = Ref("class", cls.module.key, cls.qual)
+            (refs if _is_network(frame, ref) else others).add(ref)
+            if len(refs) > _MAX_NETWORKS:
+                return False
+    for star in module.stars:
+        key = program.resolve(star.module, module.key, star.level)
+        if key is not None and not _gather(frame, program.module(key), refs, others, depth + 1):
+            return False
+    return True
+
+
+#: modules that compute no features: what they are given has its graph already, or none
+_NO_NETWORK = lazy_pattern(r"loss|criterion|metric|score|transform|augment|norm|act|pool")
+
+
+def _is_network(frame: Frame, ref: Ref) -> bool:
+    """Whether a callable is a class of networks of the project."""
+    cls = frame.analyser.cls(ref) if ref.kind == "class" else None
+    if cls is None or not frame.analyser.program.is_module(cls) or _NO_NETWORK.search(cls.node.name.lower()):
+        return False
+    return frame.analyser.program.method(cls, "forward") is not None

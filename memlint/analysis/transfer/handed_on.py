@@ -1,0 +1,116 @@
+"""Methods and partial functions that are handed on: ``fit(…, recorder.record)``, ``Engine(on_step=losses.append)``.
+
+Who gets one does not know the object that it is bound to, but where that is: it is the ``__self__`` of what was handed
+on. What a partial function was given is found among its ``args`` and ``keywords``.
+"""
+
+from __future__ import annotations
+
+from memlint.analysis.domain.state import State
+from memlint.analysis.domain.summary.frame import Frame
+from memlint.analysis.domain.values import (
+    CONTAINER,
+    INSTANCE,
+    MODULE,
+    NOTHING,
+    UNKNOWN,
+    Path,
+    Ref,
+    V,
+    join,
+    join_all,
+    ordered,
+)
+from memlint.analysis.transfer.heap import make
+
+#: stands for the attribute or variable that holds a callable, until it is read
+HOLDER = Path("h:")
+_SELF, _FUNC, _ARGS, _WORDS = ".__self__", ".func", ".args", ".keywords"
+
+
+def handed(value: V, path: Path) -> V:
+    """A callable that another function made, as it is known where ``path`` names it."""
+    if not any(map(_is_bound, value.refs)):
+        return value
+    return value.but(refs=frozenset(_at(ref, path) for ref in value.refs))
+
+
+def held(value: V, path: Path) -> V:
+    """What is known of an attribute or a variable, read at ``path``."""
+    return handed(value, path) if any(HOLDER.root in _roots(ref) for ref in value.refs) else value
+
+
+def without_holder(value: V) -> V:
+    """What is known of an attribute of an object that has no name here: nobody can tell what its methods belong to."""
+    return value.but(refs=frozenset(ref for ref in value.refs if HOLDER.root not in _roots(ref)))
+
+
+def _roots(ref: Ref) -> frozenset[str]:
+    if not _is_bound(ref):
+        return frozenset()
+    given = (ref.self_, *ref.args, *(value for _, value in ref.keywords))
+    own = {path.root for value in given if value is not None for path in value.syms}
+    inner = (_roots(one) for value in given if value is not None for one in value.refs)
+    return frozenset(own).union(*inner)
+
+
+def _is_bound(ref: Ref) -> bool:
+    """Whether a callable comes with objects of who made it."""
+    return ref.kind == "partial" or is_of_object(ref)
+
+
+def is_of_object(ref: Ref) -> bool:
+    """Whether a callable is a method of a container, or of an object that is no module, of who made it."""
+    if ref.kind == "bound":
+        return True
+    own = ref.self_ if ref.kind == "func" else None
+    return own is not None and bool(own.kinds & INSTANCE) and not own.kinds & MODULE and bool(own.objs or own.syms)
+
+
+def _at(ref: Ref, path: Path) -> Ref:
+    if not _is_bound(ref) or ref.self_ is None:
+        return ref
+    if ref.kind == "bound":
+        place = path.then(_SELF)
+        return ref._replace(key=place.text, self_=V(CONTAINER, syms=frozenset((place,))))
+    if ref.kind == "func":
+        return ref._replace(self_=_placed(ref.self_, path.then(_SELF)))
+    args = tuple(_placed(value, path.then(_ARGS).then(f"[{at}]")) for at, value in enumerate(ref.args))
+    words = tuple((name, _placed(value, path.then(_WORDS).then(f"[{name}]"))) for name, value in ref.keywords)
+    return ref._replace(self_=handed(ref.self_, path.then(_FUNC)), args=args, keywords=words)
+
+
+def _placed(value: V, path: Path) -> V:
+    """A value of another function, as it is known at a place here."""
+    if not value.objs and not value.syms and not value.src:
+        return handed(value, path)
+    place = frozenset((path,))
+    kinds = value.kinds & ~UNKNOWN if value.refs or value.kinds & CONTAINER else value.kinds
+    plain = not kinds & ~(CONTAINER | INSTANCE | MODULE)
+    return V(kinds or UNKNOWN, frozenset() if plain and kinds else place, refs=value.refs, syms=place)
+
+
+def part_of_callable(frame: Frame, state: State, base: V, name: str) -> V:
+    """``method.__self__``, ``partial.func``, ``partial.args``, ``partial.keywords``; nothing for other names."""
+    known = [ref for ref in ordered(base.refs) if _is_bound(ref) and ref.self_ is not None]
+    if name == _SELF[1:]:
+        return join_all(ref.self_ for ref in known if ref.kind != "partial" and ref.self_ is not None)
+    found = NOTHING
+    for ref in known:
+        if ref.kind != "partial" or ref.self_ is None:
+            continue
+        if name == _FUNC[1:]:
+            found = join(found, ref.self_)
+        elif name == _ARGS[1:]:
+            fields = {str(at): value for at, value in enumerate(ref.args)}
+            found = join(found, make(frame, state, ("partial", repr(ref.self_), name), "tuple", NOTHING, fields))
+        elif name == _WORDS[1:]:
+            words = dict(ref.keywords)
+            found = join(found, make(frame, state, ("partial", repr(ref.self_), name), "dict", NOTHING, words))
+    return found
+
+
+def outside(value: V, frame: Frame | None = None) -> V:
+    """A value as another function sees it: without objects and graphs of its own."""
+    refs = handed(value, HOLDER).refs  # (what they are bound to is the frame's own)
+    return V(value.kinds, objs=frozenset(), refs=refs, device=value.device, size=value.size, const=value.const)

@@ -1,0 +1,388 @@
+"""What operations of torch make of the extents of tensors: methods, functions, operators and indices."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+
+from memlint.analysis.domain.extents import extents
+from memlint.analysis.domain.extents.by_operation import REDUCE, SAME, WITH_INDICES
+from memlint.analysis.domain.extents.extents import ANY, BATCH_DIM, BYTES, NUMBER, SIDE, Extent, Range, exact
+from memlint.analysis.domain.values import DATA, TENSORS, TREE, V
+from memlint.analysis.syntax.syntax import dotted
+from memlint.ir import nodes as ir
+from memlint.patterns import lazy_pattern
+
+#: names of how many classes there are, and of how many words
+_CLASSES = lazy_pattern(
+    r"(n|num|nb|number_of)?_?(class(es)?|cls|labels?|actions?|categor(y|ies)|attr(ibute)?s|ways?)(_?num)?"
+)
+_WORDS = lazy_pattern(r".*vocab.*|n_?tokens?|num_(tokens|words|embeddings)|voc(_size)?")
+#: what a size is by its name alone
+_FEW: Range = (1, 1000)
+_MANY: Range = (4096, extents.NO_BOUND)
+#: what leaves all dimensions as they are
+_ELEMENTWISE = SAME | {
+    "erf",
+    "square",
+    "sign",
+    "floor",
+    "ceil",
+    "add",
+    "sub",
+    "mul",
+    "div",
+    "masked_fill",
+    "pin_memory",
+    "Parameter",
+    "Buffer",
+    "xpu",
+    "kthvalue",
+}
+_INTEGERS = frozenset({"argmax", "argmin", "argsort"})
+_TRUTH = frozenset({"eq", "ne", "gt", "lt", "ge", "le", "isnan", "isinf", "isfinite", "logical_and", "logical_not"})
+_SIZED = frozenset({"zeros", "ones", "empty", "rand", "randn", "randint", "full", "Tensor", "FloatTensor"}) | {
+    name for name in BYTES if name.endswith("Tensor")
+}
+_RESIZED = frozenset({"interpolate", "upsample", "grid_sample", "resize"})
+_JOINED = frozenset({"cat", "concat", "concatenate", "hstack", "vstack"})
+
+
+class Given:
+    """The arguments of an operation behind the tensor that it is on: their values, and their expressions."""
+
+    def __init__(self, args: list[V], words: dict[str, V], expr: ir.Call, skipped: int = 0) -> None:
+        self.values = args[skipped:]
+        self.words = words
+        self.exprs = expr.args[skipped:]
+        self.keywords = {word.name: word.value for word in expr.keywords}
+
+    def of(self, at: int, *names: str) -> tuple[V | None, ir.Expr | None]:
+        """An argument by its position or one of its names."""
+        for name in names:
+            if name in self.words:
+                return self.words[name], self.keywords.get(name)
+        if 0 <= at < len(self.values) and at < len(self.exprs):
+            return self.values[at], self.exprs[at]
+        return None, None
+
+    def axes(self, at: int = 0) -> list[int] | None:
+        """The dimensions that are named; None for none, and an empty list for some that are not known."""
+        value, expr = self.of(at, "dim", "axis")
+        if value is None or expr is None:
+            return None
+        if isinstance(expr, ir.Display):
+            found = [literal(item) for item in expr.elements]
+            return [one for one in found if one is not None] if None not in found else []
+        return [value.const] if is_count(value.const) else []
+
+    def flag(self, at: int, *names: str) -> bool:
+        value, _ = self.of(at, *names)
+        return value is not None and value.const is True
+
+    def sizes(self, first: int = 0) -> list[Range | None]:
+        """Sizes as they are given: ``f(2, n)``, ``f((2, n))``; None for those that are not known."""
+        exprs = self.exprs[first:]
+        values = self.values[first:]
+        if len(exprs) == 1 and isinstance(exprs[0], ir.Display):
+            return [size_of(None, item) for item in exprs[0].elements]
+        if any(isinstance(expr, ir.Starred) for expr in exprs) or (len(exprs) == 1 and not _is_number(values[0])):
+            return []
+        return [size_of(value, expr) for value, expr in zip(values, exprs, strict=False)]
+
+
+def is_count(value: object) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool)
+
+
+def _is_number(value: V) -> bool:
+    return value.is_only(DATA) or is_count(value.const)
+
+
+def literal(expr: ir.Expr) -> int | None:
+    if isinstance(expr, ir.Unary) and expr.op == "-":
+        inner = literal(expr.operand)
+        return None if inner is None else -inner
+    value = expr.value if isinstance(expr, ir.Const) else None
+    return value if isinstance(value, int) and not isinstance(value, bool) else None
+
+
+def size_of(value: V | None, expr: ir.Expr) -> Range | None:
+    """What a size may be, by its value or else by its name; None for one that is not known."""
+    count = value.const if value is not None and is_count(value.const) else literal(expr)
+    if count is not None:
+        return exact(count) if count >= 0 else None
+    name = dotted(expr).rsplit(".", 1)[-1].lower()
+    if isinstance(expr, ir.Call) and dotted(expr.func) == "len":
+        return _FEW if expr.args and _CLASSES.fullmatch(dotted(expr.args[0]).rsplit(".", 1)[-1].lower()) else None
+    if _WORDS.fullmatch(name):
+        return _MANY
+    return _FEW if _CLASSES.fullmatch(name) else None
+
+
+def of_method(name: str, receiver: V, args: list[V], words: dict[str, V], expr: ir.Call) -> Extent | None:
+    """``tensor.name(…)``"""
+    if name.endswith("_") and not name.endswith("__"):
+        return receiver.extent  # (in place)
+    return _operation(name, receiver.extent, Given(args, words, expr))
+
+
+def of_function(name: str, args: list[V], words: dict[str, V], expr: ir.Call, parts: list[V]) -> Extent | None:
+    """A function of torch, by its qualified name. ``parts``: the members of its first argument, a list of tensors."""
+    own = name.rsplit(".", 1)[-1]
+    if own in _SIZED:
+        given = Given(args, words, expr)
+        item = _item(given, 8 if own == "randint" else BYTES.get(own, 4))
+        sizes = given.sizes(2 if own == "randint" else 0)
+        if own in ("full", "randint"):
+            sizes = next(
+                (
+                    Given([], {}, ir.Call(expr.at, expr.func, (one,), ())).sizes()
+                    for one in expr.args
+                    if isinstance(one, ir.Display)
+                ),
+                [],
+            )
+        return shaped_as(sizes, item)
+    if own in _JOINED or own == "stack":
+        return _joined(own, parts, Given(args, words, expr, 1))
+    first = args[0] if args else words.get("input")
+    if first is None or not name.startswith(("torch.", "numpy.")):
+        return None
+    given = Given(args, words, expr, 1 if args else 0)
+    if own in ("matmul", "mm") and len(args) == 2:
+        return multiplied(first.extent, args[1].extent)
+    if own == "where" and len(args) == 3:
+        return args[1].extent or args[2].extent
+    return _operation(own, first.extent, given)
+
+
+def shaped_as(sizes: list[Range | None], item: int = 4) -> Extent | None:
+    """The extent of what is made with these sizes: the first one, where it is not known, counts samples."""
+    if not sizes or (len(sizes) == 1 and sizes[0] in (None, exact(0))):
+        return None
+    first = BATCH_DIM if sizes[0] is None or (len(sizes) > 1 and sizes[0] == exact(0)) else sizes[0]
+    return extents.shaped([first, *(size or ANY for size in sizes[1:])], item)
+
+
+def multiplied(a: Extent | None, b: Extent | None) -> Extent | None:
+    """A product of matrices."""
+    if a is None or b is None or a.dims is None or b.dims is None or len(a.dims) < 2 or len(b.dims) != 2:
+        return None
+    return extents.shaped((*a.dims[:-1], b.dims[1]), a.item)
+
+
+def compared(values: list[V]) -> Extent | None:
+    """A tensor of booleans, of the shape of what is compared."""
+    found = combined(values)
+    return found and found._replace(item=1)
+
+
+def combined(values: list[V]) -> Extent | None:
+    """What an operator makes of its operands; numbers of Python take the shape of the other one."""
+    tensors = [value.extent for value in values if value.kinds & ~DATA]
+    found = tensors[0] if tensors else None
+    for other in tensors[1:]:
+        found = extents.together(found, other)
+    return found
+
+
+def _item(given: Given, usual: int) -> int:
+    _, dtype = given.of(-1, "dtype")
+    return BYTES.get(dotted(dtype).rsplit(".", 1)[-1], 4) if dtype is not None else usual
+
+
+def _joined(own: str, parts: list[V], given: Given) -> Extent | None:
+    # (all of them have the same dimensions but one, so that what is known of some holds for all)
+    known: list[Extent | None] = [part.extent for part in parts if part.extent is not None]
+    found = functools.reduce(extents.join, known) if known else None
+    if found is None or found.dims is None:
+        return None
+    axes = [1] if own == "hstack" else given.axes() or [0]
+    if own == "stack":
+        found = extents.expanded(found, axes[0])
+    return extents.widened(found, axes[0], BATCH_DIM if axes[0] == 0 else (len(parts), extents.NO_BOUND))
+
+
+# -------------------------------------------------------------------------------------- one tensor
+
+
+def _operation(own: str, extent: Extent | None, given: Given) -> Extent | None:
+    if own in REDUCE | WITH_INDICES:
+        at = 1 if own == "norm" else 0
+        value, _ = given.of(at, "dim", "axis")
+        if value is not None and value.kinds & TENSORS:
+            return extents.together(extent, value.extent)  # ``a.max(b)``
+        axes = given.axes(at)
+        keeps = given.flag(at + 1, "keepdim", "keepdims")
+        return extents.reduced(extent, axes, keeps, 8 if own in _INTEGERS else None)
+    if own in _TRUTH:
+        return extent and extent._replace(item=1)
+    if own in BYTES or own in ("float", "int"):
+        return extent and extent._replace(item=BYTES.get(own, 4))
+    if own in ("to", "type"):
+        _, dtype = given.of(0, "dtype")
+        item = BYTES.get(dotted(dtype).rsplit(".", 1)[-1]) if dtype is not None else None
+        return extent if extent is None or item is None else extent._replace(item=item)
+    transfer = _TRANSFERS.get(own)
+    if transfer is not None:
+        return transfer(extent, given)
+    return extent if own in _ELEMENTWISE else None
+
+
+def _flatten(extent: Extent | None, given: Given) -> Extent | None:
+    first, last = (given.of(at, name)[0] for at, name in ((0, "start_dim"), (1, "end_dim")))
+    numbers = [0 if first is None else first.const, -1 if last is None else last.const]
+    return extents.flattened(extent, *numbers) if all(map(is_count, numbers)) else None
+
+
+def _view(extent: Extent | None, given: Given) -> Extent | None:
+    return extents.viewed(extent, given.sizes())
+
+
+def _transpose(extent: Extent | None, given: Given) -> Extent | None:
+    axes = [value.const for value in given.values[:2]]
+    return extents.swapped(extent, axes[0], axes[1]) if len(axes) == 2 and all(map(is_count, axes)) else None
+
+
+def _permute(extent: Extent | None, given: Given) -> Extent | None:
+    exprs = given.exprs[0].elements if len(given.exprs) == 1 and isinstance(given.exprs[0], ir.Display) else given.exprs
+    axes = [literal(item) for item in exprs]
+    return extents.permuted(extent, [axis for axis in axes if axis is not None])
+
+
+def _squeeze(extent: Extent | None, given: Given) -> Extent | None:
+    axes = given.axes()
+    return extents.squeezed(extent, axes[0] if axes else None)
+
+
+def _unsqueeze(extent: Extent | None, given: Given) -> Extent | None:
+    axes = given.axes()
+    return extents.expanded(extent, axes[0]) if axes else None
+
+
+def _topk(extent: Extent | None, given: Given) -> Extent | None:
+    value, expr = given.of(0, "k")
+    axes = given.axes(1) or [-1]
+    size = size_of(value, expr) if expr is not None else None
+    return extents.widened(extent, axes[0], size or (1, 100)) or (NUMBER._replace(most=100) if extent is None else None)
+
+
+def _one_hot(extent: Extent | None, given: Given) -> Extent | None:
+    value, expr = given.of(0, "num_classes")
+    size = size_of(value, expr) if expr is not None else None
+    return (
+        shaped_as([None, size or _FEW], 8)
+        if extent is None
+        else extents.shaped((*(extent.dims or ()), size or _FEW), 8)
+    )
+
+
+def _resized(extent: Extent | None, given: Given) -> Extent | None:
+    """Pictures, or maps of features."""
+    _, expr = given.of(0, "size")
+    sides: tuple[Range, ...] = (SIDE, SIDE)
+    if isinstance(expr, ir.Display):
+        sides = tuple(size_of(None, item) or SIDE for item in expr.elements)
+    channels = extent.dims[:2] if extent is not None and extent.dims is not None else (BATCH_DIM, ANY)
+    return extents.shaped((*channels, *sides)) if len(channels) == 2 else None
+
+
+def _pooled(extent: Extent | None, given: Given) -> Extent | None:
+    """``F.adaptive_avg_pool2d(x, 1)``"""
+    value, expr = given.of(0, "output_size")
+    sizes = [size_of(None, item) for item in expr.elements] if isinstance(expr, ir.Display) else None
+    if sizes is None:
+        size = size_of(value, expr) if expr is not None else None
+        sizes = [size, size]
+    channels = extent.dims[:2] if extent is not None and extent.dims is not None else (BATCH_DIM, ANY)
+    return extents.shaped((*channels, *(size or ANY for size in sizes)))
+
+
+def _window(extent: Extent | None, given: Given) -> Extent | None:
+    """``F.avg_pool2d(x, 4)``, which most often takes the mean of all that is left."""
+    value, expr = given.of(0, "kernel_size")
+    size = size_of(value, expr) if expr is not None else None
+    return windowed(extent, size)
+
+
+def windowed(extent: Extent | None, kernel: Range | None) -> Extent | None:
+    """A map that is pooled. How large a presumed one is by then, nobody knows: a wide window takes the mean of it."""
+    if extent is None or extent.dims is None or len(extent.dims) < 3:
+        return extent
+    wide = kernel is None or kernel[0] > 3
+    sides = [_pooled_side(side, kernel, wide) for side in extent.dims[2:]]
+    return extents.shaped((*extent.dims[:2], *sides), extent.item)
+
+
+def _pooled_side(side: Range, kernel: Range | None, wide: bool) -> Range:
+    if side[1] == extents.NO_BOUND:
+        return ANY if wide else side
+    by = kernel[0] if kernel is not None else 1
+    return max(side[0] // max(by, 1), 1), side[1]
+
+
+_TRANSFERS: dict[str, Callable[[Extent | None, Given], Extent | None]] = {
+    "flatten": _flatten,
+    "view": _view,
+    "reshape": _view,
+    "transpose": _transpose,
+    "swapaxes": _transpose,
+    "permute": _permute,
+    "squeeze": _squeeze,
+    "unsqueeze": _unsqueeze,
+    "topk": _topk,
+    "one_hot": _one_hot,
+    "adaptive_avg_pool2d": _pooled,
+    "adaptive_max_pool2d": _pooled,
+    "avg_pool2d": _window,
+    "max_pool2d": _window,
+    **dict.fromkeys(_RESIZED, _resized),
+}
+
+
+def member(value: V, index: ir.Expr) -> Extent | None:
+    """``value[index]``, of a tensor or of several: the members of a model's output are taken to be alike."""
+    if value.kinds & TREE and literal(index) is not None:
+        return value.extent
+    return indexed(value.extent, index)
+
+
+def indexed(extent: Extent | None, index: ir.Expr) -> Extent | None:
+    """``tensor[index]``"""
+    if extent is None:
+        return None
+    parts = index.elements if isinstance(index, ir.Display) and index.kind == "tuple" else (index,)
+    if extent.dims is None:
+        return Extent(None, 1, extent.most, extent.item)
+    dims: list[Range] = []
+    rest = list(extent.dims)
+    for at, part in enumerate(parts):
+        if isinstance(part, ir.Const) and part.kind == "None":
+            dims.append(exact(1))
+        elif isinstance(part, ir.Const) and part.kind == "Ellipsis":
+            behind = len(parts) - at - 1
+            dims, rest = [*dims, *rest[: len(rest) - behind]], rest[len(rest) - behind :]
+        elif not rest:
+            return None
+        elif isinstance(part, ir.Slice):
+            dims.append(_sliced(rest.pop(0), part))
+        elif literal(part) is not None:
+            rest.pop(0)
+        elif len(parts) == 1:
+            first = rest.pop(0)
+            # (a selection of rows, unless it is a number: the rows of a sample take no more than all of it)
+            dims.append(first if first == BATCH_DIM else (1, first[1]))
+        else:
+            return Extent(None, 1, extent.most, extent.item)
+    return extents.shaped((*dims, *rest), extent.item)
+
+
+def _sliced(dim: Range, part: ir.Slice) -> Range:
+    if dim == BATCH_DIM or (part.lower is None and part.upper is None and part.step is None):
+        return dim
+    if part.lower is None and part.step is None and part.upper is not None:
+        upper = literal(part.upper)
+        if upper is not None and upper > 0:
+            return min(dim[0], upper), min(dim[1], upper)
+    return (1, dim[1])

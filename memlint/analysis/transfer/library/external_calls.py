@@ -1,0 +1,275 @@
+"""Calls that leave the project: builtins, the standard library, torch and its frameworks, by the knowledge tables."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from memlint import knowledge
+from memlint.analysis.domain.extents.extents import Extent
+from memlint.analysis.domain.state import OFF, State
+from memlint.analysis.domain.summary.frame import Frame
+from memlint.analysis.domain.tensor_ops import on_accelerator, reduced, tensor_op
+from memlint.analysis.domain.values import (
+    ACCELERATOR,
+    ACTIVATION,
+    ANYWHERE,
+    CALLABLE,
+    CPU,
+    DATA,
+    DATA_VALUE,
+    ELSEWHERE,
+    EMPTY,
+    LOADER,
+    MODEL,
+    MODULE,
+    NONE_VALUE,
+    NOTHING,
+    OPTIMIZER,
+    OWN_DEVICE,
+    SAMPLE,
+    SCALAR,
+    SOME_SIZE,
+    TENSOR,
+    TENSORS,
+    TREE,
+    UNKNOWN_VALUE,
+    Ref,
+    V,
+    ordered,
+)
+from memlint.analysis.syntax.expression_text import text
+from memlint.analysis.syntax.syntax import dotted, last_name
+from memlint.analysis.transfer.heap import compared, make
+from memlint.analysis.transfer.held_values import deep
+from memlint.analysis.transfer.library import batches, extent_ops, factories, instances, layer_extents, threads
+from memlint.analysis.transfer.library.noted_calls import noted
+from memlint.analysis.transfer.library.placement import destination
+from memlint.analysis.transfer.library.standard_library import builtin, is_statement, literal_device, standard
+from memlint.analysis.transfer.library.tensors import RETURN_INDICES, gives_indices, names_integers, values_and_indices
+from memlint.analysis.transfer.modules import inert_guards
+from memlint.analysis.transfer.modules.freezing import put_together
+from memlint.analysis.transfer.modules.guards import grad_of_reference, guard_value
+from memlint.analysis.transfer.modules.optimizer_parameters import give_away, note_optimizer
+from memlint.analysis.transfer.stores.made_places import note_made
+from memlint.analysis.transfer.unresolved import unknown_call
+from memlint.ir import nodes as ir
+from memlint.patterns import lazy_pattern
+
+_PASS_THROUGH = frozenset(
+    {"tqdm", "trange", "track", "prefetch", "auto_tqdm", "notebook_tqdm", "progress_bar", "tqdm_notebook"}
+)
+
+
+def call_external(frame: Frame, state: State, name: str, args: list[V], words: dict[str, V], expr: ir.Call) -> V:
+    """Call a function or class outside the project by its qualified name."""
+    noted(frame, name, expr, args, words)
+    if name.startswith("builtins."):
+        return builtin(frame, state, name[9:], args, words, expr)
+    last = name.rsplit(".", 1)[-1]
+    if name == "threading.Thread":
+        threads.thread(frame, state, expr, words)
+    if last in _PASS_THROUGH or name.startswith("tqdm."):
+        return args[0] if args else words.get("iterable", DATA_VALUE)
+    special = standard(frame, state, name, last, args, words, expr)
+    if special is not None:
+        return special
+    row = knowledge.function(name)
+    if row is None:
+        return _unknown_library(frame, state, name, args, words, expr)
+    made = _by_row(frame, state, name, row, args, words, expr)
+    return made.but(extent=_extent(frame, state, name, args, words, expr)) if made.kinds & TENSORS else made
+
+
+def _extent(frame: Frame, state: State, name: str, args: list[V], words: dict[str, V], expr: ir.Call) -> Extent | None:
+    """The extent of what a function of torch gives."""
+    first = args[0] if args else words.get("tensors", NOTHING)
+    objs = [obj for key in ordered(first.objs) if (obj := state.heap.get(key)) is not None]
+    parts = [part for obj in objs for part in (*obj.fields.values(), obj.elem) if part.kinds]
+    return extent_ops.of_function(name, args, words, expr, parts)
+
+
+def _unknown_library(frame: Frame, state: State, name: str, args: list[V], words: dict[str, V], expr: ir.Call) -> V:
+    made = unknown_call(frame, state, expr, NOTHING, args, words)
+    return made.but(refs=frozenset((Ref("foreign", "", name),))) if instances.names_class(name) else made
+
+
+# -------------------------------------------------------------------------------------- by the tables
+
+
+#: functions of numpy that ask a tensor for its array, as `numpy()` does: they raise for one with a graph
+_ARRAYS = frozenset({"numpy.array", "numpy.asarray"})
+
+
+def _by_row(
+    frame: Frame, state: State, name: str, row: knowledge.Row, args: list[V], words: dict[str, V], expr: ir.Call
+) -> V:
+    if row.context:
+        grad = grad_of_reference(frame, state, V(CALLABLE, refs=frozenset((Ref("ext", "", name),))), expr)
+        if row.context == "argument" and grad is not None and is_statement(frame, expr):
+            state.grad = grad
+        if args and args[0].kinds & CALLABLE and row.context in ("off", "on"):
+            return args[0]
+        return guard_value(frame, state, OFF if grad is None else grad)
+    inner = [deep(frame, state, value) for value in args] + [deep(frame, state, value) for value in words.values()]
+    if row.graph == "backward":
+        for value in inner:
+            frame.backward(state, value, expr.at)
+        return NONE_VALUE
+    if row.graph == "grad":
+        return _autograd_grad(frame, state, inner, words, expr)
+    if row.graph == "alias" and (needs := words.get("requires_grad")) is not None and needs.const is True:
+        src = frame.record(state, expr.at, expr.at, text(expr), EMPTY, definite=True, leaf=True)
+        return (args[0] if args else V(TENSOR)).but(src=src, kinds=TENSOR)
+    if row.graph == "alias":
+        if "volatile" in words:
+            inert_guards.volatile(frame, state, expr, words["volatile"])
+        if not args:
+            return inner[0] if inner else UNKNOWN_VALUE
+        return (
+            args[0]
+            if not name.endswith(("split", "chunk", "unbind"))
+            else make(frame, state, expr.at, "tuple", inner[0])
+        )
+    if row.graph == "leaf":
+        needs = words.get("requires_grad", args[1] if len(args) > 1 else None)
+        # (one that is made on the host goes to the device with its module)
+        device = ACCELERATOR if args and on_accelerator(args[0].device) else ANYWHERE
+        if needs is not None and needs.const is False:
+            return V(TENSOR, size=MODEL, device=device)
+        src = frame.record(state, expr.at, expr.at, text(expr), EMPTY, definite=True, leaf=True)
+        return V(TENSOR, src, size=MODEL, device=device)
+    if row.returns == "none":
+        return NONE_VALUE
+    if row.returns == "data":
+        if name in _ARRAYS and args and args[0].is_only(TENSOR) and args[0].src and not frame.handlers:
+            frame.notes.arrays.append((args[0].src, tuple(frame.tests)))
+        for value in inner:
+            frame.used |= value.src
+        return V(DATA, size=SCALAR, device=literal_device(name, args))
+    if row.returns == "loader":
+        if name.startswith("torch."):
+            batches.loader_made(frame, expr)
+        return V(LOADER, size=SAMPLE if batches.hold_one_sample(name, expr, words) else SOME_SIZE)
+    if row.returns == "optimizer":
+        if "optim" in name and "lr_scheduler" not in name:
+            note_optimizer(frame, state, next(iter(args), words.get("params")))
+        return V(OPTIMIZER)
+    if row.returns == "metric":
+        return V(CALLABLE, refs=frozenset((Ref("extinstance", "", name),)))
+    if row.returns in ("module", "plainmodule", "lossmodule"):
+        give_away(frame, state, [*args, *words.values()])
+        layer = layer_extents.layer_of(name, args, words, expr)
+        chain = instances.members(name, args)
+        if chain:
+            note_made(frame, expr)
+        refs = (
+            frozenset((Ref("extinstance", "", name, args=chain, keywords=_made_with(layer, words)),))
+            if name.startswith("torch.nn.") or row.returns != "module"
+            else frozenset((Ref("foreign", "", name),))
+        )
+        made = V(MODULE if row.returns == "module" else CALLABLE, refs=refs, store=frozenset((expr.at,)))
+        put_together(frame, state, name, args, made)
+        if row.evaluates:
+            state.modes["made", expr.at] = True
+        if row.starts_evaluating:
+            state.modes["starts", ("made", expr.at)] = True
+        return made
+    if row.returns in ("module-transform", "module-transform-transform"):
+        parts = {str(at): V(CALLABLE) for at in range(row.returns.count("-") + 1)}
+        parts["0"] = V(MODULE, refs=frozenset((Ref("foreign", "", name),)), store=frozenset((expr.at,)))
+        return make(frame, state, expr.at, "tuple", NOTHING, parts)
+    if row.graph in ("none", "given"):
+        for value in inner:
+            frame.used |= value.src
+        keeps = row.graph == "given" and not names_integers(expr)
+        given = [value.src for value in args if value.is_only(TENSORS)] if keeps else []
+        if row.allocates:
+            factories.made(frame, state, name, expr, args, words)
+        size = {"sample": SAMPLE, "scalar": SCALAR, "model": MODEL}.get(row.size, SOME_SIZE)
+        if (
+            name in ("torch.tensor", "torch.as_tensor", "torch.Tensor", "torch.FloatTensor")
+            and args
+            and args[0].is_only(DATA)
+        ):
+            size = SCALAR
+        follows = args and "device" not in words and (name.endswith("_like") or not row.allocates)
+        device = args[0].device if follows else _device_word(words, expr)
+        if name.startswith("torch.cuda."):
+            device = ACCELERATOR
+        store = frozenset((expr.at, ELSEWHERE)) if row.shares else frozenset((expr.at,))
+        src = EMPTY.union(*given)
+        return V(TENSOR if row.returns == "tensor" else TREE, src, size=size, device=device, store=store)
+    return _operation(frame, state, row, inner, args, words, expr)
+
+
+def _made_with(layer: layer_extents.Layer | None, words: dict[str, V]) -> tuple[tuple[str, Any], ...]:
+    """What is told of a layer by how it is made: its sizes, and whether it gives indices beside values."""
+    paired = tuple((word, value) for word, value in words.items() if word == RETURN_INDICES)
+    return (("layer", layer), *paired) if layer is not None else paired
+
+
+#: functions that give the pair whatever they are given, by their last name
+_GIVES_PAIRS = lazy_pattern(r"topk|sort|mode|cummax|cummin|\w+_with_indices")
+
+
+def _operation(
+    frame: Frame, state: State, row: knowledge.Row, inner: list[V], args: list[V], words: dict[str, V], expr: ir.Call
+) -> V:
+    if row.returns == "values-indices" or gives_indices(words):
+        over = any(word in words for word in ("dim", "axis", "k", "keepdim")) or (
+            len(args) > 1 and not args[1].may_be(TENSORS)
+        )
+        if over or gives_indices(words) or _GIVES_PAIRS.fullmatch(last_name(expr.func)):
+            of_sample = SAMPLE if row.size == "sample" else None
+            values = tensor_op(frame, state, expr.at, inner, text(expr), size=of_sample, certain=True)
+            extent = extent_ops.of_function(dotted(expr.func), args, words, expr, [])
+            return values_and_indices(frame, state, expr, values.but(extent=extent), of_sample or ACTIVATION)
+        return tensor_op(frame, state, expr.at, inner, text(expr), size=SCALAR, certain=True)
+    size: int | None = None
+    if row.size == "reduced":
+        if args and expr.args:
+            compared(frame, args[0], text(expr.args[0]))
+        reduction = words.get("reduction")
+        size = SCALAR if reduction is None or reduction.const in ("mean", "sum", None) else SAMPLE
+        reduce = words.get("reduce")
+        if reduce is not None and reduce.const is False:
+            size = SAMPLE
+    elif row.size == "reduction":
+        whole = len(args) == 1 and "dim" not in words and "axis" not in words
+        size = (
+            SCALAR
+            if whole
+            else reduced(max((value.size for value in inner if value.kinds & TENSORS), default=SOME_SIZE))
+        )
+    elif row.size == "sample":
+        size = SAMPLE
+    result = tensor_op(frame, state, expr.at, inner, text(expr), what=text(expr), size=size, certain=True)
+    if row.shares:
+        result = result.but(store=result.store | {ELSEWHERE})
+    if row.returns == "tree":
+        return result.but(kinds=TREE)
+    return result
+
+
+def _autograd_grad(frame: Frame, state: State, inner: list[V], words: dict[str, V], expr: ir.Call) -> V:
+    """autograd.grad: attached only with create_graph; it frees the graph unless told to keep it."""
+    create, retain = words.get("create_graph"), words.get("retain_graph")
+    keeps = (create is not None and create.const is not False) or (retain is not None and retain.const is not False)
+    outputs = words.get("outputs") or (inner[0] if inner else NOTHING)
+    frame.backward(state, deep(frame, state, outputs), expr.at, retain=keeps)
+    if retain is not None and retain.const is True:
+        frame.notes.retained.setdefault(expr.at, (expr, frozenset(frame.left)))
+    frame.notes.gradients = frame.notes.differentiates = True
+    if create is not None and create.const is not False:
+        src = frame.record(state, expr.at, expr.at, text(expr), outputs.src, definite=create.const is True)
+        return V(TREE, src, size=MODEL)
+    return V(TREE, size=MODEL)
+
+
+def _device_word(words: dict[str, V], expr: ir.Call) -> int:
+    device = words.get("device")
+    if device is None:
+        return CPU
+    if OWN_DEVICE in device.refs:
+        return device.device
+    return destination(device, next((word.value for word in expr.keywords if word.name == "device"), None))

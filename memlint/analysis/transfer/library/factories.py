@@ -1,0 +1,93 @@
+"""Tensors that factories make: which calls make them, and of how many elements."""
+
+from __future__ import annotations
+
+from memlint.analysis.domain.extents.extents import BYTES
+from memlint.analysis.domain.state import State
+from memlint.analysis.domain.summary.frame import Frame
+from memlint.analysis.domain.values import V, ordered
+from memlint.analysis.syntax.syntax import dotted
+from memlint.ir import nodes as ir
+
+_SHAPED = frozenset({"zeros", "ones", "empty", "rand", "randn"})
+_FACTORIES = _SHAPED | {
+    "full",
+    "arange",
+    "eye",
+    "linspace",
+    "logspace",
+    "hann_window",
+    "hamming_window",
+    "randint",
+    "randperm",
+}
+_FLOATING = _SHAPED | {"linspace", "logspace", "eye", "hann_window", "hamming_window", "normal"}
+_LIKE = frozenset({"zeros_like", "ones_like", "empty_like", "rand_like", "randn_like"})
+#: bytes of a literal shape that are worth a word
+_OVERSIZED = 1 << 28
+
+
+def made(frame: Frame, state: State, name: str, expr: ir.Call, args: list[V], words: dict[str, V]) -> None:
+    """A factory of torch is called."""
+    factory = name.removeprefix("torch.")
+    count = _count(state, factory, args, words)
+    dtype = next((dotted(word.value).rsplit(".", 1)[-1] for word in expr.keywords if word.name == "dtype"), "")
+    floating = factory in _FLOATING | _LIKE and (not dtype or dtype.startswith(("float", "half", "double", "bfloat")))
+    if any(word.name == "requires_grad" and getattr(word.value, "value", None) is not False for word in expr.keywords):
+        floating = False  # a leaf: what is computed from it is recorded, and it is never updated in place
+    integers = factory in (
+        "arange",
+        "randint",
+        "randperm",
+        "tensor",
+        "as_tensor",
+        "full",
+        "LongTensor",
+        "IntTensor",
+        "ByteTensor",
+    )
+    if floating or integers or factory in _FLOATING:
+        frame.notes.made[expr.at] = (factory, floating, count)
+    if factory not in _FACTORIES:
+        return
+    width = BYTES.get(dtype, 8 if factory in ("randint", "randperm") and not dtype else 4)
+    frame.notes.oversized.pop(expr.at, None)  # (in a loop, each reading replaces the one before)
+    if count * width > _OVERSIZED:
+        frame.notes.oversized[expr.at] = (expr, count * width)
+
+
+def _count(state: State, factory: str, args: list[V], words: dict[str, V]) -> int:
+    """The number of elements, where all dimensions are known numbers; else -1."""
+    if factory in _SHAPED:
+        given = args or ([words["size"]] if "size" in words else [])
+        if len(given) == 1 and given[0].objs:
+            return _product(_members(state, given[0]))
+        return _product(given)
+    if factory == "full" and args:
+        return _product(_members(state, args[0]) if args[0].objs else [args[0]])
+    if factory in ("arange", "randperm", "hann_window", "hamming_window") and len(args) == 1:
+        return _product(args)
+    if factory == "eye" and args:
+        return _product([args[0], args[1] if len(args) > 1 else args[0]])
+    if factory in ("linspace", "logspace"):
+        return _product([args[2]] if len(args) > 2 else [words["steps"]] if "steps" in words else [])
+    return -1
+
+
+def _members(state: State, value: V) -> list[V]:
+    for key in ordered(value.objs):
+        obj = state.heap.get(key)
+        if obj is not None and obj.kind in ("tuple", "list") and obj.fields:
+            return obj.ordered
+    return []
+
+
+def _product(sizes: list[V]) -> int:
+    if not sizes:
+        return -1
+    total = 1
+    for size in sizes:
+        if not isinstance(size.const, int) or isinstance(size.const, bool):
+            return -1
+        total *= size.const
+    return total

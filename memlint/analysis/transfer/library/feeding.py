@@ -1,0 +1,201 @@
+"""Loops that feed the accelerator: what they run over is brought to the device batch after batch.
+
+Whoever moves each round's item to the device reads it from where there is more than the device should hold: the
+iterable is a data loader, whatever it is called.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Set as AbstractSet
+
+from memlint.analysis.domain.state import State
+from memlint.analysis.domain.summary.frame import Frame
+from memlint.analysis.domain.values import LOADER, UNKNOWN, V
+from memlint.analysis.syntax.bindings import names_bound_by, reads_any
+from memlint.analysis.syntax.expression_text import text
+from memlint.analysis.syntax.memo import kept_for
+from memlint.analysis.syntax.syntax import calls, dotted, expressions, parts, walk_expression, walk_statements
+from memlint.analysis.transfer.narrowing import tells_tensors
+from memlint.ir import nodes as ir
+from memlint.patterns import lazy_pattern
+
+#: an item that is moved alone may be an object that knows how to move itself: a name must say that it is data
+_SOURCE = lazy_pattern(
+    r"loader|dataset|batch|iter|queue|stream|sampler|prefetch"
+    r"|(^|[._(\s])(data|dl|val|test|train|images|frames|inputs|(image|img|audio|wav|video)_(paths|files|list))(?=\)*$|,)"
+)
+#: what a member of several loaders is called, and the size of a batch
+_LOADER = lazy_pattern(r"loader|dl$")
+_BATCH = lazy_pattern(r"batch|(^|[._])bs$")
+#: what an iterable is called that brings one batch after the other
+_LOADS = lazy_pattern(r"loader|dataset|iter|queue|stream|sampler|prefetch|(^|[._])dl$")
+_MOVES = frozenset({"cuda", "to", "xpu", "npu", "pin_memory"})
+_HELPERS = (
+    "to_device",
+    "to_gpu",
+    "to_cuda",
+    "move_data_to_device",
+    "send_to_device",
+    "convert_tensor",
+    "batch_to_device",
+    "cudafy",
+    "move_to",
+)
+_WRAPPERS = frozenset(
+    {"tqdm", "enumerate", "zip", "iter", "islice", "track", "trange", "progress_bar", "auto_tqdm", "prefetch"}
+)
+
+
+@kept_for
+def feeds_device(target: ir.Expr | None, body: tuple[ir.Stmt, ...]) -> bool:
+    """Whether the body brings what each round gives (``target``), slices or takes, to a device."""
+    given = {part.id for part in walk_expression(target) if isinstance(part, ir.Name)} if target is not None else set()
+    items: set[str] = set()
+    for statement in walk_statements(body, into_definitions=False):
+        if isinstance(statement, ir.Assign) and _is_item(statement.value, given, items):
+            items |= names_bound_by(statement)
+        elif isinstance(statement, ir.For) and reads_any(statement.iter, given | items):
+            items |= {part.id for part in walk_expression(statement.target) if isinstance(part, ir.Name)}
+        for expr in expressions(statement):
+            for part in walk_expression(expr):
+                if isinstance(part, ir.Comprehension):
+                    for one in part.fors:
+                        if reads_any(one.iter, given | items):
+                            items |= {inner.id for inner in walk_expression(one.target) if isinstance(inner, ir.Name)}
+        for expr in expressions(statement):
+            if any(isinstance(part, ir.Call) and _moves(part, given | items) for part in walk_expression(expr)):
+                return True
+    return False
+
+
+def _is_item(value: ir.Expr, given: set[str], items: set[str]) -> bool:
+    """``batch[0]``, ``data[i : i + size]``, ``next(iterator)``, ``x`` of these."""
+    for part in walk_expression(value):
+        if isinstance(part, ir.Name) and part.id in items:
+            return True
+        if isinstance(part, ir.Subscript) and (reads_any(part.index, given) or _root(part.value) in given):
+            return True
+        if isinstance(part, ir.Call) and (
+            dotted(part.func) == "next" or dotted(part.func).endswith((".next", ".get_batch", ".next_batch"))
+        ):
+            return True
+    return _root(value) in given
+
+
+def _root(expr: ir.Expr) -> str:
+    """The variable that a chain of attributes, subscripts and conversions starts from."""
+    while True:
+        match expr:
+            case ir.Name():
+                return expr.id
+            case ir.Attr() | ir.Subscript() | ir.Starred():
+                expr = expr.value
+            case ir.Call(func=ir.Attr() as func) if dotted(func).startswith(("torch.", "np.", "numpy.")) and expr.args:
+                expr = expr.args[0]
+            case ir.Call(func=ir.Attr() as func):
+                expr = func.value
+            case ir.Call() if expr.args:
+                expr = expr.args[0]
+            case _:
+                return ""
+
+
+def _moves(call: ir.Call, names: set[str]) -> bool:
+    if isinstance(call.func, ir.Attr) and call.func.name in _MOVES:
+        if call.func.name == "to" and not _to_device(call):
+            return False
+        return _root(call.func.value) in names or _slices(call.func.value, names)
+    name = (call.func.name if isinstance(call.func, ir.Attr) else dotted(call.func)).lower()
+    return any(word in name for word in _HELPERS) and any(_root(arg) in names for arg in call.args)
+
+
+def _slices(expr: ir.Expr, names: set[str]) -> bool:
+    """``torch.from_numpy(data[i : i + size])`` with the loop's ``i``"""
+    inner = expr.args[0] if isinstance(expr, ir.Call) and expr.args else expr
+    return isinstance(inner, ir.Subscript) and reads_any(inner.index, names)
+
+
+def _to_device(call: ir.Call) -> bool:
+    """``to`` with a device, not only with a number type."""
+    shown = [dotted(arg) for arg in call.args] + [dotted(word.value) for word in call.keywords if word.name == "device"]
+    return bool(call.args or call.keywords) and not all(name.startswith("torch.") for name in shown)
+
+
+#: what makes a tensor of an array's rows
+_OF_ARRAY = frozenset({"from_numpy", "as_tensor", "tensor", "FloatTensor", "LongTensor", "Tensor", "cuda", "to"})
+
+
+@functools.lru_cache(maxsize=4096)
+def cuts_rows(counters: frozenset[str], body: tuple[ir.Stmt, ...]) -> bool:
+    """Whether a loop over numbers cuts its rows out of an array and makes tensors of them:
+    ``torch.from_numpy(rows[i : i + size])``."""
+    return any(
+        dotted(call.func).rsplit(".", 1)[-1] in _OF_ARRAY
+        and any(
+            isinstance(given, ir.Subscript) and reads_any(given.index, counters)
+            for given in (*call.args, *((call.func.value,) if isinstance(call.func, ir.Attr) else ()))
+        )
+        for call in calls(body)
+    )
+
+
+def names_source(shown: str) -> bool:
+    """Whether an expression is named like a place that data comes from."""
+    return _SOURCE.search(shown.lower()) is not None
+
+
+def _unwrapped(iterable: ir.Expr) -> ir.Expr:
+    """What ``tqdm(enumerate(loader))`` goes through."""
+    while isinstance(iterable, ir.Call) and dotted(iterable.func).rsplit(".", 1)[-1] in _WRAPPERS and iterable.args:
+        iterable = iterable.args[0]
+    return iterable
+
+
+def gives_loaders(targets: AbstractSet[str], body: tuple[ir.Stmt, ...]) -> bool:
+    """Whether each round is given a loader, which a loop inside goes through: it is no round over a batch."""
+    given = {name for name in targets if _LOADER.search(name)}
+    return bool(given) and any(
+        isinstance(statement, ir.For) and isinstance(inner := _unwrapped(statement.iter), ir.Name) and inner.id in given
+        for statement in walk_statements(body, into_definitions=False)
+    )
+
+
+def gives_arguments(iterable: ir.Expr, target: ir.Expr, body: tuple[ir.Stmt, ...]) -> bool:
+    """Whether each round asks whether it was given a tensor at all: what is gone through is the arguments of a call, or
+    the members of one batch, unless its name says that it loads data."""
+    if not isinstance(target, ir.Name) or _LOADS.search(text(_unwrapped(iterable)).lower()):
+        return False
+    return any(
+        tells_tensors(part, frozenset({target.id}))
+        for statement in body
+        if isinstance(statement, ir.If)
+        for part in walk_expression(statement.test)
+    )
+
+
+def cuts_batches(iterable: ir.Expr, target: ir.Expr, body: tuple[ir.Stmt, ...]) -> bool:
+    """``for i in range(0, len(rows), batch_size)``, where a slice that begins at ``i`` is taken."""
+    steps = _unwrapped(iterable)
+    if not isinstance(steps, ir.Call) or dotted(steps.func).rsplit(".", 1)[-1] not in ("range", "trange"):
+        return False
+    if len(steps.args) != 3 or not _BATCH.search(text(steps.args[2]).lower()):
+        return False
+    names = {part.id for part in walk_expression(target) if isinstance(part, ir.Name)}
+    return any(
+        isinstance(part, ir.Slice) and part.lower is not None and reads_any(part.lower, names) for part in parts(body)
+    )
+
+
+def assume_loader(frame: Frame, state: State, iterable: ir.Expr, target: ir.Expr) -> bool:
+    """What the loop runs over is a loader, where nothing else is known of it: whether this was assumed."""
+    iterable = _unwrapped(iterable)
+    names = {part.id for part in walk_expression(target) if isinstance(part, ir.Name)}
+    if names & frame.modules_by_use or not (isinstance(target, ir.Display) or names_source(dotted(iterable))):
+        return False
+    if isinstance(iterable, ir.Name):
+        value = state.env.get(iterable.id)
+        if value is not None and value.is_only(UNKNOWN):
+            state.env[iterable.id] = V(LOADER, syms=value.syms, device=value.device)
+            return True
+    return False

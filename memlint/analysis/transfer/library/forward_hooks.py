@@ -1,0 +1,53 @@
+"""Hooks that get what the parts of a module give: of a run whose own output is dropped, others may make a loss."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from memlint.analysis.domain.summary.effects import ModelRun
+from memlint.analysis.domain.summary.frame import Frame
+from memlint.analysis.index.program import Class, Function
+from memlint.analysis.syntax.memo import kept
+from memlint.analysis.syntax.syntax import calls, last_name
+from memlint.ir import nodes as ir
+
+if TYPE_CHECKING:
+    from memlint.analysis.facts.analyser import Analyser
+
+_HOOKS = frozenset({"register_forward_hook", "register_forward_pre_hook", "register_module_forward_hook"})
+
+
+def is_hooked(analyser: Analyser, frame: Frame, run: ModelRun) -> bool:
+    """Whether a hook may be on the module that runs: the function, its class, what it calls, who calls it, the class of
+    the module or the file's own statements add one."""
+    around = [frame, *(caller for caller, _ in analyser.facts.calls_of(frame.function))]
+    bodies = [body for one in around for body in _bodies(analyser, one)]
+    for ref in run.module.refs:
+        cls = analyser.cls(ref) if ref.kind == "instance" else None
+        bodies += _of_class(analyser, cls) if cls is not None else []
+    return any(map(_adds_hooks, (*bodies, frame.module.main.body)))
+
+
+def _bodies(analyser: Analyser, frame: Frame) -> Iterator[tuple[ir.Stmt, ...]]:
+    """What a function runs, as far as one call leads, and the methods of its class."""
+    outer: Function | None = frame.function
+    while outer is not None:
+        yield outer.body
+        yield from _of_class(analyser, outer.cls) if outer.cls is not None else ()
+        outer = outer.enclosing
+    for record in frame.calls.values():
+        called = analyser.function_at(record.callee)
+        if called is not None:
+            yield called.body
+            yield from _of_class(analyser, called.cls) if called.name == "__init__" and called.cls is not None else ()
+
+
+def _of_class(analyser: Analyser, cls: Class) -> list[tuple[ir.Stmt, ...]]:
+    order, _ = analyser.program.ancestors(cls)
+    return [method.body for item in order for method in item.methods.values()]
+
+
+@kept
+def _adds_hooks(body: tuple[ir.Stmt, ...]) -> bool:
+    return any(last_name(call.func) in _HOOKS for call in calls(body, into_definitions=True))

@@ -1,0 +1,113 @@
+"""Instances of classes that torch and other libraries define: losses, layers, metrics."""
+
+from __future__ import annotations
+
+from memlint import knowledge
+from memlint.analysis.domain.state import State
+from memlint.analysis.domain.summary.frame import Frame
+from memlint.analysis.domain.tensor_ops import tensor_op
+from memlint.analysis.domain.values import ACTIVATION, MODULE, NONE_VALUE, NOTHING, SCALAR, TENSOR, TREE, Ref, V
+from memlint.analysis.index.program import Function, Program
+from memlint.analysis.syntax.expression_text import text
+from memlint.analysis.transfer.heap import compared
+from memlint.analysis.transfer.held_values import deep
+from memlint.analysis.transfer.library import layer_extents
+from memlint.analysis.transfer.library.noted_calls import metric_used
+from memlint.analysis.transfer.library.noted_runs import module_expression, note_run
+from memlint.analysis.transfer.library.placement import device_of
+from memlint.analysis.transfer.library.tensors import gives_indices, values_and_indices
+from memlint.analysis.transfer.modules.modes import frozen_of
+from memlint.ir import nodes as ir
+
+#: modules of a chain that are followed one by one
+MAX_CHAINED = 6
+
+
+def names_class(name: str) -> bool:
+    """Whether a qualified name is spelled as those of classes are: calling it gives an object of that class."""
+    last = name.rsplit(".", 1)[-1].lstrip("_")
+    return last[:1].isupper() and not last.isupper()
+
+
+def may_be_of(program: Program, receiver: V, method: Function) -> bool:
+    """Whether a method found by its name alone may be the receiver's: what a library's class made has none of the
+    project's, unless that class is the project's after all, imported in a way that cannot be followed."""
+    made_by = {ref.name.rsplit(".", 1)[-1] for ref in receiver.refs if ref.kind == "foreign"}
+    if not made_by or method.cls is None:
+        return not made_by
+    order, _ = program.ancestors(method.cls)
+    return any(cls.node.name in made_by for cls in order)
+
+
+def members(name: str, args: list[V]) -> tuple[V, ...]:
+    """The modules that a new ``nn.Sequential`` runs one after the other, where one of them is of the project."""
+    if name != "torch.nn.Sequential" or not 0 < len(args) <= MAX_CHAINED:
+        return ()
+    if not all(value.refs and all(ref.kind in ("instance", "extinstance") for ref in value.refs) for value in args):
+        return ()
+    own = any(ref.kind == "instance" for value in args for ref in value.refs)
+    return tuple(V(value.kinds, refs=value.refs) for value in args) if own else ()
+
+
+def call_chain(
+    frame: Frame, state: State, chain: tuple[V, ...], args: list[V], words: dict[str, V], expr: ir.Call, module: V
+) -> V:
+    """``nn.Sequential(a, b)(x)`` is ``b(a(x))``."""
+    for member in chain:
+        one = member.but(syms=module.syms, store=module.store, device=module.device)
+        result = frame.interpreter.call_value(frame, state, one, args, words, expr)
+        args, words = [result], {}
+    return args[0]
+
+
+#: layers that save which rows they took, whose bytes are nothing beside those of a model
+_LOOKUPS = frozenset({"torch.nn.Embedding", "torch.nn.EmbeddingBag"})
+
+
+def call_instance(
+    frame: Frame, state: State, name: str, args: list[V], words: dict[str, V], expr: ir.Call, module: V = NOTHING
+) -> V:
+    """Call an instance of an external class: a loss, an activation, a layer."""
+    row = knowledge.function(name)
+    kind = row.returns if row is not None else ""
+    extent = layer_extents.applied(layer_extents.of_value(module), args[0].extent if args else None)
+    inner = [deep(frame, state, value) for value in (*args, *words.values())]
+    if kind == "lossmodule":
+        if args and expr.args:
+            compared(frame, args[0], text(expr.args[0]))
+        return tensor_op(frame, state, expr.at, inner, text(expr), what=text(expr), size=SCALAR, certain=True)
+    if kind == "metric":
+        return use_metric(frame, name, "__call__", NOTHING, expr)
+    if kind == "plainmodule":
+        result = tensor_op(frame, state, expr.at, inner, text(expr), what=text(expr), certain=True)
+        result = result.but(extent=extent)
+        paired = any(ref.name == name and gives_indices(dict(ref.keywords)) for ref in module.refs)
+        return values_and_indices(frame, state, expr, result, ACTIVATION) if paired else result
+    frozen = frozen_of(frame, state, module, module_expression(expr, module)) is True
+    parents = frozenset(source for value in inner for source in value.src)
+    key = (expr.at, "run")
+    symbol = next(iter(sorted(module.syms)), None)  # (whoever calls the function may know that it is frozen)
+    src = frame.record(
+        state, key, expr.at, text(expr.func), parents, definite=not frozen, model=not frozen, callee=symbol
+    )
+    device = device_of(frame, state, inner)
+    kinds = (
+        TREE
+        if name.rsplit(".", 1)[-1] in ("LSTM", "GRU", "RNN", "LSTMCell") or not name.startswith("torch.nn.")
+        else TENSOR
+    )
+    result = V(kinds, src, size=ACTIVATION, device=device, store=frozenset((key,)), extent=extent)
+    if src and not frozen and name not in _LOOKUPS:
+        made = tuple(("layer", layer) for layer in (layer_extents.of_value(module),) if layer is not None)
+        ref = Ref("extinstance", "", name, keywords=made)
+        own = V(MODULE, refs=frozenset((ref,)), syms=module.syms, store=module.store)
+        note_run(frame, state, expr, own, result, key, args)
+    return result
+
+
+def use_metric(frame: Frame, name: str, method: str, receiver: V, expr: ir.Call) -> V:
+    """A metric object of a library keeps numbers, or copies without a graph, of what it is given."""
+    metric_used(frame, name, method, expr)
+    if method in ("to", "cuda", "cpu", "clone"):
+        return receiver
+    return V(TENSOR, size=SCALAR) if method in ("compute", "forward", "__call__") else NONE_VALUE

@@ -1,0 +1,128 @@
+"""What layers make of the extent of a tensor, by the numbers that they were made with."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from memlint.analysis.domain.extents import extents
+from memlint.analysis.domain.extents.by_operation import SAME_LAYERS
+from memlint.analysis.domain.extents.extents import ANY, BATCH_DIM, SIDE, Extent, Range, exact
+from memlint.analysis.domain.values import V
+from memlint.analysis.transfer.library.extent_ops import Given, size_of, windowed
+from memlint.ir import nodes as ir
+
+
+class Layer(NamedTuple):
+    """A layer of torch: ``name`` is its class, ``numbers`` what it was made with, as far as it is known."""
+
+    name: str
+    numbers: tuple[Range | None, ...] = ()
+    #: of ``Sequential``
+    inner: tuple[Layer | None, ...] = ()
+
+
+#: the arguments that tell what a layer makes, by position and by name
+_NUMBERS: dict[str, tuple[tuple[int, str], ...]] = {
+    "Linear": ((1, "out_features"),),
+    "LazyLinear": ((0, "out_features"),),
+    "Bilinear": ((2, "out_features"),),
+    "Embedding": ((1, "embedding_dim"),),
+    "Flatten": ((0, "start_dim"),),
+    **{f"Conv{n}d": ((1, "out_channels"), (2, "kernel_size"), (4, "padding")) for n in (1, 2, 3)},
+    **{f"ConvTranspose{n}d": ((1, "out_channels"), (2, "kernel_size"), (4, "padding")) for n in (1, 2, 3)},
+    **{f"Adaptive{kind}Pool{n}d": ((0, "output_size"),) for kind in ("Avg", "Max") for n in (1, 2, 3)},
+    **{f"{kind}Pool{n}d": ((0, "kernel_size"),) for kind in ("Avg", "Max") for n in (1, 2, 3)},
+}
+_SAME = SAME_LAYERS | {"BatchNorm2d", "BatchNorm3d", "InstanceNorm2d", "GroupNorm", "SyncBatchNorm", "Dropout2d"}
+_SCALED = frozenset({"Upsample", "UpsamplingBilinear2d", "UpsamplingNearest2d", "PixelShuffle"})
+_KNOWN = _NUMBERS.keys() | _SAME | _SCALED | {"Sequential"}
+#: a chain that is longer than this is not remembered
+_MAX_CHAIN = 64
+
+
+def layer_of(name: str, args: list[V], words: dict[str, V], expr: ir.Call) -> Layer | None:
+    """The layer that a call of a class of torch makes; None where nothing is known of what it gives."""
+    own = name.removeprefix("torch.nn.")
+    if own not in _KNOWN or not name.startswith("torch.nn."):
+        return None
+    if own == "Sequential":
+        known = len(args) <= _MAX_CHAIN and not any(isinstance(arg, ir.Starred) for arg in expr.args)
+        return Layer(own, (), tuple(of_value(arg) for arg in args)) if known and args else None
+    given = Given(args, words, expr)
+    numbers = []
+    for at, word in _NUMBERS.get(own, ()):
+        value, shown = given.of(at, word)
+        if isinstance(shown, ir.Display) and shown.elements:  # (of both sides: the first one tells)
+            value, shown = None, shown.elements[0]
+        numbers.append(size_of(value, shown) if shown is not None else None)
+    return Layer(own, tuple(numbers))
+
+
+def of_value(value: V) -> Layer | None:
+    """The layer that a value is, where it is one of those that are known."""
+    if len(value.refs) != 1:
+        return None
+    ref = next(iter(value.refs))
+    return next((held for word, held in ref.keywords if word == "layer"), None) if ref.kind == "extinstance" else None
+
+
+def applied(layer: Layer | None, given: Extent | None) -> Extent | None:
+    """What a layer makes of a tensor."""
+    if layer is None:
+        return None
+    own = layer.name
+    if own == "Sequential":
+        for inner in layer.inner:
+            given = applied(inner, given)
+        return given
+    if own in ("Linear", "LazyLinear", "Bilinear"):
+        width = layer.numbers[0] or ANY
+        if given is not None and given.dims is not None:
+            return extents.widened(given, -1, width)
+        return extents.shaped((BATCH_DIM, width))
+    if own == "Embedding":
+        width = layer.numbers[0] or ANY
+        return extents.shaped((*((given and given.dims) or (BATCH_DIM, ANY)), width))
+    if own.startswith("Conv"):
+        return _convolved(layer, given)
+    if own.startswith("Adaptive"):
+        return _pooled(layer, given)
+    if "Pool" in own:
+        return windowed(given, layer.numbers[0])
+    if own == "Flatten":
+        first = layer.numbers[0]
+        return extents.flattened(given, 1 if first is None else first[0])
+    if own in _SCALED:
+        return given if given is None or given.dims is None else _scaled(given)
+    return given
+
+
+def _rank(layer: Layer) -> int:
+    return int(layer.name[-2])
+
+
+def _convolved(layer: Layer, given: Extent | None) -> Extent | None:
+    """A map of features. One of which nothing is known has a picture's sides; a wide window without padding may have
+    taken in all of it."""
+    channels, kernel, padding = layer.numbers
+    sides = given.dims[2:] if given is not None and given.dims is not None else ()
+    if len(sides) != _rank(layer):
+        sides = (SIDE if _rank(layer) > 1 else ANY,) * _rank(layer)
+    unpadded = padding is None or padding == exact(0)
+    if kernel is not None and kernel[0] > 3 and unpadded and not layer.name.startswith("ConvTranspose"):
+        taken = kernel[0] - 1
+        sides = tuple(ANY if high == extents.NO_BOUND else (max(low - taken, 1), high) for low, high in sides)
+    return extents.shaped((BATCH_DIM, channels or ANY, *sides))
+
+
+def _pooled(layer: Layer, given: Extent | None) -> Extent | None:
+    size = layer.numbers[0]
+    channels = given.dims[:2] if given is not None and given.dims is not None else (BATCH_DIM, ANY)
+    return extents.shaped((*channels[:2], *((size or ANY,) * _rank(layer)))) if len(channels) > 1 else None
+
+
+def _scaled(given: Extent) -> Extent:
+    dims = given.dims or ()
+    return extents.shaped(
+        (*dims[:2], *(SIDE if high >= SIDE[0] else (low, extents.NO_BOUND) for low, high in dims[2:]))
+    )

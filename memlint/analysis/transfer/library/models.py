@@ -1,0 +1,242 @@
+"""A model runs: its forward is followed where the class is known, else it gives attached tensors."""
+
+from __future__ import annotations
+
+from memlint import knowledge
+from memlint.analysis.domain.call_arity import fitting_classes
+from memlint.analysis.domain.extents import by_name
+from memlint.analysis.domain.state import AMBIENT, OFF, State
+from memlint.analysis.domain.summary.effects import CallRecord
+from memlint.analysis.domain.summary.frame import Frame
+from memlint.analysis.domain.tensor_ops import names_metric, names_number
+from memlint.analysis.domain.values import (
+    BATCH,
+    CONTAINER,
+    EMPTY,
+    MODULE,
+    NONE,
+    OUTPUT,
+    SCALAR,
+    SOME_SIZE,
+    TENSOR,
+    TENSORS,
+    TREE,
+    UNKNOWN,
+    Args,
+    Sources,
+    V,
+    Words,
+    ordered,
+)
+from memlint.analysis.index.program import Class, Function
+from memlint.analysis.syntax.expression_text import text
+from memlint.analysis.syntax.syntax import last_name
+from memlint.analysis.transfer.held_values import deep
+from memlint.analysis.transfer.library import batches, instances
+from memlint.analysis.transfer.library.computing import prepares
+from memlint.analysis.transfer.library.noted_runs import module_expression, note_run
+from memlint.analysis.transfer.library.placement import as_output, device_of
+from memlint.analysis.transfer.modules.modes import freezes_itself, frozen_of
+from memlint.analysis.transfer.signatures import is_abstract, is_left_open
+from memlint.analysis.transfer.unresolved import is_loss
+from memlint.ir import nodes as ir
+from memlint.patterns import lazy_pattern
+
+#: names of models whose ``encode`` libraries leave open (AutoencoderKL of diffusers)
+_AUTOENCODERS = lazy_pattern(r"vae|vq|auto_?enc")
+#: methods that may well give what was decoded, on the host: words, numbers of classes
+_DECODES = frozenset({"predict", "translate", "transcribe", "answer"})
+#: modules in modules whose forwards are looked into
+_MAX_PARTS = 3
+
+
+def run_module(
+    frame: Frame,
+    state: State,
+    expr: ir.Call,
+    module: V,
+    args: Args,
+    words: Words,
+    method: str = "forward",
+    graph: str = "yes",
+) -> V:
+    """A model runs. Its forward is followed where the class is known; else it gives attached tensors, or what ``graph``
+    says of the method: yes, no, unknown, or unheard for one that may not even run the model."""
+    if _is_class(frame, expr.func):
+        return V(MODULE, store=frozenset((expr.at,)))
+    if prepares(words) and not module.resolved():
+        return V(TREE, size=BATCH)
+    batches.model_called(frame, expr)
+    shown = text(expr.func)
+    program = frame.analyser.program
+    freezes = frozen_of(frame, state, module, module_expression(expr, module))
+    frozen = freezes is True
+    #: classes whose subclasses have the forward that runs
+    open_classes = set()
+    elsewhere: Sources = EMPTY
+    leaves = False
+    for ref in fitting_classes(frame, module.refs, expr, method):
+        if ref.kind == "extinstance" and method == "forward":
+            if ref.args:
+                return instances.call_chain(frame, state, ref.args, args, words, expr, module)
+            return instances.call_instance(frame, state, ref.name, args, words, expr, module)
+        if ref.kind != "instance" or frozen:
+            continue
+        cls = program.module(ref.key).cls(ref.name)
+        if freezes is None and module.syms and cls is not None and freezes_itself(frame.analyser, cls):
+            continue  # (another one may be passed in, which is not)
+        function = program.method(cls, method) if cls is not None else None
+        if function is None and cls is not None and method == "forward":
+            function = program.method(cls, "__call__")
+        if function is None:
+            continue
+        if is_left_open(frame, function):
+            open_classes.add(ref.name)
+            continue
+        known = frame.interpreter.call_function(frame, state, function, [module, *args], words, expr.at, expr)
+        inner = deep(frame, state, known)
+        told = known.kinds & ~(UNKNOWN | NONE) and not (
+            known.kinds & UNKNOWN and not known.kinds & (TENSORS | CONTAINER)
+        )
+        if known.is_only(NONE) and known.kinds and not _saves(frame, function, expr):
+            return known  # it changes the model (a larger vocabulary), and runs no layer
+        if told or _computes_only(frame, function, expr, known):
+            tips = [tip for tip in ordered(inner.src) if tip in frame.graphs.nodes and frame.graphs.nodes[tip].model]
+            if not tips:  # its own parameters take part
+                tips = [
+                    tip
+                    for tip in ordered(inner.src)
+                    if (node := frame.graphs.nodes.get(tip)) is not None and node.definite and not node.leaf
+                ]
+                for tip in tips:
+                    frame.graphs.mark_model(tip)
+            followed = is_abstract(function)  # (all that may run in its place was called)
+            if not tips and not followed and cls is not None and (below := _overrides(frame, cls, method)):
+                if any(one is not None and one.notes.gradients for one in below):
+                    frame.notes.gradients = frame.notes.differentiates = True
+                continue  # it may be one of those that run layers
+            if not told and not tips:
+                return as_output(state, known.but(kinds=TREE), device_of(frame, state, [module, *args]), shown)
+            if not tips and state.grad != OFF and (_saves(frame, function, expr) or _runs_parts(frame, function, expr)):
+                tips = list(frame.record(state, (expr.at, "run"), expr.at, shown, EMPTY, definite=True, model=True))
+                inner = inner.but(src=inner.src | _left_behind(frame, function, expr))
+            if tips:
+                note_run(frame, state, expr, module, inner, tips[0], args)
+            return as_output(state, known, device_of(frame, state, [module, *args, *words.values()]), shown)
+        elsewhere |= _left_behind(frame, function, expr)
+        leaves = leaves or _lets_go(frame, function, expr)
+    parents = EMPTY
+    for value in (*args, *words.values()):
+        parents |= deep(frame, state, value).src
+    if method == "forward" and not module.resolved() and (is_loss(expr.func) or names_metric(shown)):
+        # it has few parameters of its own, if any: its result has the graph of what it compares
+        return V(TENSOR, frame.record(state, expr.at, expr.at, text(expr), parents, guess=True), size=SCALAR)
+    key = (expr.at, "run")
+    symbol = next(iter(sorted(module.syms)), None)
+    certain = not frozen and graph == "yes"
+    src = frame.record(
+        state,
+        key,
+        expr.at,
+        shown,
+        parents,
+        definite=certain,
+        unknown=not frozen and graph != "yes",
+        model=not frozen,
+        callee=symbol if graph == "yes" else None,  # what a method of a model gives need not be the model's output
+    )
+    device = device_of(frame, state, [module, *args, *words.values()])
+    small = names_number(shown) or method in _DECODES
+    foreign = [ref.name for ref in ordered(module.refs) if ref.kind == "foreign"]
+    made_by = foreign if method in ("forward", "__call__") else []
+    extent = by_name.of_model(last_name(expr.func), made_by)
+    result = V(TREE, src, size=SOME_SIZE if small else OUTPUT, device=device, store=frozenset((key,)), extent=extent)
+    if key in src and not frozen:
+        frame.graphs.nodes[key].opaque = True
+    if key in src and not frozen and graph != "unheard":
+        # (that a model runs is beyond doubt where its class is known, though which forward runs is not)
+        kept = result.but(src=src | elsewhere)
+        if leaves:
+            frame.leave(frame.graphs.closure(src))
+        note_run(frame, state, expr, module, kept, key, args, resolved=bool(open_classes))
+        if expr.at in frame.runs:
+            frame.runs[expr.at].method = method
+            frame.runs[expr.at].served = not open_classes and _is_served(frame, shown, method)
+    return result
+
+
+def _is_served(frame: Frame, shown: str, method: str) -> bool:
+    """Whether a model of no class in sight runs by a method that most libraries guard."""
+    if method not in knowledge.serving_methods() or _AUTOENCODERS.search(shown.lower()) is not None:
+        return False
+    return all(one.cls is None for one in frame.analyser.methods_named(method, frame.function))
+
+
+def _overrides(frame: Frame, cls: Class, method: str) -> list[Frame | None]:
+    """What subclasses have in the place of a method."""
+    classes = frame.analyser.program.subclasses(cls)
+    return [frame.analyser.summary(other.methods[method]) for other in classes if method in other.methods]
+
+
+def _computes_only(frame: Frame, function: Function, expr: ir.Call, known: V) -> bool:
+    """Whether a forward only computes with what it is given (``x.pow(self.by)``): every call is known, no layer."""
+    record = frame.calls.get((expr.at, function.key))
+    summary = frame.analyser.summary(function, record.args, record.trains) if record is not None else None
+    if summary is None or summary.exit is None or summary.cut_short or summary.runs or not known.src:
+        return False
+    return not any(node.definite or node.unknown for node in summary.graphs.nodes.values())
+
+
+def _is_class(frame: Frame, func: ir.Expr) -> bool:
+    """``def evaluate(Model: nn.Module): agent = Model(envs)``: a parameter that is named as classes are is one, and so
+    is ``model_cls``."""
+    if isinstance(func, ir.Name) and func.id.endswith(("_cls", "_class")):
+        return True
+    if not isinstance(func, ir.Name) or not func.id[:1].isupper() or func.id.isupper() or "_" in func.id:
+        return False
+    return len(func.id) > 2 and any(param.name == func.id for param in frame.function.params)
+
+
+def _saves(frame: Frame, function: Function, expr: ir.Call) -> bool:
+    """Whether a forward whose result has no graph (a decoded sequence) runs layers that record all the same."""
+    record = frame.calls.get((expr.at, function.key))
+    summary = frame.analyser.summary(function, record.args, record.trains) if record is not None else None
+    return summary is not None and any(run.grad & AMBIENT for run in summary.runs.values())
+
+
+def _runs_parts(frame: Frame, function: Function, expr: ir.Call) -> bool:
+    """Whether a forward that gives a collection of results has them from parts of its module that are not resolved."""
+    record = frame.calls.get((expr.at, function.key))
+    return record is not None and _calls_parts(frame, function, record, _MAX_PARTS)
+
+
+def _calls_parts(frame: Frame, function: Function, record: CallRecord, depth: int) -> bool:
+    summary = frame.analyser.summary(function, record.args, record.trains)
+    if summary is None or not function.takes_self or not function.params:
+        return False
+    own = f"p:{function.params[0].name}"
+    called = [node.callee for node in summary.graphs.nodes.values() if node.unknown and node.callee is not None]
+    if any(path.root == own and len([step for step in path.steps if step.startswith(".")]) == 1 for path in called):
+        return True
+    return depth > 0 and any(
+        inner.name in ("forward", "__call__") and _calls_parts(frame, inner, one, depth - 1)
+        for one in summary.calls.values()
+        if one.grad & AMBIENT and (inner := frame.analyser.function_at(one.callee)) is not None
+    )
+
+
+def _lets_go(frame: Frame, function: Function, expr: ir.Call) -> bool:
+    """Whether a forward gives what its layers computed to code that cannot be followed (``batch.update(out=out)``)."""
+    record = frame.calls.get((expr.at, function.key))
+    summary = frame.analyser.summary(function, record.args, record.trains) if record is not None else None
+    if summary is None:
+        return False
+    nodes = summary.graphs.nodes
+    return any(nodes[key].model for key in summary.left - summary.notes.logged if key in nodes)
+
+
+def _left_behind(frame: Frame, function: Function, expr: ir.Call) -> Sources:
+    """What a forward that gives back no graph has put elsewhere: into its arguments, or into attributes."""
+    call = (expr.at, function.module.key, function.qual)
+    nodes = frame.graphs.nodes.items()
+    return frozenset(key for key, node in nodes if node.model and isinstance(key, tuple) and key[:3] == call)

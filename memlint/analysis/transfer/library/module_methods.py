@@ -1,0 +1,206 @@
+"""Methods that every module has, and those of a module of unknown class that may run layers."""
+
+from __future__ import annotations
+
+from memlint import knowledge
+from memlint.analysis.domain.recorded_modes import freeze
+from memlint.analysis.domain.state import GUARDS, OFF, State
+from memlint.analysis.domain.summary.frame import Frame
+from memlint.analysis.domain.values import (
+    BATCH,
+    CONTAINER,
+    DATA,
+    DATA_VALUE,
+    EMPTY,
+    NONE,
+    NONE_VALUE,
+    SAMPLE,
+    TREE,
+    UNKNOWN,
+    Args,
+    V,
+    Words,
+)
+from memlint.analysis.syntax.expression_text import text
+from memlint.analysis.transfer.assignment import write_attribute
+from memlint.analysis.transfer.heap import make
+from memlint.analysis.transfer.library.computing import is_any_callable, names_computing, names_part, prepares
+from memlint.analysis.transfer.library.models import run_module
+from memlint.analysis.transfer.library.noted_runs import note_asked
+from memlint.analysis.transfer.library.placement import moved_module
+from memlint.analysis.transfer.methods_by_name import namesakes, unseen
+from memlint.analysis.transfer.modules.modes import PARAMETERS, parts_of
+from memlint.analysis.transfer.modules.optimizer_parameters import marks_of_parameters
+from memlint.analysis.transfer.modules.touched_parameters import applied
+from memlint.analysis.transfer.reading import read_attribute
+from memlint.analysis.transfer.signatures import is_abstract
+from memlint.analysis.transfer.unresolved import unknown_call
+from memlint.ir import nodes as ir
+
+
+def module_method(frame: Frame, state: State, expr: ir.Call, receiver: V, name: str, args: Args, words: Words) -> V:
+    if name in ("register_buffer", "register_parameter") and len(args) >= 2 and isinstance(args[0].const, str):
+        write_attribute(frame, state, receiver, args[0].const, args[1])
+        return NONE_VALUE
+    if name in ("requires_grad_", "freeze", "unfreeze") and isinstance(expr.func, ir.Attr):
+        flag = next(iter([*args, *words.values()]), None)
+        const = name == "unfreeze" if flag is None or name != "requires_grad_" else flag.const
+        frozen = not const if isinstance(const, bool) else None
+        if not receiver.syms and not receiver.store:  # it has no name yet to be known by
+            receiver = receiver.but(store=frozenset((expr.at,)))
+        freeze(
+            state,
+            receiver,
+            expr.func.value,
+            name == "freeze" or (frozen if flag is not None or name != "requires_grad_" else False),
+        )
+        return receiver
+    if name in ("to", "cuda", "cpu"):
+        return moved_module(state, expr, receiver, args, words)
+    if name == "apply" and args and isinstance(expr.func, ir.Attr):
+        applied(frame, state, receiver, expr.func.value, args[0])
+    if name in ("half", "float", "double", "eval", "train", "apply", "share_memory", "bfloat16", "compile"):
+        return receiver
+    if name in PARAMETERS:
+        return V(
+            CONTAINER | UNKNOWN,
+            objs=make(
+                frame,
+                state,
+                expr.at,
+                "list",
+                V(
+                    TREE,
+                    frame.record(state, (expr.at, "leaf"), expr.at, text(expr), EMPTY, definite=True, leaf=True)
+                    if state.grad != OFF
+                    else EMPTY,
+                    size=4,
+                    store=marks_of_parameters(receiver, expr.func.value if isinstance(expr.func, ir.Attr) else None),
+                ),
+            ).objs,
+        )
+    if name in ("modules", "children", "named_modules", "named_children", "values", "items", "get_submodule"):
+        return parts_of(frame, state, receiver)
+    if name in ("state_dict", "buffers", "named_buffers"):
+        return V(TREE, size=4)
+    if name in ("forward", "__call__"):
+        return run_module(frame, state, expr, receiver, args, words)
+    if is_any_callable(frame.analyser, receiver, name):
+        return unknown_call(frame, state, expr, read_attribute(frame, state, receiver, name, expr.func), args, words)
+    if prepares(words) and not _defines(frame, receiver, name):
+        return V(TREE, size=BATCH)
+    own = any(method.cls is not None for method in frame.analyser.methods_named(name, frame.function))
+    if name in knowledge.guarded_methods() and not own:
+        return V(TREE, size=SAMPLE)
+    # (also where too many methods have the name for this to be told: whether it is guarded is)
+    frame.named.add((name, state.grad))
+    if not receiver.resolved():
+        note_asked(frame, state, expr, receiver, name)
+    dropped = isinstance(frame.statement, ir.ExprStmt) and frame.statement.value is expr
+    quiet = knowledge.is_bookkeeping(name) or (dropped and not names_computing(name))
+    if quiet or not _computes(frame, name):
+        # (what is named so is not the module: where a caller knows that it is one, nothing more is known of this)
+        quiet = quiet or not names_computing(name)
+        return unknown_call(frame, state, expr, receiver.but(syms=EMPTY) if quiet else receiver, args, words)
+    if not receiver.resolved() and _gives_data(frame, name):
+        return DATA_VALUE
+    if receiver.resolved() and _defines(frame, receiver, name):
+        return run_module(frame, state, expr, receiver, args, words, method=name)
+    said = namesakes(frame, state, receiver, name, args, words)
+    # (what is named as those are that a library guards may wrap one)
+    if (
+        said.guards
+        or said.silent
+        or said.idle
+        or said.trains
+        or (name in knowledge.guarded_methods() and said.graph != "yes")
+    ):
+        return unknown_call(frame, state, expr, receiver, args, words)
+    if said.differentiates:
+        frame.notes.gradients = frame.notes.differentiates = True
+    layer = not said.found and frame.analyser.facts.attributes.names_layer(name)
+    graph = said.graph if said.found else "yes" if layer else unseen(name)
+    return run_module(frame, state, expr, receiver, args, words, method=name, graph=graph)
+
+
+def _defines(frame: Frame, receiver: V, name: str) -> bool:
+    """Whether the class of a module has the method: else it is a base of it (``Model.load(…)``) that is known."""
+    program = frame.analyser.program
+    classes = [program.module(ref.key).cls(ref.name) for ref in receiver.refs if ref.kind == "instance"]
+    return not classes or any(cls is None or program.method(cls, name) is not None for cls in classes)
+
+
+def _gives_data(frame: Frame, name: str) -> bool:
+    """Whether all of the project's methods of that name are annotated to return numbers or text."""
+    candidates = [method for method in frame.analyser.methods_named(name, frame.function) if method.cls is not None]
+    notes = [
+        frame.analyser.annotated(method.module, method.node.returns)
+        for method in candidates
+        if isinstance(method.node, ir.FunctionDef) and method.node.returns is not None
+    ]
+    return (
+        bool(notes)
+        and len(notes) == len(candidates)
+        and all(note is not None and note.is_only(DATA | NONE) for note in notes)
+    )
+
+
+def _computes(frame: Frame, name: str) -> bool:
+    """Whether a method of a module of unknown class may run layers, by the project's methods of that name or by it."""
+    candidates = [method for method in frame.analyser.methods_named(name, frame.function) if method.cls is not None]
+    summaries = [summary for method in candidates if (summary := frame.analyser.summary(method)) is not None]
+    if summaries:
+        # what is named like bookkeeping runs a model where all that it may mean do
+        # (one that turns grad mode off itself does so around what it runs)
+        runs = (summary.runs or (_runs_parts(summary) and not summary.notes.blocks) for summary in summaries)
+        return any(runs) if names_computing(name) else all(runs)
+    if not names_computing(name):
+        return False
+    return not frame.analyser.facts.methods.are_many(name, frame.module.key) or _nearest_compute(frame, name)
+
+
+def _nearest_compute(frame: Frame, name: str) -> bool:
+    """Whether, of more methods of a name than are followed, the nearest ones are all those of modules that run layers
+    and guard nothing: one of a zoo of models."""
+    program = frame.analyser.program
+    near = frame.analyser.facts.methods.nearest(name, frame.module.key)
+    methods = [one for one in near if one.key != frame.function.key and not is_abstract(one)]
+    for method in methods:
+        if method.cls is None or not program.is_module(method.cls):
+            return False
+        if not GUARDS.isdisjoint(method.module.index.units[method.unit].names):
+            return False
+    summaries = [frame.analyser.summary(method) for method in methods]
+    return bool(summaries) and all(one is not None and (one.runs or _runs_parts(one)) for one in summaries)
+
+
+def _runs_parts(summary: Frame) -> bool:
+    """Whether a method records a graph, or calls an attribute of its object that may be a layer."""
+    own = f"p:{summary.function.params[0].name}" if summary.function.params else ""
+    return any(
+        (node.definite and not node.leaf)
+        or (node.unknown and node.callee is not None and node.callee.root == own and names_part(node.callee.steps))
+        for node in summary.graphs.nodes.values()
+    )
+
+
+#: names of what is nothing but a network
+_NETWORKS = frozenset(
+    {"backbone", "decoder", "encoder", "language_model", "text_model", "transformer", "vision_model", "vision_tower"}
+)
+
+
+#: names of what a model holds beside its networks
+_SETTINGS = ("cfg", "config", "processor", "scheduler", "tokenizer", "transforms")
+
+
+def with_its_parts(frame: Frame, state: State, expr: ir.Call, receiver: V, name: str) -> V:
+    """The model of a library that a part of a part belongs to (``self.model.speecht5.encoder(…)``), and runs as it
+    does; what the method is called on, where that is none."""
+    if name not in _NETWORKS or not receiver.is_only(UNKNOWN) or receiver.resolved():
+        return receiver
+    part = expr.func.value if isinstance(expr.func, ir.Attr) else None
+    if not isinstance(part, ir.Attr) or part.name.endswith(_SETTINGS):
+        return receiver
+    whole = frame.interpreter.evaluate(frame, state, part.value)
+    return whole if whole.is_of_library() else receiver

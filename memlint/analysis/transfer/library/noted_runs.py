@@ -1,0 +1,125 @@
+"""Runs of models that are noted: which module runs, in which mode, and whether autograd may record."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from memlint.analysis.domain.recorded_modes import look_up, mode_of
+from memlint.analysis.domain.state import OFF, ON, State
+from memlint.analysis.domain.summary.effects import ModelRun
+from memlint.analysis.domain.summary.frame import Frame
+from memlint.analysis.domain.values import MODULE, NONE, UNKNOWN, Args, Source, V
+from memlint.analysis.index.uses import methods_held
+from memlint.analysis.syntax.expression_text import text
+from memlint.analysis.syntax.syntax import dotted
+from memlint.analysis.transfer.modules.modes import frozen_of
+from memlint.ir import nodes as ir
+
+if TYPE_CHECKING:
+    pass
+
+
+def module_expression(expr: ir.Call, module: V) -> ir.Expr:
+    """The module in ``module(x)``, ``module.forward(x)`` and ``module.method(x)``."""
+    func = expr.func
+    return (
+        func.value if isinstance(func, ir.Attr) and (func.name in ("forward", "__call__") or not module.syms) else func
+    )
+
+
+def _dropped(frame: Frame, expr: ir.Call) -> bool:
+    return isinstance(frame.statement, ir.ExprStmt) and frame.statement.value is expr
+
+
+def _is_criterion(func: ir.Expr) -> bool:
+    """``criterion(y, t)``, ``self.loss_fn(y, t)``, ``criterions[0](y, t)``: no method of a model, which may run all of
+    it."""
+    names = _SEVERAL if isinstance(func, ir.Subscript) else _CRITERIA
+    func = func.value if isinstance(func, ir.Subscript) else func
+    bare = isinstance(func, ir.Name) or (isinstance(func, ir.Attr) and dotted(func.value) == "self")
+    return bare and dotted(func).rpartition(".")[2] in names
+
+
+def _mode_of_holders(frame: Frame, state: State, name: str) -> tuple[bool | None, Source]:
+    """The mode of the modules one of whose methods a name holds (``encode = a.encode if forth else b.encode``), where
+    they all have the same; see `mode_of`."""
+    if any(param.name == name for param in frame.function.params):
+        return None, None
+    told = [mode_of(state, V(UNKNOWN), holder) for holder in methods_held(frame.function.body).get(name, ())]
+    return told[0] if told and all(mode == told[0][0] for mode, _ in told) else (None, None)
+
+
+def _is_guarded_by_flag(frame: Frame, expr: ir.Call) -> bool:
+    """Whether what a call runs sets the grad mode for its layers by a flag that is not known here:
+    ``with torch.set_grad_enabled(self.as_loss):``."""
+    modes = [
+        run.grad
+        for record in frame.calls.values()
+        if record.at == expr.at and (function := frame.analyser.function_at(record.callee)) is not None
+        if (summary := frame.analyser.summary(function, record.args, record.trains)) is not None
+        for run in summary.runs.values()
+    ]
+    return bool(modes) and all(mode == ON | OFF for mode in modes)
+
+
+def note_run(
+    frame: Frame, state: State, expr: ir.Call, module: V, value: V, node: Source, args: Args, resolved: bool = True
+) -> None:
+    """Remember a model call that autograd may record."""
+    if state.grad == OFF:
+        return
+    if not expr.args and not expr.keywords and _dropped(frame, expr):
+        return  # what is given nothing and gives nothing runs no model
+    func = expr.func
+    if _is_criterion(func) and not any(given.kinds & MODULE for given in args):
+        return  # what it records is what it compares
+    base = (
+        func.value
+        if isinstance(func, ir.Attr) and not module.may_be(NONE) and func.name in ("forward", "__call__")
+        else func
+    )
+    mode, key = mode_of(state, module, base)
+    if mode is None and isinstance(func, ir.Attr):
+        mode, key = mode_of(state, V(UNKNOWN), func.value)
+    elif mode is None and isinstance(func, ir.Name) and state.modes:
+        mode, key = _mode_of_holders(frame, state, func.id)
+    frame.runs[expr.at] = ModelRun(
+        expr.at,
+        frame.site(expr.at),
+        text(func),
+        module,
+        frame.loop_ids,
+        ON | OFF if _is_guarded_by_flag(frame, expr) else state.grad,
+        mode,
+        value,
+        node,
+        resolved=resolved,
+        probes=any(frame.notes.made[at][0] in _BLANK for at in args[0].store if at in frame.notes.made)
+        if args
+        else False,
+        drawn=any(frame.notes.made[at][1] for given in args for at in given.store if at in frame.notes.made),
+        loop=frame.innermost(()),
+        mode_key=key,
+        tests=tuple(frame.tests),
+    )
+
+
+#: factories of inputs that are there for their shape
+_BLANK = frozenset({"ones", "zeros", "empty"})
+
+
+_CRITERIA = frozenset({"criterion", "crit", "loss_fn", "loss_func", "loss_function", "lossfn", "loss_fct"})
+
+
+#: what holds several of them
+_SEVERAL = frozenset({"criteria", "losses", *(f"{name}s" for name in _CRITERIA)})
+
+
+def note_asked(frame: Frame, state: State, expr: ir.Call, receiver: V, name: str) -> None:
+    """Keep what a method of the project may be called of by its name alone: an object of a class that nothing tells."""
+    if not any(method.cls is not None for method in frame.analyser.methods_named(name, frame.function)):
+        return
+    place = expr.func.value if isinstance(expr.func, ir.Attr) else None
+    shown = dotted(place) if place is not None else ""
+    frozen = frozen_of(frame, state, receiver, place) or look_up(state.modes, receiver, shown, "frozen")
+    frame.asked[expr.at] = (name, receiver, frozen)

@@ -1,0 +1,127 @@
+"""Where models and what they return are: a model's output is on the device of its inputs, which is the model's."""
+
+from __future__ import annotations
+
+from memlint.analysis.domain.state import Obj, State
+from memlint.analysis.domain.summary.frame import Frame
+from memlint.analysis.domain.tensor_ops import device_named, names_number, on_accelerator
+from memlint.analysis.domain.values import (
+    ACCELERATOR,
+    ANYWHERE,
+    CPU,
+    DATA,
+    MODULE,
+    OUTPUT,
+    OWN_DEVICE,
+    SOME_SIZE,
+    TENSORS,
+    UNKNOWN,
+    V,
+    ordered,
+)
+from memlint.analysis.syntax.syntax import dotted
+from memlint.analysis.transfer.held_values import deep
+from memlint.ir import nodes as ir
+from memlint.patterns import lazy_pattern
+
+
+def device_of(frame: Frame, state: State, inputs: list[V]) -> int:
+    """The device of what is computed from the inputs (tensors, containers of them, modules)."""
+    found = 0
+    for value in inputs:
+        for part in (value,) if value.kinds & MODULE else (value, *_members(state, value)):
+            device = (part if part.kinds & MODULE else deep(frame, state, part)).device
+            if on_accelerator(device):
+                return ACCELERATOR  # (lengths and sizes may stay on the host beside the rest)
+            found |= device & CPU
+    return found or ANYWHERE
+
+
+def _members(state: State, value: V) -> list[V]:
+    """The members of a container, each by itself."""
+    objs = [obj for key in ordered(value.objs) if (obj := state.heap.get(key)) is not None]
+    held = (obj for obj in objs if obj.kind in ("dict", "list", "tuple"))
+    return [part for obj in held for part in (obj.elem, *obj.fields.values()) if part.kinds]
+
+
+def moved_module(state: State, expr: ir.Call, receiver: V, args: list[V], words: dict[str, V]) -> V:
+    """``model.cuda()``, ``model.to(device)``: the very module is on the device from here on."""
+    func = expr.func
+    assert isinstance(func, ir.Attr)
+    if func.name == "to":
+        device = words.get("device") or (args[0] if args else None)
+        shown = next(
+            (word.value for word in expr.keywords if word.name == "device"), expr.args[0] if expr.args else None
+        )
+        where = destination(device, shown) if device is not None else ANYWHERE
+    else:
+        where = CPU if func.name == "cpu" else ACCELERATOR
+    if where == ANYWHERE:
+        return receiver
+    result = receiver.but(device=where)
+    if isinstance(func.value, ir.Name) and func.value.id in state.env:
+        state.env[func.value.id] = result
+    for path in ordered(receiver.syms):
+        if path.steps and len(receiver.syms) == 1:
+            state.sym[path] = result
+    return result
+
+
+def as_output(state: State, value: V, device: int, shown: str, depth: int = 3) -> V:
+    """What a model returned: where its code does not say, the tensors are of batch size, on the model's device."""
+    if depth == 0:
+        return value
+    for key in ordered(value.objs):
+        obj = state.heap.get(key)
+        if obj is None or obj.kind == "instance":
+            continue
+        fields = {name: as_output(state, part, device, name, depth - 1) for name, part in obj.fields.items()}
+        elem = as_output(state, obj.elem, device, shown, depth - 1)
+        state.heap[key] = Obj(obj.kind, elem, fields, obj.loops, obj.bounded, obj.cls, obj.text)
+    if not value.kinds & TENSORS:
+        return value
+    size = OUTPUT if value.size == SOME_SIZE and not names_number(shown) else value.size
+    return value.but(size=size, device=device if value.device == ANYWHERE else value.device)
+
+
+def destination(device: V, expr: ir.Expr | None) -> int:
+    """The device that the first argument of ``to`` names: a string, a number, a device, a tensor that is there."""
+    if device.const is not None:
+        return device_named(device.const)
+    known = device.device & (CPU | ACCELERATOR) if device.kinds & (TENSORS | DATA | UNKNOWN) else 0
+    if known == CPU | ACCELERATOR and not device.kinds & TENSORS:
+        return ACCELERATOR  # chosen by what the machine has: meant for the accelerator
+    if known:
+        return known
+    if OWN_DEVICE in device.refs and isinstance(expr, ir.Attr):
+        return ANYWHERE  # inside the module; who asks it before a call has more than one device in mind
+    return ACCELERATOR if expr is not None and _names_device(expr) else ANYWHERE
+
+
+#: objects whose ``device`` is the one that a program was told to use; the ``device`` of anything else may be any
+_SETTINGS = lazy_pattern(
+    r"(.*\.)?_?(self|args?|opts?|options?|cfg|conf|config|hparams|params|hps|flags|settings|accelerator|fabric|trainer|ctx|engine|env|state|model|net|module|pl_module|runner|learner|agent)"
+)
+
+
+def _names_device(expr: ir.Expr) -> bool:
+    """Whether an expression is named like the device of the run: weak evidence, where its value is not known."""
+    if isinstance(expr, ir.Subscript) and isinstance(expr.index, ir.Const):
+        return str(expr.index.value).lower() == "device"
+    owner, _, name = dotted(expr).lower().rpartition(".")
+    if name not in (
+        "device",
+        "dev",
+        "gpu",
+        "gpu_id",
+        "rank",
+        "local_rank",
+        "cuda",
+        "device_id",
+        "_device",
+        "gpu_device",
+        "cuda_device",
+        "torch_device",
+    ):
+        return False
+    return not owner or _SETTINGS.fullmatch(owner) is not None

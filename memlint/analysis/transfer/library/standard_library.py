@@ -1,0 +1,368 @@
+"""Functions of the standard library, and Python's own."""
+
+from __future__ import annotations
+
+import msgspec
+
+from memlint.analysis.domain.recorded_modes import freeze, mode_of
+from memlint.analysis.domain.state import State
+from memlint.analysis.domain.summary.frame import Frame
+from memlint.analysis.domain.tensor_ops import cut, device_named, tensor_op
+from memlint.analysis.domain.values import (
+    ACCELERATOR,
+    CALLABLE,
+    DATA_VALUE,
+    EMPTY,
+    LOADER,
+    MODULE,
+    NONE,
+    NONE_VALUE,
+    NOTHING,
+    OF_MODULES,
+    OVER_LOADER,
+    PER_BATCH,
+    TREE,
+    UNKNOWN,
+    UNKNOWN_VALUE,
+    Args,
+    Ref,
+    Source,
+    V,
+    Words,
+    join,
+    join_all,
+    ordered,
+)
+from memlint.analysis.syntax.expression_text import text
+from memlint.analysis.transfer import containers, function_tables, records, user_containers
+from memlint.analysis.transfer.assignment import write_attribute
+from memlint.analysis.transfer.collecting import members_of
+from memlint.analysis.transfer.comprehensions import comprehension
+from memlint.analysis.transfer.heap import element, elements_of, make, tuple_of
+from memlint.analysis.transfer.held_values import deep
+from memlint.analysis.transfer.loops import over_loader
+from memlint.analysis.transfer.modules.modes import frozen_of
+from memlint.analysis.transfer.modules.touched_parameters import switched
+from memlint.analysis.transfer.reading import read_attribute
+from memlint.analysis.transfer.stores.class_places import class_of
+from memlint.ir import nodes as ir
+
+#: what runs the module that it is given
+_WRAPPERS = frozenset(
+    {
+        "torch.nn.DataParallel",
+        "torch.nn.parallel.DataParallel",
+        "torch.nn.parallel.DistributedDataParallel",
+        "torch.nn.SyncBatchNorm.convert_sync_batchnorm",
+        "torch.compile",
+        "torch.jit.script",
+        "apex.parallel.DistributedDataParallel",
+        "apex.parallel.convert_syncbn_model",
+        "torch.distributed.fsdp.FullyShardedDataParallel",
+        "intel_extension_for_pytorch.optimize",
+    }
+)
+_CONVERT = frozenset(
+    {
+        "float",
+        "int",
+        "str",
+        "bool",
+        "len",
+        "print",
+        "repr",
+        "isinstance",
+        "issubclass",
+        "hasattr",
+        "id",
+        "hash",
+        "round",
+        "format",
+        "type",
+        "callable",
+        "open",
+        "input",
+        "ord",
+        "chr",
+        "any",
+        "all",
+        "divmod",
+        "vars",
+        "dir",
+        "exit",
+        "bytes",
+        "range",
+        "complex",
+        "ascii",
+        "bin",
+        "hex",
+    }
+)
+
+
+#: what checkpoint itself is told
+_OF_CHECKPOINT = frozenset({"use_reentrant", "preserve_rng_state", "context_fn", "determinism_check", "debug"})
+#: methods that are called by the name of their class, or as functions
+_UNBOUND = frozenset({"torch.detach", "torch.Tensor.detach", "torch.Tensor.item", "torch.Tensor.tolist"})
+#: functions that compute as the operators do
+_OPERATORS = frozenset(f"operator.{name}" for name in ("add", "sub", "mul", "truediv", "iadd", "isub", "imul"))
+#: what stands for any class of a library's module
+_ANY_OF = {"torch.nn": "Module", "torch.optim": "Optimizer", "torchvision.models": "resnet18"}
+
+
+def _called(frame: Frame, state: State, callee: V, args: list[V], words: dict[str, V], expr: ir.Call) -> V:
+    """What a value gives that a library's function calls."""
+    return frame.interpreter.call_value(frame, state, callee, args, words, expr)
+
+
+#: distributions that a location moves and does not shape: their entropy is one of the scale alone
+_OF_LOCATION = frozenset({"Normal", "Laplace", "Cauchy", "Gumbel"})
+
+
+def builtin(frame: Frame, state: State, name: str, args: list[V], words: dict[str, V], expr: ir.Call) -> V:
+    if name == "type" and len(args) == 1 and (cls := class_of(args[0])) is not None:
+        return cls
+    if name in _CONVERT:
+        for value in args:
+            frame.used |= deep(frame, state, value).src
+        return DATA_VALUE
+    if name in ("list", "tuple", "set", "sorted", "sum") and args and PER_BATCH in args[0].refs and len(expr.args) == 1:
+        args = [comprehension(frame, state, members_of(expr.args[0]))]
+    if name in ("list", "tuple", "set", "frozenset", "sorted", "reversed", "iter"):
+        if not args:
+            return make(frame, state, expr.at, "list" if name != "set" else "set", NOTHING)
+        if name == "iter" or (name == "reversed" and args[0].kinds & MODULE):
+            return args[0]
+        return make(frame, state, expr.at, "list" if name != "set" else "set", element(frame, state, args[0], expr.at))
+    if name == "dict":
+        return _dict_of(frame, state, expr.at, args, words)
+    if name == "next" and args:
+        draws(frame, args[0])
+        return element(frame, state, args[0], expr.at)
+    if name in ("enumerate", "zip") and args:
+        given = [element(frame, state, value, expr.at) for value in (args if name == "zip" else args[:1])]
+        pair = tuple_of(frame, state, expr.at, given if name == "zip" else [DATA_VALUE, *given])
+        return make(frame, state, expr.at, "list", pair).but(refs=_over(args))
+    if name == "sum" and args:
+        return tensor_op(frame, state, expr.at, [elements_of(frame, state, args[0]), *args[1:]], text(expr))
+    if name in ("max", "min") and args:
+        inputs = [elements_of(frame, state, args[0])] if len(args) == 1 else args
+        return join_all(inputs)
+    if name in ("abs", "pow"):
+        return tensor_op(frame, state, expr.at, args, text(expr))
+    if name in ("map", "filter") and len(args) >= 2:
+        items = [element(frame, state, value, expr.at) for value in args[1:]]
+        if name == "filter":
+            return make(frame, state, expr.at, "list", items[0])
+        inner = ir.Call(expr.at, expr.args[0] if expr.args else expr.func, (), ())
+        return make(frame, state, (expr.at, "map"), "list", _called(frame, state, args[0], items, {}, inner))
+    if name == "getattr" and len(args) >= 2 and isinstance(args[1].const, str):
+        found = read_attribute(frame, state, args[0], args[1].const, None)
+        return join(found, args[2]) if len(args) > 2 and not args[2].is_only(NONE) else found
+    if name == "getattr" and len(args) == 2 and any(ref.kind == "ext" for ref in args[0].refs):
+        # ``getattr(nn.functional, name)``: one of those, whichever it is
+        some = frozenset(Ref("ext", "", f"{ref.name}.{_ANY_OF.get(ref.name, 'any')}") for ref in args[0].refs)
+        return V(CALLABLE, refs=some)
+    if name == "getattr" and len(args) == 2 and (networks := function_tables.of_module(frame, args[0])).kinds:
+        return networks
+    if name == "getattr" and len(args) == 2 and args[0].kinds & MODULE and args[0].syms:
+        some = frozenset(path.then(".*") for path in args[0].syms)  # (of its parts, the one that a run tells)
+        return V(UNKNOWN, some, syms=some)
+    if name == "setattr" and len(args) == 3 and isinstance(args[1].const, str):
+        if args[1].const == "requires_grad" and args[2].const is not True:
+            switched(frame, args[0])
+        write_attribute(frame, state, args[0], args[1].const, args[2])
+        return NONE_VALUE
+    if name == "super":
+        return UNKNOWN_VALUE
+    if name in (
+        "Exception",
+        "ValueError",
+        "RuntimeError",
+        "NotImplementedError",
+        "KeyError",
+        "slice",
+        "object",
+        "globals",
+        "locals",
+    ):
+        return DATA_VALUE
+    return DATA_VALUE if name[:1].isupper() else UNKNOWN_VALUE
+
+
+def bound_to(function: V, args: Args, words: Words) -> V:
+    """A callable that is given these arguments before those of each call."""
+    return V(CALLABLE, refs=frozenset((Ref("partial", "", "", function, tuple(args), tuple(words.items())),)))
+
+
+def _dict_of(frame: Frame, state: State, at: Source, args: list[V], words: dict[str, V]) -> V:
+    """``dict(a=x)``, ``dict(other)``, ``dict((name, x) for …)``"""
+    fields, rest = user_containers.dict_content(frame, state, args, words)
+    return make(frame, state, at, "dict", rest, fields)
+
+
+def draws(frame: Frame, source: V) -> None:
+    """The loop around takes a batch from ``source``: where that is a loader, the loop runs over batches."""
+    frame.notes.drawn.update(source.syms)
+    loop = frame.innermost(())
+    if source.kinds & LOADER and loop is not None and loop.loop.over in ("unknown", "range"):
+        loop.loop = msgspec.structs.replace(loop.loop, over="loader")
+
+
+def _over(args: list[V]) -> frozenset[Ref]:
+    if any(map(over_loader, args)):
+        return frozenset((OVER_LOADER,))
+    if any(value.kinds & MODULE or any(ref.kind == "over" for ref in value.refs) for value in args):
+        return frozenset((OF_MODULES,))
+    return EMPTY
+
+
+def standard(
+    frame: Frame, state: State, name: str, last: str, args: list[V], words: dict[str, V], expr: ir.Call
+) -> V | None:
+    """The standard library's containers, iterators and wrappers; None for other names."""
+    if last in ("namedtuple", "NamedTuple"):
+        return records.factory(name, expr)
+    if name == "collections.deque":
+        maxlen = words.get("maxlen") or (args[1] if len(args) > 1 else None)
+        bounded = maxlen is not None and not maxlen.is_only(NONE)
+        return make(
+            frame,
+            state,
+            expr.at,
+            "deque",
+            element(frame, state, args[0], expr.at) if args else NOTHING,
+            bounded=bounded,
+        ).but(refs=frozenset((Ref("bounded", "", ""),)) if bounded else EMPTY)
+    if name in ("collections.defaultdict", "collections.OrderedDict", "collections.Counter"):
+        given = args[1:] if last == "defaultdict" else args
+        result = _dict_of(frame, state, (expr.at, "dict"), given, words)
+        if last == "Counter":
+            for key in ordered(result.objs):
+                state.heap[key] = state.heap[key].with_elem(join(state.heap[key].elem, DATA_VALUE))
+        if last == "defaultdict" and args:
+            inner = (
+                _called(frame, state, args[0], [], {}, ir.Call(expr.at, expr.args[0], (), ()))
+                if args[0].kinds & CALLABLE
+                else NOTHING
+            )
+            for ref in ordered(args[0].refs):
+                if ref.kind == "ext" and ref.name in ("builtins.list", "builtins.set", "collections.deque"):
+                    inner = make(frame, state, (expr.at, "default"), "list", NOTHING)
+            for key in ordered(result.objs):
+                state.heap[key] = state.heap[key].with_elem(inner)
+        return result
+    if name in (
+        "queue.Queue",
+        "queue.LifoQueue",
+        "queue.SimpleQueue",
+        "multiprocessing.Queue",
+        "torch.multiprocessing.Queue",
+    ):
+        bounded = bool(args or "maxsize" in words)
+        return make(frame, state, expr.at, "queue", NOTHING, bounded=bounded)
+    if name in ("torch.utils.checkpoint.checkpoint", "torch.func.functional_call") and args:
+        given = args[1:] if last == "checkpoint" else [elements_of(frame, state, value) for value in args[2:]]
+        own = {word: value for word, value in words.items() if word not in _OF_CHECKPOINT}
+        shown = expr.args[0] if expr.args else expr.func
+        return _called(frame, state, args[0], given, own, ir.Call(expr.at, shown, (), ()))
+    if name in _UNBOUND and args:
+        frame.used |= deep(frame, state, args[0]).src
+        return cut(args[0]) if last == "detach" else DATA_VALUE
+    if (
+        last in ("tree_map", "tree_map_only")
+        and name.startswith("torch.utils.")
+        and len(args) > (last == "tree_map_only") + 1
+    ):
+        at = 1 if last == "tree_map_only" else 0
+        leaf = deep(frame, state, args[at + 1])
+        of_leaf = ir.Call(expr.at, expr.args[at] if len(expr.args) > at else expr.func, (), ())
+        made = _called(frame, state, args[at], [leaf], {}, of_leaf)
+        return make(frame, state, (expr.at, "tree"), "list", made)
+    if name.startswith("torch.distributions.") and last[:1].isupper():
+        given = [deep(frame, state, value) for value in (*args, *words.values())]
+        made = tensor_op(frame, state, expr.at, given, text(expr)).but(kinds=TREE)
+        shaping = words.get("scale", args[1] if len(args) > 1 else None) if last in _OF_LOCATION else None
+        return made.but(
+            refs=frozenset((Ref("shape", "", "", made if shaping is None else deep(frame, state, shaping)),))
+        )
+    if name in ("functools.partial", "types.MethodType") and args:
+        return bound_to(args[0], args[1:], words)
+    if name == "copy.deepcopy" and args and args[0].kinds & (MODULE | UNKNOWN) and (args[0].syms or args[0].store):
+        made = args[0].but(syms=EMPTY, store=frozenset((expr.at,)), src=EMPTY)
+        same = args[0].but(refs=EMPTY)
+        frozen, (mode, _) = frozen_of(frame, state, same, expr.args[0]), mode_of(state, same, expr.args[0])
+        if frozen is not False:
+            freeze(state, made, None, frozen)
+        if mode is not None:
+            state.modes["made", expr.at] = mode
+        return made
+    if name in _WRAPPERS and (args or "module" in words):
+        wrapped = args[0] if args else words["module"]
+        if name.endswith("DataParallel") and not wrapped.kinds & (MODULE | CALLABLE):
+            return wrapped.but(kinds=MODULE, src=EMPTY)  # (a part of what was loaded, say)
+        return (
+            wrapped.but(kinds=wrapped.kinds & ~UNKNOWN | MODULE, src=EMPTY)
+            if wrapped.kinds & (MODULE | UNKNOWN)
+            else wrapped
+        )
+    if name in (
+        "itertools.cycle",
+        "itertools.islice",
+        "copy.copy",
+        "copy.deepcopy",
+        "itertools.takewhile",
+        "more_itertools.peekable",
+    ):
+        return args[0] if args else UNKNOWN_VALUE
+    if name in ("typing.cast", "typing_extensions.cast", "typing.assert_type", "typing_extensions.assert_type"):
+        return args[last == "cast"] if len(args) == 2 else words.get("val", UNKNOWN_VALUE)
+    if name in ("itertools.chain", "itertools.product", "itertools.zip_longest", "itertools.starmap"):
+        return make(
+            frame, state, expr.at, "list", join_all(element(frame, state, value, expr.at) for value in args)
+        ).but(refs=_over(args))
+    if name == "itertools.accumulate" and args:
+        return make(frame, state, expr.at, "list", elements_of(frame, state, args[0]))
+    if name == "itertools.count" or name.startswith("itertools."):
+        return DATA_VALUE
+    if name in ("contextlib.nullcontext", "contextlib.suppress", "contextlib.ExitStack", "contextlib.closing"):
+        return args[0] if args and last in ("nullcontext", "closing") else DATA_VALUE
+    if name in ("types.SimpleNamespace", "argparse.Namespace", "easydict.EasyDict"):
+        return make(
+            frame,
+            state,
+            expr.at,
+            "dict",
+            NOTHING,
+            {word: value for word, value in words.items() if not word.startswith("**")},
+        )
+    if name in _OPERATORS and len(args) == 2:
+        return tensor_op(frame, state, expr.at, args, text(expr))
+    if name.startswith("heapq.") and args:
+        return containers.heap(frame, state, last, args, expr)
+    if name in ("functools.reduce",) and len(args) >= 2:
+        return _reduced(frame, state, expr, args)
+    return None
+
+
+def _reduced(frame: Frame, state: State, expr: ir.Call, args: list[V]) -> V:
+    """``reduce(lambda x, layer: layer(x), self.layers, x)``: the function runs for each member, on what it gave for the
+    last one. Else, what comes out was computed of all of them."""
+    member = elements_of(frame, state, args[1])
+    if not any(ref.kind == "func" for ref in args[0].refs):
+        return tensor_op(frame, state, expr.at, [member, *args[2:]], text(expr))
+    step = ir.Call(expr.at, expr.args[0], (), ())
+    return _called(frame, state, args[0], [args[2] if len(args) > 2 else member, member], {}, step)
+
+
+def is_statement(frame: Frame, expr: ir.Call) -> bool:
+    return isinstance(frame.statement, ir.ExprStmt) and frame.statement.value is expr
+
+
+def literal_device(name: str, args: list[V]) -> int:
+    """``torch.device("cuda" if … else "cpu")`` is meant for the accelerator."""
+    if name == "torch.cuda.current_device":
+        return ACCELERATOR
+    if name != "torch.device" or not args:
+        return 4
+    return device_named(args[0].const) if args[0].const is not None else ACCELERATOR

@@ -1,0 +1,65 @@
+"""What a backward tells of the terms of a sum: ``loss = loss_a + 0.1 * loss_b`` trains by both.
+
+That a sum has a graph says of each of its terms that it may be the one that brought it in. A term that is called a loss
+is added for its gradient: nobody adds a number to what is trained by.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from memlint.analysis.domain.summary.frame import Frame
+from memlint.analysis.domain.values import V
+from memlint.analysis.syntax.memo import kept
+from memlint.analysis.syntax.syntax import dotted, last_name, walk_statements
+from memlint.ir import nodes as ir
+from memlint.patterns import lazy_pattern
+
+#: so many sums of sums
+_DEPTH = 4
+#: what stands before a loss
+_FACTOR = lazy_pattern(r"weight|scale|coef|lambd|factor|ratio|alpha|beta|gamma|norm|(^|_)w(_|$)|mask|count|num")
+
+
+def note_summands(frame: Frame, expr: ir.Expr) -> None:
+    """``expr`` receives a backward: the losses that it is the sum of are attached, where nothing else tells."""
+    for value in _terms(frame, expr, 0):
+        if value.src and frame.graphs.attached(value.src)[0] == "unknown":
+            frame.graphs.evidence.add(value.src)
+
+
+def _terms(frame: Frame, expr: ir.Expr, depth: int) -> Iterator[V]:
+    if depth > _DEPTH:
+        return
+    if isinstance(expr, ir.Binary) and expr.op in ("+", "*", "/"):
+        left, right = frame.operands.get(expr.at, (None, None))
+        for side, value in ((expr.left, left), (expr.right, right)):
+            if expr.op != "/" or side is expr.left:
+                yield from _named(frame, side, value, depth)
+    elif place := dotted(expr):
+        for statement in _sums(frame.function.body).get(place, ()):
+            if isinstance(statement, ir.Assign):
+                yield from _terms(frame, statement.value, depth + 1)
+            else:
+                _, added = frame.operands.get(statement.at, (None, None))
+                yield from _named(frame, statement.value, added, depth)
+
+
+@kept
+def _sums(body: tuple[ir.Stmt, ...]) -> dict[str, list[ir.Assign | ir.AugAssign]]:
+    """The statements of a body that give a place the value of a binary operation, or add to it, by the place."""
+    found: dict[str, list[ir.Assign | ir.AugAssign]] = {}
+    for statement in walk_statements(body, into_definitions=False):
+        if isinstance(statement, ir.Assign) and isinstance(statement.value, ir.Binary):
+            for place in dict.fromkeys(dotted(target) for target in statement.targets):
+                found.setdefault(place, []).append(statement)
+        elif isinstance(statement, ir.AugAssign) and statement.op == "+":
+            found.setdefault(dotted(statement.target), []).append(statement)
+    return found
+
+
+def _named(frame: Frame, side: ir.Expr, value: V | None, depth: int) -> Iterator[V]:
+    if isinstance(side, ir.Binary):
+        yield from _terms(frame, side, depth + 1)
+    elif value is not None and "loss" in (name := last_name(side).lower()) and not _FACTOR.search(name):
+        yield value

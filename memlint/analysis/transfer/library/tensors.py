@@ -1,0 +1,379 @@
+"""Methods of tensors (and of unknown values, where the name is a tensor's)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from memlint import knowledge
+from memlint.analysis.domain.state import OFF, Obj, State
+from memlint.analysis.domain.summary.frame import Frame
+from memlint.analysis.domain.tensor_ops import cut, moved, reduced, tensor_op
+from memlint.analysis.domain.values import (
+    ACCELERATOR,
+    ANYWHERE,
+    CONTAINER,
+    CPU,
+    DATA,
+    DATA_VALUE,
+    NOTHING,
+    SAMPLE,
+    SCALAR,
+    TENSOR,
+    TENSORS,
+    TREE,
+    UNKNOWN,
+    Path,
+    Source,
+    V,
+    join,
+    ordered,
+)
+from memlint.analysis.syntax.bindings import names_bound_by
+from memlint.analysis.syntax.expression_text import text
+from memlint.analysis.syntax.syntax import calls, dotted, statement_at
+from memlint.analysis.transfer.heap import make
+from memlint.analysis.transfer.held_values import deep
+from memlint.analysis.transfer.library import extent_ops
+from memlint.analysis.transfer.library.placement import destination
+from memlint.analysis.transfer.modules.touched_parameters import detached
+from memlint.analysis.transfer.narrowing import no_batch
+from memlint.analysis.transfer.stores.stores import kind_of, note_carry
+from memlint.analysis.transfer.unresolved import unknown_call
+from memlint.ir import nodes as ir
+
+_INTEGERS = frozenset(
+    {"int64", "int32", "int16", "int8", "uint8", "long", "int", "bool", "LongTensor", "IntTensor", "ByteTensor"}
+)
+
+
+#: methods that give the members of a batch or an output as they are
+_MEMBERS = frozenset({"get", "items", "keys", "pop", "setdefault", "to_tuple", "values", "copy", "__getitem__"})
+
+
+#: of these, those that take what is given where there is no such member
+_OR_ELSE = frozenset({"get", "pop", "setdefault"})
+
+
+def _is_brought(frame: Frame, expr: ir.Call) -> bool:
+    """Whether what a call gives, or the variable that it goes to, is brought to a device."""
+    statement = statement_at(frame.function.body, expr.at)
+    names = names_bound_by(statement) if isinstance(statement, ir.Assign) else frozenset[str]()
+    return any(
+        isinstance(call.func, ir.Attr)
+        and call.func.name in ("to", "cuda")
+        and (call.func.value is expr or (isinstance(call.func.value, ir.Name) and call.func.value.id in names))
+        for call in calls(frame.function.body)
+    )
+
+
+def _is_no_tensor(value: V) -> bool:
+    return isinstance(value.const, str) or (value.may_be(CONTAINER) and not value.may_be(TENSORS | UNKNOWN))
+
+
+def _of_known_methods(expr: ir.Call) -> bool:
+    """Whether the chain of methods before the last one holds only methods of tensors."""
+    part = expr.func.value if isinstance(expr.func, ir.Attr) else None
+    while isinstance(part, ir.Call) and isinstance(part.func, ir.Attr):
+        if not knowledge.methods().knows(part.func.name) and not dotted(part.func).startswith(("torch.", "F.")):
+            return False
+        part = part.func.value
+    return True
+
+
+def call(frame: Frame, state: State, expr: ir.Call, receiver: V, name: str, args: list[V], words: dict[str, V]) -> V:
+    """``tensor.name(…)``"""
+    result = _call(frame, state, expr, receiver, name, args, words)
+    if not result.kinds & TENSORS:
+        return result
+    extent = extent_ops.of_method(name, receiver, args, words, expr)
+    return result if result.extent == extent else result.but(extent=extent)
+
+
+def _call(frame: Frame, state: State, expr: ir.Call, receiver: V, name: str, args: list[V], words: dict[str, V]) -> V:
+    table = knowledge.methods()
+    if name in table.data or name in table.arrays:
+        frame.used |= receiver.src
+        # (what it raises may be caught, and what an unknown method gives may have no graph of its own)
+        raises = name == "numpy" and not ("force" in words and words["force"].const is not False)
+        if raises and receiver.src and not frame.handlers and _of_known_methods(expr):
+            frame.notes.arrays.append((receiver.src, tuple(frame.tests)))
+        return V(DATA, size=SCALAR) if name != "tolist" else make(frame, state, expr.at, "list", DATA_VALUE)
+    if name == "detach_":
+        detached(frame, receiver, expr.func.value if isinstance(expr.func, ir.Attr) else expr)
+        frame.notes.cut_off |= receiver.src
+        cut_everywhere(state, receiver)
+        _cut_here(frame, state, expr)
+    if name in table.cut:
+        frame.used |= receiver.src
+        size = SAMPLE if name in ("argmax", "argmin", "argsort", "eq", "ne", "unique") else None
+        return cut(
+            receiver,
+            TENSOR if name.startswith(("detach", "new_")) else None,
+            size=_smaller(receiver, size)
+            if args or words or name not in ("argmax", "argmin", "all", "any")
+            else SCALAR,
+        )
+    integers = (name == "view" or name in table.move) and names_integers(expr)
+    if integers:
+        frame.used |= receiver.src
+    if integers and name == "view":
+        return cut(receiver)  # (the bits of it, read as integers)
+    if name in table.move:
+        return _move(receiver, name, expr, args, words, integers)
+    if name in table.alias:
+        return receiver if name not in ("chunk", "split", "unbind") else _pieces(frame, state, expr, receiver)
+    if name in table.inplace or (name.endswith("_") and not name.startswith("_") and not name.endswith("__")):
+        return _in_place(frame, state, expr, receiver, name, args, words)
+    inputs = [receiver, *(deep(frame, state, value) for value in args)]
+    if name in table.reduce:
+        return _reduce(frame, state, expr, receiver, name, args, words, inputs)
+    if name in ("topk", "sort", "kthvalue", "mode", "cummax", "cummin", "nanmedian"):
+        values = tensor_op(frame, state, expr.at, inputs, text(expr), size=receiver.size)
+        extent = extent_ops.of_method(name, receiver, args, words, expr)
+        return values_and_indices(frame, state, expr, values.but(extent=extent))
+    if name in table.op:
+        certain = receiver.may_be(TENSORS)
+        return tensor_op(frame, state, expr.at, inputs, text(expr), what=text(expr), certain=certain)
+    if receiver.kinds & TREE and name in ("log_prob", "cdf", "icdf"):
+        return tensor_op(frame, state, expr.at, inputs, text(expr))  # of a distribution
+    if name == "entropy" and receiver.is_only(TREE) and any(ref.kind == "shape" for ref in receiver.refs):
+        shapes = [ref.self_ for ref in ordered(receiver.refs) if ref.kind == "shape"]
+        return tensor_op(frame, state, expr.at, shapes, text(expr))
+    if receiver.kinds & TREE and name == "sample":
+        frame.used |= receiver.src
+        return cut(receiver)  # of a distribution: what is drawn has no graph (what rsample() gives has)
+    if receiver.kinds & TREE:
+        # a batch or a model's output: a method gives more of the same, and one of its own where it likes
+        device = receiver.device if name in _MEMBERS else ANYWHERE
+        # (what is computed of arguments where nothing is recorded has no graph: a solver that a model's class made)
+        src = receiver.src if state.grad != OFF or name in _MEMBERS or not (args or words) else frozenset[Source]()
+        found = V(receiver.kinds & TENSORS, src, bare=receiver.bare, size=receiver.size, device=device)
+        # (a list or a text that stands for it where it is not there)
+        is_list = name in _OR_ELSE and len(args) > 1 and _is_no_tensor(args[1]) and not _is_brought(frame, expr)
+        return no_batch(found) if is_list else found
+    return unknown_call(frame, state, expr, receiver, args, words)
+
+
+def cut_everywhere(state: State, value: V) -> None:
+    """``detach_()`` cuts the tensor itself, under whatever names and in whatever containers it is."""
+    gone = frozenset(
+        source for source in value.src if not (isinstance(source, tuple) and source and source[0] in ("prev", "elem"))
+    )
+    if not gone:
+        return
+
+    def without(item: V) -> V:
+        # what an earlier round left under the same names is cut as well
+        return item.but(src=frozenset()) if item.src & gone or (item.src and item.src <= value.src) else item
+
+    state.env = {name: without(item) for name, item in state.env.items()}
+    state.sym = {path: without(item) for path, item in state.sym.items()}
+    for path in ordered(value.syms):
+        # (in a caller's terms as well it is no longer what the place held before)
+        state.sym[path] = value.but(kinds=value.kinds & TENSORS or TENSOR, src=frozenset(), syms=frozenset())
+    for key, obj in state.heap.items():
+        if any(item.src & value.src for item in (obj.elem, *obj.fields.values())):
+            fields = {name: without(item) for name, item in obj.fields.items()}
+            state.heap[key] = Obj(obj.kind, without(obj.elem), fields, obj.loops, obj.bounded, obj.cls, obj.text)
+
+
+def _cut_here(frame: Frame, state: State, expr: ir.Call) -> None:
+    """The variable, or the member of a container, that ``detach_()`` is called on leads back to nothing."""
+    place = expr.func.value if isinstance(expr.func, ir.Attr) else None
+    if isinstance(place, ir.Name) and place.id in state.env:
+        state.env[place.id] = state.env[place.id].but(src=frozenset())
+    elif isinstance(place, ir.Subscript) and isinstance(place.index, ir.Const):
+        for key in frame.interpreter.evaluate(frame, state, place.value).objs:
+            obj = state.heap.get(key)
+            if obj is not None and str(place.index.value) in obj.fields:
+                name = str(place.index.value)
+                state.heap[key] = obj.with_field(name, obj.fields[name].but(src=frozenset()))
+
+
+def _smaller(receiver: V, size: int | None) -> int | None:
+    return None if size is None else min(size, receiver.size)
+
+
+def _move(receiver: V, name: str, expr: ir.Call, args: list[V], words: dict[str, V], integers: bool) -> V:
+    """A new device or dtype: the graph stays, but integers have none."""
+    if name in ("cuda", "xpu", "npu", "mps"):
+        return moved(receiver, ACCELERATOR)
+    if name == "cpu":
+        return moved(receiver, CPU)
+    if integers:
+        return cut(receiver)
+    if name in ("type", "type_as") and args:
+        return moved(receiver, args[0].device) if args[0].device & (CPU | ACCELERATOR) else receiver
+    if name != "to":
+        return receiver
+    device = words.get("device") or (args[0] if args else None)
+    if device is None:
+        return receiver
+    shown = next((word.value for word in expr.keywords if word.name == "device"), expr.args[0] if expr.args else None)
+    return moved(receiver, destination(device, shown))
+
+
+def names_integers(expr: ir.Call) -> bool:
+    """Whether a type of integers is asked for, of which none has a graph."""
+    wanted = (*expr.args, *(word.value for word in expr.keywords))
+    return any(dotted(item).rsplit(".", 1)[-1] in _INTEGERS for item in wanted)
+
+
+def _pieces(frame: Frame, state: State, expr: ir.Call, receiver: V) -> V:
+    return make(frame, state, expr.at, "tuple", receiver)
+
+
+def values_and_indices(frame: Frame, state: State, expr: ir.Call, values: V, size: int = SAMPLE) -> V:
+    """The pair that max(dim), topk, sort and pooling return: the values have the graph, the indices have none."""
+    frame.used |= values.src
+    store = frozenset(((expr.at, "indices"),))
+    indices = V(
+        TENSOR, store=store, size=size, device=values.device, extent=values.extent and values.extent._replace(item=8)
+    )
+    members = {"0": values, "1": indices, "values": values, "indices": indices}
+    return make(frame, state, (expr.at, "pair"), "tuple", NOTHING, members)
+
+
+#: what has pooling give where the maxima are beside them
+RETURN_INDICES = "return_indices"
+
+
+def gives_indices(words: Mapping[str, Any]) -> bool:
+    """Whether pooling is made, or called, so that it gives indices beside values."""
+    asked = words.get(RETURN_INDICES)
+    return asked is not None and asked.const is True
+
+
+def _reduce(
+    frame: Frame,
+    state: State,
+    expr: ir.Call,
+    receiver: V,
+    name: str,
+    args: list[V],
+    words: dict[str, V],
+    inputs: list[V],
+) -> V:
+    over = bool(args) or any(word in ("dim", "axis", "keepdim") for word in words)
+    if name in ("max", "min", "median") and over and not (args and args[0].may_be(TENSORS)):
+        values = tensor_op(frame, state, expr.at, inputs, text(expr), size=min(SAMPLE, receiver.size))
+        extent = extent_ops.of_method(name, receiver, args, words, expr)
+        return values_and_indices(frame, state, expr, values.but(extent=extent))
+    size = SCALAR if not over or name == "dist" else reduced(receiver.size)
+    certain = receiver.may_be(TENSORS)
+    return tensor_op(frame, state, expr.at, inputs, text(expr), what=text(expr), size=size, certain=certain)
+
+
+#: in-place operations that are told where to put what they are given
+_AT_PLACES = frozenset(
+    {"index_add_", "index_copy_", "index_fill_", "index_reduce_", "scatter_", "scatter_add_", "scatter_reduce_"}
+)
+
+
+def _in_place(
+    frame: Frame, state: State, expr: ir.Call, receiver: V, name: str, args: list[V], words: dict[str, V]
+) -> V:
+    """``place.mul_(m).add_(value)``: the place takes over the graphs that come in."""
+    func = expr.func
+    assert isinstance(func, ir.Attr)
+    incoming = NOTHING
+    # (the axis and the places come first: there is no gradient to whole numbers)
+    given = args[2:] if name in _AT_PLACES and len(args) > 2 else args
+    for value in (*given, *words.values()):
+        inner = deep(frame, state, value)
+        if inner.src:
+            incoming = join(incoming, inner)
+    if name in ("zero_", "fill_", "normal_", "uniform_", "random_", "bernoulli_") and not incoming.src:
+        return receiver
+    if not incoming.src or state.grad == OFF:
+        return receiver
+    base: ir.Expr = func.value
+    averaged = name in ("lerp_", "mul_")
+    while isinstance(base, ir.Call) and isinstance(base.func, ir.Attr) and base.func.name.endswith("_"):
+        averaged = averaged or base.func.name in ("mul_", "lerp_")
+        base = base.func.value
+    result = receiver.but(src=receiver.src | incoming.src, bare=receiver.bare or not receiver.src)
+    if isinstance(base, ir.Attr) and base.name == "data":
+        return receiver
+    how = "average" if averaged else "add" if name in ("add_", "sub_") else "update"
+    _overwrite(frame, state, expr, base, receiver, result, incoming, how, copied=name == "copy_")
+    return result
+
+
+def _overwrite(
+    frame: Frame,
+    state: State,
+    expr: ir.Call,
+    base: ir.Expr,
+    receiver: V,
+    result: V,
+    incoming: V,
+    how: str,
+    *,
+    copied: bool,
+) -> None:
+    """The place that an in-place operation changed now holds ``result``."""
+    shown = text(base)
+    argument = text(expr.args[0]) if expr.args else text(expr)
+    for path in sorted(receiver.syms):
+        state.sym[path] = result.but(syms=frozenset())
+        if not copied:
+            note_carry(
+                frame,
+                state,
+                how,
+                path,
+                "buffer" if _is_buffer(frame, path) else kind_of(path),
+                shown,
+                result.but(src=result.src | {path}),
+                incoming,
+                expr.at,
+                argument,
+            )
+        return
+    if isinstance(base, ir.Name) and base.id in state.env:
+        old = state.env[base.id]
+        state.env[base.id] = result
+        loop = next((loop for loop in reversed(frame.loops) if loop.counts), None)
+        if loop is not None and base.id not in loop.bound:
+            old = old.marked(("prev", loop.id, base.id))  # (nothing binds the name anew: it is the last round's)
+        if not copied:
+            note_carry(
+                frame,
+                state,
+                how,
+                ("var", base.id),
+                "local",
+                shown,
+                result.but(src=result.src | old.src),
+                incoming,
+                expr.at,
+                argument,
+            )
+        return
+    if isinstance(base, ir.Call) and frame.loops and _looks_up(base):
+        place = Path(f"x:{shown}")
+        note_carry(
+            frame,
+            state,
+            how,
+            place,
+            "foreign",
+            shown,
+            result.but(src=result.src | {place}),
+            incoming,
+            expr.at,
+            argument,
+        )
+
+
+def _looks_up(call: ir.Call) -> bool:
+    """``stats.get("loss")``: a method that finds by a literal key what is there already."""
+    literal = all(isinstance(arg, ir.Const) for arg in call.args) and bool(call.args)
+    return literal and isinstance(call.func, ir.Attr) and not knowledge.methods().knows(call.func.name)
+
+
+def _is_buffer(frame: Frame, path: Path) -> bool:
+    cls = frame.function.cls
+    return cls is not None and len(path.steps) == 1 and frame.analyser.is_buffer(cls, path.steps[0][1:])

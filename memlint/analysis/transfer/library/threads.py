@@ -1,0 +1,112 @@
+"""Threads: grad mode is each thread's own, so what one runs records, whatever block it was started in."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from memlint.analysis.domain.events import Step
+from memlint.analysis.domain.state import AMBIENT, OFF, ON, State
+from memlint.analysis.domain.summary.frame import Frame
+from memlint.analysis.domain.summary.observations import MAX_CALLERS_UP
+from memlint.analysis.domain.values import CALLABLE, MODULE, UNKNOWN_VALUE, Args, Ref, V, Words
+from memlint.analysis.index.program import Function
+from memlint.analysis.transfer import comprehensions
+from memlint.analysis.transfer.collecting import listed
+from memlint.analysis.transfer.heap import elements_of, make
+from memlint.ir import nodes as ir
+
+if TYPE_CHECKING:
+    from memlint.analysis.domain.events import Site
+    from memlint.analysis.facts.analyser import Analyser
+
+#: classes of pools whose members are threads of this process
+_POOLS = frozenset(
+    {
+        "concurrent.futures.ThreadPoolExecutor",
+        "concurrent.futures.thread.ThreadPoolExecutor",
+        "multiprocessing.pool.ThreadPool",
+        "multiprocessing.dummy.Pool",
+    }
+)
+#: of what holds the result of one call until somebody asks for it
+_PROMISE = Ref("promise", "", "")
+
+
+def call_method(
+    frame: Frame, state: State, expr: ir.Call, receiver: V, name: str, args: Args, words: Words
+) -> V | None:
+    """``pool.submit(f, x)``, ``pool.map(f, xs)``, ``promise.result()``; None for other methods and receivers."""
+    if not receiver.refs:
+        return None
+    if name == "result" and _PROMISE in receiver.refs:
+        return elements_of(frame, state, receiver)
+    if not any(ref.kind == "foreign" and ref.name in _POOLS for ref in receiver.refs):
+        return None
+    if not expr.args or not args or not args[0].kinds & (CALLABLE | MODULE):
+        return None
+    if name == "submit":
+        made = run(frame, state, expr, expr.args[0], args[0], args[1:], words)
+        return make(frame, state, (expr.at, "promise"), "list", made).but(refs=frozenset((_PROMISE,)))
+    mapped = listed(ir.Call(expr.at, ir.Name(expr.at, "map"), expr.args, ()))
+    if name not in ("map", "imap", "imap_unordered") or not isinstance(mapped, ir.Comprehension):
+        return None
+    around, state.grad = state.grad, ON
+    result = comprehensions.comprehension(frame, state, mapped)
+    state.grad = around
+    return result
+
+
+def run(frame: Frame, state: State, expr: ir.Call, shown: ir.Expr, callee: V, args: Args, words: Words) -> V:
+    """What a function gives that another thread calls; ``shown``: the expression that names it."""
+    around, state.grad = state.grad, ON
+    result = frame.interpreter.call_value(
+        frame, state, callee, args, words, ir.Call(expr.at, shown, expr.args[1:], expr.keywords)
+    )
+    state.grad = around
+    for record in frame.calls.values():
+        if record.at == expr.at:
+            record.started = around
+    return result
+
+
+def thread(frame: Frame, state: State, expr: ir.Call, words: Words) -> V:
+    """``threading.Thread(target=f, args=(x, y))``"""
+    target, given = words.get("target"), words.get("args")
+    shown = next((word.value for word in expr.keywords if word.name == "target"), None)
+    if target is not None and shown is not None and target.kinds & (CALLABLE | MODULE):
+        held = [state.heap.get(key) for key in given.objs] if given is not None else []
+        known = held[0] if len(held) == 1 else None
+        args = [*known.fields.values()] if known is not None and known.kind == "tuple" and not known.elem.kinds else []
+        if args or given is None:
+            run(frame, state, expr, shown, target, args, {})
+    return UNKNOWN_VALUE
+
+
+def out_of_guard(analyser: Analyser, function: Function) -> Step | None:
+    """The start of a thread that runs a function, where all of its threads are started by code that has turned autograd
+    off, and nothing else calls it: nobody wants a graph there, and the guard does not come along."""
+    starts = _starts(analyser, function, 0)
+    if not starts:
+        return None
+    message = "starts the thread where grad mode is off; it is on in the thread, whose grad mode is its own"
+    return Step(starts[0], message, decides=tuple(starts[1:]))
+
+
+def _starts(analyser: Analyser, function: Function, depth: int) -> list[Site]:
+    sites: list[Site] = []
+    for caller, record in analyser.facts.calls_of(function):
+        if caller.function.key == function.key:
+            continue
+        grad = record.grad if record.started is None else record.started
+        if record.started is None:
+            # (what runs models itself is where the guard is missing, for what it calls as well)
+            passes = grad == AMBIENT and all(run.origin is not None for run in caller.runs.values())
+            inner = _starts(analyser, caller.function, depth + 1) if passes and depth < MAX_CALLERS_UP else []
+            if not inner:
+                return []
+            sites += inner
+        elif (analyser.facts.modes.of(caller.function) if grad == AMBIENT else grad) != OFF:
+            return []
+        else:
+            sites.append(caller.site(record.at))
+    return sites

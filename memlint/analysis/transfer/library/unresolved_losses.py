@@ -1,0 +1,36 @@
+"""Objects of classes out of sight that are given a loss, and of which a part is differentiated: ``state.loss``."""
+
+from __future__ import annotations
+
+from memlint.analysis.domain.summary.effects import ModelRun
+from memlint.analysis.domain.summary.frame import Frame
+from memlint.analysis.domain.values import Path, Source, Sources
+
+
+def trained_by_stranger(frame: Frame, run: ModelRun, marks: set[Source]) -> bool:
+    """Whether a backward in the same round comes out of an object that nothing is known of, and the graphs went into
+    one."""
+    for reached, loops, *_ in frame.backwards:
+        if run.loops[: len(loops)] != loops or not _is_of_stranger(frame, reached):
+            continue
+        if marks & (frame.left | frame.escaped) or _are_together(frame, reached, marks):
+            return True
+    return False
+
+
+def _is_of_stranger(frame: Frame, reached: Sources) -> bool:
+    """Whether nothing that a backward reaches is known to have a graph but for the backward itself."""
+    if any(isinstance(item, Path) for item in reached):
+        return False
+    nodes = [node for item in reached if (node := frame.graphs.nodes.get(item)) is not None]
+    return bool(nodes) and all(node.unknown for node in nodes)
+
+
+def _are_together(frame: Frame, reached: Sources, marks: set[Source]) -> bool:
+    """Whether something was computed of the graphs and of the object at once: ``losses.add(loss)``."""
+    nodes = reached & frame.graphs.nodes.keys()
+    closures = map(frame.graphs.ancestry, frame.graphs.nodes)
+    return any(nodes & closure and marks & closure for closure in closures)
+
+
+__all__ = ["trained_by_stranger"]

@@ -1,0 +1,230 @@
+"""Loops are read until their state is stable."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Literal
+
+import msgspec
+
+from memlint.analysis.domain.events import Loop
+from memlint.analysis.domain.periods import ends_early
+from memlint.analysis.domain.recorded_modes import keep_frozen
+from memlint.analysis.domain.state import Obj, State, join_states
+from memlint.analysis.domain.summary.effects import LoopFrame
+from memlint.analysis.domain.summary.frame import Frame
+from memlint.analysis.domain.values import (
+    CALLABLE,
+    CONTAINER,
+    DATA,
+    LOADER,
+    MODULE,
+    NONE,
+    OPTIMIZER,
+    TENSORS,
+    UNKNOWN,
+    Source,
+    V,
+    ordered,
+)
+from memlint.analysis.syntax.bindings import assigned_names, names_bound_by
+from memlint.analysis.syntax.expression_text import text
+from memlint.analysis.syntax.syntax import calls
+from memlint.analysis.transfer.assignment import assign
+from memlint.analysis.transfer.heap import element
+from memlint.analysis.transfer.library.feeding import (
+    assume_loader,
+    cuts_batches,
+    feeds_device,
+    gives_arguments,
+    gives_loaders,
+)
+from memlint.analysis.transfer.loops import MAX_PASSES, describe
+from memlint.analysis.transfer.modules.modes import freezing_loop
+from memlint.analysis.transfer.stores.first_round import begun_anew
+from memlint.analysis.transfer.stores.stores import end_iteration
+from memlint.ir import nodes as ir
+
+
+def for_loop(frame: Frame, state: State, statement: ir.For) -> State | None:
+    given = names_bound_by(statement)
+    feeds = (
+        feeds_device(statement.target, statement.body)
+        and not gives_loaders(given, statement.body)
+        and not gives_arguments(statement.iter, statement.target, statement.body)
+    )
+    assumed = feeds and assume_loader(frame, state, statement.iter, statement.target)
+    source = frame.interpreter.evaluate(frame, state, statement.iter)
+    freezing_loop(frame, state, statement)
+    shown = f"for {text(statement.target, 30)} in {text(statement.iter, 40)}"
+    loop = describe(frame, state, statement.at, source, statement.iter, statement.target, shown)
+    _prepare(frame, loop, statement)
+    if feeds and loop.loop.over in ("unknown", "range"):
+        loop.loop = msgspec.structs.replace(loop.loop, over="loader")
+        assumed = True
+    batches = cuts_batches(statement.iter, statement.target, statement.body)
+    loop.loop = msgspec.structs.replace(loop.loop, assumed=assumed, batches=batches)
+
+    def enter(inner: State) -> State | None:
+        value = element(frame, inner, source, statement.at)
+        assign(frame, inner, statement.target, value, None)
+        for name in loop.targets:
+            loop.items |= inner.env[name].syms | inner.env[name].objs if name in inner.env else frozenset()
+        return inner
+
+    # a loop over batches or a range runs: what it binds is bound anew in each round of the loops around it
+    end = _loop(frame, state, loop, statement.body, enter, maybe_zero=not loop.counts)
+    end = frame.interpreter.block(frame, end, statement.orelse)
+    for one in loop.breaks:
+        end = join_states(end, one)
+    return end
+
+
+def while_loop(frame: Frame, state: State, statement: ir.While) -> State | None:
+    endless = isinstance(statement.test, ir.Const) and bool(statement.test.value)
+    shown = f"while {text(statement.test, 40)}"
+    over: Literal["loader", "unknown"] = "loader" if feeds_device(None, statement.body) else "unknown"
+    loop = LoopFrame(
+        ("loop", statement.at), Loop("while", over, "iteration", None, shown, frame.site(statement.at)), True
+    )
+    _prepare(frame, loop, statement)
+    counted = endless and ends_early(loop)
+    loop.loop = msgspec.structs.replace(loop.loop, assumed=over == "loader", counted=counted)
+
+    def enter(inner: State) -> State | None:
+        frame.interpreter.evaluate(frame, inner, statement.test)
+        return inner
+
+    end = _loop(frame, state, loop, statement.body, enter, maybe_zero=not endless)
+    if endless:
+        if not loop.breaks:
+            frame.stays = join_states(frame.stays, end)
+        end = None
+    end = frame.interpreter.block(frame, end, statement.orelse)
+    for one in loop.breaks:
+        end = join_states(end, one)
+    return end
+
+
+def _prepare(frame: Frame, loop: LoopFrame, statement: ir.For | ir.While) -> None:
+    names, _ = assigned_names(statement.body)
+    loop.bound = names
+    loop.anew = begun_anew(frame.function.body, statement) - {param.name for param in frame.function.params}
+    loop.body = statement.body or (ir.Jump(0, "pass"),)
+    loop.over_objects = loop.over_objects or _calls_members(statement.body, loop.counters)
+
+
+def _calls_members(body: tuple[ir.Stmt, ...], counters: frozenset[str]) -> bool:
+    """``for i in range(n): out = nets[i](x)``: the rounds are as many as there are members to call."""
+    indices = (call.func.index for call in calls(body) if isinstance(call.func, ir.Subscript))
+    return any(isinstance(index, ir.Name) and index.id in counters for index in indices)
+
+
+def _loop(
+    frame: Frame,
+    state: State,
+    loop: LoopFrame,
+    body: tuple[ir.Stmt, ...],
+    enter: Callable[[State], State | None],
+    *,
+    maybe_zero: bool,
+) -> State | None:
+    """Run a loop's body until the state at its head is stable; the state after the loop, breaks left out."""
+    head: State = state
+    end: State | None = None
+    if loop.counts:
+        frame.notes.rounds[loop.id] = loop
+    outer_pending = state.pending
+    begin = frame.graphs.clock
+    for _ in range(MAX_PASSES):
+        inner = frame.fork(head)
+        frame.passes += 1
+        inner.fresh = frozenset(key for key in inner.fresh if loop.id not in _loops_of(inner, key))
+        inner.pending = outer_pending
+        inner.met = {}  # what a test gave before the loop, it need not give in the next round
+        for name in loop.bound:
+            value = inner.env.get(name)
+            if value is not None and name in loop.anew and not value.objs:
+                del inner.env[name]  # (a container that is let go of has to be seen to go)
+                continue
+            if value is not None and value.objs:
+                _mark_members(inner, value, ("prev", loop.id, name))
+            if value is not None and not value.is_only(MODULE | OPTIMIZER | LOADER | CALLABLE | CONTAINER | NONE):
+                inner.env[name] = value.marked(("prev", loop.id, name))
+        mark_previous(inner, loop.id)
+        loop.breaks, loop.continues = [], []
+        frame.loops.append(loop)
+        started = enter(inner)
+        end = frame.interpreter.block(frame, started, body)
+        # each path by itself: a round that is skipped neither stores nor frees
+        goes_on = [one for one in (end, *loop.continues) if one is not None]
+        for one in goes_on:
+            end_iteration(frame, one, loop)
+        for one in loop.breaks:  # (what nothing but the last round stores, does not grow)
+            end_iteration(frame, one, loop, frozenset().union(*(other.pending for other in goes_on)))
+        for one in loop.continues:
+            end = join_states(end, one)
+        frame.loops.pop()
+        again = join_states(head, end)
+        assert again is not None
+        if end is not None:
+            # what a round makes and frees is freed: before the first one it is not there
+            again.freed_must |= frame.graphs.made_between(end.freed_must, begin, frame.graphs.clock)
+        if again.same(head):
+            break
+        head = again
+        if not frame.spend(0) or frame.passes > frame.MAX_PASSES:
+            frame.cut_short = True
+            break
+    if end is None:
+        return head if maybe_zero else None
+    # (without a round there was no member to replace)
+    after = join_states(head, end) if maybe_zero and not loop.replaces else end
+    if after is not None:
+        keep_frozen(end, after, loop.items)  # (nor one to freeze)
+    return after
+
+
+def _mark_members(state: State, value: V, mark: Source) -> None:
+    """Mark the members of a tuple, list or dict that a name held when the round began (a state of several tensors)."""
+    for key in ordered(value.objs):
+        obj = state.heap.get(key)
+        if obj is None or obj.kind not in ("tuple", "list", "dict"):
+            continue
+        fields = {
+            name: item.marked(mark) if item.kinds & (TENSORS | UNKNOWN | DATA) else item
+            for name, item in obj.fields.items()
+        }
+        elem = obj.elem.marked(mark) if obj.elem.kinds & (TENSORS | UNKNOWN) else obj.elem
+        state.heap[key] = Obj(obj.kind, elem, fields, obj.loops, obj.bounded, obj.cls, obj.text)
+
+
+def mark_previous(state: State, loop: Source) -> None:
+    """Mark what attributes and members hold as the previous iteration's. (What is marked already stays the same object,
+    which states are compared by.)"""
+    for path, value in state.sym.items():
+        if value.kinds & (TENSORS | UNKNOWN | DATA):
+            state.sym[path] = value.marked(("prev", loop, path))
+    for key, obj in state.heap.items():
+        if obj.elem.kinds & (TENSORS | UNKNOWN) and obj.elem.src and ("prev", loop, (key, "")) not in obj.elem.src:
+            obj = obj.with_elem(obj.elem.marked(("prev", loop, (key, ""))))
+            state.heap[key] = obj
+        elif obj.kind == "list" and obj.elem.is_only(DATA) and obj.elem.kinds:
+            obj = obj.with_elem(obj.elem.marked(("prev", loop, (key, ""))))  # ``sums = [0] * n``
+            state.heap[key] = obj
+        if obj.kind in ("instance", "dict", "list") and obj.fields:
+            one = obj.kind == "list"  # which member it is, an index seldom tells
+            marked = {
+                name: value.marked(mark)
+                for name, value in obj.fields.items()
+                if value.kinds & (TENSORS | UNKNOWN | DATA)
+                and (mark := ("prev", loop, (key, "" if one else name))) not in value.src
+            }
+            if marked:
+                fields = {**obj.fields, **marked}
+                state.heap[key] = Obj(obj.kind, obj.elem, fields, obj.loops, obj.bounded, obj.cls, obj.text)
+
+
+def _loops_of(state: State, key: Source) -> tuple[Source, ...]:
+    obj = state.heap.get(key)
+    return obj.loops if isinstance(obj, Obj) else ()

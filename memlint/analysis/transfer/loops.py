@@ -1,0 +1,394 @@
+"""Loops: what they run over, whether their rounds are iterations, and their fixpoint."""
+
+from __future__ import annotations
+
+from collections.abc import Set as AbstractSet
+from typing import Literal
+
+from memlint.analysis.domain.events import Loop, Over
+from memlint.analysis.domain.periods import MAX_PERIOD
+from memlint.analysis.domain.state import State
+from memlint.analysis.domain.summary.effects import LoopFrame
+from memlint.analysis.domain.summary.frame import Frame
+from memlint.analysis.domain.values import (
+    CALLABLE,
+    CONTAINER,
+    INSTANCE,
+    LOADER,
+    MODULE,
+    OF_KEYS,
+    OF_MODULES,
+    OVER_LOADER,
+    PER_BATCH,
+    SAMPLE,
+    TENSORS,
+    UNKNOWN,
+    V,
+    join_all,
+)
+from memlint.analysis.syntax.bindings import assigned_names, names_bound_by
+from memlint.analysis.syntax.expression_text import text
+from memlint.analysis.syntax.memo import kept
+from memlint.analysis.syntax.syntax import bodies, calls, dotted, walk_expression, walk_statements
+from memlint.analysis.transfer.heap import elements_of
+from memlint.ir import nodes as ir
+from memlint.patterns import lazy_pattern
+
+#: passes over a loop's body before its state is taken as stable
+MAX_PASSES = 3
+#: calls that give the parts of a module
+_PARTS = (".modules", ".children", ".parameters", ".named_parameters", ".named_modules", ".named_children", ".layers")
+
+
+def describe(
+    frame: Frame, state: State, at: int, source: V, iterable: ir.Expr, target: ir.Expr, shown: str
+) -> LoopFrame:
+    """What a for loop is."""
+    over: Over = "unknown"
+    trips = literal_trips(frame, state, iterable)
+    names = [part.id for part in walk_expression(target) if isinstance(part, ir.Name)]
+    called = dotted(iterable.func) if isinstance(iterable, ir.Call) else ""
+    if source.kinds & LOADER or PER_BATCH in source.refs:
+        over = "loader"
+    elif (
+        source.kinds & MODULE
+        or called.endswith(_PARTS)
+        or _holds_modules(state, source)
+        or (called == "range" and _counts_modules(frame, state, iterable))
+        or _parts_of_module(frame, state, iterable)
+    ):
+        over = "modules"
+    elif any("epoch" in name.lower() for name in names):
+        over = "epochs"
+    elif _rows(frame, state, source, iterable, called):
+        over = "rows"
+    elif called.rsplit(".", 1)[-1] in ("range", "trange"):
+        over = "range"
+    counters = _counters(iterable, target, called)
+    single = over == "loader" and source.size == SAMPLE
+    every: Literal["epoch", "iteration"] = "epoch" if over == "epochs" else "iteration"
+    loop = Loop("for", over, every, trips, shown, frame.site(at), single=single, behind=_behind(frame, iterable))
+    made = LoopFrame(
+        ("loop", at),
+        loop,
+        not accumulates(iterable)
+        and over != "modules"
+        and not few(source, state, trips)
+        and not literal_display(iterable)
+        and not known_members(state, source),
+    )
+    made.over_objects = _holds_objects(state, source)
+    made.counters = counters
+    made.targets = frozenset(names)
+    return made
+
+
+#: calls that give what they are given, one after the other
+_SHOWS = frozenset({"enumerate", "iter", "progressbar", "tqdm", "tqdm_notebook", "track"})
+
+
+def _behind(frame: Frame, iterable: ir.Expr) -> str:
+    """``tqdm(loader)`` of ``bar``, in ``for i, batch in enumerate(bar)``; "" where no name hides it."""
+    inner = iterable
+    while _shows(inner) and isinstance(inner, ir.Call) and inner.args:
+        inner = inner.args[0]
+    if not isinstance(inner, ir.Name) or inner.id not in frame.function.locals:
+        return ""
+    made = _shown_as(frame.function.body).get(inner.id, ())
+    before = [one for one in made if one is not None and one.at < iterable.at]
+    return text(before[-1], 200) if before and None not in made else ""
+
+
+def _shows(expr: ir.Expr) -> bool:
+    return isinstance(expr, ir.Call) and dotted(expr.func).rsplit(".", 1)[-1] in _SHOWS
+
+
+@kept
+def _shown_as(body: tuple[ir.Stmt, ...]) -> dict[str, list[ir.Expr | None]]:
+    """What each name stands for that is bound to ``tqdm(…)`` or the like; None beside it where it is bound to anything
+    else as well."""
+    found: dict[str, list[ir.Expr | None]] = {}
+    for statement in walk_statements(body, into_definitions=False):
+        given: list[tuple[ir.Expr | None, ir.Expr]] = []
+        if isinstance(statement, ir.Assign) and len(statement.targets) == 1:
+            given = [(statement.targets[0], statement.value)]
+        elif isinstance(statement, ir.With):
+            given = [(item.target, item.context) for item in statement.items]
+        shown = {target.id: value for target, value in given if isinstance(target, ir.Name) and _shows(value)}
+        for name in names_bound_by(statement):
+            found.setdefault(name, []).append(shown.get(name))
+    return found
+
+
+def member_and_whole(loop: ir.For) -> tuple[ir.Expr, ir.Expr]:
+    """What each round is given, and what the loop runs over: ``x`` and ``xs`` of ``for i, x in enumerate(xs)``."""
+    target, iterable = loop.target, loop.iter
+    if (
+        isinstance(iterable, ir.Call)
+        and dotted(iterable.func) == "enumerate"
+        and iterable.args
+        and isinstance(target, ir.Display)
+        and len(target.elements) == 2
+    ):
+        return target.elements[1], iterable.args[0]
+    return target, iterable
+
+
+def _counters(iterable: ir.Expr, target: ir.Expr, called: str) -> frozenset[str]:
+    """The names that take a new number in each round."""
+    name = called.rsplit(".", 1)[-1]
+    if name in ("range", "trange", "count") and isinstance(target, ir.Name):
+        return frozenset((target.id,))
+    if (
+        name in ("enumerate",)
+        and isinstance(target, ir.Display)
+        and target.elements
+        and isinstance(target.elements[0], ir.Name)
+    ):
+        return frozenset((target.elements[0].id,))
+    return frozenset()
+
+
+def _holds_modules(state: State, source: V) -> bool:
+    """``list(model.children())``"""
+    held = [state.heap[key] for key in source.objs if key in state.heap]
+    known = bool(held) and not source.kinds & UNKNOWN
+    return known and all(obj.elem.is_only(MODULE) and not obj.fields for obj in held)
+
+
+def _holds_objects(state: State, source: V) -> bool:
+    """A collection of models, agents or heads, not of data: its rounds are as many as it has members."""
+    held = [state.heap[key] for key in source.objs if key in state.heap]
+    known = bool(held) and not source.kinds & UNKNOWN
+    return known and all(
+        join_all((obj.elem, *obj.fields.values())).is_only(MODULE | INSTANCE | CALLABLE) for obj in held
+    )
+
+
+def _rows(frame: Frame, state: State, source: V, iterable: ir.Expr, called: str) -> bool:
+    """A loop over the rows of a tensor or of one batch: ``for image in images``, ``zip(batch["a"], batch["b"])``."""
+    if isinstance(iterable, ir.Call) and called in ("zip", "enumerate"):
+        given = [frame.interpreter.evaluate(frame, state, arg) for arg in iterable.args]
+    else:
+        given = [source]
+    return any(value.is_only(TENSORS) and bool(value.kinds) for value in given)
+
+
+def _parts_of_module(frame: Frame, state: State, iterable: ir.Expr) -> bool:
+    """``enumerate(model.layers)``: what a module holds many of are its parts."""
+    if isinstance(iterable, ir.Call) and dotted(iterable.func) in ("enumerate", "zip", "reversed", "list"):
+        return any(_parts_of_module(frame, state, arg) for arg in iterable.args)
+    if not isinstance(iterable, ir.Attr):
+        return False
+    owner = frame.interpreter.evaluate(frame, state, iterable.value)
+    if not owner.kinds & MODULE or not owner.is_only(MODULE | INSTANCE):
+        return False
+    return frame.interpreter.evaluate(frame, state, iterable).is_only(MODULE | UNKNOWN)
+
+
+#: settings of how many parts a network has
+_PARTS_COUNTED = lazy_pattern(r"(num|n|number_of)_(layer|block|stage|level|head)s?")
+
+
+def _counts_modules(frame: Frame, state: State, iterable: ir.Expr) -> bool:
+    """``range(len(self.layers))``, ``range(1, len(layers) - 1)``, ``range(self.num_layers)``"""
+
+    last = iterable.args[-1] if isinstance(iterable, ir.Call) and iterable.args else None
+    if last is not None and _PARTS_COUNTED.fullmatch(dotted(last).rsplit(".", 1)[-1]):
+        return True
+    counted = (
+        frame.interpreter.evaluate(frame, state, part.args[0])
+        for part in walk_expression(iterable)
+        if isinstance(part, ir.Call) and isinstance(part.func, ir.Name) and part.func.id == "len" and part.args
+    )
+    return any(
+        value.kinds & MODULE or OF_MODULES in value.refs or elements_of(frame, state, value).is_only(MODULE)
+        for value in counted
+    )
+
+
+def few(source: V, state: State, trips: int | None) -> bool:
+    """A handful of rounds known from a literal is no growth."""
+    return trips is not None and trips <= MAX_PERIOD
+
+
+def known_members(state: State, source: V) -> bool:
+    """A loop over a dict of a handful of keys that are all written out, or over what one lists."""
+    if OF_KEYS in source.refs:
+        return True
+    held = [state.heap.get(key) for key in source.objs]
+    return (
+        bool(held)
+        and source.is_only(CONTAINER)
+        and all(
+            obj is not None and obj.kind == "dict" and 0 < len(obj.fields) <= MAX_PERIOD and not obj.elem.kinds
+            for obj in held
+        )
+    )
+
+
+def accumulates(iterable: ir.Expr) -> bool:
+    """``range(accumulation_steps)``: the few micro-batches of one step."""
+    return isinstance(iterable, ir.Call) and any("accum" in text(arg).lower() for arg in iterable.args)
+
+
+def literal_display(iterable: ir.Expr) -> bool:
+    """A loop over a display, or over zip/enumerate of one: as many rounds as it has members."""
+    if isinstance(iterable, ir.Display | ir.DictDisplay):
+        return True
+    if isinstance(iterable, ir.Call) and dotted(iterable.func) in ("zip", "enumerate", "reversed", "sorted"):
+        return any(isinstance(arg, ir.Display | ir.DictDisplay) for arg in iterable.args)
+    return False
+
+
+#: draws of so many members: ``random.sample(rows, 4)``, ``np.random.choice(n, 4)``
+_DRAWS = frozenset({"sample", "choice", "choices", "islice"})
+
+
+def _drawn(frame: Frame, state: State, iterable: ir.Expr) -> int | None:
+    """How many members a draw or a slice takes, where a literal tells."""
+    if isinstance(iterable, ir.Subscript) and isinstance(iterable.index, ir.Slice):
+        part = iterable.index
+        start = _literal(frame, state, part.lower) if part.lower is not None else 0
+        stop = _usual(frame, state, part.upper) if part.upper is not None else None
+        return stop - start if start is not None and stop is not None and 0 <= start <= stop else None
+    if not isinstance(iterable, ir.Call):
+        return None
+    name = dotted(iterable.func).rsplit(".", 1)[-1]
+    if name in ("enumerate", "list", "tqdm", "sorted") and iterable.args:
+        return _drawn(frame, state, iterable.args[0])
+    if name not in _DRAWS:
+        return None
+    words = {word.name: word.value for word in iterable.keywords}
+    given = words.get("size") or words.get("k") or (iterable.args[1] if len(iterable.args) == 2 else None)
+    return _usual(frame, state, given) if given is not None else None
+
+
+def _usual(frame: Frame, state: State, arg: ir.Expr) -> int | None:
+    """A number that is written here, or the default of a parameter: how many somebody takes where nobody says."""
+    value = _literal(frame, state, arg)
+    if value is not None or not isinstance(arg, ir.Name) or arg.id in assigned_names(frame.function.body)[0]:
+        return value
+    for param in frame.function.params:
+        if param.name == arg.id and isinstance(param.default, ir.Const):
+            return _literal(frame, state, param.default)
+    return None
+
+
+def _given(frame: Frame, iterable: ir.Expr) -> ir.Expr:
+    """What a name was given, where one statement of the function does."""
+    if not isinstance(iterable, ir.Name) or iterable.id not in frame.function.locals:
+        return iterable
+    one = _bound_once(frame.function.body).get(iterable.id)
+    plain = isinstance(one, ir.Assign) and len(one.targets) == 1 and isinstance(one.targets[0], ir.Name)
+    parameter = any(param.name == iterable.id for param in frame.function.params)
+    return one.value if isinstance(one, ir.Assign) and plain and not parameter else iterable
+
+
+@kept
+def _bound_once(body: tuple[ir.Stmt, ...]) -> dict[str, ir.Stmt | None]:
+    """The one statement that binds each name, not in a block; None for a name that others bind too."""
+    found: dict[str, ir.Stmt | None] = {}
+    for statement in body:
+        within = [] if isinstance(statement, ir.FunctionDef | ir.ClassDef) else bodies(statement)
+        for name in names_bound_by(statement):
+            found[name] = None if name in found else statement
+        for block in within:
+            found.update(dict.fromkeys(assigned_names(block)[0]))
+    return found
+
+
+def literal_trips(frame: Frame, state: State, iterable: ir.Expr) -> int | None:
+    """How often the loop runs, where a literal tells."""
+    drawn = _drawn(frame, state, _given(frame, iterable))
+    if drawn is not None:
+        return drawn
+    if isinstance(iterable, ir.Display) and not any(isinstance(item, ir.Starred) for item in iterable.elements):
+        return len(iterable.elements)
+    if not isinstance(iterable, ir.Call) or dotted(iterable.func).rsplit(".", 1)[-1] not in ("range", "trange"):
+        return None
+    bounds = [_literal(frame, state, arg) for arg in iterable.args]
+    if not bounds or None in bounds:
+        return None
+    numbers = [int(bound) for bound in bounds if bound is not None]
+    try:
+        return len(range(*numbers))
+    except (ValueError, TypeError, OverflowError):
+        return None
+
+
+def _longest(frame: Frame, state: State, counted: ir.Expr) -> int | None:
+    """How many members a variable has at most, on all paths that gave it tuples or lists of known members."""
+    value = state.env.get(counted.id) if isinstance(counted, ir.Name) else None
+    if value is None or not value.objs or not value.is_only(CONTAINER):
+        return None
+    held = [state.heap.get(key) for key in value.objs]
+    if any(obj is None or obj.kind not in ("tuple", "list") or obj.elem.kinds for obj in held):
+        return None
+    if any(obj is not None and obj.kind == "list" for obj in held) and _is_handed_on(frame, counted):
+        return None  # whoever gets it may add to it
+    return max(len(obj.ordered) for obj in held if obj is not None)
+
+
+#: calls that add nothing to a list that they are given
+_READ_ONLY = ("len", "enumerate", "zip", "print", "torch.cat", "torch.stack")
+
+
+def _is_handed_on(frame: Frame, counted: ir.Expr) -> bool:
+    return isinstance(counted, ir.Name) and any(
+        isinstance(arg, ir.Name) and arg.id == counted.id and dotted(call.func) not in _READ_ONLY
+        for call in calls(frame.function.body)
+        for arg in (*call.args, *(word.value for word in call.keywords))
+    )
+
+
+def _literal(frame: Frame, state: State, arg: ir.Expr) -> int | None:
+    """A number that is written here, or that a local variable was given, or of what a display put together."""
+    if isinstance(arg, ir.Call) and dotted(arg.func) == "len" and len(arg.args) == 1:
+        return _longest(frame, state, arg.args[0])
+    value = arg.value if isinstance(arg, ir.Const) else None
+    if isinstance(arg, ir.Name) and arg.id in state.env:
+        value = state.env[arg.id].const
+    return value if isinstance(value, int) and not isinstance(value, bool) else None
+
+
+def gives_key(loop: LoopFrame, name: str) -> bool:
+    """Whether a variable has another value in each round: the loop's own, or a new name for it
+    (``key.replace("left", "both")``, ``"new_" + key``, ``f"{key}_all"``), on every way through the round."""
+    given = [
+        statement
+        for statement in walk_statements(loop.body, into_definitions=False)
+        if name in names_bound_by(statement)
+    ]
+    named = {*loop.targets, name}
+    renamed = [
+        isinstance(one, ir.Assign)
+        and _renames(one.value, named)
+        and all(isinstance(target, ir.Name) for target in one.targets)
+        for one in given
+    ]
+    first = name in loop.targets or any(
+        isinstance(one, ir.Assign) and _renames(one.value, loop.targets) for one in given
+    )
+    return first and all(renamed)
+
+
+def _renames(value: ir.Expr, names: AbstractSet[str]) -> bool:
+    match value:
+        case ir.FormattedString():
+            return any(_renames(part, names) for part in value.parts)
+        case ir.Call(func=ir.Attr(name="replace", value=old)):
+            return _renames(old, names)
+        case ir.Binary(op="+", left=ir.Const()):
+            return _renames(value.right, names)
+        case ir.Binary(op="+", right=ir.Const()):
+            return _renames(value.left, names)
+        case ir.Name():
+            return value.id in names
+        case _:
+            return False
+
+
+def over_loader(value: V) -> bool:
+    """Whether a value is a loader, or goes through one: ``enumerate(loader)``."""
+    return bool(value.kinds & LOADER) or OVER_LOADER in value.refs

@@ -1,0 +1,174 @@
+"""What the project's methods of a name say of a call of that name on a module whose class is not known."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from memlint import knowledge
+from memlint.analysis.domain.state import AMBIENT, OFF, ON, State
+from memlint.analysis.domain.summary.frame import Frame
+from memlint.analysis.domain.tensor_ops import names_model
+from memlint.analysis.domain.values import DATA, NONE, Args, Path, Source, V, Words
+from memlint.analysis.index.program import Function
+from memlint.analysis.transfer.held_values import deep
+from memlint.analysis.transfer.library.computing import names_part
+from memlint.analysis.transfer.signatures import accepts, bind, is_abstract
+from memlint.ir import nodes as ir
+from memlint.patterns import lazy_pattern
+
+#: names by which models that no code in sight defines give what they compute
+_GIVES = lazy_pattern(
+    r"(get_|compute_|calc_|call_|run_|_)*"
+    r"(forward|predict|encod|decod|embed|infer|extract|feature|logit|score|loss|reconstruct|classif|detect|act|action|"
+    r"q|value|log_prob|likelihood|elbo|output|translate|transcribe|segment|sample|represent|repr|hidden|"
+    r"training_step|validation_step|test_step|pred|call|inverse|reverse|project|evaluate|apply_model|model|"
+    r"attention|head|backbone|net)\w*"
+)
+#: names by which well-known networks keep their layers with parameters: ``resnet.layer4(resnet.conv1(x))``
+_LAYERS = lazy_pattern(r"(conv|bn|norm|layer|block|fc|linear|stem|stage|features|classifier|patch_embed)(_?\d+)*")
+
+
+class Namesakes(NamedTuple):
+    """``found``: methods that the call may mean; the rest is of them. ``graph``: whether all give what has a graph
+    ("yes"), all give none ("no"), or nobody can tell."""
+
+    found: int
+    graph: str
+    #: every second one of them, at least, turns grad mode off around all that it runs
+    guards: bool
+    #: one of them asks for gradients
+    differentiates: bool
+    #: all of them run a backward themselves: they train
+    trains: bool
+    #: none gives anything
+    silent: bool
+    #: none runs a layer, nor gives what has a graph: they look something up, or build an input
+    idle: bool
+
+
+def namesakes(frame: Frame, state: State, receiver: V, name: str, args: Args, words: Words) -> Namesakes:
+    """See the module's docstring; a call inside a method of that name does not mean the method itself."""
+    methods = [
+        method
+        for method in frame.analyser.methods_named(name, frame.function)
+        if method.cls is not None
+        and method.key != frame.function.key
+        and not is_abstract(method)
+        and not _delegates(method)
+        and accepts(method, len(args) + 1, set(words))
+    ]
+    summaries = []
+    for method in methods:
+        bound = bind(frame, state.copy(), method, [receiver, *args] if method.takes_self else args, words)
+        summary = frame.analyser.summary(method, bound)
+        if summary is not None:
+            summaries.append((method, summary))
+    # (those of the caller's own folder, where there are some, are likelier meant)
+    folder = _folder(frame.function)
+    near = [pair for pair in summaries if _folder(pair[0]) == folder] or summaries
+    facts = {_graph_of(frame, method, summary) for method, summary in summaries}
+    graph = facts.pop() if len(facts) == 1 and len(summaries) == len(methods) else "unknown"
+    return Namesakes(
+        len(summaries),
+        graph,
+        bool(near) and 2 * sum(_guards(frame, summary) for _, summary in near) >= len(near),
+        any(summary.notes.gradients for _, summary in summaries),
+        bool(summaries) and all(summary.backwards for _, summary in summaries),
+        bool(summaries) and all(summary.result is None or summary.result.is_only(NONE) for _, summary in summaries),
+        graph == "no" and not any(_computes(summary) for _, summary in summaries),
+    )
+
+
+def unseen(name: str) -> str:
+    """What the name alone says of the graph of what is called so, which no code in sight defines: ``yes`` for a model
+    inside the module (``model.encoder(x)``), ``unknown`` for a method that gives what layers compute, else
+    ``unheard``: it may not even run a layer."""
+    if names_model(name) or _LAYERS.fullmatch(name) or name in knowledge.computing_methods():
+        return "yes"
+    return "unknown" if _GIVES.fullmatch(name.lower()) is not None else "unheard"
+
+
+def _delegates(method: Function) -> bool:
+    """``return self.inner.method(*args)``: a wrapper, which does what the method of that name does."""
+    call = getattr(method.body[-1], "value", None) if method.body else None
+    return (
+        len(method.body) == 1
+        and isinstance(call, ir.Call)
+        and isinstance(call.func, ir.Attr)
+        and call.func.name == method.name
+    )
+
+
+def _folder(function: Function) -> str:
+    return function.module.key.rpartition("/")[0]
+
+
+def _guards(frame: Frame, summary: Frame) -> bool:
+    if summary.entry != OFF and not summary.notes.blocks and not _hands_to_guarded(frame, summary):
+        return False
+    return not any(run.grad & (AMBIENT | ON) for run in summary.runs.values())
+
+
+def _hands_to_guarded(frame: Frame, summary: Frame) -> bool:
+    """Whether a method calls one that has a guard: ``self.eval_step(batch)`` in a loop."""
+    for record in summary.calls.values():
+        callee = frame.analyser.function_at(record.callee)
+        inner = frame.analyser.summary(callee) if callee is not None else None
+        if inner is not None and inner.notes.blocks:
+            return True
+    return False
+
+
+def _computes(summary: Frame) -> bool:
+    """Whether a method runs a layer, or may."""
+    if summary.runs or summary.cut_short:
+        return True
+    return any(
+        node.model or node.definite or (node.callee is not None and _may_be_layer(node.callee.steps, node.what))
+        for node in summary.graphs.nodes.values()
+    )
+
+
+def _may_be_layer(steps: tuple[str, ...], shown: str) -> bool:
+    """Whether a call on a part of the object may run a layer: ``self.encoder(x)``, ``self.net.embed(x)``; not
+    ``self.vocabulary.find(word)``. ``steps``: the part; ``shown``: the call."""
+    called = shown.partition("(")[0].split(".")
+    if not steps or called[-1] == steps[-1].lstrip("."):
+        return names_part(steps)
+    return names_model(steps[-1].lstrip(".")) or unseen(called[-1]) != "unheard"
+
+
+def _graph_of(frame: Frame, method: Function, summary: Frame) -> str:
+    """Whether what a method gives has a graph, where its caller turns nothing off: yes, no or unknown."""
+    value = summary.result
+    if value is None or summary.exit is None:
+        return "no"
+    returns = method.node.returns if isinstance(method.node, ir.FunctionDef) else None
+    noted = frame.analyser.annotated(method.module, returns) if returns is not None else None
+    if value.is_only(NONE | DATA) or (noted is not None and noted.is_only(NONE | DATA)):
+        return "no"
+    inner = deep(summary, summary.exit, value)
+    own = f"p:{summary.function.params[0].name}" if summary.function.params else ""
+    facts = {_fact(summary, source, own, set()) for source in inner.src}
+    if "yes" in facts:
+        return "yes"
+    return "unknown" if "unknown" in facts or summary.cut_short else "no"
+
+
+def _fact(summary: Frame, source: Source, own: str, seen: set[Source]) -> str:
+    if source in seen:
+        return "no"
+    seen.add(source)
+    if isinstance(source, Path):
+        return "unknown"
+    node = summary.graphs.nodes.get(source)
+    if node is None or node.leaf:
+        return "no"
+    part = node.unknown and node.callee is not None and node.callee.root == own and names_part(node.callee.steps)
+    if node.definite or part:
+        called = node.what.partition("(")[0].rpartition(".")[2]
+        return "unknown" if called in knowledge.guarded_methods() else "yes"
+    if node.unknown:
+        return "unknown"
+    facts = {_fact(summary, parent, own, seen) for parent in node.parents}
+    return "yes" if "yes" in facts else "unknown" if "unknown" in facts else "no"

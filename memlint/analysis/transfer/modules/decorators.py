@@ -1,0 +1,125 @@
+"""Decorators: the grad mode in which they have a function run."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from memlint import knowledge
+from memlint.analysis.domain.state import AMBIENT, OFF, ON, State
+from memlint.analysis.domain.summary.frame import Frame
+from memlint.analysis.domain.values import Ref, ordered
+from memlint.analysis.index.program import Function
+from memlint.analysis.syntax.syntax import calls, walk_expression, walk_statements
+from memlint.analysis.transfer.modules.guards import class_grad, grad_of_reference, is_guard
+from memlint.ir import nodes as ir
+
+
+def decorated_grad(frame: Frame, function: Function) -> int:
+    """The grad mode in which a function's body runs, by its decorators; AMBIENT where they say nothing."""
+    if not function.decorators:
+        return AMBIENT
+    state = State()
+    # (what the body imports or binds for itself is nothing to them)
+    named = {part.id for item in function.decorators for part in walk_expression(item) if isinstance(part, ir.Name)}
+    if named & function.locals:
+        frame = Frame(frame.analyser, function.around or function.module.main, frame.flags)
+    for item in map(_chosen, function.decorators):
+        call = item if isinstance(item, ir.Call) else None
+        func = frame.interpreter.evaluate(frame, state, call.func if call is not None else item)
+        grad = grad_of_reference(frame, state, func, call)
+        if grad is not None and grad != AMBIENT:
+            return grad
+        for ref in ordered(func.refs):
+            wrapped: int | None = None
+            if ref.kind == "func":
+                wrapped = _by_function(frame, ref, call)
+            elif ref.kind == "class" and call is not None:  # a context manager that is a decorator, too
+                cls = frame.analyser.cls(ref)
+                wrapped = class_grad(frame, cls) if cls is not None else None
+            if wrapped is not None:
+                return wrapped
+    return AMBIENT
+
+
+def _chosen(decorator: ir.Expr) -> ir.Expr:
+    """``torch.no_grad() if HAS_TORCH else (lambda f: f)``: what a flag that is set chooses."""
+    if not isinstance(decorator, ir.IfExp):
+        return decorator
+    denied = isinstance(decorator.test, ir.Unary) and decorator.test.op == "not"
+    return decorator.orelse if denied else decorator.body
+
+
+def _by_function(frame: Frame, ref: Ref, call: ir.Call | None) -> int | None:
+    """The grad mode of a project's own decorator, or of what makes one, which is asked once for the flags it gets."""
+    decorator = frame.analyser.program.module(ref.key).function(ref.name)
+    if decorator is None or isinstance(decorator.node, ir.Lambda) or decorator.node is None:
+        return None
+    flags = dict(_flags(decorator, call))
+    known = frame.analyser.wrappers
+    key = (ref.key, ref.name, *sorted(flags.items()))
+    if key not in known:
+        known[key] = _wrapper_grad(frame, decorator, flags)
+    return known[key]
+
+
+def _flags(decorator: Function, call: ir.Call | None) -> Iterator[tuple[str, bool]]:
+    """The literal flags that a function which makes a decorator is called with: ``@evaluating(grad=False)``."""
+    params = [param for param in decorator.params if param.kind not in ("star", "double-star")]
+    words = {word.name: word.value for word in call.keywords} if call is not None else {}
+    for position, param in enumerate(params):
+        given = words.get(param.name, param.default)
+        if call is not None and position < len(call.args):
+            given = call.args[position]
+        if isinstance(given, ir.Const) and isinstance(given.value, bool):
+            yield param.name, given.value
+
+
+def _wrapper_grad(frame: Frame, decorator: Function, flags: dict[str, bool]) -> int | None:
+    """The grad mode in which a project's own decorator, or what makes one, has the function run, on some path at
+    least; None where it leaves that alone."""
+    statements = list(walk_statements(decorator.body))
+    inner = [statement for statement in statements if isinstance(statement, ir.FunctionDef)]
+    names = {param.name for params in (decorator.params, *(each.params for each in inner)) for param in params}
+    for statement in statements:
+        around: tuple[ir.Expr, ...] = ()
+        if isinstance(statement, ir.With):
+            around = tuple(item.context for item in statement.items)
+        elif isinstance(statement, ir.FunctionDef):
+            around = statement.decorators
+        grad = next((mode for one in around if (mode := _mode(frame, decorator, one, flags)) is not None), None)
+        wrapped = statement.body if grad is not None and isinstance(statement, ir.With | ir.FunctionDef) else ()
+        if wrapped and "contextmanager" in decorator.decorator_names and isinstance(statement, ir.With):
+            return grad  # ``@contextmanager`` makes a decorator, too
+        if any(
+            isinstance(part.func, ir.Name) and part.func.id in names for part in calls(wrapped, into_definitions=True)
+        ):
+            return grad
+        for part in calls((statement,), into_definitions=True):
+            handed = any(isinstance(arg, ir.Name) and arg.id in names for arg in part.args)
+            mode = _mode(frame, decorator, part.func, flags) if handed else None
+            if mode is not None:
+                return mode
+    return None
+
+
+def _mode(frame: Frame, decorator: Function, context: ir.Expr, flags: dict[str, bool]) -> int | None:
+    """The grad mode that a guard of a decorator enters, given its flags; None for what is no guard."""
+    if is_guard(frame, decorator, context):
+        return OFF
+    if not isinstance(context, ir.Call):
+        return None
+    kind, what = frame.analyser.program.find_expression(decorator.module, context.func, decorator)
+    row = knowledge.function(str(what)) if kind == "ext" else None
+    given = [*context.args, *(word.value for word in context.keywords)]
+    if row is None or row.context not in ("argument", "off") or len(given) != 1:
+        return None
+    (flag,) = given
+    denied = isinstance(flag, ir.Unary) and flag.op == "not"
+    name = flag.operand if isinstance(flag, ir.Unary) and denied else flag
+    told = flags.get(name.id) if isinstance(name, ir.Name) else None
+    if isinstance(name, ir.Const) and isinstance(name.value, bool):
+        told = name.value
+    if told is None:
+        return ON | OFF
+    recorded = (told is not denied) == (row.context == "argument")
+    return OFF if not recorded else ON if row.context == "argument" else None

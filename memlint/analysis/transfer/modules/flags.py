@@ -1,0 +1,340 @@
+"""Parameters that switch what a function does with memory: ``detach=True``, ``train=False``, ``reduce="none"``.
+
+A call that passes a literal runs one side of the function's tests, and so does a module whose mode the caller knows,
+where its forward asks for ``self.training``. Its effect is that of a summary made for the
+literal; the summary for any argument, of which the function's own findings are told, stays as it is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING
+
+from memlint.analysis.domain.recorded_modes import mode_of
+from memlint.analysis.domain.state import State
+from memlint.analysis.domain.values import DATA, MODULE, NONE, Flags, V
+from memlint.analysis.index.function import Function
+from memlint.analysis.syntax.bindings import assigned_names
+from memlint.analysis.syntax.memo import kept, kept_for
+from memlint.analysis.syntax.syntax import bodies, dotted, expressions, last_name, walk_expression, walk_statements
+from memlint.ir import nodes as ir
+
+if TYPE_CHECKING:
+    from memlint.analysis.domain.summary.frame import Frame
+
+
+#: what makes a side of a test another matter for memory, by the names that it uses
+_MATTERS = frozenset(
+    {
+        "append",
+        "backward",
+        "cpu",
+        "detach",
+        "detach_",
+        "enable_grad",
+        "eval",
+        "extend",
+        "inference_mode",
+        "item",
+        "no_grad",
+        "numpy",
+        "requires_grad",
+        "requires_grad_",
+        "set_grad_enabled",
+        "tolist",
+        "train",
+    }
+)
+#: callables to which a flag is handed as it is, and keywords
+_SWITCHES = frozenset({"set_grad_enabled", "inference_mode", "train", "requires_grad_"})
+_SWITCHING_WORDS = frozenset({"create_graph", "retain_graph", "requires_grad"})
+#: a longer string is data
+_MAX_LITERAL = 32
+
+
+def flags_of(function: Function) -> frozenset[str]:
+    """The parameters of a function by whose literals it detaches, records or keeps something, or does not."""
+    params = {param.name for param in function.params if param.kind not in ("star", "double-star")}
+    if not params:
+        return frozenset()
+    own = mode_flag(function)
+    found = {name for name in _switching(function.body) if name in params}
+    return frozenset(found | {own} if own and "training" in function.names and _asks_for(function.body, own) else found)
+
+
+def mode_flag(function: Function) -> str:
+    """What a method calls the mode of its module: ``self.training``."""
+    return f"{function.params[0].name}.training" if function.takes_self and function.params else ""
+
+
+def _asks_for(body: tuple[ir.Stmt, ...], flag: str) -> bool:
+    tests = (
+        test
+        for statement in walk_statements(body)
+        for test in (
+            *((statement.test,) if isinstance(statement, ir.If) else ()),
+            *(test for expr in expressions(statement) for part in walk_expression(expr) for test in _deciding(part)),
+        )
+    )
+    return any(isinstance(part, ir.Attr) and dotted(part) == flag for test in tests for part in walk_expression(test))
+
+
+def _deciding(part: ir.Expr) -> tuple[ir.Expr, ...]:
+    """The test of ``a if test else b``, and what switches of torch are given: ``set_grad_enabled(self.training)``."""
+    if isinstance(part, ir.IfExp):
+        return (part.test,)
+    return part.args if isinstance(part, ir.Call) and last_name(part.func) in _SWITCHES - {"train"} else ()
+
+
+def of_eval_mode(function: Function, tests: tuple[ir.Expr, ...]) -> bool:
+    """Whether the tests around a statement let it run in eval mode alone: one of them fails where the module trains."""
+    flag = mode_flag(function)
+
+    def where_training(part: ir.Expr) -> bool | None:
+        return True if isinstance(part, ir.Attr) and dotted(part) == flag else None
+
+    return bool(flag) and any(decided(test, where_training) is False for test in tests)
+
+
+def decided(test: ir.Expr, leaf: Callable[[ir.Expr], bool | None]) -> bool | None:
+    """What a test gives where ``leaf`` says what its parts give that are no ``not``, ``and`` or ``or``; None for not
+    known."""
+    match test:
+        case ir.Unary(op="not"):
+            inner = decided(test.operand, leaf)
+            return None if inner is None else not inner
+        case ir.BoolOp():
+            sides = (decided(test.left, leaf), decided(test.right, leaf))
+            decides = test.op != "and"
+            return decides if decides in sides else None if None in sides else not decides
+        case _:
+            return leaf(test)
+
+
+def own_calls(function: Function) -> set[str]:
+    """The names of the methods that a method calls on its own object."""
+    own = function.params[0].name if function.params else ""
+    return {
+        part.func.name
+        for statement in walk_statements(function.body)
+        for expr in expressions(statement)
+        for part in walk_expression(expr)
+        if isinstance(part, ir.Call)
+        and isinstance(part.func, ir.Attr)
+        and isinstance(part.func.value, ir.Name)
+        and part.func.value.id == own
+    }
+
+
+def training(frame: Frame, state: State, module: V, expr: ir.Expr | None) -> bool | None:
+    """Whether a module is in train mode here; None for not known."""
+    mode, key = mode_of(state, module, expr)
+    if key is not None:
+        return None if mode is None else not mode
+    own = mode_flag(frame.function)
+    literal = next((literal for flag, literal in frame.flags if flag == own), None)
+    inside = literal is not None and any(path.root == f"p:{frame.function.params[0].name}" for path in module.syms)
+    return bool(literal) if inside else None
+
+
+def _switching(body: tuple[ir.Stmt, ...]) -> Iterator[str]:
+    for statement in walk_statements(body):
+        if isinstance(statement, ir.If) and (_matter(statement.body) or _matter(statement.orelse)):
+            yield from _tested(statement.test)
+        if isinstance(statement, ir.Assign) and any(
+            isinstance(target, ir.Attr) and target.name == "requires_grad" for target in statement.targets
+        ):
+            yield from _tested(statement.value)
+        for expr in expressions(statement):
+            for part in walk_expression(expr):
+                if isinstance(part, ir.IfExp) and _names(part.body, part.orelse) & _MATTERS:
+                    yield from _tested(part.test)
+                elif isinstance(part, ir.Call):
+                    yield from _handed_on(part)
+
+
+@kept
+def _matter(body: tuple[ir.Stmt, ...]) -> bool:
+    """Whether running a block is another matter for memory: by what it calls, or as it gives another result."""
+    if body and isinstance(body[-1], ir.Return) and body[-1].value is not None:
+        return True
+    return any(_names(*expressions(statement)) & _MATTERS or any(map(_matter, bodies(statement))) for statement in body)
+
+
+def _names(*exprs: ir.Expr) -> set[str]:
+    bodies = (expr.body if isinstance(expr, ir.Lambda) else expr for expr in exprs)
+    parts = (part for expr in bodies for part in walk_expression(expr))
+    return {
+        part.name if isinstance(part, ir.Attr) else part.id for part in parts if isinstance(part, ir.Attr | ir.Name)
+    }
+
+
+def _handed_on(call: ir.Call) -> Iterator[str]:
+    """Flags that a call takes as they are: of torch's own switches, of functions with a flag of that name, and of what
+    looks for a method by its name."""
+    if last_name(call.func) in _SWITCHES and dotted(call.func):
+        for arg in call.args:
+            yield from _tested(arg)
+    if dotted(call.func) == "getattr" and len(call.args) > 1 and isinstance(call.args[1], ir.Name):
+        yield call.args[1].id  # (the method that is called of each callback)
+    for word in call.keywords:
+        if isinstance(word.value, ir.Name) and (word.name == word.value.id or word.name in _SWITCHING_WORDS):
+            yield word.value.id
+
+
+def _tested(test: ir.Expr) -> Iterator[str]:
+    match test:
+        case ir.Name():
+            yield test.id
+        case ir.Unary(op="not"):
+            yield from _tested(test.operand)
+        case ir.BoolOp():
+            yield from _tested(test.left)
+            yield from _tested(test.right)
+        case ir.Compare(left=ir.Name() as left) if all(map(_is_literal, test.rights)):
+            yield left.id
+
+
+def _is_literal(expr: ir.Expr) -> bool:
+    """A constant, be it a member of an enumeration or another that a class holds: ``Phase.TRAIN``; or several."""
+    if isinstance(expr, ir.Display):
+        return all(map(_is_literal, expr.elements))
+    return isinstance(expr, ir.Const) or (isinstance(expr, ir.Attr) and expr.name.isupper())
+
+
+@kept_for
+def worlds(body: tuple[ir.Stmt, ...], flags: frozenset[str]) -> tuple[str, tuple[bool | str, ...]] | None:
+    """The flag that a function with a backward asks for again and again, and what it may be: ``mode``, a string of
+    those that it is compared with or another one, or True and False. What is true in one branch is so in the next,
+    which the join of all branches does not know."""
+    if "backward" not in _names(*(expr for statement in walk_statements(body) for expr in expressions(statement))):
+        return None
+    asked: dict[str, list[tuple[str, ...]]] = {}
+    for statement in walk_statements(body, into_definitions=False):
+        if isinstance(statement, ir.If):
+            for name, compared in _asked(statement.test):
+                if name in flags:
+                    asked.setdefault(name, []).append(compared)
+    assigned = assigned_names(body)[0]
+    often = [name for name, tests in asked.items() if len(tests) > 1 and name not in assigned]
+    if not often:
+        return None
+    name = max(often, key=lambda one: len(asked[one]))
+    texts = list(dict.fromkeys(text for test in asked[name] for text in test))
+    if len(texts) > _MAX_WORLDS:
+        return None
+    return name, (*texts, _ANOTHER) if texts else (True, False)
+
+
+#: a string that no flag is compared with
+_ANOTHER = "*"
+#: strings that a flag is told apart by
+_MAX_WORLDS = 4
+
+
+def _asked(test: ir.Expr) -> Iterator[tuple[str, tuple[str, ...]]]:
+    """The flags of a test, each with the strings that it is compared with."""
+    match test:
+        case ir.Name():
+            yield test.id, ()
+        case ir.Unary(op="not"):
+            yield from _asked(test.operand)
+        case ir.BoolOp():
+            yield from _asked(test.left)
+            yield from _asked(test.right)
+        case ir.Compare(left=ir.Name() as left, ops=("==" | "!=" | "in" | "not in",), rights=(right,)):
+            parts = right.elements if isinstance(right, ir.Display) else (right,)
+            texts = tuple(part.value for part in parts if isinstance(part, ir.Const) and isinstance(part.value, str))
+            if len(texts) == len(parts):
+                yield left.id, texts
+        case _:
+            return
+
+
+def chosen(flags: frozenset[str], bound: dict[str, V], trains: bool | None) -> Flags:
+    """The literals that a call passes for a function's flags, and the mode of its module, if that is known."""
+    found: list[tuple[str, bool | str | None]] = []
+    for name in sorted(flags):
+        if "." in name and trains is not None:
+            found.append((name, trains))
+        value = bound.get(name)
+        if value is None or not value.is_only(DATA | NONE):
+            continue
+        if value.is_only(NONE):
+            found.append((name, None))
+        elif isinstance(value.const, bool) or (isinstance(value.const, str) and len(value.const) <= _MAX_LITERAL):
+            found.append((name, value.const))
+    return tuple(found)
+
+
+def truth(frame: Frame, state: State, test: ir.Expr) -> bool | None:
+    """What a test on the flags gives in a summary that is made for literals; None for not known."""
+    return decided(test, lambda part: _leaf(frame, state, part))
+
+
+def usual_side(frame: Frame, state: State, test: ir.Expr) -> bool | None:
+    """What a test on parameters gives where they are as their defaults are, and no known call passes another flag."""
+
+    def by_default(part: ir.Expr) -> bool | None:
+        if not isinstance(part, ir.Name) or part.id not in {param.name for param in frame.function.params}:
+            return None
+        value = state.env.get(part.id)
+        untouched = value is not None and any(path == (f"p:{part.id}", ()) for path in value.syms)
+        return frame.analyser.usual(frame.function, part.id) if untouched else None
+
+    return decided(test, by_default)
+
+
+def _leaf(frame: Frame, state: State, test: ir.Expr) -> bool | None:
+    match test:
+        case ir.Const(value=bool() | int() | str() as known):
+            return bool(known)  # (of a text too: ``x == "a" or "b"`` holds always)
+        case ir.Name():
+            literal = _literal(frame, state, test)
+            return None if literal is _OPEN else bool(literal)
+        case ir.Attr(name="training"):
+            module = frame.interpreter.evaluate(frame, state, test.value)
+            return training(frame, state, module, test.value) if module.kinds & MODULE else None
+        case ir.Compare(left=ir.Name() as left, ops=(op,), rights=(right,)):
+            literal = _literal(frame, state, left)
+            parts = right.elements if isinstance(right, ir.Display) else (right,)
+            others = () if literal is _OPEN else [_constant(frame, state, item) for item in parts]
+            if literal is _OPEN or _OPEN in others:
+                return None
+            among = any(_same(item, literal) for item in others)
+            positive = ("in",) if isinstance(right, ir.Display) else ("is", "==")
+            return among if op in positive else not among if op in ("is not", "!=", "not in") else None
+        case _:
+            return None
+
+
+def _constant(frame: Frame, state: State, expr: ir.Expr) -> object:
+    """What a flag is compared with, where that is one of the literals that are told apart."""
+    if isinstance(expr, ir.Const):
+        return expr.value if expr.kind in _KINDS else _OPEN
+    if not _is_literal(expr):
+        return _OPEN
+    value = frame.interpreter.evaluate(frame, state, expr)
+    return value.const if value.is_only(DATA) and isinstance(value.const, str | bool) else _OPEN
+
+
+#: the literals that are told apart
+_KINDS = ("bool", "str", "None")
+_OPEN = object()
+
+
+def _same(a: object, b: object) -> bool:
+    return type(a) is type(b) and a == b
+
+
+def _literal(frame: Frame, state: State, name: ir.Name) -> object:
+    """The literal that a flag holds here; a flag that was assigned since holds what it was given."""
+    for flag, literal in frame.flags:
+        if flag == name.id:
+            value = state.env.get(flag)
+            if value is None or not value.is_only(DATA | NONE):
+                return _OPEN
+            if literal is None:
+                return None if value.is_only(NONE) else _OPEN
+            return literal if value.const == literal and type(value.const) is type(literal) else _OPEN
+    return _OPEN

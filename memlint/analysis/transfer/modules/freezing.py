@@ -1,0 +1,60 @@
+"""Modules that code freezes: by a weight, and by what they are put together of."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from memlint.analysis.domain.recorded_modes import freeze
+from memlint.analysis.domain.state import State
+from memlint.analysis.domain.values import MODULE, UNKNOWN, V, ordered
+from memlint.analysis.transfer.modules.modes import frozen_of
+from memlint.ir import nodes as ir
+
+if TYPE_CHECKING:
+    from memlint.analysis.domain.summary.frame import Frame
+
+
+#: modules that run what they are made of
+_HOLDERS = frozenset({"torch.nn.Sequential", "torch.nn.ModuleList", "torch.nn.ModuleDict"})
+
+
+def weight_frozen(frame: Frame, state: State, place: ir.Expr, frozen: bool | None) -> None:
+    """``layer.weight.requires_grad = False``, of one of torch's layers: without its weight, it saves no input."""
+    if not isinstance(place, ir.Attr) or place.name != "weight":
+        return
+    layer = frame.interpreter.evaluate(frame, state, place.value)
+    known = layer.refs and all(ref.kind == "extinstance" and ref.name.startswith("torch.nn.") for ref in layer.refs)
+    if known and (frozen or frozen_of(frame, state, layer, place.value) is not False):
+        freeze(state, layer, place.value, frozen)
+
+
+def put_together(frame: Frame, state: State, name: str, args: list[V], made: V) -> None:
+    """``nn.Sequential(*parts)``: it is frozen where all of the modules that it is made of are."""
+    if name not in _HOLDERS or not args:
+        return
+    found = [frozen for value in args for frozen in _members_frozen(frame, state, value)]
+    if found and all(found):
+        freeze(state, made, None, True)
+
+
+def _members_frozen(frame: Frame, state: State, value: V) -> Iterator[bool]:
+    """For each of the modules that a value is, or may hold, whether it is frozen."""
+    for part in _parts(state, value):
+        for item in (*part.syms, *part.store):
+            one = frozenset((item,))
+            same = V(MODULE, refs=part.refs, syms=one) if item in part.syms else V(MODULE, refs=part.refs, store=one)
+            yield frozen_of(frame, state, same, None) is True
+        if not part.syms and not part.store:
+            yield False
+
+
+def _parts(state: State, value: V) -> Iterator[V]:
+    """What may be a module in a value or, where it is a list, a dictionary or a tuple, in its members."""
+    if value.kinds & (MODULE | UNKNOWN):
+        yield value
+    for key in ordered(value.objs):
+        obj = state.heap.get(key)
+        for part in (*obj.fields.values(), obj.elem) if obj is not None else ():
+            if part.kinds & (MODULE | UNKNOWN):
+                yield part

@@ -1,0 +1,216 @@
+"""Grad mode: with blocks, decorators, user context managers, and guards that guard nothing."""
+
+from __future__ import annotations
+
+from memlint import knowledge
+from memlint.analysis.domain.state import AMBIENT, OFF, ON, State
+from memlint.analysis.domain.summary.frame import Frame
+from memlint.analysis.domain.values import CALLABLE, Ref, V, ordered
+from memlint.analysis.index.program import Class, Function
+from memlint.analysis.syntax.syntax import dotted, is_false, is_true
+from memlint.analysis.transfer.modules.flags import truth
+from memlint.ir import nodes as ir
+from memlint.patterns import lazy_pattern
+
+
+def entered_grad(frame: Frame, state: State, context: ir.Expr) -> tuple[int | None, V]:
+    """(grad mode inside of ``with context:``, None for unchanged; what ``as`` binds)."""
+    value = frame.interpreter.evaluate(frame, state, context)
+    if isinstance(context, ir.IfExp):
+        return _either(frame, state, context), value
+    if isinstance(context, ir.Call):
+        func = frame.interpreter.evaluate(frame, state, context.func)
+        grad = grad_of_reference(frame, state, func, context)
+        if grad is not None:
+            return grad, value
+        yielded = _user_context(frame, state, func, context.at)
+        if yielded is not None:
+            return yielded, value
+        returned = _stored_guard(frame, value)
+        if returned is not None:
+            return returned, value
+        named = _named_grad(state, func, context)
+        if named is not None:
+            return named, value
+        return None, _entered(frame, func, context, value, state)
+    grad = _stored_guard(frame, value)
+    return grad if grad is not None else _of_object(frame, state, value), value
+
+
+def _of_object(frame: Frame, state: State, value: V) -> int | None:
+    """The grad mode that an object of the project's own class enters: ``with self:``."""
+    found: int | None = None
+    for ref in ordered(value.refs):
+        cls = frame.analyser.cls(ref) if ref.kind == "instance" else None
+        grad = class_grad(frame, cls) if cls is not None else None
+        found = found if grad is None else grad | (found or 0)
+    return found if found != state.grad else None
+
+
+#: names of what turns autograd off
+_GUARD = lazy_pattern(r"(^|_)(no_?(param_?)?grad|inference_mode|disable_grad|without_grad)(_|$)")
+_HUMP = lazy_pattern(r"(?<=[a-z0-9])(?=[A-Z])")
+
+
+def _named_grad(state: State, func: V, context: ir.Call) -> int | None:
+    """The grad mode inside what cannot be followed, and is named as what turns autograd off: ``ctx_noparamgrad(net)``;
+    None for all else."""
+    if any(ref.kind in ("func", "class") for ref in func.refs):
+        return None
+    name = _HUMP.sub("_", dotted(context.func).rpartition(".")[2]).lower()
+    if _GUARD.search(name) is None:
+        return None
+    told = any(map(is_false, context.args))
+    return state.grad if told else OFF
+
+
+def _entered(frame: Frame, func: V, context: ir.Call, value: V, state: State) -> V:
+    """What ``as`` binds: amp's scale_loss gives the loss itself."""
+    for ref in ordered(func.refs):
+        if ref.kind == "ext" and ref.name.endswith("amp.scale_loss") and context.args:
+            return frame.interpreter.evaluate(frame, state, context.args[0])
+    return value
+
+
+def _either(frame: Frame, state: State, context: ir.IfExp) -> int | None:
+    left, _ = entered_grad(frame, state, context.body)
+    right, _ = entered_grad(frame, state, context.orelse)
+    if left is None and right is None:
+        return None
+    return (state.grad if left is None else left) | (state.grad if right is None else right)
+
+
+def grad_of_reference(frame: Frame, state: State, func: V, call: ir.Call | None) -> int | None:
+    """The grad mode that a guard's class or function sets; None if it is no guard."""
+    found: int | None = None
+    for ref in ordered(func.refs):
+        name = ref.name if ref.kind in ("ext", "partial") else ""
+        row = knowledge.function(name) if name else None
+        if row is None or not row.context:
+            continue
+        grad = ON
+        if row.context == "off":
+            grad = OFF
+            if call is not None and name.endswith("inference_mode") and call.args:
+                mode = frame.interpreter.evaluate(frame, state, call.args[0]).const
+                grad = OFF if mode is True else state.grad if mode is False else OFF | state.grad
+        elif row.context != "on":
+            flag = _flag(frame, state, call)
+            grad = OFF if flag is False else ON if flag is True else ON | OFF
+        found = grad if found is None else found | grad
+    return found
+
+
+def _flag(frame: Frame, state: State, call: ir.Call | None) -> bool | None:
+    if call is None:
+        return None
+    given = call.args[0] if call.args else call.keywords[0].value if call.keywords else None
+    if given is None:
+        return None
+    const = frame.interpreter.evaluate(frame, state, given).const
+    if const is None:
+        const = truth(frame, state, given)
+    if (
+        isinstance(given, ir.Attr)
+        and isinstance(given.value, ir.Name)
+        and frame.function.cls is not None
+        and _overridden(frame, frame.function.cls, given.name)
+    ):
+        return None
+    return const if isinstance(const, bool) else None
+
+
+def _overridden(frame: Frame, cls: Class, name: str) -> bool:
+    """Whether a subclass gives a class attribute another value."""
+    return any(name in other.attributes for other in frame.analyser.program.below(cls))
+
+
+def _stored_guard(frame: Frame, value: V) -> int | None:
+    """``guard = torch.no_grad(); with guard:``"""
+    found: int | None = None
+    for ref in ordered(value.refs):
+        if ref.kind == "guard":
+            found = int(ref.name) | (found or 0)
+    return found
+
+
+def guard_value(frame: Frame, state: State, grad: int) -> V:
+    """A guard object that was not entered yet."""
+    return V(CALLABLE, refs=frozenset((Ref("guard", "", str(grad)),)))
+
+
+def entered_by_hand(frame: Frame, state: State, receiver: V, name: str, args: list[V]) -> bool:
+    """``guard.__enter__()`` lasts beyond the statement, until ``guard.__exit__(…)``, and ``stack.enter_context(guard)``
+    until the block of the stack ends; whether it is a guard."""
+    if name == "enter_context" and len(args) == 1:
+        entered = _stored_guard(frame, args[0])
+        if entered is not None:
+            state.grad = entered
+        return entered is not None
+    grad = _stored_guard(frame, receiver) if name in ("__enter__", "__exit__") else None
+    if grad is not None:
+        state.grad = grad if name == "__enter__" else frame.entry
+    return grad is not None
+
+
+def switches_off(body: tuple[ir.Stmt, ...]) -> bool:
+    """Whether statements of a body turn grad mode off and leave it so, by the last of them that says."""
+    off = False
+    for statement in body:
+        if not isinstance(statement, ir.ExprStmt) or not isinstance(statement.value, ir.Call):
+            continue
+        call = statement.value
+        given = call.args[0] if call.args else None
+        if dotted(call.func).endswith("set_grad_enabled") and isinstance(given, ir.Const):
+            off = given.value is False
+        elif isinstance(call.func, ir.Attr) and call.func.name == "__enter__" and isinstance(call.func.value, ir.Call):
+            off = off or dotted(call.func.value.func).rsplit(".", 1)[-1] in ("no_grad", "inference_mode")
+    return off
+
+
+def _user_context(frame: Frame, state: State, func: V, at: int) -> int | None:
+    """A project's own context manager: the grad mode at its yield."""
+    found: int | None = None
+    for ref in ordered(func.refs):
+        if ref.kind == "func":
+            function = frame.analyser.program.module(ref.key).function(ref.name)
+            if function is None or not function.is_generator:
+                continue
+            record = frame.calls.get((at, function.key))
+            summary = frame.analyser.summary(function, record.args if record is not None else None)
+            if summary is None:
+                continue
+            for _, yielding in summary.yields:
+                mode = state.grad if yielding.grad == AMBIENT else yielding.grad
+                found = mode if found is None else found | mode
+        elif ref.kind == "class":
+            cls = frame.analyser.program.module(ref.key).cls(ref.name)
+            entering = class_grad(frame, cls) if cls is not None else None
+            found = found if entering is None else entering
+    return found if found is None or found != state.grad else None
+
+
+def class_grad(frame: Frame, cls: Class) -> int | None:
+    """The grad mode that a project's own class of guards enters; None for a class that is none."""
+    enter = frame.analyser.program.method(cls, "__enter__")
+    summary = frame.analyser.summary(enter) if enter is not None else None
+    if summary is not None and summary.exit is not None and summary.exit.grad != AMBIENT:
+        return summary.exit.grad
+    rows = (knowledge.function(name) for name in frame.analyser.program.ancestors(cls)[1])
+    modes = {row.context for row in rows if row is not None and row.context}
+    return {"off": OFF, "on": ON}.get(modes.pop(), ON | OFF) if len(modes) == 1 else None
+
+
+def is_guard(frame: Frame, function: Function, expr: ir.Expr) -> bool:
+    """``torch.no_grad``, ``torch.inference_mode()`` and either of them: with it, nothing is recorded."""
+    if isinstance(expr, ir.IfExp):
+        return is_guard(frame, function, expr.body) and is_guard(frame, function, expr.orelse)
+    if isinstance(expr, ir.Call):
+        given = (*expr.args, *(word.value for word in expr.keywords))
+        always = all(map(is_true, given))
+        return always and is_guard(frame, function, expr.func)
+    kind, what = frame.analyser.program.find_expression(function.module, expr, function)
+    if kind == "none":
+        return dotted(expr).rsplit(".", 1)[-1] in ("no_grad", "inference_mode")
+    row = knowledge.function(str(what)) if kind == "ext" else None
+    return row is not None and row.context == "off"

@@ -1,0 +1,346 @@
+"""Guards that guard nothing: built and dropped, ignored since PyTorch 0.4, or ended before the model runs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from memlint import knowledge
+from memlint.analysis.domain.events import Guard, ModelCall
+from memlint.analysis.domain.state import AMBIENT, OFF, ON, State
+from memlint.analysis.domain.summary.frame import Frame
+from memlint.analysis.domain.values import V, ordered
+from memlint.analysis.index.program import Class
+from memlint.analysis.syntax.expression_text import text
+from memlint.analysis.syntax.syntax import bodies, expressions, last_name, parts, walk_expression, walk_statements
+from memlint.ir import nodes as ir
+
+if TYPE_CHECKING:
+    from memlint.analysis.facts.analyser import Analyser
+
+#: calls that prepare a batch or a model, and run neither
+_PREPARES = frozenset(
+    {
+        "to",
+        "cuda",
+        "cpu",
+        "eval",
+        "train",
+        "float",
+        "long",
+        "half",
+        "double",
+        "int",
+        "bool",
+        "type",
+        "Variable",
+        "tensor",
+        "as_tensor",
+        "from_numpy",
+        "zeros",
+        "ones",
+        "next",
+        "iter",
+        "len",
+        "print",
+        "size",
+        "view",
+        "reshape",
+        "unsqueeze",
+        "squeeze",
+        "permute",
+        "transpose",
+        "contiguous",
+        "get",
+        "items",
+        "keys",
+        "format",
+        "dict",
+        "list",
+        "tuple",
+    }
+)
+
+
+#: releases before this one know volatile
+_LAST_VOLATILE = (0, 4)
+
+
+def dropped(frame: Frame, state: State, statement: ir.ExprStmt, value: V) -> None:
+    """``torch.no_grad()`` or ``torch.no_grad`` as a statement of its own."""
+    if not value.resolved() or state.grad == OFF:
+        return
+    expr = statement.value
+    if isinstance(expr, ir.Call):
+        if not any(ref.kind == "guard" for ref in value.refs):
+            return
+        value = frame.interpreter.evaluate(frame, state, expr.func)
+    elif not isinstance(expr, ir.Name | ir.Attr):
+        return
+    for ref in ordered(value.refs):
+        row = knowledge.function(ref.name) if ref.kind == "ext" else None
+        if row is not None and row.context == "off":
+            frame.notes.inert[statement.at] = ("bare", text(expr))
+            return
+
+
+def _over_class(analyser: Analyser, frame: Frame, cls: Class, shown: str) -> Iterator[Guard]:
+    """``@torch.no_grad()`` over a class, told once, by the first of its methods in which a model runs unguarded."""
+    for method in sorted(cls.methods.values(), key=lambda one: one.node.at if one.node is not None else 0):
+        inner = analyser.summary(method)
+        if inner is not None and _records(analyser, inner):
+            if inner.function is frame.function:
+                yield Guard(site=frame.site(cls.node.at), function=cls.qual, kind="class", text=shown)
+            return
+
+
+def _guard_over(analyser: Analyser, cls: Class) -> str:
+    """The guard that decorates a class, "" for none."""
+    for decorator in cls.node.decorators:
+        func = decorator.func if isinstance(decorator, ir.Call) else decorator
+        row = knowledge.function(analyser.program.outside(cls.module, func, cls.enclosing))
+        if row is not None and row.context == "off":
+            return f"@{text(decorator)}"
+    return ""
+
+
+def _records(analyser: Analyser, frame: Frame) -> bool:
+    """Whether a model runs in a method of a class, its constructor apart, outside of any guard."""
+    if frame.function.name in ("__init__", "__new__") or analyser.facts.modes.of(frame.function) == OFF:
+        return False
+    return any(run.grad & (AMBIENT | ON) for run in frame.runs.values())
+
+
+def guards_in_its_time(frame: Frame) -> bool:
+    """Whether a function has volatile inputs, in a file that is written for the torch in which they guarded."""
+    known = frame.module.key
+    return any(kind == "volatile" for kind, _ in frame.notes.inert.values()) and not (
+        frame.analyser.program.project.knows_grad_mode(known)
+    )
+
+
+def volatile(frame: Frame, state: State, expr: ir.Call, flag: V) -> None:
+    """``Variable(x, volatile=True)``, unless a test of the release around it keeps it for those that know it."""
+    if flag.const is True and state.grad != OFF and not any("version" in text(test).lower() for test in frame.tests):
+        frame.notes.inert[expr.at] = ("volatile", "volatile=True")
+
+
+def entered(frame: Frame, statement: ir.With, before: int, inside: int) -> None:
+    """A with block turns grad mode off: remembered, in case that it ends before the model runs."""
+    if inside == OFF and before != OFF:
+        frame.notes.blocks[statement.at] = statement
+
+
+def _is_followed_by_a_block(frame: Frame, at: int) -> bool:
+    """Whether a block that does guard comes behind, and no model runs behind outside of it."""
+    behind = any(block > at for block in frame.notes.blocks)
+    return behind and not any(run.site.at > at for run in frame.runs.values())
+
+
+def guards(analyser: Analyser, frame: Frame, calls: Sequence[ModelCall]) -> Iterator[Guard | ModelCall]:
+    """The guards without effect, and the model calls, each told which guard was meant for it."""
+    cls = frame.function.cls
+    # (who calls a function is asked last, of the few that it matters for)
+    over = _guard_over(analyser, cls) if cls is not None and cls.node.decorators else ""
+    over = over if over and _records(analyser, frame) else ""
+    if cls is not None and over:
+        yield from _over_class(analyser, frame, cls, over)
+    inert = frame.notes.inert
+    inert = inert if inert and analyser.facts.modes.of(frame.function) != OFF else {}
+    newest = analyser.program.project.newest_torch
+    working = (newest is not None and newest < _LAST_VOLATILE) or (bool(inert) and _takes_numbers_apart(frame))
+    for at, (kind, shown) in sorted(inert.items()):
+        if kind == "volatile" and (working or not _meant_for_a_model(frame, at)):
+            continue
+        if kind == "bare" and _is_followed_by_a_block(frame, at):
+            continue
+        yield Guard(
+            site=frame.site(at),
+            function=frame.function.qual,
+            kind=kind,
+            text=shown,
+            dated=kind == "volatile" and not analyser.program.project.knows_grad_mode(frame.module.key),
+        )
+    blocks = frame.notes.blocks
+    told: set[int] = set()
+    for call in calls:
+        if working and any(kind == "volatile" and at < call.site.at for at, (kind, _) in inert.items()):
+            continue
+        if over or any(at < call.site.at for at in inert):
+            yield msgspec.structs.replace(call, guard="a guard that has no effect")
+            continue
+        early = (
+            _ended_before(frame, blocks, call.site.at)
+            if blocks and call.evaluation not in ("", "cut", "beside")
+            else None
+        )
+        if early is None:
+            yield call
+            continue
+        if early.at not in told:
+            told.add(early.at)
+            shown = f"with {text(early.items[0].context)}"
+            yield Guard(site=frame.site(early.at), function=frame.function.qual, kind="early", text=shown)
+        yield msgspec.structs.replace(call, guard="a guard that ends before it")
+
+
+def _meant_for_a_model(frame: Frame, at: int) -> bool:
+    """Whether a volatile input reaches a model: targets of a loss, and constants that an object keeps, do not. One that
+    backward() leads to wherever it is volatile was never guarded so: before 0.4 that raised."""
+    if frame.function.name == "__init__":
+        return False
+    if not frame.backwards:
+        return not _freezes(frame)
+    names = _assigned_from(frame, {at})
+    models = frame.notes.models
+    outputs = _assigned_from(frame, set(models))
+    nodes = frame.graphs.nodes
+    sides = _sides_around(frame, at)
+    trained = {
+        nodes[item].at
+        for one in frame.backwards
+        if sides <= _sides_around(frame, one.site.at)
+        for item in one.reached
+        if item in nodes
+    }
+    return any(
+        part.at == at or (isinstance(part, ir.Name) and part.id in names)
+        for call in models.values()
+        if call.at not in trained and not _compares(call, outputs - names)
+        for arg in call.args
+        for part in walk_expression(arg)
+    )
+
+
+def _sides_around(frame: Frame, at: int) -> set[tuple[int, bool]]:
+    """The sides of ifs in which an ordinal stands: what stands in the same ones, or in more, runs with it."""
+    return {
+        (one.at, side)
+        for one in walk_statements(frame.function.body, into_definitions=False)
+        if isinstance(one, ir.If)
+        for side, block in ((True, one.body), (False, one.orelse))
+        if block and block[0].at <= at <= last_ordinal(block[-1])
+    }
+
+
+def _takes_numbers_apart(frame: Frame) -> bool:
+    """``loss.data.cpu().numpy()[0]``: since 0.4 a loss has no dimension, and this raises."""
+    return any(
+        isinstance(part, ir.Subscript)
+        and isinstance(part.index, ir.Const)
+        and part.index.kind == "int"
+        and isinstance(part.value, ir.Call)
+        and isinstance(part.value.func, ir.Attr)
+        and part.value.func.name == "numpy"
+        and _is_number(part.value.func.value)
+        for part in parts(frame.function.body)
+    )
+
+
+def _is_number(expr: ir.Expr) -> bool:
+    """Whether a chain of attributes and calls begins with a loss, or reduces what it begins with to one number."""
+    while isinstance(expr, ir.Attr | ir.Call):
+        if isinstance(expr, ir.Call):
+            reduces = isinstance(expr.func, ir.Attr) and expr.func.name in ("sum", "mean") and not expr.args
+            if reduces and not expr.keywords:
+                return True
+            expr = expr.func
+        else:
+            expr = expr.value
+    return isinstance(expr, ir.Name) and expr.id.lower().endswith("loss")
+
+
+def _freezes(frame: Frame) -> bool:
+    """``for parameter in model.parameters(): parameter.requires_grad = False``: its runs record nothing."""
+    return any(
+        isinstance(inner, ir.Assign)
+        and isinstance(inner.value, ir.Const)
+        and inner.value.value is False
+        and any(isinstance(target, ir.Attr) and target.name == "requires_grad" for target in inner.targets)
+        for statement in walk_statements(frame.function.body, into_definitions=False)
+        if isinstance(statement, ir.For) and "parameters()" in text(statement.iter)
+        for inner in statement.body
+    )
+
+
+def _assigned_from(frame: Frame, ordinals: set[int]) -> set[str]:
+    """The variables that are assigned from one of some expressions, or from what holds it."""
+    return {
+        part.id
+        for statement in walk_statements(frame.function.body)
+        if isinstance(statement, ir.Assign) and any(part.at in ordinals for part in walk_expression(statement.value))
+        for target in statement.targets
+        for part in walk_expression(target)
+        if isinstance(part, ir.Name)
+    }
+
+
+def _compares(call: ir.Call, outputs: set[str]) -> bool:
+    """``criterion(model(x), y)``: a loss, which is given what a model made and what it should have made."""
+    return len(call.args) > 1 and any(isinstance(arg, ir.Name) and arg.id in outputs for arg in call.args)
+
+
+def _ended_before(frame: Frame, blocks: dict[int, ir.With], at: int) -> ir.With | None:
+    """The last block before a model call that holds nothing but preparation, in the same block of statements."""
+    candidates = [block for block in blocks.values() if block.at < at and _only_prepares(block)]
+    for block in sorted(candidates, key=lambda block: -block.at):
+        rest = _after(frame.function.body, block)
+        if rest and rest[0].at <= at and at <= last_ordinal(rest[-1]):
+            return block
+    return None
+
+
+#: attributes that are parameters, and their values
+_PARAMETERS = frozenset({"data", "grad", "weight", "bias"})
+
+
+def _targets(statement: ir.Stmt) -> Sequence[ir.Expr]:
+    if isinstance(statement, ir.Assign):
+        return statement.targets
+    return (statement.target,) if isinstance(statement, ir.AnnAssign | ir.AugAssign) else ()
+
+
+def _only_prepares(block: ir.With) -> bool:
+    calls = 0
+    for statement in walk_statements(block.body):
+        if not isinstance(statement, ir.Assign | ir.AnnAssign | ir.ExprStmt | ir.AugAssign):
+            return False
+        if any(isinstance(one, ir.Attr) and one.name in _PARAMETERS for one in _targets(statement)):
+            return False  # weights are set, which is what the guard is for
+        for expr in expressions(statement):
+            for part in walk_expression(expr):
+                if not isinstance(part, ir.Call):
+                    continue
+                calls += 1
+                func = part.func
+                name = last_name(func)
+                if name not in _PREPARES:
+                    return False
+    return calls > 0
+
+
+def _after(body: tuple[ir.Stmt, ...], wanted: ir.Stmt) -> tuple[ir.Stmt, ...]:
+    """The statements that follow ``wanted`` in its own block."""
+    for position, statement in enumerate(body):
+        if statement is wanted:
+            return body[position + 1 :]
+        for inner in bodies(statement):
+            found = _after(inner, wanted)
+            if found:
+                return found
+    return ()
+
+
+def last_ordinal(statement: ir.Stmt) -> int:
+    """The highest ordinal in a statement."""
+    last = statement.at
+    for inner in walk_statements((statement,)):
+        for expr in expressions(inner):
+            for part in walk_expression(expr):
+                last = max(last, part.at)
+    return last
+
+
+__all__ = ["dropped", "entered", "guards", "last_ordinal", "volatile"]

@@ -1,0 +1,52 @@
+"""Tensors that code makes leaves of a graph: what is computed from them is recorded, whatever model computes it."""
+
+from __future__ import annotations
+
+from memlint.analysis.domain.state import ON, State
+from memlint.analysis.domain.summary.frame import Frame
+from memlint.analysis.domain.values import EMPTY, MODULE, TENSORS, UNKNOWN, Source, V
+from memlint.analysis.transfer.modules.freezing import weight_frozen
+from memlint.analysis.transfer.modules.optimizer_parameters import parameters_of
+from memlint.analysis.transfer.modules.touched_parameters import switched
+from memlint.ir import nodes as ir
+
+#: how the mark of such a leaf begins
+_FLAG = "requires_grad"
+
+
+def flagged(frame: Frame, state: State, place: ir.Expr, value: V, on: bool | None, at: int) -> V:
+    """``value.requires_grad = on``, ``value.requires_grad_(on)``: the value as it is then, also for the variable that
+    holds it; of a parameter or a module, its network is told. None: a flag that is no literal."""
+    if on is not True:
+        switched(frame, value)
+    weight_frozen(frame, state, place, None if on is None else not on)
+    if on is None:
+        return value
+    made = _leaf(frame, state, value, at) if on else _no_leaf(value)
+    if isinstance(place, ir.Name) and state.env.get(place.id) is value:
+        state.env[place.id] = made
+    return made
+
+
+def _leaf(frame: Frame, state: State, value: V, at: int) -> V:
+    """(A parameter is a leaf already, and a module is none.)"""
+    if value.kinds & MODULE or not value.kinds & (TENSORS | UNKNOWN) or parameters_of(value):
+        return value
+    if any((node := frame.graphs.nodes.get(item)) is not None and node.definite for item in value.src):
+        return value
+    grad, state.grad = state.grad, ON  # (a leaf is one in any mode)
+    leaf = frame.record(state, (_FLAG, at), at, _FLAG, EMPTY, definite=True, leaf=True)
+    state.grad = grad
+    return value.but(src=value.src | leaf)
+
+
+def _no_leaf(value: V) -> V:
+    """What is computed from it from here on is not recorded."""
+    return value.but(src=frozenset(item for item in value.src if not _is_flag(item)))
+
+
+def _is_flag(item: Source) -> bool:
+    return isinstance(item, tuple) and item[:1] == (_FLAG,)
+
+
+__all__ = ["flagged"]

@@ -1,0 +1,281 @@
+"""Modes of modules: eval or train, and frozen or trainable. A mode belongs to the module, not to its name.
+
+A module is known by the symbols that it came from (`Path`), by the call that made it (its ``store``), and, where
+neither is known, by the variable that it was reached through.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from memlint.analysis.domain.recorded_modes import (
+    _MAX_PARTS,
+    _depth,
+    _said,
+    freeze,
+    is_made,
+    keep_frozen,
+    look_up,
+    mode_keys,
+    mode_of,
+    outward,
+    whole_of,
+)
+from memlint.analysis.domain.state import State, without_tag
+from memlint.analysis.domain.values import DATA, MODULE, UNKNOWN, UNKNOWN_VALUE, Path, Source, V, ordered
+from memlint.analysis.index.uses import receiver_of
+from memlint.analysis.syntax.syntax import dotted, last_name, walk_expression, walk_statements
+from memlint.analysis.transfer.modules.frozen_parts import made_frozen
+from memlint.ir import nodes as ir
+
+if TYPE_CHECKING:
+    from memlint.analysis.domain.summary.frame import Frame
+    from memlint.analysis.facts.analyser import Analyser
+    from memlint.analysis.index.program import Class
+
+#: methods that give the parameters of a module, and the modules in it
+PARAMETERS = frozenset({"parameters", "named_parameters"})
+_OF_MODULES = frozenset({"children", "named_children", "modules", "named_modules"})
+
+
+def set_mode(state: State, func: ir.Attr, receiver: V, name: str, args: list[V], words: dict[str, V]) -> None:
+    """``model.eval()`` or ``model.train(mode)``"""
+    flag = next(iter([*args, *words.values()]), None)
+    training: bool | None = name == "train"
+    if flag is not None and name == "train":
+        training = flag.const if isinstance(flag.const, bool) else None
+    for key in mode_keys(receiver, receiver_of(func.value)):
+        state.modes[key] = None if training is None else not training
+
+
+def settle_mode(frame: Frame, other: State, statement: ir.If) -> None:
+    """``if model.training: model.eval()``: where it does not train, it is in eval mode already."""
+    test = statement.test
+    if not isinstance(test, ir.Attr) or test.name != "training" or not (place := dotted(test.value)):
+        return
+    for inner in statement.body:
+        call = inner.value if isinstance(inner, ir.ExprStmt) else None
+        if isinstance(call, ir.Call) and dotted(call.func) == f"{place}.eval":
+            for key in mode_keys(frame.interpreter.evaluate(frame, other, test.value), test.value):
+                other.modes[key] = True
+
+
+def frozen_of(frame: Frame, state: State, module: V, expr: ir.Expr | None) -> bool | None:
+    """Whether no parameter of the module requires grad; None where a flag decides."""
+    frozen, told = _said(state.modes, mode_keys(module, expr), "frozen") if state.modes else (None, None)
+    if told is not None:
+        return None if frozen and _part_trains(state, module, expr) else frozen
+    for ref in ordered(module.refs):
+        if ref.kind == "instance":
+            cls = frame.analyser.program.module(ref.key).cls(ref.name)
+            if cls is not None and freezes_itself(frame.analyser, cls):
+                # (what is made where nothing was passed in says nothing of what was)
+                return None if module.syms and is_made(module) else True
+    return made_frozen(frame, module)
+
+
+#: modules that hold parameters, and no modules
+_HOLDERS = frozenset({"torch.nn.ParameterDict", "torch.nn.ParameterList"})
+
+
+def member(frame: Frame, state: State, module: V) -> V:
+    """Any of the modules inside a module, which is known by that one where it is frozen."""
+    if any(ref.kind == "extinstance" and ref.name in _HOLDERS for ref in module.refs):
+        return UNKNOWN_VALUE  # tensors, whose graph is what is made of them
+    if not state.modes or not module.store or module.syms or frozen_of(frame, state, module, None) is not True:
+        return V(MODULE, store=frozenset([item for item in module.store if whole_of(item) is not None]))
+    return V(MODULE, store=frozenset(("part", item, "[]") for item in module.store if _depth(item) < _MAX_PARTS))
+
+
+def parts_of(frame: Frame, state: State, module: V) -> V:
+    """``module.children()``: modules that are marked as parts of that one, no matter which."""
+    part = member(frame, state, module)
+    return part if part.store else V(MODULE, store=frozenset([_inside(item) for item in (*module.syms, *module.store)]))
+
+
+def _inside(item: Source) -> Source:
+    return item if whole_of(item) is not None else ("inside", item)
+
+
+def _part_trains(state: State, module: V, expr: ir.Expr | None) -> bool:
+    """Whether a part of the module was given parameters that require grad again."""
+    for key, frozen in state.modes.items():
+        if frozen or not isinstance(key, tuple) or key[0] != "frozen" or frozen is None:
+            continue
+        if any(mine in outward(key[1])[1:] for mine in mode_keys(module, expr)):
+            return True
+    return False
+
+
+def frozen_class(analyser: Analyser, cls: Class) -> bool:
+    """Whether a module freezes all its own parameters when it is made."""
+    init = analyser.program.method(cls, "__init__")
+    if init is None or not any(isinstance(item, ir.For | ir.ExprStmt) for item in init.body):
+        return False
+    if not init.params:
+        return False
+    own: Source = ("frozen", Path(f"p:{init.params[0].name}"))
+    usual = [param.name for param in init.params if _is_flag(param)]
+    switching = analyser.flags(init) if usual else frozenset()
+    flags = {
+        name: V(DATA, const=flag)
+        for name in usual
+        if name in switching and (flag := analyser.usual(init, name)) is not None
+    }
+    # (as it is made in general, and as every call that is seen makes it)
+    summaries = [analyser.summary(init), analyser.summary(init, flags)] if flags else [analyser.summary(init)]
+    return any(one is not None and one.exit is not None and one.exit.modes.get(own) is True for one in summaries)
+
+
+def freezes_itself(analyser: Analyser, cls: Class) -> bool:
+    """As `frozen_class`, where a summary is made: of all that the constructor does, that hangs on this alone."""
+    value = analyser.summaries.apart(lambda: frozen_class(analyser, cls))
+    analyser.summaries.note("frozen", cls.key, cls, value)
+    return value
+
+
+def _is_flag(param: ir.Param) -> bool:
+    return isinstance(param.default, ir.Const) and isinstance(param.default.value, bool)
+
+
+def forget_name(state: State, name: str, value: V) -> None:
+    """A variable was bound anew: what was known by its name alone is about another module."""
+    if not value.kinds & (MODULE | UNKNOWN) or not (value.syms or value.store):
+        return
+    for key in list(state.modes):
+        inner = without_tag(key)
+        if (
+            isinstance(inner, tuple)
+            and not isinstance(inner, Path)
+            and inner[0] == "v"
+            and (inner[1] == name or inner[1].startswith(f"{name}."))
+        ):
+            del state.modes[key]
+
+
+def freezing_loop(frame: Frame, state: State, statement: ir.For) -> None:
+    """``for p in model.parameters(): p.requires_grad = False`` freezes the model."""
+    sides = _iterated(statement.target, statement.iter)
+    for target, call in sides:
+        said = _says(frame, state, statement.body, call, target, alone=len(sides) == 1)
+        if said != "no" and isinstance(call.func, ir.Attr):
+            module = frame.interpreter.evaluate(frame, state, call.func.value)
+            freeze(state, module, call.func.value, None if said == "some" else said == "yes")
+
+
+def _iterated(target: ir.Expr, iterable: ir.Expr) -> list[tuple[ir.Expr, ir.Call]]:
+    """The calls of ``parameters()``, ``children()`` and the like that a loop goes through, each with what it binds."""
+    if not isinstance(iterable, ir.Call):
+        return []
+    if isinstance(iterable.func, ir.Attr) and (iterable.func.name in PARAMETERS or iterable.func.name in _OF_MODULES):
+        return [(target, iterable)]
+    name, args = last_name(iterable.func), iterable.args
+    parts = target.elements if isinstance(target, ir.Display) else ()
+    if name == "enumerate" and args:
+        return _iterated(parts[1] if len(parts) == 2 else target, args[0])
+    if name in ("zip", "zip_longest") and len(parts) == len(args):
+        return [side for part, one in zip(parts, args, strict=True) for side in _iterated(part, one)]
+    if name in ("list", "tuple", "set", "iter", "reversed", "tqdm", "chain"):
+        return [side for one in args for side in _iterated(target, one)]
+    return []
+
+
+def _says(frame: Frame, state: State, body: tuple[ir.Stmt, ...], call: ir.Call, target: ir.Expr, *, alone: bool) -> str:
+    """What a loop over what a call gives does with it: yes (it is frozen), "on", some (a flag decides), no. (What goes
+    through nothing else may give it another name.)"""
+    func = call.func
+    if isinstance(func, ir.Attr) and func.name in _OF_MODULES:
+        return _says_of_modules(frame, state, body, _names_in(target))
+    said = "no"
+    for inner in walk_statements(body):
+        frozen = _freezes(frame, state, inner, None if alone else _names_in(target))
+        if frozen == "no":
+            continue
+        always = inner in body or any(
+            isinstance(around, ir.If)
+            and inner in around.body
+            and isinstance(around.test, ir.Attr)
+            and around.test.name == "requires_grad"
+            for around in body
+        )
+        said = frozen if always else "some"
+    return said
+
+
+def _says_of_modules(frame: Frame, state: State, body: tuple[ir.Stmt, ...], names: frozenset[str]) -> str:
+    """``for child in net.children(): child.requires_grad_(False)``, or a loop over the parameters of each."""
+    said = "no"
+    leaves = any(isinstance(inner, ir.Jump) and inner.kind != "pass" for inner in walk_statements(body))
+    for inner in walk_statements(body):
+        frozen = "no"
+        if isinstance(inner, ir.For):
+            for target, call in _iterated(inner.target, inner.iter):
+                owner = call.func.value if isinstance(call.func, ir.Attr) else None
+                if owner is not None and _held_by(owner, names):
+                    frozen = _says(frame, state, inner.body, call, target, alone=False)
+        elif isinstance(inner, ir.ExprStmt):
+            frozen = _freezes(frame, state, inner, names)
+        if frozen != "no":
+            said = frozen if inner in body and not leaves else "some"
+    return said
+
+
+def _freezes(frame: Frame, state: State, statement: ir.Stmt, names: frozenset[str] | None) -> str:
+    """Whether a statement makes a parameter stop to require grad: yes, "on" (start), some (a flag decides), no. With
+    ``names``: a parameter, or a module, that one of them holds."""
+    flag: ir.Expr | None = None
+    if isinstance(statement, ir.Assign):
+        held = [one.value for one in statement.targets if isinstance(one, ir.Attr) and one.name == "requires_grad"]
+        if not any(_held_by(one, names) for one in held):
+            return "no"
+        flag = statement.value
+    elif (
+        isinstance(statement, ir.ExprStmt)
+        and isinstance(statement.value, ir.Call)
+        and isinstance(statement.value.func, ir.Attr)
+    ):
+        call, func = statement.value, statement.value.func
+        if func.name not in ("requires_grad_", "detach_") or not _held_by(func.value, names):
+            return "no"
+        if func.name == "detach_":
+            if isinstance(func.value, ir.Attr) and func.value.name in ("grad", "data"):
+                return "no"  # (gradients that are zeroed by hand)
+            return "yes"  # (of a leaf, it is the same as ``requires_grad = False``)
+        given = [*call.args, *(word.value for word in call.keywords)]
+        if not given:
+            return "on"
+        flag = given[0]
+    if flag is None:
+        return "no"
+    const = frame.interpreter.evaluate(frame, state, flag).const
+    if const is None and isinstance(flag, ir.Name):
+        const = frame.analyser.usual(frame.function, flag.id)  # ``requires_grad=False``, which no call overrides
+    return "yes" if const is False else "on" if const is True else "some"
+
+
+def _names_in(target: ir.Expr) -> frozenset[str]:
+    return frozenset([part.id for part in walk_expression(target) if isinstance(part, ir.Name)])
+
+
+def _held_by(place: ir.Expr, names: frozenset[str] | None) -> bool:
+    return names is None or (isinstance(place, ir.Name) and place.id in names)
+
+
+__all__ = [
+    "PARAMETERS",
+    "forget_name",
+    "freeze",
+    "freezes_itself",
+    "freezing_loop",
+    "frozen_class",
+    "frozen_of",
+    "is_made",
+    "keep_frozen",
+    "look_up",
+    "mode_keys",
+    "mode_of",
+    "outward",
+    "parts_of",
+    "set_mode",
+    "whole_of",
+]

@@ -1,0 +1,120 @@
+"""What a function's optimizers own, which modules it hands on, and whose parameters it touches."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from memlint.analysis.domain.recorded_modes import mode_keys, outward, whole_of
+from memlint.analysis.domain.state import State
+from memlint.analysis.domain.summary.frame import Frame
+from memlint.analysis.domain.values import MODULE, UNKNOWN, Path, Source, Sources, V, ordered
+from memlint.analysis.transfer.held_values import deep
+from memlint.ir import nodes as ir
+from memlint.patterns import lazy_pattern
+
+#: names of what batches are drawn from
+_DATA = lazy_pattern(r"loader|dataset|iter")
+
+
+#: calls that give data, so that what they return has no graph
+_DATA_CALLS = (
+    "sample",
+    "next",
+    "get_batch",
+    "next_batch",
+    "fetch",
+    "load",
+    "read",
+    "prepare_batch",
+    "preprocess",
+    "add_noise",
+    "tokenize",
+    "tokenizer",
+    "collate",
+)
+
+
+def marks_of_parameters(module: V, expr: ir.Expr | None) -> Sources:
+    """The storages of what ``module.parameters()`` gives."""
+    return frozenset(("params", key) for key in (*_keys(mode_keys(module, expr)), *made_of(module)))
+
+
+def made_of(module: V) -> set[Source]:
+    """What modules are known by that calls made, or that a module is one of the parts of."""
+    found: set[Source] = set()
+    for item in module.store:
+        whole = whole_of(item)
+        found.add(whole if isinstance(whole, Path) else ("made", item if whole is None else whole))
+    return found
+
+
+def parameters_of(value: V) -> set[Source]:
+    """What the modules are known by that a value is a parameter of."""
+    return {item[1] for item in value.store if isinstance(item, tuple) and item[0] == "params"}
+
+
+def _keys(keys: list[Source]) -> list[Source]:
+    """``self.net`` as a variable's text is the same as the symbol."""
+    found: list[Source] = []
+    for key in keys:
+        if isinstance(key, tuple) and not isinstance(key, Path) and key[0] == "v" and str(key[1]).startswith("self."):
+            root, *steps = str(key[1]).split(".")
+            found.append(Path(f"p:{root}", tuple(f".{step}" for step in steps)))
+        found.append(key)
+    return found
+
+
+def note_optimizer(frame: Frame, state: State, params: V | None) -> None:
+    """An optimizer is made: remember whose parameters it takes, None where that cannot be told."""
+    frame.notes.owned.append(_owned_keys(frame, state, params) if params is not None else None)
+
+
+def _owned_keys(frame: Frame, state: State, params: V) -> Sources | None:
+    inner = deep(frame, state, params, 5)
+    marks = frozenset(parameters_of(inner))
+    for source in ordered(inner.src):
+        node = frame.graphs.nodes.get(source)
+        if isinstance(source, Path) or (node is not None and (node.unknown or not node.definite)):
+            return None
+    if not marks and inner.kinds & UNKNOWN:
+        return None
+    return marks
+
+
+def give_away(frame: Frame, state: State, values: list[V]) -> None:
+    """Modules go to code that may put them into another module or an optimizer."""
+    for value in values:
+        if value.kinds & (MODULE | UNKNOWN) or value.objs:
+            inner = deep(frame, state, value)
+            gave(frame, mode_keys(inner, None))
+
+
+#: modules that one function hands out: past this, it may have handed out any
+MAX_GIVEN = 64
+
+
+ANY = ("any",)
+
+
+def gave(frame: Frame, keys: Iterable[Source]) -> None:
+    """Remember what a function handed to code that cannot be followed."""
+    given = frame.notes.given
+    if ANY not in given:
+        given.update(keys)
+        if len(given) > MAX_GIVEN:
+            given.clear()
+            given.add(ANY)
+
+
+def is_touched(frame: Frame, mine: set[Source]) -> bool:
+    """Whether a function touches requires_grad of a module that is known by these keys, or of a part of it, or reads
+    its gradients."""
+    touched = frame.notes.switched | frame.notes.learned
+    if ANY in touched or any(same in mine or mine & set(outward(same)) for same in _keys([*touched])):
+        return True
+    for key, frozen in frame.exit.modes.items() if frame.exit is not None else ():
+        if isinstance(key, tuple) and not isinstance(key, Path) and key[0] == "frozen" and frozen is not False:
+            for same in _keys([key[1]]):
+                if same in mine or mine & set(outward(same)):
+                    return True
+    return False

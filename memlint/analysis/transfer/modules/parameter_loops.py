@@ -1,0 +1,61 @@
+"""Whose parameters a function goes through, by the name of the network."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from memlint.analysis.syntax.bindings import names_bound_by, reads_any
+from memlint.analysis.syntax.syntax import dotted, expressions, walk_expression, walk_statements
+from memlint.ir import nodes as ir
+
+
+def of_other_networks(body: tuple[ir.Stmt, ...], model: str) -> frozenset[int]:
+    """The mentions (by identity) of what goes through the parameters of another network than the one that runs as
+    ``model``: ``p`` in ``for p in critic.parameters(): p.requires_grad = True``."""
+    model = model.removesuffix(".forward")
+    return _through(body, lambda network: _is_apart(body, network, model))
+
+
+def of_networks(body: tuple[ir.Stmt, ...]) -> frozenset[int]:
+    """The same of any network."""
+    return _through(body, lambda _: True)
+
+
+def _through(body: tuple[ir.Stmt, ...], is_meant: Callable[[str], bool]) -> frozenset[int]:
+    found: set[int] = set()
+    for loop in walk_statements(body):
+        network = _goes_through(loop.iter) if isinstance(loop, ir.For) else ""
+        if not isinstance(loop, ir.For) or not network or not is_meant(network):
+            continue
+        own = names_bound_by(loop)
+        found.update(
+            id(part)
+            for statement in walk_statements(loop.body)
+            for expr in expressions(statement)
+            for part in walk_expression(expr)
+            if isinstance(part, ir.Name) and part.id in own
+        )
+    return frozenset(found)
+
+
+def _goes_through(expr: ir.Expr) -> str:
+    """``net`` in ``net.parameters()``"""
+    if isinstance(expr, ir.Call) and isinstance(expr.func, ir.Attr) and expr.func.name == "parameters":
+        return dotted(expr.func.value)
+    return ""
+
+
+def _is_apart(body: tuple[ir.Stmt, ...], network: str, model: str) -> bool:
+    """Whether two places hold different networks: neither is in the other, nor is the first one a name for what another
+    place holds, or made of the second."""
+    if f"{network}.".startswith(f"{model}.") or f"{model}.".startswith(f"{network}."):
+        return False
+    root, other = network.partition(".")[0], model.partition(".")[0]
+    binding = (one for one in walk_statements(body) if root in names_bound_by(one))
+    return root == other or all(
+        isinstance(one, ir.Assign) and isinstance(one.value, ir.Call) and not reads_any(one.value, {other})
+        for one in binding
+    )
+
+
+__all__ = ["of_networks", "of_other_networks"]

@@ -1,0 +1,103 @@
+"""Networks that code reaches by their parameters: it turns their gradients off, or makes use of them.
+
+The parameters may come by any way (`memlint.analysis.demand.optimizer_ownership` says how they are marked): one by one
+through a helper, out of a dictionary, from several networks at once. Whose they are not, but that somebody's gradients
+are turned off, is enough to say of no network there that it records in vain.
+"""
+
+from __future__ import annotations
+
+from memlint.analysis.domain.recorded_modes import freeze
+from memlint.analysis.domain.state import State
+from memlint.analysis.domain.summary.frame import Frame
+from memlint.analysis.domain.values import MODULE, UNKNOWN, Args, Path, Source, V, Words
+from memlint.analysis.index.program import Class
+from memlint.analysis.syntax.memo import kept
+from memlint.analysis.syntax.syntax import parts
+from memlint.analysis.transfer.held_values import deep
+from memlint.analysis.transfer.modules.optimizer_parameters import ANY, MAX_GIVEN, made_of, parameters_of
+from memlint.ir import nodes as ir
+
+
+def switched(frame: Frame, value: V) -> None:
+    """``value.requires_grad = False`` or a flag: of a parameter, or of a module."""
+    keys = keys_of(value)
+    if not keys and value.kinds & (MODULE | UNKNOWN):
+        keys = {ANY}
+    note(frame.notes.switched, keys)
+
+
+def detached(frame: Frame, value: V, place: ir.Expr) -> None:
+    """``value.detach_()``: of a parameter, or of a state that is carried along, which no network is made of."""
+    keys = keys_of(value)
+    rounds = {name for loop in frame.loops for name in loop.targets}
+    one_of_many = isinstance(place, ir.Name) and place.id in rounds
+    nodes = [node for item in value.src if (node := frame.graphs.nodes.get(item)) is not None]
+    computed = any((node.definite or node.model) and not node.leaf for node in nodes)
+    if not keys and value.kinds & (MODULE | UNKNOWN) and one_of_many and not computed:
+        keys = {ANY}
+    note(frame.notes.switched, keys)
+
+
+def learns(frame: Frame, value: V) -> None:
+    """``value.grad`` is read: of a parameter, its network is trained by it."""
+    note(frame.notes.learned, keys_of(value))
+
+
+def keys_of(value: V) -> set[Source]:
+    """What the networks are known by that a value is, or is a parameter of."""
+    keys: set[Source] = {*value.syms, *parameters_of(value)}
+    if value.kinds & (MODULE | UNKNOWN):
+        keys |= made_of(value)
+    return keys
+
+
+def note(noted: set[Source], keys: set[Source]) -> None:
+    if ANY in noted:
+        return
+    noted |= keys
+    if len(noted) > MAX_GIVEN:
+        noted.clear()
+        noted.add(ANY)
+
+
+def handed(frame: Frame, state: State, values: list[V]) -> None:
+    """Parameters go to code that cannot be followed: it may train by them."""
+    for value in values:
+        if value.objs or value.store:
+            note(frame.notes.learned, parameters_of(deep(frame, state, value, 5)))
+
+
+def constructed(frame: Frame, state: State, cls: Class, args: Args, words: Words) -> None:
+    """An optimizer of the project's own: an object that is given parameters, and reads gradients."""
+    order, _ = frame.analyser.program.ancestors(cls)
+    if any(_reads_gradients(method.body) for item in order for method in item.methods.values()):
+        handed(frame, state, [*args, *words.values()])
+
+
+@kept
+def _reads_gradients(body: tuple[ir.Stmt, ...]) -> bool:
+    return any(isinstance(part, ir.Attr) and part.name == "grad" for part in parts(body))
+
+
+def applied(frame: Frame, state: State, receiver: V, place: ir.Expr, given: V) -> None:
+    """``net.apply(off)``: what the function does with a module, it does with all of them."""
+    for ref in given.refs:
+        function = frame.analyser.function(ref) if ref.kind == "func" else None
+        summary = frame.analyser.summary(function) if function is not None and function.params else None
+        if function is None or summary is None or summary.exit is None:
+            continue
+        if not function.given:
+            continue
+        own = Path(f"p:{function.given[0].name}")
+        if summary.exit.modes.get(("frozen", own)) is True:
+            freeze(state, receiver, place, True)
+        if ANY in summary.notes.switched or any(_is_of(key, own) for key in summary.notes.switched):
+            switched(frame, receiver)
+
+
+def _is_of(key: Source, own: Path) -> bool:
+    return isinstance(key, Path) and key.root == own.root
+
+
+__all__ = ["applied", "constructed", "detached", "handed", "keys_of", "learns", "note", "switched"]

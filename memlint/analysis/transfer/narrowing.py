@@ -1,0 +1,245 @@
+"""What a test tells of the values in its branches."""
+
+from __future__ import annotations
+
+from memlint.analysis.domain.state import State
+from memlint.analysis.domain.summary.frame import Frame
+from memlint.analysis.domain.values import (
+    ANYWHERE,
+    BATCH,
+    CONTAINER,
+    DATA,
+    LOADER,
+    NONE,
+    SCALAR,
+    TENSOR,
+    TENSORS,
+    TREE,
+    UNKNOWN,
+    V,
+)
+from memlint.analysis.syntax.bindings import assigned_names, names_bound_by
+from memlint.analysis.syntax.expression_text import text
+from memlint.analysis.syntax.syntax import dotted, last_name, walk_expression, walk_statements
+from memlint.ir import nodes as ir
+
+
+def last_case(tests: list[ir.Expr], test: ir.Expr) -> bool:
+    """Whether this is the last ``elif`` of a chain that tells the values of one thing apart, without an ``else``: it is
+    meant to cover all of them, and what no case assigns is not what is left from the round before."""
+    before = tests[-1] if tests else None
+    if not isinstance(before, ir.Unary) or not isinstance(test, ir.Compare) or test.ops != ("==",):
+        return False
+    first = before.operand
+    return (
+        isinstance(first, ir.Compare)
+        and first.ops == ("==",)
+        and isinstance(test.rights[0], ir.Const)
+        and isinstance(first.rights[0], ir.Const)
+        and text(first.left) == text(test.left)
+    )
+
+
+#: every tensor is a Variable since torch 0.4
+_TENSOR_TYPES = frozenset({"Tensor", "Variable"})
+
+
+def narrow(frame: Frame, state: State, test: ir.Expr, truth: bool) -> None:
+    """What a test says of a variable: isinstance, is_tensor, is None, and their combinations."""
+    number = _number_by(test, truth)
+    if number is not None:
+        _narrow_to(state, number, DATA, True)
+        return
+    match test:
+        case ir.Unary(op="not"):
+            narrow(frame, state, test.operand, not truth)
+        case ir.BoolOp():
+            if (test.op == "and") == truth:
+                narrow(frame, state, test.left, truth)
+                narrow(frame, state, test.right, truth)
+        case ir.Compare() if (
+            len(test.ops) == 1 and isinstance(test.rights[0], ir.Const) and test.rights[0].kind == "None"
+        ):
+            if test.ops[0] in ("is", "==", "is not", "!="):
+                _narrow_to(state, test.left, NONE, truth == (test.ops[0] in ("is", "==")))
+        case ir.Compare(left=ir.Call() as left) if len(test.ops) == 1 and dotted(left.func) == "type" and left.args:
+            named = dotted(test.rights[0]).rsplit(".", 1)[-1]
+            if named in _TENSOR_TYPES and test.ops[0] in ("is", "==", "is not", "!="):
+                _narrow_to(state, left.args[0], TENSOR, truth == (test.ops[0] in ("is", "==")))
+        case ir.Name() if truth and test.id in state.env:
+            value = state.env[test.id]
+            if (rest := no_batch(value)) is not value and _is_member(frame, test.id):
+                state.env[test.id] = rest
+        case ir.Call() if isinstance(test.func, ir.Name | ir.Attr) and test.args:
+            name = dotted(test.func)
+            if name.endswith("is_tensor"):
+                _narrow_to(state, test.args[0], TENSOR, truth)
+            elif name == "hasattr" and len(test.args) == 2 and isinstance(test.args[1], ir.Const):
+                if test.args[1].value in ("item", "detach", "backward", "grad_fn", "requires_grad", "cpu", "mean"):
+                    _narrow_to(state, test.args[0], TENSOR, truth)
+            elif name == "isinstance" and len(test.args) == 2:
+                types = _types(test.args[1])
+                names = [last_name(one) for one in types]
+                if names[:1] == ["Variable"]:
+                    names[0] = "Tensor"
+                if truth and len(types) == 1 and _is_loader(frame, types[0]):
+                    _narrow_to(state, test.args[0], LOADER, True)
+                elif "Tensor" in names:
+                    _narrow_to(state, test.args[0], TENSOR, truth)
+        case _:
+            pass
+
+
+def _number_by(test: ir.Expr, truth: bool) -> ir.Expr | None:
+    """What a test tells to be a number, text or an array: ``isinstance(x, float)``, ``type(x) in (int, float)``, or
+    either of two such tests of the same thing."""
+    match test:
+        case ir.Unary(op="not"):
+            return _number_by(test.operand, not truth)
+        case ir.BoolOp() if (test.op == "or") == truth:
+            one, other = _number_by(test.left, truth), _number_by(test.right, truth)
+            return one if one is not None and other is not None and text(one) == text(other) else None
+        case ir.Call() if truth and dotted(test.func) == "isinstance" and len(test.args) == 2:
+            return test.args[0] if _are_numbers(test.args[1]) else None
+        case ir.Compare(left=ir.Call() as left) if len(test.ops) == 1 and dotted(left.func) == "type" and left.args:
+            same = ("==", "is", "in") if truth else ("!=", "is not", "not in")
+            return left.args[0] if test.ops[0] in same and _are_numbers(test.rights[0]) else None
+        case _:
+            return None
+
+
+#: types of what has no graph
+_NUMBERS = frozenset({"float", "int", "str", "bool", "Number", "ndarray"})
+
+
+def _are_numbers(types: ir.Expr) -> bool:
+    names = [last_name(one) for one in _types(types)]
+    return bool(names) and _NUMBERS.issuperset(names)
+
+
+def _types(types: ir.Expr) -> tuple[ir.Expr, ...]:
+    """The types that a test names: one, or those in a tuple."""
+    return types.elements if isinstance(types, ir.Display) else (types,)
+
+
+def asked_for_tensor(test: ir.Expr) -> ir.Expr | None:
+    """What a test asks of whether it is a tensor: ``isinstance(value, Tensor)``."""
+    if not isinstance(test, ir.Call) or not test.args:
+        return None
+    kind = dotted(test.args[1]).rsplit(".", 1)[-1] if len(test.args) == 2 else ""
+    asks = dotted(test.func).endswith("is_tensor") or (dotted(test.func) == "isinstance" and kind in _TENSOR_TYPES)
+    return test.args[0] if asks else None
+
+
+def asked_member(test: ir.Expr, body: tuple[ir.Stmt, ...] = ()) -> str:
+    """The member that a test asks of whether it is a tensor, ``args[i]``; "" where it asks of something else, or the
+    body rebinds what it is a member of."""
+    asked = asked_for_tensor(test)
+    if not isinstance(asked, ir.Subscript):
+        return ""
+    names = {part.id for part in walk_expression(asked) if isinstance(part, ir.Name)}
+    return "" if names & assigned_names(body)[0] else text(asked, 200)
+
+
+def tells_tensors(test: ir.Expr, names: frozenset[str]) -> bool:
+    """Whether a test asks of one of these names whether it is a tensor."""
+    asked = asked_for_tensor(test)
+    return isinstance(asked, ir.Name) and asked.id in names
+
+
+def _is_member(frame: Frame, name: str) -> bool:
+    """Whether a variable is a member of something wherever it is bound: a batch as a whole may be a dictionary, which
+    has a truth value."""
+    binders = [one for one in walk_statements(frame.function.body, False) if name in names_bound_by(one)]
+    return bool(binders) and all(isinstance(one, ir.Assign) and is_taken_out(one.value) for one in binders)
+
+
+def is_taken_out(expr: ir.Expr) -> bool:
+    """``batch["x"]``, ``batch.get("x")``, or one of them where that is true."""
+    if isinstance(expr, ir.BoolOp):
+        return is_taken_out(expr.left)
+    return isinstance(expr, ir.Subscript) or (isinstance(expr, ir.Call) and last_name(expr.func) in ("get", "pop"))
+
+
+def no_batch(value: V) -> V:
+    """What is left of a member of a batch that is no tensor of several numbers, which has no truth value."""
+    return no_tensor(value) if value.is_only(TREE) and value.size == BATCH and not value.src else value
+
+
+def no_tensor(value: V) -> V:
+    """What is left of a value that a test has told to be no tensor."""
+    return value.but(kinds=value.kinds & ~TENSORS or UNKNOWN, src=frozenset(), syms=frozenset())
+
+
+def narrow_to_number(state: State, test: ir.Expr) -> None:
+    """``if loss == 0.0: return loss``: what is given up so is the number, whatever else the variable may be."""
+    match test:
+        case ir.Compare(left=ir.Name() as left, ops=("==",), rights=(ir.Const(kind="int" | "float"),)):
+            _narrow_to(state, left, DATA, True)
+        case _:
+            pass
+
+
+def _is_loader(frame: Frame, cls: ir.Expr) -> bool:
+    kind, what = frame.analyser.program.find_expression(frame.module, cls, frame.function)
+    return kind == "ext" and str(what).startswith("torch.utils.data.") and str(what).endswith("DataLoader")
+
+
+def _narrow_to(state: State, expr: ir.Expr, kind: int, truth: bool) -> None:
+    if not isinstance(expr, ir.Name) or expr.id not in state.env:
+        return
+    value = state.env[expr.id]
+    if truth and kind == TENSOR:
+        state.env[expr.id] = value.but(kinds=TENSOR, objs=frozenset(), bare=value.bare)
+    elif truth:
+        state.env[expr.id] = V(kind, size=SCALAR, device=ANYWHERE)
+    elif kind == TENSOR:
+        state.env[expr.id] = no_tensor(value)
+    else:
+        state.env[expr.id] = value.but(kinds=value.kinds & ~kind or UNKNOWN)
+
+
+#: what is raised where a number is asked for a tensor's method
+_NO_MEMBER = frozenset({"AttributeError", "TypeError"})
+#: what every tensor has
+_OF_TENSORS = frozenset({"item", "detach", "cpu", "numpy", "tolist", "data", "clone", "float", "mean"})
+
+
+def narrow_to_raised(state: State, body: tuple[ir.Stmt, ...], handler: ir.Handler) -> None:
+    """``try: return x.item()``, ``except AttributeError:`` what has no such method is no tensor."""
+    asked = body[0].value if len(body) == 1 and isinstance(body[0], ir.Return | ir.Assign | ir.ExprStmt) else None
+    if asked is None or handler.type is None:
+        return
+    caught = handler.type.elements if isinstance(handler.type, ir.Display) else (handler.type,)
+    if any(dotted(one) not in _NO_MEMBER for one in caught):
+        return
+    parts = [part for part in walk_expression(asked) if isinstance(part, ir.Attr)]
+    first = [part for part in parts if isinstance(part.value, ir.Name)]
+    if len(first) == 1 and first[0].name in _OF_TENSORS and all(part.name in _OF_TENSORS for part in parts):
+        _narrow_to(state, first[0].value, TENSOR, False)
+
+
+def broken_number(test: ir.Expr, truth: bool = True) -> bool:
+    """Whether a test is passed by a value that is infinite or no number: ``not torch.isfinite(loss)``."""
+    match test:
+        case ir.Unary(op="not"):
+            return broken_number(test.operand, not truth)
+        case ir.BoolOp():
+            return broken_number(test.left, truth) or broken_number(test.right, truth)
+        case ir.Call():
+            inside = (test, test.func.value) if isinstance(test.func, ir.Attr) else (test,)
+            names = {dotted(part.func).rsplit(".", 1)[-1] for part in inside if isinstance(part, ir.Call)}
+            return bool(names & ({"isnan", "isinf"} if truth else {"isfinite"}))
+        case _:
+            return False
+
+
+def leaves_numbers(frame: Frame, state: State, statement: ir.If) -> bool:
+    """``if isinstance(value, Tensor): values[key] = value.item()`` in a loop over all of ``values``: the members that
+    the test leaves out have no graph."""
+    loop = frame.loops[-1] if frame.loops else None
+    if loop is None or not loop.replaces or not tells_tensors(statement.test, loop.targets):
+        return False
+    asked = asked_for_tensor(statement.test)
+    left = state.env.get(asked.id) if isinstance(asked, ir.Name) else None
+    return left is None or not (left.objs or left.kinds & CONTAINER)  # (a list of tensors is none)

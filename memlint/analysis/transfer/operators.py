@@ -1,0 +1,62 @@
+"""Augmented assignments: of tensors and numbers, of containers, and of objects whose class says what they do."""
+
+from __future__ import annotations
+
+from memlint.analysis.domain.state import State
+from memlint.analysis.domain.summary.frame import Frame
+from memlint.analysis.domain.values import CONTAINER, INSTANCE, TENSORS, V
+from memlint.analysis.syntax.expression_text import text
+from memlint.analysis.transfer import containers
+from memlint.analysis.transfer.assignment import assign
+from memlint.analysis.transfer.evaluate import apply_binary, evaluate
+from memlint.analysis.transfer.heap import elements_of
+from memlint.analysis.transfer.signatures import methods_of
+from memlint.analysis.transfer.stores import carry
+from memlint.analysis.transfer.stores.stores import store_value
+from memlint.ir import nodes as ir
+
+_IN_PLACE = {"+": "__iadd__", "-": "__isub__", "*": "__imul__", "|": "__ior__"}
+
+
+def augmented(frame: Frame, state: State, statement: ir.AugAssign) -> State:
+    """``place op= value``"""
+    old = evaluate(frame, state, statement.target)
+    new = evaluate(frame, state, statement.value)
+    frame.notes.note_kinds(statement.value, new)
+    made = _in_place(frame, state, statement, old, new)
+    if made is not None:
+        assign(frame, state, statement.target, made, None)
+        return state
+    if old.may_be(CONTAINER) and statement.op == "+" and not old.may_be(TENSORS):
+        store_value(
+            frame,
+            state,
+            old,
+            "append",
+            elements_of(frame, state, new),
+            statement.at,
+            text(statement.value),
+            text(statement.target),
+        )
+        return state
+    if statement.op == "|" and old.is_only(CONTAINER) and isinstance(statement.value, ir.DictDisplay):
+        containers.put_display(frame, state, statement.at, old, statement.target, statement.value, new)
+        return state
+    fake = ir.Binary(statement.at, statement.op, statement.target, statement.value)
+    value = apply_binary(frame, state, fake, old, new)
+    carry.augmented(frame, state, statement, old, new, value)
+    assign(frame, state, statement.target, value, None)
+    return state
+
+
+def _in_place(frame: Frame, state: State, statement: ir.AugAssign, old: V, new: V) -> V | None:
+    """What ``old op= new`` gives by the method of the object's class; None where there is none."""
+    name = _IN_PLACE.get(statement.op)
+    if name is None or not old.kinds or old.kinds & ~INSTANCE:
+        return None
+    methods = methods_of(frame, old, name)
+    if len(methods) != 1 or methods[0] is None:
+        return None
+    func = ir.Attr(statement.at, statement.target, name)
+    shown = ir.Call(statement.at, func, (statement.value,), ())
+    return frame.interpreter.call_function(frame, state, methods[0], [old, new], {}, statement.at, shown)

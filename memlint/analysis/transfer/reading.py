@@ -1,0 +1,258 @@
+"""Reading attributes of modules, classes, instances and tensors."""
+
+from __future__ import annotations
+
+from memlint.analysis.domain.parts_taken import sized
+from memlint.analysis.domain.state import State, untouched
+from memlint.analysis.domain.summary.frame import Frame
+from memlint.analysis.domain.tensor_ops import asks_for_count, cut
+from memlint.analysis.domain.values import (
+    CALLABLE,
+    CONTAINER,
+    DATA,
+    DATA_VALUE,
+    EMPTY,
+    INSTANCE,
+    LOADER,
+    MODULE,
+    NONE,
+    NOTHING,
+    OPTIMIZER,
+    OWN_DEVICE,
+    SCALAR,
+    TENSOR,
+    TENSORS,
+    TREE,
+    UNKNOWN,
+    UNKNOWN_VALUE,
+    Path,
+    Ref,
+    Sources,
+    V,
+    join,
+    join_all,
+    ordered,
+)
+from memlint.analysis.index.program import Class, Function
+from memlint.analysis.transfer.handed_on import held, part_of_callable, without_holder
+from memlint.analysis.transfer.heap import MAX_CHAIN, MAX_PROPERTIES, PLAIN, derive, frame_at, members
+from memlint.analysis.transfer.modules.touched_parameters import learns
+from memlint.analysis.transfer.scope import symbolic
+from memlint.analysis.transfer.stores.class_places import class_of, class_places, shared_place
+from memlint.analysis.transfer.stores.made_places import read_made
+from memlint.analysis.transfer.user_containers import opens
+from memlint.ir import nodes as ir
+from memlint.patterns import lazy_pattern
+
+_PACKS = lazy_pattern(r"\b(pack_padded_sequence|pack_sequence)\(")
+
+
+#: what a dict has whatever its keys are
+_OF_DICTS = frozenset({"items", "values", "keys", "get", "pop", "update", "copy", "clear", "setdefault", "popitem"})
+
+
+def read_attribute(frame: Frame, state: State, base: V, name: str, expr: ir.Expr | None) -> V:
+    """``base.name`` as a value; a method gives a bound reference."""
+    found = NOTHING
+    if name in ("grad", "absgrad"):
+        learns(frame, base)
+    if name == "data" and base.kinds & UNKNOWN and not base.kinds & INSTANCE and not base.resolved():
+        frame.used |= base.src
+        return V(UNKNOWN, size=base.size, device=base.device, store=base.store)
+    plain = name in ("shape", "device", "dtype", "ndim", "requires_grad", "is_cuda")
+    if plain and base.kinds & UNKNOWN and not base.resolved() and not base.objs:
+        return DATA_VALUE
+    analyser = frame.analyser
+    for key in ordered(base.objs) if base.objs else ():
+        obj = state.heap.get(key)
+        if obj is None or (obj.kind != "instance" and obj.cls is None and name not in obj.fields):
+            continue  # (a named tuple, a namespace)
+        if obj.kind == "dict" and name in _OF_DICTS and not (obj.cls and analyser.program.method(obj.cls, name)):
+            continue
+        if name in obj.fields:
+            found = join(found, obj.fields[name])
+        elif obj.cls is not None:
+            own = V(base.kinds & (INSTANCE | CONTAINER), objs=frozenset((key,)), refs=base.refs, syms=_alike(base))
+            member = _class_member(frame, state, obj.cls, name, own)
+            if obj.kind != "instance" and not member.resolved() and opens(analyser.program, obj.cls):
+                member = join(member, members(obj))  # (``__getattr__ = dict.__getitem__``)
+            found = join(found, member)
+    for ref in ordered(base.refs) if base.refs else ():
+        if ref.kind == "ext":
+            found = join(found, analyser.external(f"{ref.name}.{name}"))
+        elif ref.kind in ("module", "package"):
+            kind = "module" if ref.kind == "module" else "package"
+            what = ref.key if kind == "module" else ref.name
+            found = join(
+                found, analyser.global_value(*analyser.program.member(frame.module, kind, what, name), frame=frame)
+            )
+        elif ref.kind == "class":
+            cls = analyser.program.module(ref.key).cls(ref.name)
+            if cls is not None:
+                found = join(found, _class_member(frame, state, cls, name, None))
+        elif ref.kind == "instance" and not base.objs:
+            cls = analyser.program.module(ref.key).cls(ref.name)
+            if cls is not None:
+                found = join(found, _class_member(frame, state, cls, name, base))
+    if found.refs and found.kinds & CALLABLE:
+        place = next(iter(ordered(base.syms)), None)
+        found = held(found, place.then("." + name)) if place is not None else without_holder(found)
+    if found.kinds & ~UNKNOWN and not found.kinds & ~CALLABLE and found.refs:
+        return found
+    if base.kinds & CALLABLE and (part := part_of_callable(frame, state, base, name)).kinds:
+        return part
+    if name == "__class__" and (made := class_of(base)) is not None:
+        return made
+    shared = class_places(analyser, base, name) or _shared_places(frame, base, name, found)
+    if shared:
+        return join_all(_at_place(state, found, path) for path in ordered(shared))
+    if name == "device" and base.is_only(MODULE | INSTANCE) and base.kinds & MODULE and _tells_where(frame, base):
+        return V(DATA, size=SCALAR, device=base.device, refs=frozenset((OWN_DEVICE,)))
+    if name == "module" and base.kinds & MODULE and not found.kinds and not base.resolved():
+        return base  # what DataParallel wraps
+    if name == "_modules" and base.is_only(MODULE | INSTANCE) and base.kinds & MODULE and not found.kinds:
+        return V(MODULE)  # its parts by name, which are gone through as ``children()`` is
+    made_here = read_made(frame, state, base, name, found)
+    if made_here is not None:
+        return made_here
+    for path in ordered(base.syms) if base.syms else ():
+        inner = path.then("." + name)
+        if len(path.steps) >= MAX_CHAIN:
+            found = join(found, UNKNOWN_VALUE)
+        elif inner in state.sym:
+            stored = state.sym[inner]
+            found = stored if len(base.syms) == 1 else join(found, stored)
+        elif found.kinds == 0 or not _self_contained(found):
+            place = frozenset((inner,))
+            kinds = found.kinds or UNKNOWN
+            found = (
+                found.but(kinds=kinds, src=found.src | place, syms=found.syms | place)
+                if found.kinds
+                else V(UNKNOWN, place, syms=place)
+            )
+        else:
+            found = found.but(syms=found.syms | {inner})
+    if base.kinds & TENSORS and not found.kinds:
+        packed = name == "data" and _is_packed(frame, base)
+        if name == "data" and not packed:
+            frame.used |= base.src
+        found = base if packed else _tensor_attribute(base, name)
+    if base.kinds & MODULE and base.store and not base.syms and not (found.store or found.syms):
+        parts = frozenset(
+            ("part", item, name)
+            for item in base.store
+            if not isinstance(item, tuple) or item[0] != "part" or len(repr(item)) < 120
+        )
+        if not found.kinds:
+            found = V(UNKNOWN, store=parts)
+        elif found.kinds & MODULE:
+            found = found.but(store=parts)
+    if base.kinds & UNKNOWN and not base.syms and not found.kinds:
+        plain = plain or asks_for_count(name)
+        found = V(DATA, size=SCALAR) if plain else derive(frame, base, "." + name)
+    return found if found.kinds else UNKNOWN_VALUE
+
+
+def _alike(base: V) -> Sources:
+    """The members of a container that are not known, beside one: ``if k not in meters: meters[k] = Meter()``."""
+    if not base.syms or not base.kinds & UNKNOWN or len(base.objs) != 1:
+        return EMPTY
+    return frozenset(path for path in base.syms if path.steps and path.steps[-1].startswith("["))
+
+
+def _shared_places(frame: Frame, base: V, name: str, found: V) -> Sources:
+    """The containers of classes that an instance finds under a name."""
+    if not found.is_only(CONTAINER) or found.syms or found.objs or not found.kinds:
+        return EMPTY
+    classes = [frame.analyser.cls(ref) for ref in base.refs if ref.kind == "instance"]
+    places = [shared_place(frame.analyser, cls, name) for cls in classes if cls is not None]
+    return frozenset(path for path in places if path is not None) if None not in places else EMPTY
+
+
+def _at_place(state: State, found: V, path: Path) -> V:
+    """What a place of a class holds now; ``found``: what the class's own statements say."""
+    return state.sym[path] if path in state.sym else symbolic(found, path) if found.kinds else untouched(path)
+
+
+def _tells_where(frame: Frame, base: V) -> bool:
+    """Whether ``device`` of a module asks where the module is: a property (a framework's, or its class's own), and
+    nothing that a program has set."""
+    for ref in base.refs:
+        cls = frame.analyser.cls(ref) if ref.kind == "instance" else None
+        if cls is None:
+            return False
+        method = frame.analyser.program.method(cls, "device")
+        if method is None and frame.analyser.attribute(cls, "device").kinds:
+            return False
+    return bool(base.refs)
+
+
+def _is_packed(frame: Frame, base: V) -> bool:
+    """Whether a value is a PackedSequence, whose ``data`` is the tensor with its graph."""
+    nodes = frame.graphs.nodes
+    return bool(base.kinds & TREE) and any(key in nodes and _PACKS.search(nodes[key].what) for key in base.src)
+
+
+def _self_contained(value: V) -> bool:
+    """Modules, loaders and the like hold no graph themselves."""
+    return not value.kinds & ~(MODULE | OPTIMIZER | LOADER | INSTANCE | CALLABLE | NONE | CONTAINER)
+
+
+def _tensor_attribute(base: V, name: str) -> V:
+    if name == "data":
+        return cut(base)
+    if name in ("grad", "absgrad", "main_grad", "grad_sample"):
+        return V(TENSOR, size=base.size, device=base.device)
+    if name == "device":
+        return V(DATA, size=SCALAR, device=base.device)
+    if name in PLAIN:
+        return DATA_VALUE
+    if name in ("T", "mT", "H", "mH", "real", "imag"):
+        return base
+    if base.kinds & TREE:
+        return DATA_VALUE if asks_for_count(name) else sized(base, name)
+    return V(UNKNOWN, EMPTY)
+
+
+#: the bases of a class whose attributes are members, and have no other value than that
+_OF_MEMBERS = frozenset({"enum.Enum", "object", "?.object"})
+
+
+def _class_member(frame: Frame, state: State, cls: Class, name: str, receiver: V | None) -> V:
+    """A method, property or attribute of a class or of its instance."""
+    analyser = frame.analyser
+    method: Function | None = analyser.program.method(cls, name)
+    if method is not None:
+        if receiver is not None and method.decorator_names & {"property", "cached_property"}:
+            if frame.applying >= MAX_PROPERTIES:
+                return NOTHING
+            return frame.interpreter.call_function(frame, state, method, [receiver], {}, frame_at(frame), None)
+        bound = receiver
+        if "classmethod" in method.decorator_names:
+            bound = V(CALLABLE, refs=frozenset((Ref("class", cls.module.key, cls.qual),)))
+        return V(CALLABLE, refs=frozenset((Ref("func", method.module.key, method.qual, bound),)))
+    if receiver is None:
+        order, outside = analyser.program.ancestors(cls)
+        if name == "apply" and any(base.startswith("torch.autograd.") for base in outside):
+            return V(CALLABLE, refs=frozenset((Ref("ext", "", "torch.autograd.Function.apply"),)))
+        for item in order:
+            if name in item.inner:
+                inner = item.inner[name]
+                return V(CALLABLE, refs=frozenset((Ref("class", inner.module.key, inner.qual),)))
+            if name in item.attributes:
+                # (a member is equal to itself alone; one of a ``str`` or an ``int`` to its value as well)
+                if "enum.Enum" in outside and outside <= _OF_MEMBERS:
+                    return V(DATA, size=SCALAR, const=f"{item.qual}.{name}")
+                return analyser.evaluate_constant(item.module, item.attributes[name])
+        return NOTHING
+    fact: V = analyser.attribute(cls, name)
+    if not fact.kinds and not name.startswith(("set_", "_set_")):
+        # what only classes below define: a base class calls it all the same
+        below = analyser.program.overrides(cls, name)
+        if below:
+            return V(CALLABLE, refs=frozenset(Ref("func", one.module.key, one.qual, receiver) for one in below))
+    if fact.kinds & (TENSORS | UNKNOWN) and name in analyser.facts.attributes.parameters(cls):
+        at = frame_at(frame)
+        src = frame.record(state, (at, "parameter", name), at, name, EMPTY, definite=True, leaf=True)
+        fact = fact.but(kinds=fact.kinds & ~UNKNOWN | TENSOR, src=fact.src | src)
+    return fact

@@ -1,0 +1,55 @@
+"""Named tuples: their members are there by name and by position."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from memlint.analysis.domain.state import State
+from memlint.analysis.domain.summary.frame import Frame
+from memlint.analysis.domain.values import CALLABLE, NONE_VALUE, NOTHING, UNKNOWN_VALUE, Args, Ref, V, Words
+from memlint.analysis.transfer.heap import make
+from memlint.ir import nodes as ir
+
+_FACTORIES = frozenset({"collections.namedtuple", "typing.NamedTuple", "typing_extensions.NamedTuple"})
+
+
+def factory(name: str, expr: ir.Call) -> V | None:
+    """What ``namedtuple("Losses", "rpn head total")`` gives; None for other functions, and where the names are not
+    written there."""
+    if name not in _FACTORIES or len(expr.args) < 2:
+        return None
+    names = tuple(_names(expr.args[1]))
+    return V(CALLABLE, refs=frozenset((Ref("record", "", "", args=names),))) if names else None
+
+
+def _names(expr: ir.Expr) -> Iterable[str]:
+    if isinstance(expr, ir.Const) and isinstance(expr.value, str):
+        return expr.value.replace(",", " ").split()
+    found = []
+    for item in expr.elements if isinstance(expr, ir.Display) else ():
+        if isinstance(item, ir.Display) and item.elements:  # (name, annotation)
+            item = item.elements[0]
+        if not isinstance(item, ir.Const) or not isinstance(item.value, str):
+            return ()
+        found.append(item.value)
+    return found
+
+
+def record(frame: Frame, state: State, names: tuple[str, ...], args: Args, words: Words, expr: ir.Call) -> V:
+    """``Losses(a, b, total=c)``, ``Losses(*values)``"""
+    return make(frame, state, expr.at, "tuple", NOTHING, members(names, args, words, expr))
+
+
+def members(names: tuple[str, ...], args: Args, words: Words, expr: ir.Call) -> dict[str, V]:
+    """The members of a named tuple, each by its name and its position; what is left out has a default."""
+    found: dict[str, V] = {}
+    given: list[V] = []
+    for shown, value in zip(expr.args, args, strict=False):
+        # (how many a starred argument brings is told by what is left)
+        several = len(names) - len(args) + 1 if isinstance(shown, ir.Starred) else 1
+        given += [value] * several
+    spread = any(word.startswith("**") for word in words)
+    for position, name in enumerate(names):
+        left_out = UNKNOWN_VALUE if spread else NONE_VALUE
+        found[name] = found[str(position)] = given[position] if position < len(given) else words.get(name, left_out)
+    return found

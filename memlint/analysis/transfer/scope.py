@@ -1,0 +1,96 @@
+"""Names to values: locals, free variables, globals, builtins."""
+
+from __future__ import annotations
+
+import builtins
+
+from memlint.analysis.domain.state import State
+from memlint.analysis.domain.summary.frame import Frame
+from memlint.analysis.domain.values import (
+    CALLABLE,
+    CONTAINER,
+    DATA,
+    INSTANCE,
+    LOADER,
+    MODULE,
+    NONE,
+    OPTIMIZER,
+    TREE,
+    UNKNOWN,
+    UNKNOWN_VALUE,
+    Path,
+    Ref,
+    V,
+)
+from memlint.analysis.transfer.handed_on import held
+
+#: without these, nothing is left open by what a value is known to be (`V.may_be_module`)
+_OPEN = UNKNOWN | TREE
+_BUILTINS = frozenset(dir(builtins))
+
+
+def lookup(frame: Frame, state: State, name: str) -> V:
+    """The value of a name at this point."""
+    value = state.env.get(name)
+    if value is not None:
+        return known_by_use(frame, name, value) if value.kinds & _OPEN else value
+    if name in frame.function.locals and frame.function.node is not None:
+        return UNKNOWN_VALUE
+    around = frame.function.owner(name)
+    if around is not None:
+        return known_by_use(frame, name, free_variable(frame, state, around, name))
+    return known_by_use(frame, name, global_variable(frame, state, name))
+
+
+def known_by_use(frame: Frame, name: str, value: V) -> V:
+    """What is used as only modules are, is one."""
+    if not value.may_be_module():
+        return value
+    if name in frame.modules_by_use:
+        return value.as_module()
+    if not value.refs and name in frame.modules_by_state:
+        maker = frame.modules_by_state[name]
+        if maker is None or maker.cls is None:
+            return value.as_module()
+        return value.as_module().but(refs=frozenset((Ref("instance", maker.module.key, maker.cls.qual),)))
+    return value
+
+
+def free_variable(frame: Frame, state: State, around: object, name: str) -> V:
+    path = Path(f"c:{name}")
+    if path in state.sym:
+        return state.sym[path]
+    fact: V | None = frame.analyser.free_variable(frame.function, name)
+    if fact is None:
+        return V(UNKNOWN, frozenset((path,)), syms=frozenset((path,)))
+    return symbolic(fact, path)
+
+
+def global_variable(frame: Frame, state: State, name: str) -> V:
+    kind, what = frame.analyser.program.find(frame.module, name)
+    if kind == "none" and frame.module.writers(name):
+        kind, what = "value", (frame.module, name)  # (bound by functions alone)
+    if kind == "none":
+        if name in _BUILTINS:
+            return V(CALLABLE, refs=frozenset((Ref("ext", "", f"builtins.{name}"),)))
+        return state.sym.get(Path(f"g:{frame.module.key}:{name}"), UNKNOWN_VALUE)
+    if kind != "value":
+        found: V = frame.analyser.global_value(kind, what, frame=frame)
+        return found
+    module, variable = what
+    path = Path(f"g:{module.key}:{variable}")
+    if path in state.sym:
+        return state.sym[path]
+    fact = frame.analyser.global_value(kind, what, frame=frame)
+    return symbolic(fact, path)
+
+
+def symbolic(fact: V, path: Path) -> V:
+    """A variable of another scope: what is known of it, at a symbolic place."""
+    fact = held(fact, path)
+    place = frozenset((path,))
+    if not fact.kinds & ~(MODULE | OPTIMIZER | LOADER | CALLABLE | INSTANCE | CONTAINER):
+        return fact.but(syms=place, src=frozenset(), objs=frozenset())
+    if not fact.kinds & ~(DATA | NONE) and fact.const is not None:
+        return fact.but(src=place, syms=place, objs=frozenset())
+    return fact.but(src=fact.src | place, syms=place, objs=frozenset())

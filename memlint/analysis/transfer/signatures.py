@@ -1,0 +1,122 @@
+"""Signatures: which methods a value has, whether a call fits one, and what each parameter gets."""
+
+from __future__ import annotations
+
+from memlint.analysis.domain.state import State
+from memlint.analysis.domain.summary.frame import Frame
+from memlint.analysis.domain.values import (
+    DATA,
+    NONE,
+    NOTHING,
+    SCALAR,
+    UNKNOWN,
+    UNKNOWN_VALUE,
+    Args,
+    V,
+    Words,
+    join,
+    join_all,
+    ordered,
+)
+from memlint.analysis.index.program import Function
+from memlint.analysis.syntax.syntax import dotted
+from memlint.analysis.transfer.heap import make, read_item
+from memlint.ir import nodes as ir
+
+
+def methods_of(frame: Frame, value: V, name: str) -> list[Function | None]:
+    """The method of that name of each class of the project that a value may be an instance of; None for a class that
+    has none."""
+    classes = [cls for ref in ordered(value.refs) if ref.kind == "instance" and (cls := frame.analyser.cls(ref))]
+    return [frame.analyser.program.method(cls, name) for cls in classes]
+
+
+def is_abstract(function: Function) -> bool:
+    """Whether a method is there to be overridden: its body does nothing, or raises NotImplementedError (some return
+    it)."""
+    if "abstractmethod" in function.decorator_names:
+        return True
+    body = [item for item in function.body if not (isinstance(item, ir.ExprStmt) and isinstance(item.value, ir.Const))]
+    if len(body) > 1 or not body:
+        return not body
+    only = body[0]
+    given = only.exc if isinstance(only, ir.Raise) else only.value if isinstance(only, ir.Return) else None
+    if given is not None:
+        raised = given.func if isinstance(given, ir.Call) else given
+        return dotted(raised).endswith("NotImplementedError")
+    return isinstance(only, ir.Jump)
+
+
+def is_idle(frame: Frame, function: Function) -> bool:
+    """Whether a method does nothing, and is not there to be replaced by one that does something."""
+    cls = function.cls
+    return cls is not None and is_abstract(function) and not frame.analyser.program.is_overridden(cls, function.name)
+
+
+def is_left_open(frame: Frame, function: Function) -> bool:
+    """Whether a method's own body says nothing of what runs in its place: it is abstract, and what overrides it is out
+    of sight or too much to follow. (An empty method that nothing overrides is a hook that nobody uses.)"""
+    if function.cls is None or not is_abstract(function):
+        return False
+    declared = "abstractmethod" in function.decorator_names or any(isinstance(one, ir.Raise) for one in function.body)
+    program = frame.analyser.program
+    return not program.overrides(function.cls, function.name) and (
+        declared or program.is_overridden(function.cls, function.name)
+    )
+
+
+def bind(
+    frame: Frame, state: State, function: Function, args: Args, words: Words, *, starred: bool = False
+) -> dict[str, V]:
+    """Parameter name -> value. ``starred``: one of the arguments is ``*args``."""
+    bound: dict[str, V] = {}
+    rest = list(args)
+    spread = any(name.startswith("**") for name in words)
+    for param in function.params:
+        if param.kind == "star":
+            # an argument that is starred itself may bring any number
+            told = {} if starred else {str(at): value for at, value in enumerate(rest)}
+            joined = join_all(rest) if starred else NOTHING
+            rest = []
+            bound[param.name] = make(frame, state, (param.at, "star", function.key), "tuple", joined, told)
+        elif param.kind == "double-star":
+            extra = {name: value for name, value in words.items() if name not in bound}
+            bound[param.name] = make(frame, state, (param.at, "words", function.key), "dict", NOTHING, extra)
+        elif param.kind != "keyword-only" and rest:
+            bound[param.name] = rest.pop(0)
+        elif param.name in words:
+            bound[param.name] = words[param.name]
+        else:
+            given = UNKNOWN_VALUE
+            if param.default is not None:
+                given = frame.analyser.evaluate_constant(function.module, param.default)
+            if spread and given.is_only(DATA | NONE | UNKNOWN):
+                given = join(UNKNOWN_VALUE, _spread(frame, state, param, words))
+            bound[param.name] = given
+    return bound
+
+
+def _spread(frame: Frame, state: State, param: ir.Param, words: Words) -> V:
+    """What ``**outputs`` may bring of graphs for a parameter."""
+    index = ir.Const(param.at, "str", param.name)
+    subscript = ir.Subscript(param.at, index, index)
+    given = [
+        read_item(frame, state, value, V(DATA, size=SCALAR, const=param.name), subscript)
+        for word, value in words.items()
+        if word.startswith("**")
+    ]
+    return join_all([value for value in given if value.src])
+
+
+def accepts(function: Function, count: int, words: set[str]) -> bool:
+    """Whether a call with so many positional arguments and these keywords fits the signature."""
+    positional = [p for p in function.params if p.kind in ("positional", "positional-only")]
+    names = {p.name for p in function.params}
+    star = any(p.kind == "star" for p in function.params)
+    double = any(p.kind == "double-star" for p in function.params)
+    needed = [p for p in positional if p.default is None]
+    if count > len(positional) and not star:
+        return False
+    if not double and any(not word.startswith("**") and word not in names for word in words):
+        return False
+    return count + len(words) >= len(needed)

@@ -1,0 +1,354 @@
+"""Carries: a place that is rebuilt from its own previous value, with what came in and how."""
+
+from __future__ import annotations
+
+from memlint.analysis.domain.events import PlaceKind
+from memlint.analysis.domain.state import OFF, State
+from memlint.analysis.domain.summary.frame import Frame
+from memlint.analysis.domain.values import CONTAINER, TENSORS, TREE, UNKNOWN, Path, Source, V
+from memlint.analysis.syntax.bindings import mentions
+from memlint.analysis.syntax.expression_text import text
+from memlint.analysis.syntax.rebuilding import Member, is_old_member, members_anew, reads_others_only, summed_members
+from memlint.analysis.syntax.syntax import dotted, walk_expression
+from memlint.analysis.transfer.heap import frame_at
+from memlint.analysis.transfer.held_values import deep
+from memlint.analysis.transfer.stores import growing, loop_updates
+from memlint.analysis.transfer.stores.stores import note_carry, note_store, own_sources
+from memlint.analysis.transfer.stores.target_places import place_of
+from memlint.analysis.transfer.stores.written_keys import counted_by
+from memlint.ir import nodes as ir
+
+_CATS = frozenset({"cat", "concat", "concatenate", "stack", "hstack", "vstack", "dstack"})
+_AVERAGES = frozenset({"lerp", "lerp_", "ema", "ema_inplace", "moving_average", "running_average"})
+
+
+#: marks the carry of a tensor that is written part by part
+PART = "part"
+
+
+def augmented(frame: Frame, state: State, statement: ir.AugAssign, old: V, new: V, value: V) -> None:
+    """``place op= value``"""
+    if not new.src or not new.may_be(TENSORS | UNKNOWN):
+        return
+    found = place_of(frame, state, statement.target)
+    if found is None or not own_sources(frame, found[0]) & frame.graphs.closure(value.src | old.src):
+        return
+    how = "add" if statement.op in ("+", "-") else "update"
+    _note(
+        frame,
+        state,
+        found,
+        how,
+        value,
+        new,
+        statement.at,
+        text(statement.target),
+        text(statement.value),
+        _index(statement.target),
+    )
+
+
+def assigned(frame: Frame, state: State, statement: ir.Assign | ir.AnnAssign, target: ir.Expr, value: V) -> None:
+    """``place = expression``, where the expression reads the place (or something that was computed from it)."""
+    if statement.value is None or growing.noticed(frame, state, statement, target):
+        return
+    loop_updates.rebound(frame, state, statement, target, value)
+    built(frame, state, statement.at, statement.value, target, value)
+
+
+def built(frame: Frame, state: State, at: int, expr: ir.Expr, target: ir.Expr, value: V) -> None:
+    """A place gets the value of an expression, by an assignment or by a method: ``sums.update(a=sums["a"] + x)``."""
+    if value.may_be(CONTAINER) and value.objs:
+        if _is_window(expr, text(target, 200)) or _rebuilt(frame, state, at, expr, target, value):
+            return
+        if isinstance(target, ir.Name):
+            members = members_anew(expr, target.id)
+            if members is not None:
+                _by_members(frame, state, at, members, expr, target)
+                return
+            value = deep(frame, state, value)
+        elif (summed := summed_members(expr, text(target, 200))) is not None:
+            _sums(frame, state, at, expr, summed, target, value)
+            return
+    other = _other_side(expr, target)
+    if other is not None:
+        value, expr = frame.interpreter.evaluate(frame, state, other), other
+    if not value.may_be(TENSORS | UNKNOWN):
+        return
+    if not frame.loops and isinstance(target, ir.Name) and target.id in frame.function.locals:
+        return  # nothing is carried from one round to the next
+    shown = text(target, 200)
+    direct = mentions(expr, shown) or _gets(expr, target)
+    found = place_of(frame, state, target)
+    if found is None:
+        return
+    own = own_sources(frame, found[0])
+    if not direct:
+        # nothing was computed from these: another object, made at the same point of an earlier round
+        value = value.but(src=value.src - own)
+    reached = frame.graphs.closure(value.src)
+    if not direct and not own & reached:
+        return
+    how, incoming = classify(frame, state, expr, shown, value)
+    if how == "cat":
+        return
+    if not value.src or not own & reached:
+        return
+    rest = incoming.but(src=incoming.src - own) if incoming.src & own else incoming
+    summed = summed_members(expr, shown)
+    added = text(expr) if summed is None else _added_text(expr, summed, target)
+    _note(frame, state, found, how, value, rest, at, text(target), added, _index(target))
+
+
+def _other_side(expr: ir.Expr, target: ir.Expr) -> ir.Expr | None:
+    """``start if first else x``, as the new value of ``x``: the side that is not the place as it was, which is all that
+    makes anything."""
+    if not isinstance(expr, ir.IfExp) or not isinstance(target, ir.Name | ir.Attr | ir.Subscript):
+        return None
+    shown = text(target, 200)
+    sides = [side for side in (expr.body, expr.orelse) if not _is_place(side, shown)]
+    return sides[0] if len(sides) == 1 else None
+
+
+def _is_place(expr: ir.Expr, shown: str) -> bool:
+    return isinstance(expr, ir.Name | ir.Attr | ir.Subscript) and text(expr, 200) == shown
+
+
+def _by_members(frame: Frame, state: State, at: int, members: list[Member], expr: ir.Expr, target: ir.Name) -> None:
+    """What is rebuilt member by member: a carry where the new value of one comes of the old one of the same."""
+    found = place_of(frame, state, target)
+    if found is None or (not frame.loops and target.id in frame.function.locals):
+        return
+    own = own_sources(frame, found[0])
+    for key, item in members:
+        if reads_others_only(item, target.id, key):
+            continue
+        value = deep(frame, state, frame.interpreter.evaluate(frame, state, item))
+        if not mentions(item, target.id):
+            value = value.but(src=value.src - own)  # (see ``built``)
+        pair = frame.operands.get(item.at, ()) if isinstance(item, ir.Binary) else ()
+        if any(not one.src and not one.may_be(TENSORS | UNKNOWN) for one in pair):
+            continue  # ``info.get("n", 0) + 1``: a count, whatever else the container holds
+        if not value.src or not value.may_be(TENSORS | UNKNOWN) or not own & frame.graphs.closure(value.src):
+            continue
+        rest = value.but(src=value.src - own)
+        _note(frame, state, found, "call", value, rest, at, text(target), text(expr), _index(target))
+
+
+def _sums(frame: Frame, state: State, at: int, expr: ir.Expr, summed: ir.Expr, target: ir.Expr, value: V) -> None:
+    """``self.sums = [s + x for s, x in zip(self.sums, losses)]``: each member is one of the old ones, and more."""
+    found = place_of(frame, state, target)
+    if found is None:
+        return
+    place = found[0].then("[]") if isinstance(found[0], Path) else found[0]
+    held = deep(frame, state, value)
+    how, added = classify(frame, state, expr, text(target, 200), held)
+    if held.src and added.src and added.may_be(TENSORS | UNKNOWN):
+        marks = own_sources(frame, place)
+        rest = added.but(src=added.src - marks)
+        shown = _added_text(expr, summed, target)
+        made = note_carry(frame, state, how, place, found[1], text(target), held, rest, at, shown)
+        if made is not None:
+            made.objs = value.objs
+
+
+def _added_text(expr: ir.Expr, summed: ir.Expr, target: ir.Expr) -> str:
+    """What is added to each member, in the user's words."""
+    if not isinstance(summed, ir.Binary) or not isinstance(expr, ir.Comprehension):
+        return text(expr)
+    return text(summed.right if is_old_member(summed.left, expr, text(target, 200)) else summed.left)
+
+
+def _gets(expr: ir.Expr, target: ir.Expr) -> bool:
+    """``sums[name] = sums.get(name, 0.0) + value``: the same member, by its key."""
+    if not isinstance(target, ir.Subscript):
+        return False
+    shown = text(target, 200)
+    return any(_is_get(part, shown) for part in walk_expression(expr))
+
+
+def _is_get(expr: ir.Expr, shown: str) -> bool:
+    if not isinstance(expr, ir.Call) or not isinstance(expr.func, ir.Attr) or expr.func.name != "get" or not expr.args:
+        return False
+    return f"{text(expr.func.value, 200)}[{text(expr.args[0], 200)}]" == shown
+
+
+def _is_window(expr: ir.Expr, shown: str) -> bool:
+    """``losses = losses[-99:] + [loss]``, ``losses = (losses + [loss])[-100:]``: the last ones alone."""
+    return any(
+        isinstance(part, ir.Subscript)
+        and isinstance(part.index, ir.Slice)
+        and part.index.lower is not None
+        and mentions(part.value, shown)
+        for part in walk_expression(expr)
+    )
+
+
+def _rebuilt(frame: Frame, state: State, at: int, expr: ir.Expr, target: ir.Expr, value: V) -> bool:
+    """``xs = xs + [x]``, ``xs = (*xs, x)``, ``sums[name] = sums.get(name, []) + [x]``: a container that grows by being
+    rebuilt."""
+    added = _added(frame, expr, text(target, 200))
+    found = place_of(frame, state, target) if added else None
+    if found is None:
+        return bool(added)
+    for item in added:
+        inner = deep(frame, state, frame.interpreter.evaluate(frame, state, item))
+        made = note_store(frame, state, "retain", "append", found[0], found[1], text(target), inner, at, text(item))
+        if made is not None:
+            made.objs = value.objs
+    return bool(added)
+
+
+def _added(frame: Frame, expr: ir.Expr, shown: str) -> list[ir.Expr]:
+    """What an expression adds to the members of the place ``shown``."""
+
+    def is_old(part: ir.Expr | None) -> bool:
+        return part is not None and (_is_place(part, shown) or _is_get(part, shown))
+
+    if isinstance(expr, ir.Binary) and expr.op in ("+", "|") and is_old(expr.left):
+        if isinstance(expr.right, ir.Display):
+            return list(expr.right.elements)
+        return _new_keys(frame, expr.right) if isinstance(expr.right, ir.DictDisplay) else []
+    if isinstance(expr, ir.Display) and any(isinstance(one, ir.Starred) and is_old(one.value) for one in expr.elements):
+        return [one for one in expr.elements if not (isinstance(one, ir.Starred) and is_old(one.value))]
+    spreads = isinstance(expr, ir.DictDisplay) and any(
+        key is None and is_old(one) for key, one in zip(expr.keys, expr.values, strict=True)
+    )
+    return _new_keys(frame, expr) if spreads and isinstance(expr, ir.DictDisplay) else []
+
+
+def _new_keys(frame: Frame, expr: ir.DictDisplay) -> list[ir.Expr]:
+    """The values of a display whose keys come anew with each iteration."""
+    return [one for key, one in zip(expr.keys, expr.values, strict=True) if key is not None and counted_by(frame, key)]
+
+
+def written(frame: Frame, state: State, base: V, value: V, target: ir.Subscript) -> None:
+    """``self.buffer[i:j] = value``: the buffer takes over the graph that comes in."""
+    if not value.src or not value.may_be(TENSORS | UNKNOWN) or state.grad == OFF or isinstance(target.index, ir.Const):
+        return
+    for path in sorted(base.syms):
+        known = base.may_be(TENSORS) or (
+            frame.function.cls is not None
+            and len(path.steps) == 1
+            and frame.analyser.is_buffer(frame.function.cls, path.steps[0][1:])
+        )
+        if known and path.steps and _brings_more(frame, path, value):
+            src = base.src | value.src | {path}  # (it may be written part by part)
+            state.sym[path] = V(TENSORS & ~TREE, src, bare=True, syms=base.syms, size=base.size, device=base.device)
+            note_carry(
+                frame,
+                state,
+                _how_written(frame, state, target, value),
+                path,
+                "buffer",
+                text(target.value),
+                state.sym[path],
+                value,
+                frame_at(frame),
+                text(target.value),
+            )
+
+
+def _brings_more(frame: Frame, place: Path, value: V) -> bool:
+    """Whether what is written comes of more than the place itself: ``queue[n:] = queue[:-n].clone()`` shifts it."""
+    reached = frame.graphs.closure(value.src) - own_sources(frame, place)
+    nodes = (frame.graphs.nodes.get(item) for item in reached)
+    others = any(isinstance(item, Path) and not item.is_in(place) for item in reached)
+    return others or any(node is not None and (node.model or node.definite or node.unknown) for node in nodes)
+
+
+def _how_written(frame: Frame, state: State, target: ir.Subscript, value: V) -> str:
+    """``self.mean[:] = self.mean * 0.9 + mean * 0.1``, with each call: a running average, written in place."""
+    statement = frame.statement
+    if not isinstance(statement, ir.Assign) or any(loop.counts for loop in frame.loops):
+        return "update"
+    how, _ = classify(frame, state, statement.value, text(target.value, 200), value)
+    return "average" if how == "average" else "update"
+
+
+def part_written(frame: Frame, state: State, name: str, value: V, target: ir.Subscript) -> None:
+    """``scores[:, i] = value`` in a loop: the tensor takes over the graph of every round."""
+    loop = next((loop for loop in reversed(frame.loops) if loop.counts), None)
+    if loop is None or name in loop.bound or state.grad == OFF:
+        return
+    if isinstance(target.index, ir.Const) and not state.env[name].is_only(TENSORS & ~TREE):
+        return  # (a member of a list or dictionary, which is overwritten)
+    filled = state.env[name] = state.env[name].marked(("prev", loop.id, name))
+    shown = text(frame.statement.value if isinstance(frame.statement, ir.Assign) else target)
+    note_carry(frame, state, "update", ("var", name), "local", name, filled, value, frame_at(frame), shown, tag=PART)
+
+
+def classify(frame: Frame, state: State, expr: ir.Expr, shown: str, value: V) -> tuple[str, V]:
+    """How the expression rebuilds the place, and what comes in beside the old value."""
+    inner = expr
+    summed = summed_members(expr, shown)
+    if summed is not None and isinstance(expr, ir.Comprehension):
+        pair = frame.operands.get(summed.at) if isinstance(summed, ir.Binary) else None
+        if pair is None or not isinstance(summed, ir.Binary):
+            return "add", value
+        return "add", deep(frame, state, pair[1 if is_old_member(summed.left, expr, shown) else 0])
+    if isinstance(inner, ir.IfExp):  # ``loss if total is None else total + loss``
+        built = [side for side in (inner.body, inner.orelse) if mentions(side, shown)]
+        inner = built[0] if len(built) == 1 else inner
+    while (
+        isinstance(inner, ir.Call)
+        and isinstance(inner.func, ir.Attr)
+        and not inner.args
+        and not isinstance(inner.func.value, ir.Name)
+    ):
+        inner = inner.func.value
+    if isinstance(inner, ir.Binary) and inner.op in ("+", "-"):
+        for position, side in enumerate((inner.left, inner.right)):
+            if (isinstance(side, ir.Name | ir.Attr | ir.Subscript) and text(side, 200) == shown) or _is_get(
+                side, shown
+            ):
+                pair = frame.operands.get(inner.at)
+                return "add", value if pair is None else deep(frame, state, pair[1 - position])
+        if any(
+            isinstance(part, ir.Binary) and part.op == "*" and mentions(part, shown) for part in walk_expression(inner)
+        ):
+            return "average", value
+        if _leftmost(inner, shown):
+            return "add", value
+        return "update", value
+    if isinstance(inner, ir.Binary):
+        return "update", value
+    if isinstance(inner, ir.Call):
+        name = dotted(inner.func).rsplit(".", 1)[-1]
+        if name in _CATS:
+            return "cat", value
+        if name in _AVERAGES:
+            return "average", value
+        if name in ("add", "sub"):
+            return "add", value
+        return "call", value
+    return "call", value
+
+
+def _leftmost(expr: ir.Binary, shown: str) -> bool:
+    left: ir.Expr = expr
+    while isinstance(left, ir.Binary) and left.op in ("+", "-"):
+        if isinstance(left.right, ir.Name | ir.Attr) and text(left.right, 200) == shown:
+            return True
+        left = left.left
+    return isinstance(left, ir.Name | ir.Attr | ir.Subscript) and text(left, 200) == shown
+
+
+def _note(
+    frame: Frame,
+    state: State,
+    found: tuple[Source, PlaceKind],
+    how: str,
+    value: V,
+    incoming: V,
+    at: int,
+    place: str,
+    shown: str,
+    index: str,
+) -> None:
+    note_carry(frame, state, how, found[0], found[1], place, value, incoming, at, shown, index=index)
+
+
+def _index(target: ir.Expr) -> str:
+    """The name that picks the member in ``place[name]``."""
+    return target.index.id if isinstance(target, ir.Subscript) and isinstance(target.index, ir.Name) else ""

@@ -1,0 +1,80 @@
+"""Attributes of a class itself (``Stats.total``, ``cls.history``), which live as long as the program."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from memlint.analysis.domain.values import CALLABLE, CONTAINER, DATA, EMPTY, NONE, Path, Ref, Source, Sources, V
+from memlint.analysis.index.program import Class
+from memlint.ir import nodes as ir
+
+if TYPE_CHECKING:
+    from memlint.analysis.facts.analyser import Analyser
+
+#: what makes a container where it is called
+_MAKERS = frozenset({"list", "dict", "set", "deque", "defaultdict", "OrderedDict", "Counter"})
+
+
+def class_places(analyser: Analyser, base: V, name: str) -> Sources:
+    """Where an attribute of a class or of a function lives, for a value that is that class or function; none where it
+    is a constant that no code of the project writes to."""
+    if base.syms or base.objs or base.kinds != CALLABLE:
+        return EMPTY
+    assigned = analyser.facts.attributes.is_assigned
+    found: set[Source] = set()
+    for ref in base.refs:
+        if ref.kind == "class" and (cls := analyser.cls(ref)) is not None:
+            place = class_place(analyser, cls, name)
+            if place is not None:
+                found.add(place)
+        elif ref.kind == "func" and ref.self_ is None and "<lambda" not in ref.name and assigned(name):
+            found.add(_place(ref.key, ref.name, name))
+    return frozenset(found) or EMPTY
+
+
+def class_place(analyser: Analyser, cls: Class, name: str) -> Path | None:
+    """Where ``cls.name`` lives: in the first class of the line that defines it."""
+    owner = _owner(analyser, cls, name)
+    if owner is None:
+        return None
+    given = analyser.evaluate_constant(owner.module, owner.attributes[name])
+    if not given.kinds & CONTAINER and not (given.is_only(DATA | NONE) and analyser.facts.attributes.is_assigned(name)):
+        return None
+    return _place(*owner.key, name)
+
+
+def shared_place(analyser: Analyser, cls: Class, name: str) -> Path | None:
+    """Where ``instance.name`` lives that is a container of the class, the same one for all its instances: no method
+    gives an instance one of its own. (What is annotated may be a field, of which each instance gets its own copy.)"""
+    owner = _owner(analyser, cls, name)
+    if owner is None or not _makes_container(owner.attributes[name]):
+        return None
+    if any(item.is_dataclass or name in item.annotations for item in analyser.program.ancestors(cls)[0]):
+        return None
+    if analyser.facts.attributes.is_assigned(name):
+        return None
+    return _place(*owner.key, name)
+
+
+def _owner(analyser: Analyser, cls: Class, name: str) -> Class | None:
+    """The first class of the line that defines an attribute."""
+    order, _ = analyser.program.ancestors(cls)
+    return next((item for item in order if name in item.attributes), None)
+
+
+def _place(key: str, qual: str, name: str) -> Path:
+    """An attribute of what has a qualified name in a module."""
+    return Path(f"g:{key}:{qual}", ("." + name,))
+
+
+def _makes_container(expr: ir.Expr) -> bool:
+    if isinstance(expr, ir.Call):
+        called = expr.func.id if isinstance(expr.func, ir.Name) else getattr(expr.func, "name", "")
+        return called in _MAKERS
+    return (isinstance(expr, ir.Display) and expr.kind != "tuple") or isinstance(expr, ir.DictDisplay)
+
+
+def class_of(base: V) -> V | None:
+    """``instance.__class__`` and ``type(instance)``; None where the class is not known."""
+    refs = frozenset(Ref("class", ref.key, ref.name) for ref in base.refs if ref.kind == "instance")
+    return V(CALLABLE, refs=refs) if refs else None

@@ -1,0 +1,85 @@
+"""Closures that are handed to others: ``optimizer.minimize(lambda: loss_of(out, y))`` trains by what they read."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from memlint.analysis.domain.summary.frame import Frame
+from memlint.analysis.domain.values import Source
+from memlint.analysis.index.program import Function
+from memlint.analysis.syntax.memo import kept
+from memlint.analysis.syntax.syntax import expressions, last_name, parts, walk_expression, walk_statements
+from memlint.analysis.transfer.held_values import deep
+from memlint.ir import nodes as ir
+
+if TYPE_CHECKING:
+    from memlint.analysis.facts.analyser import Analyser
+
+
+#: how far down a closure is handed on before a backward runs
+MAX_CALLS_DOWN = 1
+_BACKWARD = frozenset({"backward", "manual_backward"})
+
+
+def trains_by_closure(analyser: Analyser, frame: Frame, marks: set[Source]) -> bool:
+    """Whether a closure that reads these graphs is handed to a call, and a backward runs there or in this function."""
+    handed = _handed(frame.function)
+    if not handed or frame.exit is None:
+        return False
+    holders = {
+        name
+        for name, value in frame.exit.env.items()
+        if marks & frame.graphs.closure(deep(frame, frame.exit, value).src)
+    }
+    here = _calls_backward(frame.function.body)
+    return any(holders & names and (here or _runs_backward(analyser, frame, call.at)) for call, names in handed)
+
+
+def _runs_backward(analyser: Analyser, frame: Frame, at: int, depth: int = 0) -> bool:
+    """Whether a function of the project that a call runs calls a backward, or one that it calls."""
+    for record in frame.calls.values():
+        function = analyser.function_at(record.callee) if record.at == at or depth else None
+        if function is None:
+            continue
+        if _calls_backward(function.body):
+            return True
+        inner = analyser.summary(function) if depth < MAX_CALLS_DOWN else None
+        if inner is not None and _runs_backward(analyser, inner, at, depth + 1):
+            return True
+    return False
+
+
+@kept
+def _calls_backward(body: tuple[ir.Stmt, ...]) -> bool:
+    found = [*parts(body, into_definitions=True)]
+    found += [inner for part in found if isinstance(part, ir.Lambda) for inner in walk_expression(part.body)]
+    return any(isinstance(part, ir.Call) and last_name(part.func) in _BACKWARD for part in found)
+
+
+@kept
+def _handed(function: Function) -> tuple[tuple[ir.Call, frozenset[str]], ...]:
+    """The calls of a function that get a closure of its own, and the names that the closure reads."""
+    statements = list(walk_statements(function.body))
+    inner = {part.name: frozenset(_read(part)) for part in statements if isinstance(part, ir.FunctionDef)}
+    return tuple(
+        (part, names)
+        for statement in statements
+        for expr in expressions(statement)
+        for part in walk_expression(expr)
+        if isinstance(part, ir.Call)
+        for given in (*part.args, *(word.value for word in part.keywords))
+        if (names := _names(given, inner))
+    )
+
+
+def _names(given: ir.Expr, inner: dict[str, frozenset[str]]) -> frozenset[str]:
+    if isinstance(given, ir.Lambda):
+        return frozenset(part.id for part in walk_expression(given.body) if isinstance(part, ir.Name))
+    return inner.get(given.id, frozenset()) if isinstance(given, ir.Name) else frozenset()
+
+
+def _read(part: ir.FunctionDef) -> Iterator[str]:
+    for statement in walk_statements(part.body):
+        for expr in expressions(statement):
+            yield from (inner.id for inner in walk_expression(expr) if isinstance(inner, ir.Name))

@@ -1,0 +1,344 @@
+"""What tensors that a loop collects are for, by what the function does with them afterwards."""
+
+from __future__ import annotations
+
+import bisect
+from collections.abc import Callable, Iterator
+from collections.abc import Set as AbstractSet
+from typing import TYPE_CHECKING, NamedTuple
+
+from memlint.analysis.domain.summary.effects import ModelRun, Store
+from memlint.analysis.domain.summary.frame import Frame
+from memlint.analysis.domain.values import Sources
+from memlint.analysis.index.program import Function
+from memlint.analysis.syntax.bindings import mentions, names_bound_by, reads_any
+from memlint.analysis.syntax.expression_text import text
+from memlint.analysis.syntax.memo import kept
+from memlint.analysis.syntax.syntax import (
+    bodies,
+    calls,
+    calls_backward,
+    calls_named,
+    dotted,
+    expressions,
+    is_true,
+    parts,
+    walk_expression,
+    walk_statements,
+)
+from memlint.ir import nodes as ir
+
+if TYPE_CHECKING:
+    from memlint.analysis.facts.analyser import Analyser
+
+#: calls that show what they are given as pictures: nobody looks at those of a whole data set
+_PICTURES = frozenset({"save_image", "make_grid", "add_image", "add_images", "imshow", "imsave"})
+#: calls that compare what is given with all of something
+_AGAINST_ALL = frozenset({"mm", "matmul", "bmm", "addmm", "baddbmm", "einsum", "cdist", "inner", "tensordot"})
+#: methods whose result is on the host
+TO_HOST = frozenset({"cpu", "numpy", "tolist", "item"})
+#: calls of numpy that make an array of what they are given
+_ARRAYS = frozenset({"np.array", "np.asarray", "numpy.array", "numpy.asarray"})
+
+
+#: how many callers up what a function returns is followed
+_UP = 2
+
+
+def trained_on(analyser: Analyser, frame: Frame, store: Store) -> bool:
+    """Whether what is collected, or what is put together from it, is used in a later training loop or closure, here,
+    in a function that gets it or in a caller: it is data to train by, wanted on the device."""
+    return any(_trained_on(analyser, *held) for held in holders(analyser, frame, store))
+
+
+class Held(NamedTuple):
+    """The names of what was collected, in a function that has it from a statement on."""
+
+    frame: Frame
+    names: set[str]
+    since: int
+
+
+def holders(analyser: Analyser, frame: Frame, store: Store) -> Iterator[Held]:
+    """The function that collects into a local container, and the callers that it returns it to."""
+    if not store.local:
+        return
+    held = [Held(frame, made_from(frame, {_holder(store)}), store.site.at)]
+    for _ in range(_UP + 1):
+        yield from held
+        held = [other for one in held for other in _returned_to(analyser, one)]
+
+
+def _returned_to(analyser: Analyser, held: Held) -> Iterator[Held]:
+    statements = walk_statements(held.frame.function.body, into_definitions=False)
+    if not any(
+        isinstance(one, ir.Return) and one.value is not None and mention(one.value, held.names) for one in statements
+    ):
+        return
+    for caller, record in analyser.facts.calls_of(held.frame.function):
+        assigns = _assigns(caller.function.body)
+        last = bisect.bisect_right(assigns, record.at, key=_at)  # what is in a statement is numbered after it
+        statement = assigns[last - 1] if last else None
+        if statement is not None and any(part.at == record.at for part in walk_expression(statement.value)):
+            names = {name for target in statement.targets for name in _bound(target)}
+            yield Held(caller, made_from(caller, names), statement.at)
+
+
+@kept
+def _assigns(body: tuple[ir.Stmt, ...]) -> tuple[ir.Assign, ...]:
+    """The assignments of a body, in source order."""
+    return tuple([one for one in walk_statements(body, into_definitions=False) if isinstance(one, ir.Assign)])
+
+
+def _at(statement: ir.Stmt) -> int:
+    return statement.at
+
+
+def _trained_on(analyser: Analyser, frame: Frame, names: set[str], since: int) -> bool:
+    loops = {loop for backward in frame.backwards for loop in backward.loops}
+    for statement in walk_statements(frame.function.body, into_definitions=False):
+        if statement.at <= since:
+            continue
+        if isinstance(statement, ir.For | ir.While):
+            trains = ("loop", statement.at) in loops
+        elif isinstance(statement, ir.FunctionDef):
+            trains = calls_backward(statement.body)
+        else:
+            continue
+        if trains and _reads(statement.body, names):
+            return True
+    given = {record.at for record in frame.calls.values() if _trains(analyser, record.callee)}
+    return bool(given) and any(
+        call.at in given and any(mention(arg, names) for arg in (*call.args, *(word.value for word in call.keywords)))
+        for call in calls(frame.function.body)
+    )
+
+
+def _reads(body: tuple[ir.Stmt, ...], names: AbstractSet[str]) -> bool:
+    """Whether a body reads one of the variables before it gives it another value: an evaluation in each epoch, and one
+    before the first, have names for what they give that nobody uses in between."""
+    left = set(names)
+    #: what each test that was met has given another value where it held (``if rank == 0:``, which is asked again)
+    given: dict[str, set[str]] = {}
+    for statement in body:
+        if isinstance(statement, ir.If):  # (what it asks for is a number)
+            known = given.setdefault(text(statement.test, 200), set())
+            if _reads(statement.body, left - known) or _reads(statement.orelse, left):
+                return True
+            known.update(*(names_bound_by(one) for one in statement.body if isinstance(one, ir.Assign)))
+            continue
+        own = (statement.value, *_places(statement.targets)) if isinstance(statement, ir.Assign) else None
+        if any(reads_any(expr, left) for expr in own or expressions(statement)):
+            return True
+        if isinstance(statement, ir.Assign):
+            left -= names_bound_by(statement)
+        elif any(_reads(block, left) for block in bodies(statement)):
+            return True
+    return False
+
+
+def _places(targets: tuple[ir.Expr, ...]) -> Iterator[ir.Expr]:
+    """The targets that are no variables."""
+    for target in targets:
+        if isinstance(target, ir.Display):
+            yield from _places(target.elements)
+        elif not isinstance(target, ir.Name):
+            yield target
+
+
+def _trains(analyser: Analyser, callee: tuple[str, str]) -> bool:
+    function = analyser.function_at(callee)
+    summary = analyser.summary(function) if function is not None else None
+    return summary is not None and summary.may_train
+
+
+def compared_with(analyser: Analyser, frame: Frame, store: Store) -> bool:
+    """Whether other tensors are multiplied with all that was collected, here, in a function that gets it or in a
+    caller: a bank of features, wanted on the device."""
+    return any(_compared_with(analyser, held.frame, held.names) for held in holders(analyser, frame, store))
+
+
+def _compared_with(analyser: Analyser, frame: Frame, names: set[str]) -> bool:
+    names = _with_holders(frame, names)
+    if _is_multiplied(frame.function, names):
+        return True
+    known = {call.at: call for call in calls(frame.function.body)}
+    for record in frame.calls.values():
+        call, callee = known.get(record.at), analyser.function_at(record.callee)
+        if call is None or callee is None:
+            continue
+        given = given_as(callee, call, lambda arg: mention(arg, names))
+        if given and _is_multiplied(callee, given):
+            return True
+    return False
+
+
+def given_as(callee: Function, call: ir.Call, is_meant: Callable[[ir.Expr], bool]) -> set[str]:
+    """The parameters that get the arguments of a call that are meant."""
+    params = callee.params[callee.takes_self :]
+    given = {param.name for param, arg in zip(params, call.args, strict=False) if is_meant(arg)}
+    return given | {word.name for word in call.keywords if word.name is not None and is_meant(word.value)}
+
+
+def _is_multiplied(function: Function, names: set[str]) -> bool:
+    return any(
+        len(given) > 1 and any(mention(one, names) for one in given)
+        for part in parts(function.body)
+        for given in (_multiplied(part),)
+    )
+
+
+def _multiplied(part: ir.Expr) -> tuple[ir.Expr, ...]:
+    """The operands of ``a @ b``, ``torch.mm(a, b)`` and ``a.mm(b)``."""
+    if isinstance(part, ir.Binary) and part.op == "@":
+        return (part.left, part.right)
+    if not isinstance(part, ir.Call) or dotted(part.func).rsplit(".", 1)[-1] not in _AGAINST_ALL:
+        return ()
+    return (part.func.value, *part.args) if isinstance(part.func, ir.Attr) else part.args
+
+
+def drawn(frame: Frame, store: Store) -> bool:
+    """Whether what a loop over no data collects ends in a picture."""
+    if not store.local or store.loop is None or store.loop.loop.over == "loader":
+        return False
+    shown = calls_named(frame.function.body, _PICTURES)
+    names = made_from(frame, {_holder(store)}) if shown else set()
+    return any(mention(arg, names) for call in shown for arg in call.args)
+
+
+def becomes_array(frame: Frame, store: Store) -> bool:
+    """Whether numpy makes an array of what is kept, or of all that is: of a tensor with a graph it would raise."""
+    if store.kind != "retain" or not store.local:
+        return False
+    likely = calls_named(frame.function.body, {"array", "asarray"})
+    made = (call.args[0] for call in likely if call.args and dotted(call.func) in _ARRAYS)
+    return any(
+        text(given) == store.place_text
+        or (isinstance(given, ir.Display) and any(text(one) == store.text for one in given.elements))
+        for given in made
+    )
+
+
+def proved_free(frame: Frame, sources: Sources, tests: tuple[ir.Expr, ...]) -> bool:
+    """Whether a call of ``numpy()``, which raises for a tensor with a graph, is made of these graphs (or of what is
+    surely computed from them: a call that cannot be resolved may give a metric beside the loss) wherever the tests
+    around hold."""
+    nodes = {source for source in sources if source in frame.graphs.nodes}
+    return bool(nodes) and any(
+        all(test in tests for test in around) and nodes <= frame.graphs.sure(given)
+        for given, around in frame.notes.arrays
+    )
+
+
+def gives_no_graph(frame: Frame, run: ModelRun) -> bool:
+    """Whether numpy() takes what a run gives, wherever it runs, so that the run recorded nothing. In one branch alone
+    that is no proof where the output is unpacked: the indices beside the scores have no graph of their own."""
+    nodes = frozenset((run.node,))
+    return proved_free(frame, nodes, ()) or (
+        bool(run.tests)
+        and proved_free(frame, nodes, run.tests)
+        and not any(is_unpacked(one, run) for one in walk_statements(frame.function.body, into_definitions=False))
+    )
+
+
+def may_give_no_graph(frame: Frame, run: ModelRun) -> bool:
+    """Whether numpy() takes what a run gives where some test holds."""
+    return any(run.node in frame.graphs.sure(given) for given, _ in frame.notes.arrays)
+
+
+def is_unpacked(statement: ir.Stmt, run: ModelRun) -> bool:
+    """``scores, indices = model(x)``, of this run."""
+    return (
+        isinstance(statement, ir.Assign)
+        and any(isinstance(target, ir.Display) for target in statement.targets)
+        and any(part.at == run.site.at for part in walk_expression(statement.value))
+    )
+
+
+def is_moved_later(frame: Frame, store: Store) -> bool:
+    """Whether the function brings all that it has collected to the host in the end, which shows where it lies until
+    then: ``torch.cat(rows).cpu()``, ``rows.numpy(force=True)``."""
+    if not store.local or store.loop is None:
+        return False
+    names = {_holder(store)}
+    for statement in walk_statements(frame.function.body, into_definitions=False):
+        if statement.at <= store.site.at:
+            continue
+        for expr in expressions(statement):
+            for part in walk_expression(expr):
+                if isinstance(part, ir.Call) and _moves(part) and _joined(part, names):
+                    return True
+        if isinstance(statement, ir.Assign) and _joined(statement.value, names):
+            names |= {name for target in statement.targets for name in _bound(target)}
+    return False
+
+
+def _holder(store: Store) -> str:
+    """The variable that holds what is collected: ``rows`` of ``rows["a"]``."""
+    return store.place_text.partition("[")[0]
+
+
+def _moves(call: ir.Call) -> bool:
+    """``x.cpu()``, ``x.numpy(force=True)``: of a tensor on the host, nobody asks for either."""
+    forced = any(word.name == "force" and is_true(word.value) for word in call.keywords)
+    return isinstance(call.func, ir.Attr) and (call.func.name == "cpu" or (call.func.name == "numpy" and forced))
+
+
+def _joined(expr: ir.Expr, names: set[str]) -> bool:
+    """Whether all of a collection takes part, and not a member that is read alone."""
+    members = (part.value for part in walk_expression(expr) if isinstance(part, ir.Subscript))
+    return mention(expr, names) and not any(isinstance(one, ir.Name) and one.id in names for one in members)
+
+
+def made_from(frame: Frame, names: set[str]) -> set[str]:
+    """The names of containers and of what is put together from their members, as long as that is on the device."""
+    for statement in walk_statements(frame.function.body, into_definitions=False):
+        if isinstance(statement, ir.Assign) and mention(statement.value, names):
+            bound = {name for target in statement.targets for name in _bound(target)}
+            names = names - bound if goes_to_host(statement.value) else names | bound
+    return names
+
+
+def _with_holders(frame: Frame, names: set[str]) -> set[str]:
+    """The names, and those of the containers that any of this is put into."""
+    puts = (_put_into(statement) for statement in walk_statements(frame.function.body, into_definitions=False))
+    into = {put.holder for put in puts if put and mention(put.value, names) and not goes_to_host(put.value)}
+    return made_from(frame, names | into)
+
+
+class _Put(NamedTuple):
+    """A variable that holds a container, and what is put into it."""
+
+    holder: str
+    value: ir.Expr
+
+
+def _put_into(statement: ir.Stmt) -> _Put | None:
+    """``banks.append(bank)``, ``banks[task] = bank``"""
+    match statement:
+        case ir.ExprStmt(value=ir.Call(func=ir.Attr(value=ir.Name(id=holder), name=name), args=(*_, value))):
+            return _Put(holder, value) if name in ("append", "extend", "insert") else None
+        case ir.Assign(targets=(ir.Subscript(value=ir.Name(id=holder)),), value=value):
+            return _Put(holder, value)
+    return None
+
+
+def goes_to_host(expr: ir.Expr) -> bool:
+    """``torch.cat(rows).cpu()``, ``rows.numpy()``"""
+    return any(
+        isinstance(part, ir.Call) and isinstance(part.func, ir.Attr) and part.func.name in TO_HOST
+        for part in walk_expression(expr)
+    )
+
+
+def _bound(target: ir.Expr) -> Iterator[str]:
+    """The names that a target binds."""
+    if isinstance(target, ir.Name) and target.id != "_":
+        yield target.id
+    elif isinstance(target, ir.Display):
+        for element in target.elements:
+            yield from _bound(element)
+
+
+def mention(expr: ir.Expr, names: AbstractSet[str]) -> bool:
+    return any(mentions(expr, name) for name in names)

@@ -1,0 +1,82 @@
+"""Attributes of the context of an autograd function, as they are written."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+from memlint.analysis.domain.summary.frame import Frame
+from memlint.analysis.domain.values import V, join
+from memlint.analysis.syntax.bindings import assigned_names
+from memlint.analysis.transfer.narrowing import tells_tensors
+from memlint.ir import nodes as ir
+
+if TYPE_CHECKING:
+    pass
+
+if TYPE_CHECKING:
+    pass
+
+if TYPE_CHECKING:
+    pass
+
+
+#: what the context itself reads
+OWN = frozenset(
+    {"to_save", "saved_tensors", "saved_variables", "dirty_tensors", "non_differentiable", "needs_input_grad"}
+)
+
+
+def noted(frame: Frame, target: ir.Attr, value: V, statement: ir.Assign | ir.AnnAssign | None) -> None:
+    """An attribute is assigned."""
+    function = frame.function
+    if not function.params or not isinstance(target.value, ir.Name) or target.value.id != function.params[0].name:
+        return
+    if (function.name not in (FORWARD, SETUP) or function.cls is None) and target.value.id not in _CONTEXTS:
+        return
+    known = frame.notes.on_context.get(target.at)
+    expr, names = _source(target, statement)
+    if isinstance(expr, ir.Name) and _is_told_no_tensor(frame, expr.id):
+        return
+    frame.notes.on_context[target.at] = Kept(target, expr, names, join(known.given, value) if known else value)
+
+
+def _is_told_no_tensor(frame: Frame, name: str) -> bool:
+    """The other side of ``if torch.is_tensor(x)``, in a function that leaves ``x`` as it was given."""
+    return name not in assigned_names(frame.function.body)[0] and any(
+        isinstance(test, ir.Unary) and test.op == "not" and tells_tensors(test.operand, frozenset({name}))
+        for test in frame.tests
+    )
+
+
+def _source(target: ir.Attr, statement: ir.Assign | ir.AnnAssign | None) -> tuple[ir.Expr | None, frozenset[str]]:
+    """The expression that the target is given, and the names that the same statement gives it to."""
+    if statement is None or statement.value is None:
+        return None, frozenset()
+    targets = statement.targets if isinstance(statement, ir.Assign) else (statement.target,)
+    if target in targets:
+        return statement.value, frozenset(item.id for item in targets if isinstance(item, ir.Name))
+    for item in targets:
+        if isinstance(item, ir.Display) and isinstance(statement.value, ir.Display) and target in item.elements:
+            parts = (*item.elements, *statement.value.elements)
+            if len(item.elements) * 2 == len(parts) and not any(isinstance(part, ir.Starred) for part in parts):
+                return statement.value.elements[item.elements.index(target)], frozenset()
+    return None, frozenset()
+
+
+#: names of a context that a helper is handed
+_CONTEXTS = frozenset({"ctx", "context"})
+
+
+FORWARD = "forward"
+
+
+SETUP = "setup_context"
+
+
+class Kept(NamedTuple):
+    """``ctx.name = value``, as it was met. ``value``: its expression, None where a tuple is unpacked."""
+
+    target: ir.Attr
+    value: ir.Expr | None
+    names: frozenset[str]
+    given: V

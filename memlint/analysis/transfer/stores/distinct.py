@@ -1,0 +1,79 @@
+"""Loops over values that are told apart: what stands under a test for one of them runs in one round at most."""
+
+from __future__ import annotations
+
+from memlint.analysis.domain.summary.effects import Store
+from memlint.analysis.domain.summary.frame import Frame
+from memlint.analysis.index.mentions import SETTINGS
+from memlint.analysis.syntax.bindings import names_bound_by
+from memlint.analysis.syntax.syntax import last_name, walk_statements
+from memlint.analysis.transfer.loops import member_and_whole
+from memlint.analysis.transfer.stores.first_round import statement_of
+from memlint.ir import nodes as ir
+
+#: what gives the same values in the same order
+_SAME = frozenset({"list", "tuple", "array", "asarray", "sorted", "set", "reversed"})
+#: how many names lead from one to another
+_MAX_NAMES = 3
+
+
+def in_one_round(frame: Frame, store: Store) -> bool:
+    """``if key == "depth":`` in a loop over ``["depth", "pose"]``, or over what settings list, each of it once."""
+    if store.loop is None or not store.tests:
+        return False
+    loop = statement_of(frame, store.loop)
+    if not isinstance(loop, ir.For):
+        return False
+    target, values = member_and_whole(loop)
+    if not isinstance(target, ir.Name) or any(
+        target.id in names_bound_by(inner) for inner in walk_statements(loop.body)
+    ):
+        return False
+    return any(_asks_for(test, target.id) for test in store.tests) and _are_distinct(frame, values, _MAX_NAMES)
+
+
+def _asks_for(test: ir.Expr, name: str) -> bool:
+    """``name == 1``, be it one of several conditions"""
+    if isinstance(test, ir.BoolOp) and test.op == "and":
+        return _asks_for(test.left, name) or _asks_for(test.right, name)
+    if not isinstance(test, ir.Compare) or test.ops != ("==",):
+        return False
+    return isinstance(test.left, ir.Name) and test.left.id == name and _constant(test.rights[0]) is not None
+
+
+def _constant(expr: ir.Expr) -> object:
+    """A literal's value, with its sign; None for all else."""
+    if isinstance(expr, ir.Unary) and expr.op == "-" and isinstance(expr.operand, ir.Const):
+        return ("-", expr.operand.value)
+    return expr.value if isinstance(expr, ir.Const) else None
+
+
+def _are_distinct(frame: Frame, values: ir.Expr, depth: int) -> bool:
+    if isinstance(values, ir.Display):
+        found = [_constant(item) for item in values.elements]
+        return None not in found and len(set(found)) == len(found)
+    if isinstance(values, ir.Subscript):
+        return isinstance(values.index, ir.Slice) and _are_distinct(frame, values.value, depth)
+    if isinstance(values, ir.Call):
+        return len(values.args) == 1 and last_name(values.func) in _SAME and _are_distinct(frame, values.args[0], depth)
+    if isinstance(values, ir.Attr):
+        return SETTINGS.fullmatch(last_name(values.value)) is not None
+    if isinstance(values, ir.Name) and depth:
+        given = _given(frame, values.id)
+        return bool(given) and all(one is not None and _are_distinct(frame, one, depth - 1) for one in given)
+    return False
+
+
+def _given(frame: Frame, name: str) -> list[ir.Expr | None]:
+    """What a local variable is assigned; None where something else binds it."""
+    if name not in frame.function.locals or any(param.name == name for param in frame.function.params):
+        return []
+    return [
+        statement.value
+        if isinstance(statement, ir.Assign)
+        and all(isinstance(target, ir.Name) for target in statement.targets)
+        and not isinstance(statement.value, ir.Name)
+        else None
+        for statement in walk_statements(frame.function.body, into_definitions=False)
+        if name in names_bound_by(statement)
+    ]

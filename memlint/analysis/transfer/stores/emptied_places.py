@@ -1,0 +1,82 @@
+"""Places that are emptied: what they kept is gone, at once or by the end of an iteration."""
+
+from __future__ import annotations
+
+from memlint.analysis.domain.periods import FEW, is_flag, resets_soon, switched
+from memlint.analysis.domain.state import State
+from memlint.analysis.domain.summary.effects import Store
+from memlint.analysis.domain.summary.frame import Frame
+from memlint.analysis.domain.values import Path, Source, Sources
+from memlint.ir import nodes as ir
+
+
+def forget(frame: Frame, state: State, places: frozenset[Source]) -> None:
+    """The places are emptied or overwritten: what this iteration stored there, or in a part of it, is gone on this
+    path."""
+    if not places:
+        return
+    few = resets_soon(frame)
+    _note_cleared(frame, state, places)
+    gone = {key for key in state.pending if _is_of(frame.stores[key], places)}
+    stored = {id(frame.stores[key].loop) for key in gone}
+    loops = set(frame.loops)
+    for store in frame.stores.values() if loops else ():
+        if store.loop is not None and store.loop in loops and _is_of(store, places):
+            earlier = id(store.loop) not in stored
+            begins = earlier and _each_round(frame, store.loop.body)
+            if few or begins or (frame.tests and switched(frame, state, store.loop)):
+                store.cleared = FEW
+            elif earlier and not store.cleared:
+                # emptied before this iteration's store: what earlier iterations kept is dropped here
+                store.cleared = "cleared on some paths"
+    for key in gone:
+        store = frame.stores[key]
+        if store.loop is None or store.loop in frame.loops:
+            store.cleared = store.cleared or "cleared on some paths"
+    state.pending -= gone
+
+
+def _each_round(frame: Frame, body: tuple[ir.Stmt, ...]) -> bool:
+    """Whether the current statement runs in every round of a loop that comes this far."""
+    return any(
+        statement is frame.statement or (isinstance(statement, ir.With) and _each_round(frame, statement.body))
+        for statement in body
+    )
+
+
+def _is_of(store: Store, places: Sources) -> bool:
+    """Whether a store goes to one of the places, or rebuilds one of them."""
+    return _within(store.place, places) or not store.objs.isdisjoint(places)
+
+
+def _within(place: Source, places: Sources) -> bool:
+    """Whether a place is one of those, or a part of one: what ``self.kept`` held is gone with its members."""
+    if place in places:
+        return True
+    return isinstance(place, Path) and any(
+        Path(place.root, place.steps[:end]) in places for end in range(len(place.steps))
+    )
+
+
+def _note_cleared(frame: Frame, state: State, places: Sources) -> None:
+    """Remember for the callers what is emptied here on some path, and whether flags alone decide over it."""
+    _tell(frame, places, not frame.returns and all(is_flag(state, test) for test in frame.tests))
+
+
+def _tell(frame: Frame, places: Sources, flagged: bool) -> None:
+    rounds = any(loop.counts and loop.loop.every != "epoch" for loop in frame.loops)
+    for place in places:
+        if isinstance(place, Path):
+            frame.notes.cleared[place] = frame.notes.cleared.get(place, False) or flagged
+            if rounds:
+                frame.notes.cleared_in_rounds.add(place)
+
+
+def forget_later(frame: Frame, state: State, places: Sources, *, flagged: bool) -> None:
+    """A call empties the places on some of its paths; ``flagged``: on all of them or on none, as a flag says."""
+    few = flagged and (not frame.tests or any(switched(frame, state, loop) for loop in frame.loops))
+    _tell(frame, places, flagged)
+    loops = set(frame.loops)
+    for store in frame.stores.values() if loops else ():
+        if store.loop is not None and store.loop in loops and _is_of(store, places):
+            store.cleared = FEW if few else store.cleared or "cleared on some paths"

@@ -1,0 +1,206 @@
+"""Variables that have no value before a loop: what the first round must give them, each later round gives them too."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Iterator
+
+from memlint.analysis.domain.summary.effects import LoopFrame, Store
+from memlint.analysis.domain.summary.frame import Frame
+from memlint.analysis.domain.values import Source
+from memlint.analysis.syntax.bindings import assigned_names, names_bound_by
+from memlint.analysis.syntax.memo import kept, kept_for
+from memlint.analysis.syntax.syntax import bodies, dotted, expressions, walk_expression, walk_statements, way_to
+from memlint.ir import nodes as ir
+
+#: calls whose answer is the same in every round, where that of their arguments is
+_PLAIN = frozenset({"all", "any", "bool", "callable", "hasattr", "isinstance", "issubclass", "len", "str", "type"})
+
+
+def begun_each_round(frame: Frame, store: Store) -> bool:
+    """Whether a carried variable gets its value in the first round on the same path as in all others: it has none
+    before the loop, and no test around what is assigned to it tells one round from another."""
+    if store.kind != "carry" or store.loop is None or not isinstance(store.place, tuple) or store.place[:1] != ("var",):
+        return False
+    name = store.place[1]
+    if any(param.name == name for param in frame.function.params):
+        return False
+    loop = statement_of(frame, store.loop)
+    if loop is None or name in _binders(frame.function.body, loop):
+        return False
+    bound, written = _changed_by(loop)
+    return not any(
+        test is None or _tells_rounds_apart(test, bound, written)
+        for tests in _binders(loop.body, None).get(name, ())
+        for test in tests
+    )
+
+
+def statement_of(frame: Frame, loop: LoopFrame) -> ir.For | ir.While | None:
+    """The statement of a loop of the function; None for one of a comprehension, or of a function that it calls."""
+    return _loops_of(frame.function.body).get(loop.id)
+
+
+@kept
+def _loops_of(body: tuple[ir.Stmt, ...]) -> dict[Source, ir.For | ir.While]:
+    loops = (one for one in walk_statements(body, into_definitions=False) if isinstance(one, ir.For | ir.While))
+    return {("loop", one.at): one for one in loops}
+
+
+@kept_for
+def begun_anew(function: tuple[ir.Stmt, ...], loop: ir.For | ir.While) -> frozenset[str]:
+    """The names that each round of a loop of a function's body gives a value before it reads them: they have none when
+    its first round begins, and no test around what gives it to them there tells one round from another, of this loop
+    or of those around it (``if kind == "a": loss = …`` and ``if kind == "b": loss = …``, then ``loss.backward()``)."""
+    around = _loops_to(function, loop)
+    if not around:
+        return frozenset()
+    bound, written = _changed_by(around[0])
+    ways: dict[str, list[tuple[bool, bool]]] = {}
+    first: dict[str, int] = {}
+    early: set[str] = set()
+    told: dict[int, bool] = {}
+
+    def tells(test: ir.Expr) -> bool:
+        if id(test) not in told:
+            told[id(test)] = _tells_rounds_apart(test, bound, written)
+        return told[id(test)]
+
+    for statement, apart, loose in _under_tests(loop.body, tells):
+        if not isinstance(statement, ir.AugAssign):  # (which needs a value that is there already)
+            for name in names_bound_by(statement):
+                ways.setdefault(name, []).append((apart, loose))
+                first.setdefault(name, statement.at)
+        for expr in expressions(statement):
+            for part in walk_expression(expr):
+                if isinstance(part, ir.Name) and (apart or part.at < first.get(part.id, part.at + 1)):
+                    early.add(part.id)  # read in some rounds alone, or before it is given a value
+                elif isinstance(part, ir.IfExp) and tells(part.test):
+                    early |= {inner.id for inner in walk_expression(part) if isinstance(inner, ir.Name)}
+    own = names_bound_by(loop)
+    return frozenset(
+        name
+        for name, ways_of in ways.items()
+        if name not in own
+        and name not in early
+        and not _may_be_bound(function, loop, name)
+        and not all(loose for _, loose in ways_of)
+        and not any(apart for apart, _ in ways_of)
+    )
+
+
+def _under_tests(body: tuple[ir.Stmt, ...], tells: Callable[[ir.Expr], bool]) -> Iterator[tuple[ir.Stmt, bool, bool]]:
+    """The statements of a body in order, each with whether a test around it tells rounds apart, and whether something
+    else than tests may leave it out."""
+    todo = [(statement, False, False) for statement in reversed(body)]
+    while todo:
+        statement, apart, loose = todo.pop()
+        yield statement, apart, loose or isinstance(statement, ir.For)
+        if isinstance(statement, ir.FunctionDef | ir.ClassDef):
+            continue
+        if isinstance(statement, ir.If):
+            apart = apart or tells(statement.test)
+        else:
+            loose = loose or not isinstance(statement, ir.With)
+        for block in reversed(bodies(statement)):
+            todo.extend((inner, apart, loose) for inner in reversed(block))
+
+
+def _loops_to(body: tuple[ir.Stmt, ...], loop: ir.Stmt) -> list[ir.For | ir.While]:
+    """The loops around a statement, the outermost first, and itself; nothing where a body does not have it."""
+    found: list[ir.For | ir.While] = []
+    for block, number in way_to(body, loop.at):
+        statement = block[number]
+        if isinstance(statement, ir.For | ir.While):
+            found.append(statement)
+        if statement is loop:
+            return found
+        if isinstance(statement, ir.FunctionDef | ir.ClassDef):
+            return []
+    return []
+
+
+def _may_be_bound(body: tuple[ir.Stmt, ...], loop: ir.Stmt, name: str) -> bool:
+    """Whether some statement may have bound a name when a loop begins for the first time."""
+    way = way_to(body, loop.at)
+    for (block, number), (inner, _) in itertools.pairwise((*way, ((), 0))):
+        statement = block[number]
+        if _first_bound(block).get(name, number) < number:
+            return True
+        if statement is loop:
+            return False
+        if name in names_bound_by(statement):
+            return True
+        if isinstance(statement, ir.Try) and inner is not statement.body and name in assigned_names(statement.body)[0]:
+            return True
+    return False
+
+
+@kept
+def _first_bound(block: tuple[ir.Stmt, ...]) -> dict[str, int]:
+    """The place of the first statement of a block that binds a name, itself or in its blocks."""
+    found: dict[str, int] = {}
+    for number, statement in enumerate(block):
+        inner = () if isinstance(statement, ir.FunctionDef | ir.ClassDef) else bodies(statement)
+        for name in names_bound_by(statement).union(*(assigned_names(one)[0] for one in inner)):
+            found.setdefault(name, number)
+    return found
+
+
+_Tests = tuple[ir.Expr | None, ...]
+
+
+@kept_for
+def _binders(body: tuple[ir.Stmt, ...], left_out: ir.Stmt | None) -> dict[str, list[_Tests]]:
+    """By name, the tests around each statement that binds it; None stands for what may or may not run."""
+    found: dict[str, list[_Tests]] = {}
+    _note_binders(body, (), left_out, found)
+    return found
+
+
+def _note_binders(
+    body: tuple[ir.Stmt, ...], tests: _Tests, left_out: ir.Stmt | None, found: dict[str, list[_Tests]]
+) -> None:
+    for statement in body:
+        if statement is left_out or isinstance(statement, ir.FunctionDef | ir.ClassDef):
+            continue
+        if isinstance(statement, ir.If):
+            for block in bodies(statement):
+                _note_binders(block, (*tests, statement.test), left_out, found)
+            continue
+        blocks = bodies(statement)
+        inside = tests if isinstance(statement, ir.With) else (*tests, None)
+        for block in blocks:
+            _note_binders(block, inside, left_out, found)
+        for name in names_bound_by(statement):
+            found.setdefault(name, []).append((*tests, None) if blocks else tests)
+
+
+@kept
+def _changed_by(loop: ir.For | ir.While) -> tuple[frozenset[str], set[str]]:
+    """The names that a loop and its body bind, and the attributes (dotted) that the body writes."""
+    bound = names_bound_by(loop).union(*(assigned_names(block)[0] for block in bodies(loop)))
+    written = {
+        dotted(target)
+        for statement in walk_statements(loop.body)
+        for target in _targets(statement)
+        if isinstance(target, ir.Attr)
+    }
+    return frozenset(bound), written
+
+
+def _targets(statement: ir.Stmt) -> tuple[ir.Expr, ...]:
+    if isinstance(statement, ir.Assign):
+        return statement.targets
+    return (statement.target,) if isinstance(statement, ir.AugAssign | ir.AnnAssign) else ()
+
+
+def _tells_rounds_apart(test: ir.Expr, bound: frozenset[str], written: set[str]) -> bool:
+    for part in walk_expression(test):
+        if isinstance(part, ir.Name) and part.id in bound:
+            return True
+        if isinstance(part, ir.Attr) and dotted(part) in written:
+            return True
+        if isinstance(part, ir.Call) and dotted(part.func) not in _PLAIN:
+            return True
+    return False

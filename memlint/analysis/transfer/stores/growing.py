@@ -1,0 +1,171 @@
+"""Tensors that are grown by concatenating onto themselves: ``x = torch.cat([x, part])``."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from memlint.analysis.domain.periods import few_members
+from memlint.analysis.domain.row_selection import PASSED, is_member, is_same, is_selection, unmoved
+from memlint.analysis.domain.state import State
+from memlint.analysis.domain.summary.effects import LoopFrame, Store
+from memlint.analysis.domain.summary.frame import Frame
+from memlint.analysis.domain.values import DATA, NONE, NOTHING, TENSORS, UNKNOWN, Path, Source, V, join
+from memlint.analysis.syntax.expression_text import text
+from memlint.analysis.syntax.syntax import last_name
+from memlint.analysis.transfer.held_values import deep
+from memlint.analysis.transfer.stores.stores import carried_by
+from memlint.analysis.transfer.stores.target_places import place_of
+from memlint.ir import nodes as ir
+
+#: calls that join tensors
+CATS = frozenset(
+    {
+        "cat",
+        "concat",
+        "concatenate",
+        "stack",
+        "hstack",
+        "vstack",
+        "dstack",
+        "row_stack",
+        "column_stack",
+    }
+)
+
+
+def noticed(frame: Frame, state: State, statement: ir.Assign | ir.AnnAssign, target: ir.Expr) -> bool:
+    """Whether ``target = …`` concatenates; a growth of the target is remembered for judgement."""
+    if statement.value is None:
+        return False
+    found = False
+    for call in _results(statement.value):
+        parts = _parts(frame, state, call)
+        if parts is None:
+            continue
+        found = True
+        _note(frame, state, statement, target, parts)
+    return found
+
+
+def _results(expr: ir.Expr) -> Iterator[ir.Call]:
+    """The calls whose result the expression may be, through conditions and moves."""
+    if isinstance(expr, ir.IfExp):
+        yield from _results(expr.body)
+        yield from _results(expr.orelse)
+    elif isinstance(expr, ir.Call):
+        if isinstance(expr.func, ir.Attr) and expr.func.name in PASSED and isinstance(expr.func.value, ir.Call):
+            yield from _results(expr.func.value)
+        else:
+            yield expr
+
+
+def _parts(frame: Frame, state: State, call: ir.Call) -> tuple[ir.Expr, ...] | None:
+    """What a call concatenates: the members of a display; () where they cannot be told, None for other calls."""
+    name = last_name(call.func)
+    if name in CATS and _of_torch(frame, state, call.func, name):
+        given = (
+            call.args[0] if call.args else next((word.value for word in call.keywords if word.name == "tensors"), None)
+        )
+        return given.elements if isinstance(given, ir.Display) else ()
+    if name and call.args:
+        return _through_helper(frame, state, call)
+    return None
+
+
+def _of_torch(frame: Frame, state: State, func: ir.Expr, name: str) -> bool:
+    return any(
+        ref.kind == "ext" and ref.name == f"torch.{name}" for ref in frame.interpreter.evaluate(frame, state, func).refs
+    )
+
+
+def _through_helper(frame: Frame, state: State, call: ir.Call) -> tuple[ir.Expr, ...] | None:
+    """``append(rows, part)``, where the function returns ``torch.cat([a, b])`` of its parameters."""
+    if not isinstance(call.func, ir.Name | ir.Attr) or len(call.args) < 2:
+        return None
+    for ref in frame.interpreter.evaluate(frame, state, call.func).refs:
+        function = frame.analyser.function(ref) if ref.kind == "func" and ref.self_ is None else None
+        if function is None or len(function.body) > 3 or function is frame.function:
+            continue
+        last = function.body[-1] if function.body else None
+        if not isinstance(last, ir.Return) or not isinstance(last.value, ir.Call):
+            continue
+        inner = last.value
+        if not isinstance(inner.func, ir.Attr | ir.Name) or not inner.args or not isinstance(inner.args[0], ir.Display):
+            continue
+        kind, what = frame.analyser.program.find_expression(function.module, inner.func, function)
+        if kind != "ext" or what not in {f"torch.{name}" for name in CATS}:
+            continue
+        names = [param.name for param in function.params]
+        given = [
+            names.index(item.id) for item in inner.args[0].elements if isinstance(item, ir.Name) and item.id in names
+        ]
+        if all(position < len(call.args) for position in given):
+            return tuple(call.args[position] for position in given)
+    return None
+
+
+def _note(
+    frame: Frame, state: State, statement: ir.Assign | ir.AnnAssign, target: ir.Expr, parts: tuple[ir.Expr, ...]
+) -> None:
+    if isinstance(target, ir.Subscript) and not is_member(target):
+        return
+    place = text(target, 200)
+    olds = [part for part in parts if is_same(part, place)]
+    if not olds or len(parts) < 2 or few_members(frame):
+        return
+    found = place_of(frame, state, target)
+    if found is None:
+        return
+    old = frame.interpreter.evaluate(frame, state, target)
+    index = target.index.id if isinstance(target, ir.Subscript) and isinstance(target.index, ir.Name) else ""
+    if index and isinstance(found[0], Path):
+        return  # (a list of a few levels, more likely than a dictionary)
+    carried, loop = _carried(frame, found[0], old, index)
+    if not carried:
+        return
+    incoming = NOTHING
+    for part in parts:
+        if part not in olds:
+            inner = part.value if isinstance(part, ir.Starred) else part
+            incoming = join(incoming, deep(frame, state, frame.interpreter.evaluate(frame, state, inner)))
+    if not incoming.may_be(TENSORS | UNKNOWN) or incoming.is_only(DATA | NONE):
+        return
+    key = ("s", statement.at, found[0], "cat", None)
+    before = frame.stores.get(key)
+    extents = [incoming.extent, old.extent]
+    if before is not None and before.incoming is not None:
+        extents.append(before.incoming.extent)
+        incoming = join(before.incoming, incoming)
+    # (all that is concatenated has rows of one width: what is known of some of it holds for the rest)
+    incoming = incoming.but(extent=next((extent for extent in extents if extent is not None), None))
+    shown = ", ".join(text(part, 40) for part in parts if part not in olds)
+    frame.stores[key] = Store(
+        key,
+        "cat",
+        "cat",
+        found[0],
+        found[1],
+        text(target),
+        incoming,
+        frame.site(statement.at),
+        (),
+        loop,
+        frame.loop_ids,
+        shown,
+        local=not isinstance(found[0], Path),
+        grad=state.grad,
+        incoming=incoming,
+        ended=True,
+        selected=all(is_selection(unmoved(part)) for part in olds),
+    )
+
+
+def _carried(frame: Frame, place: Source, old: V, index: str) -> tuple[bool, LoopFrame | None]:
+    """(whether the old value is the previous round's, the loop of those rounds, None for the function's calls);
+    ``index``: the name that picks the member."""
+    loop = carried_by(frame, place, old.src, index)
+    if loop is not None:
+        return True, loop
+    if isinstance(place, Path) and place in old.src:
+        return True, frame.innermost(())
+    return False, None

@@ -1,0 +1,35 @@
+"""Rounds of loops that a jump leaves, with the graphs that variables hold then."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, NamedTuple
+
+from memlint.analysis.domain.values import Source, Sources
+from memlint.ir import nodes as ir
+
+if TYPE_CHECKING:
+    from memlint.analysis.domain.summary.effects import LoopFrame
+    from memlint.analysis.domain.summary.frame import Frame
+
+if TYPE_CHECKING:
+    from memlint.analysis.domain.state import State
+    from memlint.analysis.domain.summary.effects import LoopFrame
+    from memlint.analysis.domain.summary.frame import Frame
+
+
+def left_round(frame: Frame, state: State, statement: ir.Jump, loop: LoopFrame) -> None:
+    """A round is left."""
+    held = {name: value.src for name, value in state.env.items() if value.src}
+    if held:
+        test = frame.tests[-1] if frame.tests else None
+        frame.notes.left_rounds[statement.at] = LeftRound(loop.id, held, state.freed_may, test)
+
+
+class LeftRound(NamedTuple):
+    """A ``continue``. ``held``: the graphs of the variables; ``freed``: those that some path has freed."""
+
+    loop: Source
+    held: Mapping[str, Sources]
+    freed: Sources
+    test: ir.Expr | None

@@ -1,0 +1,239 @@
+"""Tensors without a graph that a loop replaces by an updated copy, where an update in place would do."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from memlint.analysis.domain.state import State
+from memlint.analysis.domain.summary.effects import LoopFrame
+from memlint.analysis.domain.summary.frame import Frame
+from memlint.analysis.domain.values import DATA, ELSEWHERE, NONE, SCALAR, Sources, V, join
+from memlint.analysis.syntax.bindings import mentions
+from memlint.analysis.syntax.expression_text import text
+from memlint.analysis.syntax.syntax import is_member, last_name
+from memlint.analysis.transfer.library.optimizer_steps import is_setting
+from memlint.ir import nodes as ir
+
+_OPERATORS = {"+": "add_", "-": "sub_", "*": "mul_", "/": "div_"}
+#: element-wise operations of shape and dtype, with the same name and an underscore in place
+_ELEMENTWISE = frozenset(
+    {
+        "abs",
+        "add",
+        "addcdiv",
+        "addcmul",
+        "ceil",
+        "clamp",
+        "clamp_max",
+        "clamp_min",
+        "clip",
+        "cos",
+        "div",
+        "exp",
+        "expm1",
+        "floor",
+        "lerp",
+        "log",
+        "log1p",
+        "masked_fill",
+        "mul",
+        "neg",
+        "pow",
+        "reciprocal",
+        "relu",
+        "round",
+        "rsqrt",
+        "sigmoid",
+        "sin",
+        "sqrt",
+        "square",
+        "sub",
+        "tanh",
+        "trunc",
+    }
+)
+
+
+@dataclass
+class Candidate:
+    """An update that was seen; ``alone`` is what every pass over the loop agreed on, ``freed`` the graphs that a
+    backward has freed by then on every path."""
+
+    statement: ir.Assign
+    target: ir.Name | ir.Attr | ir.Subscript
+    old: V
+    value: V
+    grad: int
+    loop: LoopFrame | None
+    spine: str
+    alone: bool
+    freed: Sources
+    #: what is added takes a tensor more while it is made
+    crowded: bool = False
+
+
+def rebound(frame: Frame, state: State, statement: ir.Assign | ir.AnnAssign, target: ir.Expr, value: V) -> None:
+    """Remember ``target = expression of target`` for judgement."""
+    if not isinstance(statement, ir.Assign) or len(statement.targets) != 1 or statement.targets[0] is not target:
+        return
+    candidate = _candidate(frame, state, statement, target, value)
+    if isinstance(target, ir.Name) and target.id in frame.notes.updated:
+        _renew(frame, state, statement.value.at, value)  # only now: whoever holds the old tensor would see it change
+    if candidate is not None:
+        if isinstance(target, ir.Name):
+            frame.notes.updated.add(target.id)
+        frame.notes.rebound[statement.at] = candidate
+
+
+def _candidate(frame: Frame, state: State, statement: ir.Assign, target: ir.Expr, value: V) -> Candidate | None:
+    if not isinstance(statement.value, ir.Binary | ir.Call):
+        return None
+    if not isinstance(target, ir.Name | ir.Attr) and not is_member(target):
+        return None
+    if isinstance(target, ir.Name) and not frame.loops:
+        return None
+    place = text(target, 200)
+    form = inplace(frame, state, statement.value, place)
+    if not form or mentions(statement.value, place + ".grad"):
+        return None  # a leaf that is made anew has no gradient yet, one that is updated keeps the old
+
+    old = frame.interpreter.evaluate(frame, state, target)
+    alone = _alone(frame, state, target, old)
+    before = frame.notes.rebound.get(statement.at)
+    if before is not None:
+        alone = alone and before.alone
+        old, value = join(before.old, old), join(before.value, value)
+    grad = state.grad | (before.grad if before else 0)
+    freed, around = frozenset(state.freed_must), frame.innermost(())
+    full = crowded(frame, statement.value, place)
+    return Candidate(statement, target, old, value, grad, around, form, alone, freed, full)
+
+
+# -------------------------------------------------------------------------------------- the form in place
+
+
+def inplace(frame: Frame, state: State, expr: ir.Expr, place: str) -> str:
+    """The expression as an update in place of ``place``; "" where there is none that gives the same."""
+    if isinstance(expr, ir.Call):
+        return _call_in_place(frame, state, expr, place)
+    steps: list[tuple[str, ir.Expr]] = []
+    at: ir.Expr = expr
+    while isinstance(at, ir.Binary) and at.op in _OPERATORS:
+        if is_place(at.right, place) and at.op in ("+", "*") and not mentions(at.left, place):
+            steps.append((at.op, at.left))
+            at = at.right
+            break
+        if (
+            isinstance(at.right, ir.Binary)
+            and at.op == "+"
+            and not mentions(at.left, place)
+            and mentions(at.right, place)
+        ):
+            steps.append((at.op, at.left))
+            at = at.right
+            continue
+        steps.append((at.op, at.right))
+        at = at.left
+    if not is_place(at, place) or not steps or len(steps) > 4:
+        return ""
+    steps.reverse()
+    if any(mentions(operand, place) for _, operand in steps[1:]):
+        return ""  # a later operand needs the value from before the first step
+    if len(steps) == 1:
+        op, operand = steps[0]
+        return f"{place} {op}= {text(operand, 40)}"
+    return place + "".join(f".{_OPERATORS[op]}({text(operand, 30)})" for op, operand in steps)
+
+
+def is_place(expr: ir.Expr, place: str) -> bool:
+    return (isinstance(expr, ir.Name | ir.Attr) or is_member(expr)) and text(expr, 200) == place
+
+
+def _call_in_place(frame: Frame, state: State, expr: ir.Call, place: str) -> str:
+    func = expr.func
+    name = last_name(func)
+    if name not in _ELEMENTWISE or any(word.name == "out" for word in expr.keywords):
+        return ""
+    if isinstance(func, ir.Attr) and is_place(func.value, place):
+        return f"{place}.{name}_({_short(expr.args, expr)})"
+    if not expr.args or not is_place(expr.args[0], place):
+        return ""
+    named = {f"torch.{name}", f"torch.nn.functional.{name}"}
+    if not any(ref.kind == "ext" and ref.name in named for ref in frame.interpreter.evaluate(frame, state, func).refs):
+        return ""
+    return f"{place}.{name}_({_short(expr.args[1:], expr)})"
+
+
+def _short(args: tuple[ir.Expr, ...], expr: ir.Call) -> str:
+    words = [f"{word.name}={text(word.value, 20)}" for word in expr.keywords if word.name]
+    return ", ".join([*(text(arg, 20) for arg in args), *words])
+
+
+# -------------------------------------------------------------------------------------- aliases
+
+
+def _alone(frame: Frame, state: State, target: ir.Expr, old: V) -> bool:
+    """Whether nothing but the target is known to hold the old value's storage."""
+    if not isinstance(target, ir.Name):
+        return True  # judged over the class
+    if not old.store or old.syms or old.objs or ELSEWHERE in old.store:
+        return False
+    if old.store & frame.notes.lent:
+        return False
+    stale = frame.notes.stale
+    for name, value in _held(state):
+        if name == target.id:
+            continue
+        shared = value.store & old.store
+        if shared and not all(id(value) in stale.get(item, ()) for item in shared):
+            return False
+    return True
+
+
+def _held(state: State) -> Iterator[tuple[str, V]]:
+    """All values that the state holds; the names of variables."""
+    yield from state.env.items()
+    for value in state.sym.values():
+        yield "", value
+    for obj in state.heap.values():
+        if obj.elem.store:
+            yield "", obj.elem
+        for value in obj.fields.values():
+            yield "", value
+
+
+def _renew(frame: Frame, state: State, at: int, value: V) -> None:
+    """A tensor was made this moment: whoever holds one of the same place holds an earlier round's."""
+    if at not in value.store:
+        return
+    lent = frame.notes.lent
+    frame.notes.lent = lent - {at}
+    earlier = {id(held): held for _, held in _held(state) if at in held.store}
+    frame.notes.stale[at] = earlier
+
+
+def lend(frame: Frame, value: V) -> None:
+    """A value goes to code that cannot be followed, which may keep it."""
+    if value.store:
+        frame.notes.lent = frame.notes.lent | value.store
+
+
+def crowded(frame: Frame, update: ir.Expr, place: str) -> bool:
+    """Whether what one operation adds is a chain of operations by itself: a tensor more is there while it is made."""
+    if not isinstance(update, ir.Binary):
+        return False
+    added = update.right if is_place(update.left, place) else update.left if is_place(update.right, place) else None
+    return (
+        isinstance(added, ir.Binary)
+        and makes(frame, added)
+        and any(isinstance(part, ir.Binary) and makes(frame, part) for part in (added.left, added.right))
+    )
+
+
+def makes(frame: Frame, part: ir.Binary) -> bool:
+    """Whether an operation makes a tensor, or may: one of its operands is no number."""
+    pair = frame.operands.get(part.at, ())
+    return not pair or any(
+        not value.is_only(DATA | NONE) and value.size != SCALAR and not is_setting(value) for value in pair
+    )

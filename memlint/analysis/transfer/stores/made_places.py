@@ -1,0 +1,67 @@
+"""Attributes of a module that the function itself makes, outside of all loops: what its methods keep in them.
+
+What a module's ``__init__`` makes is layers, most of which matter to nobody: it is not read where the module is made,
+and so there is no object that holds its attributes. A symbol for what its methods write to is all that is needed to
+tell that they keep something there (``net = Net()``, then ``net.training_step(batch)`` in a loop).
+"""
+
+from __future__ import annotations
+
+from memlint.analysis.domain.state import State
+from memlint.analysis.domain.summary.frame import Frame
+from memlint.analysis.domain.values import (
+    CONTAINER,
+    DATA,
+    EMPTY,
+    MODULE,
+    NONE,
+    TENSORS,
+    UNKNOWN,
+    Path,
+    Sources,
+    V,
+    ordered,
+)
+from memlint.ir import nodes as ir
+
+#: the root of such symbols
+MADE = "m:"
+
+
+def note_made(frame: Frame, expr: ir.Call) -> None:
+    """A module of the project is made."""
+    if not frame.loops:
+        frame.notes.own_modules.add(expr.at)
+
+
+def made_place(frame: Frame, base: V, name: str) -> Path | None:
+    """Where ``base.name`` is, if ``base`` is a module that this function has made; None for what it does not write
+    to after that: settings, layers."""
+    if base.syms or base.objs or not base.kinds & MODULE or len(base.store) != 1 or not frame.notes.own_modules:
+        return None
+    (item,) = base.store
+    if item not in frame.notes.own_modules:
+        return None
+    classes = [frame.analyser.cls(ref) for ref in ordered(base.refs) if ref.kind == "instance"]
+    if not any(cls is not None and frame.analyser.facts.attributes.is_kept_up(cls, name) for cls in classes):
+        return None
+    return Path(f"{MADE}{frame.module.key}:{frame.function.qual}:{item}", ("." + name,))
+
+
+def made_places(frame: Frame, base: V, name: str) -> Sources:
+    """The same, as places that are written to; of what is known by its symbols, those."""
+    place = None if base.syms or not base.kinds & MODULE else made_place(frame, base, name)
+    return frozenset((place,)) if place is not None else frozenset(path.then("." + name) for path in base.syms)
+
+
+def read_made(frame: Frame, state: State, base: V, name: str, found: V) -> V | None:
+    """``base.name``, if it is such a place. ``found``: what the class says of it."""
+    if base.kinds & MODULE == 0 or not found.kinds or found.kinds & ~(CONTAINER | DATA | NONE | TENSORS | UNKNOWN):
+        return None
+    place = made_place(frame, base, name)
+    if place is None:
+        return None
+    if place in state.sym:
+        return state.sym[place]
+    own = frozenset((place,))
+    return found.but(src=EMPTY if found.is_only(CONTAINER | NONE) else found.src | own, syms=found.syms | own)

@@ -1,0 +1,64 @@
+"""Containers that a name, an attribute or a statement lets go of: what they kept is gone with them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from memlint.analysis.domain.state import State, reachable, with_members
+from memlint.analysis.domain.summary.frame import Frame
+from memlint.analysis.domain.values import EMPTY, NONE_VALUE, NOTHING, Path, Source, Sources, V, ordered
+from memlint.analysis.transfer.stores.emptied_places import forget
+from memlint.ir import nodes as ir
+
+
+def let_go(frame: Frame, state: State, keys: Sources) -> None:
+    """A name lets go of containers: those that no other name leads to are gone."""
+    frame.spend((len(state.env) + len(state.sym) + len(state.heap)) // 16)
+    gone = with_members(state, keys) - reachable(state)
+    if gone:
+        forget(frame, state, gone)
+
+
+def rebind(frame: Frame, state: State, old: V | None, value: V, put: Callable[[V], None]) -> None:
+    """``put`` a value where an old one was. What the current statement makes anew has the identity of what it made in
+    the round before, which is gone where nothing else leads to it."""
+    anew = _made_again(frame, state, old, value)
+    if anew:
+        put(NONE_VALUE)
+        let_go(frame, state, anew)
+    put(value)
+    if old is not None and old.objs and not old.objs & value.objs:
+        let_go(frame, state, old.objs)
+
+
+def is_rebuilt(frame: Frame, state: State, place: Source, value: V) -> bool:
+    """Whether a value is what the place held and more (``self.losses = self.losses + [loss]``), as a whole or each of
+    its members."""
+    places = (place, place.then("[]")) if isinstance(place, Path) else (place,)
+    return any(
+        frame.stores[key].place in places and not frame.stores[key].objs.isdisjoint(value.objs) for key in state.pending
+    )
+
+
+def _made_again(frame: Frame, state: State, old: V | None, value: V) -> Sources:
+    """The containers that the current statement has made just now, of nothing that was there before, and that the place
+    held already."""
+    statement = frame.statement
+    if old is None or not old.objs or not frame.loops or not isinstance(statement, ir.Assign | ir.AnnAssign):
+        return EMPTY
+    at = statement.value.at if statement.value is not None else None
+    obj = state.heap.get(at)
+    if at not in old.objs or at not in value.objs or at not in state.fresh or obj is None or obj.cls is not None:
+        return EMPTY
+    return EMPTY if any(one.objs for one in (*obj.fields.values(), obj.elem)) else frozenset((at,))
+
+
+def empty(frame: Frame, state: State, container: V) -> None:
+    """The container drops all that it held."""
+    for key in ordered(container.objs):
+        obj = state.heap.get(key)
+        if obj is not None and len(container.objs) == 1:
+            state.heap[key] = obj.emptied()
+    for path in ordered(container.syms):
+        state.sym[path.then("[]")] = NOTHING
+    forget(frame, state, container.objs | container.syms)

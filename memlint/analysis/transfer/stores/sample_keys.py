@@ -1,0 +1,106 @@
+"""Keys that tell one sample of a data set from all others: each batch brings new ones."""
+
+from __future__ import annotations
+
+from memlint.analysis.domain.summary.effects import LoopFrame
+from memlint.analysis.domain.summary.frame import Frame
+from memlint.analysis.syntax.bindings import names_bound_by
+from memlint.analysis.syntax.expression_text import text
+from memlint.analysis.syntax.memo import kept
+from memlint.analysis.syntax.syntax import dotted, walk_statements
+from memlint.analysis.transfer.stores.collected import goes_to_host
+from memlint.ir import nodes as ir
+from memlint.patterns import lazy_pattern
+
+#: names of what tells one sample from all others
+_OF_SAMPLE = lazy_pattern(
+    r"(?:(?:im(?:a)?ge?|img|file|wav|audio|video|clip|sample|base)_?)?(?:names?|paths?|files?|stems?)|f_?names?"
+    r"|(?:image|img|sample)_?ids?|u(?:tt_?|u)?ids?|urls?"
+)
+#: what a loop over files goes through
+_OF_FILES = lazy_pattern(r"listdir|glob|scandir|iterdir|files?\b|paths?\b|filenames\b")
+#: calls of text that keep it apart from others
+_OF_TEXT = frozenset({"Path", "basename", "decode", "item", "join", "replace", "split", "splitext", "str", "strip"})
+#: calls that give what they are given, one after the other
+_IN_TURN = frozenset({"enumerate", "zip"})
+
+
+def by_sample(frame: Frame, target: ir.Subscript) -> tuple[LoopFrame, ...]:
+    """The loops over batches whose header gives the mark of a sample by which a member of a dictionary is set:
+    ``names[0]``, ``batch["image_id"]``, one that an inner loop goes through. (What is computed of a batch may come
+    again.)"""
+    return tuple(
+        loop
+        for loop in frame.loops
+        if loop.counts
+        and loop.loop.over == "loader"
+        and (not loop.loop.assumed or _OF_FILES.search(loop.loop.source) is not None)
+        and _is_mark(loop, target.index)
+        and not _is_moved_on(loop, target)
+    )
+
+
+def _is_mark(loop: LoopFrame, expr: ir.Expr, depth: int = 3) -> bool:
+    match expr:
+        case _ if depth == 0:
+            return False
+        case ir.Name(id=name):
+            if name in loop.targets:
+                return name not in loop.counters and _OF_SAMPLE.fullmatch(name.lower()) is not None
+            made = _made_in(loop.body).get(name, ())
+            return len(made) == 1 and _is_mark(loop, made[0], depth - 1)
+        case ir.Subscript(value=ir.Name(id=name), index=ir.Const(value=str(key))):
+            return name in loop.targets and _OF_SAMPLE.fullmatch(key.lower()) is not None
+        case ir.Subscript(value=value, index=ir.Const() | ir.Name() | ir.Unary()) | ir.Attr(value=value, name="stem"):
+            return _is_mark(loop, value, depth)
+        case ir.Call(func=ir.Attr(value=value, name=name)) if name in _OF_TEXT:
+            return any(_is_mark(loop, one, depth) for one in (value, *expr.args))
+        case ir.Call(func=ir.Name(id=name), args=(value,)) if name in _OF_TEXT:
+            return _is_mark(loop, value, depth)
+        case ir.FormattedString(parts=parts) | ir.Display(elements=parts):
+            return any(_is_mark(loop, part, depth) for part in parts)
+        case ir.Binary(op="+", left=left, right=right):
+            return _is_mark(loop, left, depth) or _is_mark(loop, right, depth)
+    return False
+
+
+def _is_moved_on(loop: LoopFrame, target: ir.Subscript) -> bool:
+    """``kept[name] = kept[name].cpu()``, behind it"""
+    shown = text(target, 200)
+    return any(
+        isinstance(one, ir.Assign) and goes_to_host(one.value) and any(text(each, 200) == shown for each in one.targets)
+        for one in walk_statements(loop.body, into_definitions=False)
+    )
+
+
+@kept
+def _made_in(body: tuple[ir.Stmt, ...]) -> dict[str, tuple[ir.Expr, ...]]:
+    """What each variable is that a loop's body binds, by plain assignments and by loops: there, what these go
+    through. A variable that is bound in another way as well is none of them."""
+    found: dict[str, tuple[ir.Expr, ...]] = {}
+    for statement in walk_statements(body, into_definitions=False):
+        given: dict[str, ir.Expr] = {}
+        if isinstance(statement, ir.Assign) and len(statement.targets) == 1:
+            given = _bound(statement.targets[0], statement.value)
+        elif isinstance(statement, ir.For):
+            given = _bound(statement.target, statement.iter)
+        for name in names_bound_by(statement):
+            known = found.get(name, ())
+            found[name] = (*known, given.get(name, _NOTHING))
+    return found
+
+
+#: in place of a value that is not followed
+_NOTHING = ir.Const(0, "None", None)
+
+
+def _bound(target: ir.Expr, value: ir.Expr) -> dict[str, ir.Expr]:
+    """``name`` of ``for name, row in zip(names, rows)`` is one of ``names``."""
+    if isinstance(target, ir.Name):
+        return {target.id: value}
+    if not isinstance(target, ir.Display) or not isinstance(value, ir.Call) or dotted(value.func) not in _IN_TURN:
+        return {}
+    if dotted(value.func) == "enumerate":
+        return _bound(target.elements[-1], value.args[0]) if len(target.elements) == 2 and value.args else {}
+    pairs = zip(target.elements, value.args, strict=False)
+    return {part.id: given for part, given in pairs if isinstance(part, ir.Name)}

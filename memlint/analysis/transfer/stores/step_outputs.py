@@ -1,0 +1,99 @@
+"""What a step returns to a framework that keeps the outputs of all steps for a hook at the end of the epoch."""
+
+from __future__ import annotations
+
+from memlint.analysis.domain.state import State
+from memlint.analysis.domain.summary.frame import Frame
+from memlint.analysis.domain.values import (
+    ACTIVATION,
+    BATCH,
+    CONTAINER,
+    EMPTY,
+    NOTHING,
+    SCALAR,
+    SOME_SIZE,
+    TENSORS,
+    Path,
+    V,
+    join,
+    ordered,
+)
+from memlint.analysis.syntax.expression_text import text
+from memlint.analysis.transfer.held_values import deep
+from memlint.analysis.transfer.stores.stores import note_store
+from memlint.ir import nodes as ir
+
+#: how such a store is told from those that statements make
+OUTPUT_OF_STEP = "output"
+
+
+def note_output(frame: Frame, state: State, value: V, statement: ir.Return) -> None:
+    """Remember what a step returns, where its class has the hook for which the framework collects it. (The framework
+    detaches what it collects in training.)"""
+    function, hook = frame.function, frame.hook
+    if hook is None or function.cls is None or statement.value is None or not function.takes_self:
+        return
+    name = dict(hook.collected).get(function.name)
+    reader = frame.analyser.program.method(function.cls, name) if name is not None else None
+    if reader is None or len(reader.params) < 2:
+        return
+    if frame.analyser.program.method(function.cls, f"{function.name}_end") is not None:
+        return  # what that makes of it is collected
+    inner = _kept(frame, state, value) if hook.returns == "backward" else deep(frame, state, value)
+    inner = inner.but(src=EMPTY)
+    if inner.size == SOME_SIZE and (size := _of_a_member(frame, state, value)) is not None:
+        inner = inner.but(size=size)
+    place = Path(f"p:{function.params[0].name}", (f".{reader.name}", f".{reader.params[1].name}"))
+    note_store(
+        frame,
+        state,
+        "retain",
+        OUTPUT_OF_STEP,
+        place,
+        "foreign",
+        f"{reader.params[1].name} of {reader.name}()",
+        inner,
+        statement.at,
+        _shown(frame, state, inner, statement.value),
+    )
+
+
+def _kept(frame: Frame, state: State, value: V) -> V:
+    """All tensors of what a training step returns. What the framework calls backward() on is one number: the tensor
+    itself, or the member ``loss``."""
+    objs = [state.heap.get(key) for key in ordered(value.objs)]
+    if any(obj is None or not obj.fields for obj in objs):
+        return deep(frame, state, value)
+    found = _as_number(value.but(objs=EMPTY)) if value.may_be(TENSORS) else NOTHING
+    for obj in objs:
+        for name, part in obj.fields.items() if obj is not None else ():
+            held = deep(frame, state, part)
+            found = join(found, _as_number(held) if name == "loss" else held)
+    return found
+
+
+def _as_number(value: V) -> V:
+    return value.but(size=SCALAR, extent=None)
+
+
+def _of_a_member(frame: Frame, state: State, value: V) -> int | None:
+    """The size of a tensor among the members that has one of a batch for certain, whatever the others have."""
+    objs = [state.heap.get(key) for key in value.objs]
+    sizes = [
+        {held.size for part in obj.fields.values() if (held := deep(frame, state, part)).is_only(TENSORS)}
+        for obj in objs
+        if obj is not None
+    ]
+    if not sizes or len(sizes) < len(value.objs) or not value.is_only(CONTAINER):
+        return None
+    return next((size for size in (BATCH, ACTIVATION) if all(size in one for one in sizes)), None)
+
+
+def _shown(frame: Frame, state: State, inner: V, expr: ir.Expr) -> str:
+    """What is kept, by its source: of a dictionary, the first variable in it that has the size of all."""
+    if isinstance(expr, ir.DictDisplay):
+        for member in expr.values:
+            held = state.env.get(member.id) if isinstance(member, ir.Name) else None
+            if held is not None and held.may_be(TENSORS) and deep(frame, state, held).size == inner.size:
+                return text(member)
+    return text(expr)

@@ -1,0 +1,370 @@
+"""Stores: what is written where, and which loop the place outlives."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from memlint.analysis.domain.events import PlaceKind, Step
+from memlint.analysis.domain.graph_lifetime import fate_of, of_loop
+from memlint.analysis.domain.periods import FEW, first_rounds
+from memlint.analysis.domain.state import State, reachable
+from memlint.analysis.domain.summary.effects import LoopFrame, Store
+from memlint.analysis.domain.summary.frame import Frame
+from memlint.analysis.domain.tensor_ops import names_text
+from memlint.analysis.domain.values import (
+    CONTAINER,
+    DATA,
+    INSTANCE,
+    MODULE,
+    NONE,
+    TENSORS,
+    UNKNOWN,
+    Path,
+    Source,
+    V,
+    join,
+    ordered,
+)
+from memlint.analysis.syntax.syntax import walk_statements
+from memlint.analysis.syntax.windows import windows
+from memlint.analysis.transfer.heap import members
+from memlint.analysis.transfer.held_values import deep
+from memlint.analysis.transfer.loops import gives_key
+from memlint.analysis.transfer.modules.flags import of_eval_mode
+from memlint.analysis.transfer.stores.written_keys import begun_where_missing
+from memlint.ir import nodes as ir
+
+
+def store_value(
+    frame: Frame, state: State, container: V, how: str, value: V, at: int, shown: str, place_text: str
+) -> None:
+    """``value`` enters a container (``how``: append, key …)."""
+    inner = deep(frame, state, value)
+    parts = parts_of(frame, state, value)
+    if not container.objs and not container.syms and inner.src:
+        frame.leave(frame.graphs.closure(inner.src))  # (whoever holds the container may differentiate it)
+    for key in ordered(container.objs):
+        obj = state.heap.get(key)
+        if obj is None:
+            continue
+        state.heap[key] = obj.with_elem(join(obj.elem, value))
+        if not obj.bounded:
+            note_store(frame, state, "retain", how, key, "local", place_text, inner, at, shown, parts=parts)
+    for path in ordered(container.syms):
+        place = path.then("[]")
+        state.sym[place] = join(
+            state.sym.get(place) or V(UNKNOWN, frozenset((place,)), syms=frozenset((place,))), value
+        )
+        if not any(ref.kind == "bounded" for ref in container.refs):
+            note_store(frame, state, "retain", how, path, kind_of(path), place_text, inner, at, shown, parts=parts)
+
+
+def parts_of(frame: Frame, state: State, value: V) -> dict[str, V]:
+    """The members of a tuple or dictionary that is stored."""
+    key = next(iter(value.objs)) if len(value.objs) == 1 else None
+    obj = state.heap.get(key)
+    if obj is None or obj.kind not in ("tuple", "list", "dict"):
+        return {}
+    return {name: deep(frame, state, member) for name, member in obj.fields.items()}
+
+
+def has_graph_for_sure(part: V) -> bool:
+    """Whether a member of a record has a graph, and is no number on any path: what is beside it is of no account."""
+    return bool(part.src) and not part.may_be(DATA | NONE)
+
+
+def kind_of(path: Path) -> PlaceKind:
+    """The kind of place that a symbol names."""
+    if path.root.startswith("g:"):
+        return "global"
+    if path.root.startswith("c:"):
+        return "closure"
+    if path.steps and path.steps[0].startswith("."):
+        return "attribute"
+    return "parameter"
+
+
+def outlived(frame: Frame, state: State, place: Source) -> tuple[tuple[Source, ...], bool]:
+    """(loops that make the place anew, whether it survives them on some path) for the current point."""
+    obj = None
+    if not isinstance(place, Path):
+        place = place if place in state.heap else _object_of(place)
+        obj = state.heap.get(place)
+    if obj is None:
+        return (), False
+    if place in state.fresh:
+        return obj.loops, False
+    inner = next((loop.id for loop in reversed(frame.loops) if loop.counts), None)
+    if inner in obj.loops:
+        return tuple(item for item in obj.loops if item != inner), True
+    return obj.loops, False
+
+
+def note_store(
+    frame: Frame,
+    state: State,
+    kind: str,
+    how: str,
+    place: Source,
+    place_kind: PlaceKind,
+    place_text: str,
+    value: V,
+    at: int,
+    shown: str,
+    *,
+    trace: tuple[Step, ...] = (),
+    tag: Source = None,
+    parts: dict[str, V] | None = None,
+    growing: tuple[LoopFrame, ...] | None = None,
+) -> Store | None:
+    """Remember a store for judgement at the end of the iteration. ``growing``: the loops of which each round brings
+    another member, where that is not each loop around it."""
+    made, survives = outlived(frame, state, place)
+    around = _around(frame, made, place, frame.loops if growing is None else growing)
+    local = not isinstance(place, Path)
+    if around is None and local:
+        return None
+    if value.is_plain() and not value.src:
+        return None
+    # (an object that the caller has made holds what the caller has put into it)
+    of_caller = kind == "retain" and value.kinds & INSTANCE and not value.kinds & MODULE and bool(value.syms)
+    if not of_caller and not value.may_be(TENSORS | UNKNOWN | DATA | CONTAINER):
+        return None
+    if not value.src and _picked_by_names(frame, shown):
+        return None
+    key = ("s", at, place, kind, tag)
+    old = frame.stores.get(key)
+    store = Store(
+        key,
+        kind,
+        how,
+        place,
+        place_kind,
+        place_text,
+        value,
+        frame.site(at),
+        trace,
+        around,
+        frame.loop_ids,
+        shown,
+        local=local,
+        grad=state.grad,
+        made=made,
+        tests=tuple(frame.tests),
+        parts=parts or {},
+        record=bool(parts),
+        sure_part=any(map(has_graph_for_sure, (parts or {}).values())),
+    )
+    if survives and not begun_where_missing(frame.function.body, place_text):
+        store.cleared = FEW if place in frame.made_soon else "created again on some paths"
+    if kind == "retain" and (first_rounds(frame) or place_text in windows(frame.function.body)):
+        store.cleared = FEW
+    store.evaluates = of_eval_mode(frame.function, store.tests)
+    store.spent = _spent(frame, state, around, value, old)
+    store.inner = local and any(item.id in made and item.loop.over == "loader" for item in frame.loops)
+    if old is not None:
+        store.cleared = store.cleared or old.cleared
+        store.freed, store.ended = old.freed, old.ended
+        store.value = join(old.value, value)
+    frame.stores[key] = store
+    state.pending |= {key}
+    return store
+
+
+def _around(frame: Frame, made: tuple[Source, ...], place: Source, growing: Sequence[LoopFrame]) -> LoopFrame | None:
+    """The loop that the place outlives. A member of what an inner loop goes through (``for callback in callbacks:
+    callback.add(loss)``) is another one in each of its rounds, and grows with those of the loop around it."""
+    loops = [loop for loop in reversed(frame.loops) if loop.counts and loop.id not in made and loop in growing]
+    lasting = [loop for loop in loops if not _is_member(place, loop)]
+    return _over_batches(lasting) if lasting else loops[0] if loops else None
+
+
+def _is_member(place: Source, loop: LoopFrame) -> bool:
+    """Whether a place is, or belongs to, what a round of the loop was given."""
+    return _is_item(place, loop) if isinstance(place, Path) else _object_of(place) in loop.items
+
+
+def _spent(frame: Frame, state: State, loop: LoopFrame | None, value: V, old: Store | None) -> bool:
+    """Whether a backward has freed the graph of what comes in, each time that it comes here."""
+    if old is not None and not old.spent:
+        return False
+    return fate_of(frame, state, of_loop(frame, loop, value.src)) == "yes"
+
+
+def _picked_by_names(frame: Frame, shown: str) -> bool:
+    """``for key in ("fname", "index"): kept[key] += batch[key]``: what is kept under such names is most often text."""
+    return shown.endswith("]") and any(
+        isinstance(statement, ir.For)
+        and isinstance(statement.target, ir.Name)
+        and shown.endswith(f"[{statement.target.id}]")
+        and isinstance(statement.iter, ir.Display)
+        and all(isinstance(one, ir.Const) and names_text(str(one.value)) for one in statement.iter.elements)
+        for statement in walk_statements(frame.function.body, into_definitions=False)
+    )
+
+
+def own_sources(frame: Frame, place: Source) -> frozenset[Source]:
+    """The marks that a place's previous value carries."""
+    marks = {("prev", loop.id, mark_name(place)) for loop in frame.loops}
+    return frozenset(marks | {place}) if isinstance(place, Path) else frozenset(marks)
+
+
+def mark_name(place: Source) -> Source:
+    if isinstance(place, Path):
+        return place
+    kind, name = place
+    return name if kind == "var" else (kind, name.lstrip(".").strip("[]"))
+
+
+def _object_of(place: Source) -> Source:
+    return place[0] if isinstance(place, tuple) and not isinstance(place, Path) else place
+
+
+def carried_by(frame: Frame, place: Source, reached: frozenset[Source], index: str = "") -> LoopFrame | None:
+    """The innermost iteration loop whose previous round's value of the place is in ``reached``.
+
+    ``index``: the name that picks the member; a loop that binds it, or what it is renamed from, visits another member
+    in each round.
+    """
+    name, owner = mark_name(place), _object_of(place)
+    found = [
+        loop
+        for loop in reversed(frame.loops)
+        # (what it goes through: the next round is given another one)
+        if not (_is_item(place, loop) if isinstance(place, Path) else owner in loop.items)
+        and ("prev", loop.id, name) in reached
+        and loop.counts
+        and not (index and gives_key(loop, index))
+    ]
+    return _over_batches(found) if found else None
+
+
+def _over_batches(loops: list[LoopFrame]) -> LoopFrame:
+    """Of loops that a place outlives, from the innermost on, the one that it is judged by: what the rows of a batch, or
+    steps with it, leave in a place that outlives the batches as well grows with these."""
+    if loops[0].loop.over_data:
+        return loops[0]
+    return next((loop for loop in loops[1:] if loop.loop.over == "loader"), loops[0])
+
+
+#: what a loop runs over that is there once, and not again in the next run of the loop
+_OF_DATA = ("loader", "rows")
+
+
+def note_carry(
+    frame: Frame,
+    state: State,
+    how: str,
+    place: Source,
+    place_kind: PlaceKind,
+    place_text: str,
+    value: V,
+    incoming: V,
+    at: int,
+    shown: str,
+    *,
+    trace: tuple[Step, ...] = (),
+    tag: Source = None,
+    index: str = "",
+) -> Store | None:
+    """Remember that a place was rebuilt from its own previous value."""
+    reached = frame.graphs.closure(value.src)
+    loop = carried_by(frame, place, reached, index)
+    if isinstance(place, Path) and place.root.startswith("x:"):
+        loop = frame.innermost(())
+    if loop is None and not (isinstance(place, Path) and place in reached):
+        return None
+    if isinstance(place, Path) and any(one.loop.over in _OF_DATA and _is_item(place, one) for one in frame.loops):
+        return None  # a part of the batch that this round was given: who asks for the next one gets another
+    own = own_sources(frame, place)
+    incoming = incoming.but(src=incoming.src - own)
+    key = ("s", at, place, "carry", tag)
+    old = frame.stores.get(key)
+    store = Store(
+        key,
+        "carry",
+        how,
+        place,
+        place_kind,
+        place_text,
+        value,
+        frame.site(at),
+        trace,
+        loop,
+        frame.loop_ids,
+        shown,
+        local=not isinstance(place, Path),
+        grad=state.grad,
+        incoming=incoming,
+        made=outlived(frame, state, _object_of(place))[0],
+        tests=tuple(frame.tests),
+    )
+    if old is not None:
+        store.cleared, store.freed, store.ended = old.cleared, old.freed, old.ended
+        if old.incoming is not None:
+            store.incoming = join(old.incoming, incoming)
+    store.spent = _spent(frame, state, loop, store.incoming or incoming, old)
+    frame.stores[key] = store
+    state.pending |= {key}
+    return store
+
+
+def _is_item(place: Path, loop: LoopFrame) -> bool:
+    return any(isinstance(item, Path) and item.steps and place.is_in(item) for item in loop.items)
+
+
+def carried_loosely(frame: Frame, store: Store) -> bool:
+    """Whether the carry's previous value reaches the new one only through calls that cannot be resolved."""
+    if store.kind != "carry" or store.loose:
+        return store.loose
+    marks: set[Source] = {("prev", loop, mark_name(store.place)) for loop in store.loops}
+    if isinstance(store.place, Path):
+        marks.add(store.place)
+    return not marks & frame.graphs.sure(store.value.src)
+
+
+def end_iteration(frame: Frame, state: State, loop: LoopFrame | None, among: frozenset[Source] | None = None) -> None:
+    """Judge the iteration's stores (or those ``among`` some) at its end: is the graph freed, is the place still
+    there?"""
+    held: frozenset[Source] | None = None
+    for key in state.pending:
+        store = frame.stores[key]
+        if store.loop is not loop or (among is not None and key not in among):
+            continue
+        if store.local and not isinstance(store.place, tuple | Path):
+            if held is None:
+                held = reachable(state)
+            if store.place not in held:
+                continue
+        if store.kind == "carry" and not _still_there(frame, state, store.place):
+            continue
+        store.ended = True
+        sources = (store.incoming or store.value).src
+        # (a path that has not come by, left by an exception before the backward, stores nothing)
+        fate = "yes" if store.spent else fate_of(frame, state, of_loop(frame, loop, sources))
+        reached = frame.graphs.closure((store.incoming or store.value).src)
+        if any(item in state.freed_must for item in reached if item in frame.graphs.nodes):
+            store.dead = True
+        if fate is not None:
+            store.freed = fate if store.freed in (None, fate) else "some"
+
+
+def _still_there(frame: Frame, state: State, place: Source) -> bool:
+    """Whether the place ends the round with a graph that the next round can build on."""
+    if isinstance(place, Path):
+        value = state.sym.get(place)
+    else:
+        key, step = place
+        obj = None if key == "var" else state.heap.get(key)
+        value = state.env.get(step) if key == "var" else None
+        if obj is not None:
+            name = step.lstrip(".").strip("[]")
+            value = obj.fields.get(name, obj.elem) if name else members(obj)
+    if value is None:
+        return True
+    # (a leaf has no graph behind it: ``x = x.detach().requires_grad_()``; what the place held before, on a way that did
+    # not write to it, is nothing that this round has built)
+    return any(
+        not frame.graphs.nodes[item].leaf if item in frame.graphs.nodes else isinstance(item, Path) and item != place
+        for item in deep(frame, state, value).src
+    )

@@ -1,0 +1,51 @@
+"""The place that a target of an assignment names, and what kind of place it is."""
+
+from __future__ import annotations
+
+from memlint.analysis.domain.events import PlaceKind
+from memlint.analysis.domain.state import State
+from memlint.analysis.domain.summary.frame import Frame
+from memlint.analysis.domain.values import CONTAINER, Path, Source, ordered
+from memlint.analysis.transfer.stores.class_places import class_places
+from memlint.analysis.transfer.stores.stores import kind_of
+from memlint.ir import nodes as ir
+
+
+def place_of(frame: Frame, state: State, target: ir.Expr) -> tuple[Source, PlaceKind] | None:
+    """The place that a target names: (its identity, its kind); None where it cannot be told."""
+    if isinstance(target, ir.Name) and target.id == "_":
+        return None
+    if isinstance(target, ir.Name):
+        if target.id in frame.function.locals:
+            return ("var", target.id), "local"
+        path = _foreign(frame, target.id)
+        return path, kind_of(path)
+    if isinstance(target, ir.Attr | ir.Subscript):
+        base = frame.interpreter.evaluate(frame, state, target.value)
+        if isinstance(target, ir.Subscript) and not base.may_be(CONTAINER) and not _literal_key(target.index):
+            return None
+        step = "." + target.name if isinstance(target, ir.Attr) else _step(frame, state, target)
+        for path in sorted(base.syms):
+            inner = path.then(step)
+            return inner, kind_of(inner)
+        if isinstance(target, ir.Attr):
+            for path in ordered(class_places(frame.analyser, base, target.name)):
+                return path, kind_of(path)
+        for key in ordered(base.objs):
+            return (key, step), "local"
+    return None
+
+
+def _literal_key(index: ir.Expr) -> bool:
+    """``d["loss"]``: what is indexed so is a dict; other subscripts of unknown values may be parts of a tensor."""
+    return isinstance(index, ir.Const) and isinstance(index.value, str)
+
+
+def _foreign(frame: Frame, name: str) -> Path:
+    around = frame.function.enclosing
+    return Path(f"c:{name}") if around is not None and name in around.locals else Path(f"g:{frame.module.key}:{name}")
+
+
+def _step(frame: Frame, state: State, target: ir.Subscript) -> str:
+    index = frame.interpreter.evaluate(frame, state, target.index)
+    return f"[{index.const}]" if isinstance(index.const, str) else "[]"

@@ -1,0 +1,162 @@
+"""Keys that a loop writes to: new ones in each round, or those of what is there, again."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from memlint.analysis.domain.summary.effects import LoopFrame
+from memlint.analysis.domain.summary.frame import Frame
+from memlint.analysis.syntax.bindings import mentions, names_bound_by
+from memlint.analysis.syntax.expression_text import text
+from memlint.analysis.syntax.memo import kept
+from memlint.analysis.syntax.syntax import bodies, calls, walk_statements
+from memlint.analysis.transfer.narrowing import tells_tensors
+from memlint.ir import nodes as ir
+
+
+def is_replaced(frame: Frame, target: ir.Subscript) -> bool:
+    """Whether an assignment writes each member of what its loop runs over anew, or each that is a tensor."""
+    if not frame.loops or not over_itself(frame, target):
+        return False
+    loop = frame.loops[-1]
+    if _may_stop(loop.body):
+        return False
+    of_pairs = is_of_pairs(frame, target)
+    if frame.tests and not (of_pairs and len(frame.tests) == 1 and tells_tensors(frame.tests[0], loop.targets)):
+        return False
+    loop.replaces = loop.replaces or of_pairs
+    return True
+
+
+def is_of_pairs(frame: Frame, target: ir.Subscript) -> bool:
+    """Whether the innermost loop runs over all items, or all keys, of what an assignment writes to."""
+    name, shown = text(target.value, 40), frame.loops[-1].loop.text
+    if any(f" in {over}" in shown for over in (f"{name}.items()", f"enumerate({name}.items()")):
+        return True
+    over = shown.partition(" in ")[2]
+    for around in ("list(", "tuple(", "sorted("):
+        if over.startswith(around):
+            over = over[len(around) :].removesuffix(")")
+    return over == f"{name}.keys()" or over == name
+
+
+def _may_stop(body: tuple[ir.Stmt, ...]) -> bool:
+    """Whether some path leaves a loop before all its rounds."""
+    statements = walk_statements(body)
+    return any(isinstance(one, ir.Return) or (isinstance(one, ir.Jump) and one.kind == "break") for one in statements)
+
+
+def over_itself(frame: Frame, target: ir.Subscript) -> bool:
+    """``for i, x in enumerate(items): items[i] = x.to(device)``: the members are replaced, not more. So are those of
+    ``for name in names: sums[name] = sums[name].item()``."""
+    name = text(target.value, 40)
+    by_name = isinstance(target.index, ir.Name) and frame.loops and target.index.id in frame.loops[-1].targets
+    if by_name and isinstance(frame.statement, ir.Assign) and mentions(frame.statement.value, text(target, 200)):
+        return True
+    shown = frame.loops[-1].loop.text if frame.loops else ""
+    if by_name and is_of_pairs(frame, target):
+        return True
+    return f"enumerate({name})" in shown or f"range(len({name}))" in shown
+
+
+def counted_by(frame: Frame, index: ir.Expr) -> tuple[LoopFrame, ...]:
+    """The loops of which each round brings a new key: the index is a loop's own counter, a number that the loop counts
+    up, or a text, a sum or a tuple with one of these in it. Other keys may come again."""
+    if isinstance(index, ir.FormattedString):
+        # (``f"loss_{i}"`` of a few parts comes again with the next batch)
+        through_data = [loop for loop in frame.loops if loop.counts and loop.loop.over == "loader"]
+        names = {part.id for part in index.parts if isinstance(part, ir.Name)}
+        return tuple(loop for loop in through_data if names & loop.counters)
+    if isinstance(index, ir.Display) and index.kind == "tuple":
+        return tuple(dict.fromkeys(loop for part in index.elements for loop in counted_by(frame, part)))
+    if isinstance(index, ir.Binary) and index.op in ("+", "-", "*"):
+        return counted_by(frame, index.left) or counted_by(frame, index.right)
+    if not isinstance(index, ir.Name):
+        return ()
+    return tuple(
+        loop
+        for loop in frame.loops
+        if loop.counts and (index.id in loop.counters or _counts_up(loop.body, index.id, frame.statement))
+    )
+
+
+def _counts_up(body: tuple[ir.Stmt, ...], name: str, store: ir.Stmt | None) -> bool:
+    """``step += 1``, wherever the store runs, and nothing else that sets it."""
+    counted = [statement for statement in _beside(body, store) if _is_step(statement, name)]
+    return bool(counted) and not any(
+        name in names_bound_by(statement) for statement in walk_statements(body) if statement not in counted
+    )
+
+
+def _is_step(statement: ir.Stmt, name: str) -> bool:
+    """``n += 1``, ``n = n + 1``"""
+    if isinstance(statement, ir.Assign) and isinstance(statement.value, ir.Binary):
+        target, value = statement.targets[0], statement.value
+        return (
+            len(statement.targets) == 1
+            and isinstance(target, ir.Name)
+            and value.op == "+"
+            and isinstance(value.left, ir.Name)
+            and target.id == value.left.id == name
+            and isinstance(value.right, ir.Const)
+        )
+    return (
+        isinstance(statement, ir.AugAssign)
+        and statement.op == "+"
+        and isinstance(statement.target, ir.Name)
+        and statement.target.id == name
+        and isinstance(statement.value, ir.Const)
+    )
+
+
+def _beside(body: tuple[ir.Stmt, ...], store: ir.Stmt | None) -> Iterator[ir.Stmt]:
+    """The statements of a block and of those in it that hold the store: what runs with it in a round, in an inner loop
+    once for all of its stores or for each."""
+    yield from body
+    for statement in body:
+        inside = [block for block in bodies(statement) if any(one is store for one in walk_statements(block))]
+        if inside and not isinstance(statement, ir.For | ir.While):
+            yield from _beside(inside[0], store)
+
+
+def begun_where_missing(body: tuple[ir.Stmt, ...], member: str) -> bool:
+    """Whether a member of a dictionary is made where there is none, and is none that is made anew:
+    ``if name not in kept: kept[name] = []``."""
+    return member.endswith("]") and member in _made_where_missing(body)
+
+
+@kept
+def _made_where_missing(body: tuple[ir.Stmt, ...]) -> frozenset[str]:
+    found: set[str] = set()
+    statements = list(walk_statements(body, into_definitions=False))
+    for statement in statements:
+        if not isinstance(statement, ir.If) or (missing := _missing(statement.test)) is None:
+            continue
+        made = {text(target) for one in statement.body if isinstance(one, ir.Assign) for target in one.targets}
+        found |= made & {missing}
+    return frozenset(member for member in found if not _loses_members(statements, member.partition("[")[0]))
+
+
+def _loses_members(statements: list[ir.Stmt], name: str) -> bool:
+    """``del kept[name]``, ``kept.pop(name)``"""
+    for statement in statements:
+        if isinstance(statement, ir.Delete):
+            gone = (one.value for one in statement.targets if isinstance(one, ir.Subscript))
+            if any(text(one) == name for one in gone):
+                return True
+    methods = (call.func for call in calls(tuple(statements)) if isinstance(call.func, ir.Attr))
+    return any(func.name in _LOSING and text(func.value) == name for func in methods)
+
+
+#: methods by which a dictionary loses members
+_LOSING = frozenset({"clear", "pop", "popitem"})
+
+
+def _missing(test: ir.Expr) -> str | None:
+    """``kept[name]`` of ``name not in kept``, ``not name in kept`` and ``name not in kept.keys()``"""
+    inverted = isinstance(test, ir.Unary) and test.op == "not"
+    if isinstance(test, ir.Unary) and inverted:
+        test = test.operand
+    if not isinstance(test, ir.Compare) or test.ops != (("in",) if inverted else ("not in",)):
+        return None
+    return f"{text(test.rights[0]).removesuffix('.keys()')}[{text(test.left)}]"

@@ -1,0 +1,121 @@
+"""Calls that cannot be resolved: what they may give, by their names and arguments, and what leaves in them."""
+
+from __future__ import annotations
+
+from memlint.analysis.domain.literal_values import referred_functions
+from memlint.analysis.domain.state import OFF, State
+from memlint.analysis.domain.summary.frame import Frame
+from memlint.analysis.domain.tensor_ops import asks_for_count, names_model, names_number
+from memlint.analysis.domain.values import (
+    BATCH,
+    CONTAINER,
+    DATA_VALUE,
+    EMPTY,
+    OUTPUT,
+    SCALAR,
+    SOME_SIZE,
+    TENSOR,
+    TENSORS,
+    TREE,
+    UNKNOWN,
+    Args,
+    Source,
+    V,
+    Words,
+)
+from memlint.analysis.syntax.expression_text import text
+from memlint.analysis.syntax.syntax import dotted, last_name
+from memlint.analysis.transfer.held_values import deep
+from memlint.analysis.transfer.library.placement import device_of
+from memlint.analysis.transfer.modules.frozen_parts import made_frozen
+from memlint.analysis.transfer.modules.optimizer_parameters import give_away
+from memlint.analysis.transfer.modules.touched_parameters import handed
+from memlint.analysis.transfer.stores import loop_updates
+from memlint.ir import nodes as ir
+from memlint.patterns import lazy_pattern
+
+
+def unknown_call(frame: Frame, state: State, expr: ir.Call, callee: V, args: Args, words: Words) -> V:
+    """A call that cannot be resolved: its result may carry any graph or none, its arguments leave."""
+    if isinstance(expr.func, ir.Attr) and asks_for_count(expr.func.name):
+        return DATA_VALUE
+    parents: frozenset[Source] = callee.src if isinstance(expr.func, ir.Attr) else EMPTY
+    alone = isinstance(frame.statement, ir.ExprStmt) and frame.statement.value is expr
+    guess = not alone and (is_loss(expr.func) or _made_as_loss(callee) or _named_loss(frame, expr, args))
+    logged = alone and _LOGS.fullmatch(last_name(expr.func)) is not None
+    for value in (*args, *words.values()):
+        inner = deep(frame, state, value)
+        parents |= inner.src
+        leave(frame, value, inner, scored=guess, logged=logged)
+        frame.handed_on.update((key, state.grad) for key in referred_functions(value))
+    give_away(frame, state, [*args, *words.values()])
+    handed(frame, state, [*args, *words.values()])
+    symbol = next(iter(sorted(callee.syms)), None)
+    src = frame.record(
+        state,
+        expr.at,
+        expr.at,
+        text(expr),
+        parents,
+        unknown=not guess and not made_frozen(frame, callee),
+        callee=symbol,
+        guess=guess,
+    )
+    if guess and src:
+        return V(TENSOR, src, size=SCALAR)
+    if not any(path.steps[-1:] in ((), ("." + dotted(expr.func).rsplit(".", 1)[-1],)) for path in callee.syms):
+        return V(UNKNOWN, src, store=frozenset((expr.at,)))
+    # a callable that was passed in: whatever tensors it gives are where its arguments are
+    size = _given_size(frame, state, args, text(expr.func))
+    kinds = TREE if state.grad == OFF and size == OUTPUT and names_model(text(expr.func)) else UNKNOWN
+    return V(kinds, src, device=device_of(frame, state, args), size=size, store=frozenset((expr.at,)))
+
+
+def _given_size(frame: Frame, state: State, args: Args, shown: str) -> int:
+    given = [deep(frame, state, value) for value in args if value.kinds & (TENSORS | CONTAINER)]
+    large = any(value.kinds & TENSORS and value.size in (BATCH, OUTPUT, SOME_SIZE) for value in given)
+    return OUTPUT if large and not names_number(shown) else SOME_SIZE
+
+
+_LOSS = lazy_pattern(r"criterion|(^|_)crit$|loss(_?(f|fn|fun|func|fct|function|module|layer|criterion))?_?\d*$")
+
+
+def is_loss(func: ir.Expr) -> bool:
+    """Whether a callee that cannot be resolved is called as losses are: its result has its arguments' graph."""
+    return _LOSS.search(dotted(func).rsplit(".", 1)[-1].lower()) is not None
+
+
+#: classes of libraries whose objects are losses
+_LOSS_CLASS = lazy_pattern(r"(Loss|Criterion)\d*$")
+
+
+def _made_as_loss(callee: V) -> bool:
+    """Whether a callee is what a library's class of losses made."""
+    return any(ref.kind == "foreign" and _LOSS_CLASS.search(ref.name) is not None for ref in callee.refs)
+
+
+#: names of a loss that somebody trains by or sums, and none of what is kept for a log
+_LOSS_NAME = lazy_pattern(r"(\w+_)?loss\d*")
+
+
+def _named_loss(frame: Frame, expr: ir.Call, args: Args) -> bool:
+    """Whether a library's function is given what has a graph for certain, and its result is called a loss. (Libraries
+    that compute on the host would raise; the project's own functions may give numbers.)"""
+    statement = frame.statement
+    if not isinstance(statement, ir.Assign) or statement.value is not expr or len(statement.targets) != 1:
+        return False
+    target = statement.targets[0]
+    if not isinstance(target, ir.Name) or not _LOSS_NAME.fullmatch(target.id.lower()) or not args:
+        return False
+    kind, _ = frame.analyser.program.find_expression(frame.module, expr.func, frame.function)
+    return kind == "ext" and args[0].is_only(TENSORS) and frame.graphs.attached(args[0].src)[0] == "yes"
+
+
+#: methods of loggers, which show what they are given
+_LOGS = lazy_pattern(r"(?:add|log)_(?:scalar|metric|histogram|image|figure|audio|video|text)s?")
+
+
+def leave(frame: Frame, value: V, inner: V, *, scored: bool = False, logged: bool = False) -> None:
+    """A value goes to code that cannot be followed (``scored``: to a loss, ``logged``: to a log)."""
+    frame.escape(inner.src | {("elem", key) for key in value.objs}, scored=scored, logged=logged)
+    loop_updates.lend(frame, inner)

@@ -1,0 +1,200 @@
+"""Objects of a project's own classes of dicts, lists and tuples: what they hold, beside what their attributes are."""
+
+from __future__ import annotations
+
+from memlint.analysis.domain.state import Obj, State
+from memlint.analysis.domain.summary.frame import Frame
+from memlint.analysis.domain.values import (
+    CALLABLE,
+    CONTAINER,
+    EMPTY,
+    INSTANCE,
+    MODULE,
+    NONE_VALUE,
+    NOTHING,
+    TENSORS,
+    TREE,
+    UNKNOWN,
+    Args,
+    Sources,
+    V,
+    Words,
+    join,
+    join_all,
+    ordered,
+)
+from memlint.analysis.index.program import Class, Program
+from memlint.analysis.syntax.expression_text import text
+from memlint.analysis.transfer import containers
+from memlint.analysis.transfer.assignment import write_item
+from memlint.analysis.transfer.heap import element, elements_of, make, members, read_item
+from memlint.analysis.transfer.held_values import deep
+from memlint.ir import nodes as ir
+
+#: what a class of this name holds things as
+_KINDS = {
+    "list": "list",
+    "List": "list",
+    "UserList": "list",
+    "tuple": "tuple",
+    "Tuple": "tuple",
+    "set": "set",
+    "frozenset": "set",
+    "deque": "deque",
+    "dict": "dict",
+    "Dict": "dict",
+    "OrderedDict": "dict",
+    "defaultdict": "dict",
+    "Counter": "dict",
+    "UserDict": "dict",
+    "TypedDict": "dict",
+}
+
+
+#: where such classes come from ("?": builtins, and what a star import may bring); others of these names (a space of
+#: actions that is called Dict) hold nothing
+_HOMES = frozenset({"?", "builtins", "collections", "typing", "typing_extensions", "addict"})
+
+
+def kind_of(program: Program, cls: Class) -> str:
+    """What the objects of a class hold things as ("dict", "list"); "" for a class that is no container."""
+    _, outside = program.ancestors(cls)
+    for name in sorted(outside):
+        home, _, last = name.rpartition(".")
+        kind = _KINDS.get(last)
+        if kind is not None and home in _HOMES:
+            return kind
+    return ""
+
+
+def kinds_of_object(program: Program, cls: Class) -> int:
+    """The kinds of an object of a class: an instance, and a module or a container where the class is one of these."""
+    if program.is_module(cls):
+        return INSTANCE | MODULE
+    return INSTANCE | CONTAINER if kind_of(program, cls) else INSTANCE
+
+
+def is_typed_dict(program: Program, cls: Class) -> bool:
+    """Whether calling a class gives a plain dict."""
+    _, outside = program.ancestors(cls)
+    return any(name.rsplit(".", 1)[-1] == "TypedDict" for name in outside)
+
+
+def opens(program: Program, cls: Class) -> bool:
+    """Whether a class looks for attributes that it does not have among its members."""
+    order, _ = program.ancestors(cls)
+    names = ("__getattr__", "__getattribute__")
+    return any(name in item.methods or name in item.attributes for item in order for name in names)
+
+
+def fill(frame: Frame, state: State, kind: str, box: V, args: Args, words: Words, at: int) -> None:
+    """What the constructor of a dict, or of a list, puts into the object."""
+    fields, rest = dict_content(frame, state, args, words) if kind == "dict" else _listed(frame, state, args[:1], at)
+    for key in ordered(box.objs):
+        obj = state.heap.get(key)
+        if obj is not None:
+            held = {**obj.fields, **fields}
+            state.heap[key] = Obj(obj.kind, join(obj.elem, rest), held, obj.loops, obj.bounded, obj.cls, obj.text)
+    for path in ordered(box.syms):
+        if kind == "dict":
+            for name, value in fields.items():
+                state.sym[path.then(f"[{name}]")] = value
+        else:
+            rest = join_all((rest, *fields.values()))
+        if rest.kinds:
+            place = path.then("[]")
+            state.sym[place] = join(state.sym.get(place, NOTHING), rest)
+
+
+def dict_content(frame: Frame, state: State, args: Args, words: Words) -> tuple[dict[str, V], V]:
+    """The members of ``dict(a=x)``, ``dict(other)``, ``dict((name, x) for …)`` by name, and the others."""
+    fields: dict[str, V] = {}
+    rest = NOTHING
+    for word, value in words.items():
+        if word.startswith("**"):
+            rest = join(rest, elements_of(frame, state, value)) if value.src or value.objs or value.syms else rest
+        else:
+            fields[word] = value
+    for value in args:
+        for key in ordered(value.objs):
+            obj = state.heap.get(key)
+            if obj is not None and obj.kind == "dict":
+                fields.update(obj.fields)
+                rest = join(rest, obj.elem)
+            elif obj is not None:
+                pair = members(obj)
+                held = (state.heap.get(inner) for inner in ordered(pair.objs))
+                rest = join_all((rest, *(one.fields["1"] for one in held if one is not None and "1" in one.fields)))
+        open_ = value.kinds & (TENSORS | UNKNOWN | CONTAINER) and not value.kinds & CALLABLE
+        if (value.src or value.syms) and open_:
+            told = value.but(objs=EMPTY, kinds=value.kinds & ~CONTAINER or UNKNOWN)
+            rest = join(rest, elements_of(frame, state, told))
+    return fields, rest
+
+
+def _listed(frame: Frame, state: State, args: Args, at: int) -> tuple[dict[str, V], V]:
+    """The members of ``list(other)`` by position, and the others."""
+    for value in args:
+        held = [obj for key in value.objs if (obj := state.heap.get(key)) is not None]
+        if len(held) == 1 and value.is_only(CONTAINER) and held[0].kind in ("list", "tuple") and not value.syms:
+            return {str(place): item for place, item in enumerate(held[0].ordered)}, held[0].elem
+        return {}, element(frame, state, value, at)
+    return {}, NOTHING
+
+
+def fill_blindly(frame: Frame, state: State, box: V, args: Args, words: Words, expr: ir.Call) -> None:
+    """The object is made by code that was not seen to put anything into it: it may hold all that was given."""
+    parents = EMPTY.union(*(deep(frame, state, value).src for value in (*args, *words.values())))
+    if not parents:
+        return
+    src = frame.record(state, (expr.at, "held"), expr.at, text(expr), parents, unknown=True)
+    for key in ordered(box.objs):
+        obj = state.heap.get(key)
+        if obj is not None and not obj.elem.kinds and not obj.fields:
+            state.heap[key] = obj.with_elem(V(UNKNOWN, src))
+
+
+def call_inherited(frame: Frame, state: State, expr: ir.Call, box: V, name: str, args: Args, words: Words) -> V | None:
+    """``super().name(…)`` in a class of dicts or lists; None for what these do not have."""
+    cls = frame.function.cls
+    kind = kind_of(frame.analyser.program, cls) if cls is not None else ""
+    if name == "__init__":
+        if kind:
+            fill(frame, state, kind, box, args, words, expr.at)
+        return NONE_VALUE
+    shown = expr.func.value if isinstance(expr.func, ir.Attr) else expr.func
+    if not kind or not box.kinds & CONTAINER:
+        return None
+    if name == "__setitem__" and len(args) == len(expr.args) == 2:
+        write_item(frame, state, box, args[0], args[1], ir.Subscript(expr.at, shown, expr.args[0]))
+        return NONE_VALUE
+    if name == "__getitem__" and len(args) == len(expr.args) == 1:
+        return read_item(frame, state, box, args[0], ir.Subscript(expr.at, shown, expr.args[0]))
+    if name == "__iter__":
+        return make(frame, state, (expr.at, name), "list", element(frame, state, box, expr.at))
+    found = containers.call(frame, state, expr, box, name, args, words)
+    return found if found.kinds else None
+
+
+def put_somewhere(frame: Frame, state: State, place: ir.Expr, src: Sources, at: int) -> None:
+    """A graph is put into something of which is not known what it holds (a batch of a loader): it may be in any part of
+    it from here on."""
+    held = state.env.get(place.id) if isinstance(place, ir.Name) else None
+    if held is None or not src:
+        return
+    assert isinstance(place, ir.Name)
+    put = frame.record(state, (at, "put", place.id), at, place.id, src, unknown=True)
+    state.env[place.id] = held.but(src=held.src | put, bare=True)
+
+
+def updated(frame: Frame, state: State, expr: ir.Call, box: V, args: Args, words: Words) -> None:
+    """``batch.update(out=out)`` of what may be a dict: what it is given may be in it from here on."""
+    if box.kinds & TREE and isinstance(expr.func, ir.Attr):
+        src = EMPTY.union(*(deep(frame, state, value).src for value in (*args, *words.values())))
+        put_somewhere(frame, state, expr.func.value, src, expr.at)
+    for path in ordered(box.syms):
+        if path.steps not in ((), ("[]",)) or not path.root.startswith("p:"):
+            continue  # (what an object holds is another matter: ``self.meter.update(loss=loss)``)
+        for word, value in words.items():
+            if value.src and not word.startswith("**"):
+                state.sym[path.then(f"[{word}]")] = value
