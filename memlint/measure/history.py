@@ -34,6 +34,11 @@ class History:
         if self.loop is None and record(self._torch):
             self.loop = watch.number
 
+    @property
+    def tells(self) -> bool:
+        """Whether it has seen enough to tell what grows."""
+        return len(self._held_at) >= 2 * _FEWEST
+
     def step(self) -> None:
         """The loop has come to its top again."""
         now = blocks(self._torch)

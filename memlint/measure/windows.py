@@ -55,10 +55,10 @@ class Windows:
         settled = False
         for each in self._waiting:
             settled = self._look_again(each, watch, tick) or settled
+        if self._history is not None and self._history.loop == watch.number:
+            self._history.step()
         if watch.done or watch.waits is not None:
             return settled
-        if watch.suspect and self._history is not None and self._history.loop == watch.number:
-            self._history.step()
         over = watch.read(self.meter, self.host, tick) and self._is_over(watch)
         if over:
             self._window_over(watch, tick)
@@ -73,6 +73,8 @@ class Windows:
             watch.run_ended = True
             return False
         if watch.suspect:
+            if self._history is not None and self._history.loop == watch.number:
+                self._history.step()
             self._window_over(watch, tick)
             watch.run_ended = True
             return False
@@ -82,9 +84,8 @@ class Windows:
 
     def _window_over(self, watch: LoopWatch, tick: int) -> None:
         """All readings are there. What has grown may yet go, at the end of the run or after some."""
-        if self._history is not None and self._history.loop == watch.number:
-            self._history.step()
-            self._history.end(self.ask)
+        if self._history is not None and self._history.loop == watch.number and self._history.tells:
+            self._history.end(self.ask)  # (after a short run it goes on, in those that follow)
         if self.traced is not None:
             self.traced.end(watch.number, max(1, len(watch.readings) - 1 - watch.window))
         if watch.suspect:

@@ -8,7 +8,7 @@ from collections.abc import Container, Iterable, Mapping, Sequence
 from typing import Any
 
 from memlint.measure.halves import by_half, rises
-from memlint.measure.host import rises_in_workers, rises_on_host
+from memlint.measure.host import NOISE, rises_in_workers, rises_on_host
 from memlint.verifier.holders import holders
 from memlint.verifier.model import BAD, Fragmentation, Frame, Stack, Unattributed, Verdict
 from memlint.verifier.verdicts import BLOCK, by_iteration, host_growth
@@ -42,7 +42,9 @@ def unattributed(
             told.update(where)
             rows = tuple(_stack(row, shown) for row in stacks)
             found.append(Unattributed(each, rows, device, names[loop["id"]]))
-    return found + _on_host(run, verdicts, names, shown)
+    # (what keeps tensors keeps their graph's nodes and their records on the host)
+    explained = found or any(verdict.verdict in BAD for verdict in verdicts.values())
+    return found if explained else _on_host(run, verdicts, names, shown)
 
 
 def _on_host(
@@ -63,6 +65,8 @@ def _on_host(
         sites = [site["id"] for site in run["sites"] if _is_inside(site, loop)]
         if rises_on_host(readings, loop.get("host_settled")) and not nodes.intersection(sites):
             each = host_growth(readings) or 0
+            if each < NOISE:
+                continue
             rows = [row for row in run.get("traced") or () if row["loop"] == loop["id"]]
             stacks = tuple(_stack(row, shown) for row in rows)
             found.append(Unattributed(each, stacks, HOST, names[loop["id"]], resident=_a_step(readings, "rss")))
@@ -141,7 +145,8 @@ def _known(site: Mapping[str, Any]) -> int:
     graph."""
     windows = [check for check in site["checks"] if check["when"] == "window"] or site["checks"][-1:]
     values = by_iteration(site, windows[0], min(3, len(site["iterations"]) // 2)) if windows else []
-    return round(statistics.fmean(values)) if values else 0
+    # (the first and the last iteration may be there in part)
+    return round(statistics.median(values)) if values else 0
 
 
 def _is_inside(site: Mapping[str, Any], loop: Mapping[str, Any]) -> bool:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from tests.flow.test_unused import EVALUATE, PROGRAM, TESTER, finding
+from tests.analysis.test_unused import EVALUATE, PROGRAM, TESTER, finding
 
 import memlint
 

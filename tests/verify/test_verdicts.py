@@ -41,7 +41,7 @@ def _site(*checks: Any, hits: int = 27, **more: Any) -> dict[str, Any]:
 
 
 def _loop(number: int = 2, **more: Any) -> dict[str, Any]:
-    return {"id": number, "readings": [], "survivors": None, "inner": True, **more}
+    return {"id": number, "readings": [], "survivors": None, "inner": True, "outer": [], **more}
 
 
 def _run(**more: Any) -> dict[str, Any]:
@@ -286,7 +286,7 @@ def _grown(sites: Sequence[int], row: Sequence[int], line: int = 5) -> dict[str,
 def _left(survivors: Any, verdict: Any, readings: Sequence[int] = (0,) * 13, **loop: Any) -> list[Any]:
     watched = _loop(readings=[{"requested": {"cpu": held}} for held in readings], survivors=survivors, **loop)
     run = {"loops": [watched], "sites": [], "located": None}
-    return unattributed(run, {1: verdict}, {2: ("p.py", 4)}, {"/p.py": "p.py"})
+    return unattributed(run, {1: verdict}, {2: "p.py:4"}, {"/p.py": "p.py"})
 
 
 def test_growth_that_a_confirmed_site_follows_is_explained_and_other_growth_is_not() -> None:
