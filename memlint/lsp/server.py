@@ -136,9 +136,9 @@ class Server(Session):
             action.edit = actions.all_fixed(views, answer.fixed, self._versioned)
         return action
 
-    async def ending(self, _: None) -> None:
-        """The client will go."""
-        await self.verifier.finish()
+    def ending(self, _: None) -> None:
+        """The client will go. (It may say so at once, and nothing here may wait: the exit code hangs on the order.)"""
+        self.verifier.finish()
 
     def cancelled(self, params: types.WorkDoneProgressCancelParams) -> None:
         self.verifier.cancelled(params.token)
@@ -219,7 +219,7 @@ def make_server() -> Server:
     server.feature(types.TEXT_DOCUMENT_CODE_ACTION, kinds)(quiet_later(server.acted))
     server.feature(types.CODE_ACTION_RESOLVE)(quiet_later(server.resolved))
     server.feature(types.TEXT_DOCUMENT_DIAGNOSTIC, pulls)(quiet_later(server.pull))
-    server.feature(types.SHUTDOWN)(quiet_later(server.ending))
+    server.feature(types.SHUTDOWN)(quiet(server.ending))
     server.feature(types.WINDOW_WORK_DONE_PROGRESS_CANCEL)(quiet(server.cancelled))
     server.command(verifying.VERIFY)(lambda *arguments: server.verifier.start(*arguments))
     server.command(verifying.STOP)(lambda *arguments: server.verifier.stop(*arguments))

@@ -93,13 +93,11 @@ class Verifier:
             if run is not None and run.token == token:
                 self._end(run)
 
-    async def finish(self) -> None:
-        """End all that runs, and wait for that."""
+    def finish(self) -> None:
+        """Ask all that runs to end."""
         for run in self._runs.values():
             if run is not None:
                 self._end(run)
-        if self._tasks:
-            await asyncio.wait(self._tasks, timeout=PATIENCE + 1)
 
     def close(self) -> None:
         """Let go of all of it, once nobody can be told of anything."""
@@ -142,11 +140,13 @@ class Verifier:
             cwd=self._session.cwd(path),
             stdin=asyncio.subprocess.DEVNULL,
             stdout=asyncio.subprocess.PIPE,
-            stderr=asyncio.subprocess.STDOUT,
+            stderr=asyncio.subprocess.PIPE,
             start_new_session=True,
         )
         run = self._runs[uri] = _Run(process, token)
-        last = await self._read(run)
+        # (`memlint verify` itself sums up on standard output what it has written to the file)
+        assert process.stdout is not None and process.stderr is not None
+        _, last = await asyncio.gather(self._read(run, process.stdout), self._read(run, process.stderr))
         code = await process.wait()
         if run.stopped:
             self._say(f"the run of {path.name} was stopped", types.MessageType.Info)
@@ -159,12 +159,11 @@ class Verifier:
             why = clipped(last[-1]) if last else f"it ended with code {code}"
             self._say(f"{path.name} cannot be verified: {why}", types.MessageType.Error)
 
-    async def _read(self, run: _Run) -> list[str]:
-        """The last lines that the program writes, each of which is shown as it comes."""
+    async def _read(self, run: _Run, stream: asyncio.StreamReader) -> list[str]:
+        """The last lines of a stream, each of which is shown as it comes."""
         last: list[str] = []
-        assert run.process.stdout is not None
         rest = b""
-        while chunk := await run.process.stdout.read(1 << 16):
+        while chunk := await stream.read(1 << 16):
             *lines, rest = (rest + chunk)[-(1 << 20) :].replace(b"\r", b"\n").split(b"\n")
             shown = [text[:WIDEST] for line in lines if (text := line.decode("utf-8", "replace").strip())]
             last = [*last, *shown][-LAST:]
@@ -184,7 +183,7 @@ class Verifier:
         counts = ", ".join(f"{found[verdict]} {verdict}" for verdict in WORST if found[verdict])
         said = f"{path.name}: {counts or 'nothing to measure'}"
         if code == PROGRAM_FAILED:
-            said += f"; the program failed: {clipped(last[-1]) if last else 'it wrote nothing'}"
+            said += f"; the program failed: {clipped(last[-1]) if last else 'the log has its end'}"
         is_bad = code == PROGRAM_FAILED or not BAD.isdisjoint(found)
         self._say(said, types.MessageType.Warning if is_bad else types.MessageType.Info)
 

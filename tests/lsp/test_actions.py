@@ -67,7 +67,7 @@ async def test_a_safe_fix_is_preferred_and_makes_what_the_command_makes(root: Pa
         assert applied(SAFE, first.edit, uri) == SAFE.replace("+= loss", "+= loss.detach()") == fixed_by_command(file)
         # nothing is offered elsewhere but for the whole file
         nowhere = types.Range(types.Position(0, 0), types.Position(0, 1))
-        assert [one.kind for one in await editor.actions(uri, nowhere)] == ["source.fixAll.memlint"]
+        assert [one.kind for one in await editor.actions(uri, nowhere)] == ["source.fixAll.memlint", "memlint.verify"]
 
 
 async def test_unsafe_fixes_and_alternatives_say_what_they_are(root: Path) -> None:
