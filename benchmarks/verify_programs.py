@@ -67,7 +67,7 @@ def _row(run: table.Run, args: argparse.Namespace) -> dict[str, Any]:
     done = subprocess.run(
         [*command, *table.arguments(run, args.device)],
         cwd=table.PROGRAMS,
-        env={**os.environ, "PYTHONPATH": str(ROOT)},
+        env={**os.environ, "PYTHONPATH": str(ROOT), "MEMLINT_LOCAL_RULES": "1"},
         capture_output=True,
         text=True,
         check=False,
