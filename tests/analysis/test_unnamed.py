@@ -5,9 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from tests.analysis.test_unused import EVALUATE, PROGRAM, TESTER, finding
 
 import memlint
+from tests.analysis.test_unused import EVALUATE, PROGRAM, TESTER, finding
 
 LOADER = "import importlib\nimportlib.import_module(input())\n" + PROGRAM
 GOES = "\ndef go(it):\n    it.evaluate([])\n\ngo(3)\n" + PROGRAM
