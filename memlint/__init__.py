@@ -1,7 +1,7 @@
 """memlint finds the places in PyTorch code that waste or leak memory.
 
-The public API is `lint`, `apply_fixes` and what they give; all are imported on first use, so ``import memlint`` costs
-nothing.
+The public API is `lint`, `apply_fixes`, `verify` and what they give; all are imported on first use, so
+``import memlint`` costs nothing.
 """
 
 # nothing is imported here: `python -m memlint` would take it from the working directory, which is the linted project's
@@ -11,10 +11,22 @@ if TYPE_CHECKING:
 
     from memlint.engine.api import apply_fixes, lint
     from memlint.finding import Failure, Finding, FixResult, Refusal, Result
+    from memlint.verifier.within import Verification, verify
 
 __version__ = "0.1.0"
 
-__all__ = ["Failure", "Finding", "FixResult", "Refusal", "Result", "__version__", "apply_fixes", "lint"]
+__all__ = [
+    "Failure",
+    "Finding",
+    "FixResult",
+    "Refusal",
+    "Result",
+    "Verification",
+    "__version__",
+    "apply_fixes",
+    "lint",
+    "verify",
+]
 
 
 def __getattr__(name: str) -> "Any":
@@ -22,6 +34,10 @@ def __getattr__(name: str) -> "Any":
         from memlint.engine import api
 
         return getattr(api, name)
+    if name in {"Verification", "verify"}:
+        from memlint.verifier import within
+
+        return getattr(within, name)
     if name == "load_ipython_extension":  # by `%load_ext memlint`
         from memlint.plugins import ipython
 

@@ -45,6 +45,11 @@ def install(session: Session) -> None:
         setattr(builtins, name, probe)
 
 
+def is_measuring() -> bool:
+    """Whether something is measured in this process now."""
+    return isinstance(_session, Session) and _session.active
+
+
 def _forked() -> None:
     global _session
     if _session is not None:

@@ -21,6 +21,7 @@ from memlint.printable import printable
 if TYPE_CHECKING:
     from memlint.finding import Finding, Result, TraceStep
     from memlint.verifier.model import Report
+    from memlint.verifier.run import Program
 
 #: what the session is called where its notebook is not known
 _NAME = "session.ipynb"
@@ -66,6 +67,8 @@ class MemlintMagics(Magics):  # type: ignore[misc]
         import msgspec
 
         from memlint.verifier.here import verify_here
+        from memlint.verifier.planning import Target
+        from memlint.verifier.run import Program
 
         cells = self._cells()
         own = max(cells)  # (it is noted before it runs)
@@ -84,12 +87,13 @@ class MemlintMagics(Magics):  # type: ignore[misc]
         if not _parses(text):
             self.shell.run_cell(cell, store_history=False)  # which says what is wrong
             return
-        for row in _measured(verify_here(text, name, here, result, self._run(cell, own))):
+        program = Program(Target(name, False, Path(name), ()), result, {name: text}, {name: Path(name)})
+        for row in _measured(verify_here(program, here, self._run(cell, own, name))):
             print(printable(row))
 
-    def _run(self, cell: str, own: int) -> Any:
-        def run(tree: ast.Module) -> bool:
-            put_in = _PutIn(ast.increment_lineno(tree, -1))
+    def _run(self, cell: str, own: int, name: str) -> Any:
+        def run(trees: Mapping[str, ast.Module]) -> bool:
+            put_in = _PutIn(ast.increment_lineno(trees[name], -1))
             self.shell.ast_transformers.append(put_in)
             count, self.shell.execution_count = self.shell.execution_count, own  # (tracebacks name the cell by it)
             try:
@@ -112,6 +116,27 @@ class MemlintMagics(Magics):  # type: ignore[misc]
     def _name(self) -> str:
         said = (self.shell.user_ns.get(name) for name in _SAID)
         return next((name for name in said if isinstance(name, str) and name.endswith(".ipynb")), _NAME)
+
+
+def session_program(shell: Any, select: str | None, ignore: str | None) -> tuple[Program, list[Finding]]:
+    """The cells that were run, as a program whose paths are the names that their code has; and what is found there."""
+    from msgspec.structs import replace
+
+    from memlint.verifier.planning import Target
+    from memlint.verifier.run import Program
+
+    magics = MemlintMagics(shell)
+    cells = magics._cells()
+    asked = argparse.Namespace(select=select, ignore=ignore, preview=False, min_confidence=None)
+    result = _linted(magics._name(), cells, asked)
+    texts, paths = {}, {}
+    for number, cell in cells.items():
+        text = shell.transform_cell(cell)
+        if _parses(text):
+            texts[f"In [{number}]"] = text
+            paths[f"In [{number}]"] = Path(shell.compile.get_code_name(cell, text, number))
+    found = [replace(one, path=f"In [{one.cell}]", cell=None) for one in result.findings if one.cell is not None]
+    return Program(Target(_NAME, False, Path(_NAME), ()), result, texts, paths), found
 
 
 class _PutIn(ast.NodeTransformer):

@@ -7,36 +7,49 @@ import dataclasses
 import itertools
 import json
 import tempfile
-from collections.abc import Callable, Sequence
-from pathlib import Path
+import time
+from collections.abc import Callable, Mapping, Sequence
 
-from memlint.finding import Finding, Result
+import msgspec
+
+from memlint.finding import Finding
 from memlint.measure import instrument
 from memlint.measure.here import Here
 from memlint.verifier.child import Ran
 from memlint.verifier.model import Report
-from memlint.verifier.planning import Target, probes
+from memlint.verifier.planning import probes
 from memlint.verifier.run import Program, Wanted, judged, plan_for
 
 #: the numbers of probes, which may stay in this process as long as it runs
 _NUMBERS = itertools.count(1)
+#: how it is verified where nobody says otherwise
+WANTED = Wanted(full=True, picture=True)
 
 
 def verify_here(
-    text: str, name: str, findings: Sequence[Finding], result: Result, run: Callable[[ast.Module], bool]
+    program: Program,
+    findings: Sequence[Finding],
+    run: Callable[[Mapping[str, ast.Module]], bool],
+    wanted: Wanted = WANTED,
+    loops_in: Mapping[str, Sequence[tuple[int, int]]] | None = None,
 ) -> Report:
-    """What measuring says of the findings in a text, whose path is ``name``, while ``run`` runs the tree that it is
-    given: whether that went well. ``result``: what the linter said. Raises SyntaxError where Python cannot read it."""
-    wanted = Wanted(full=True, picture=True)
-    target = Target(name, False, Path(name), ())
-    put_in = probes({name: text}, {name: Path(name)}, findings, numbers=_NUMBERS)
-    sites, loops = ((), ()) if not put_in.files else (put_in.files[0].sites, put_in.files[0].loops)
-    tree, missing = instrument.parse(text, name, sites, loops)
+    """What measuring says of findings while ``run`` runs the trees that it is given, by the display paths of the
+    program's files: whether that went well. ``loops_in``: the loops to watch, where they are known already. Raises
+    SyntaxError where Python cannot read one of the files."""
+    started = time.perf_counter()
+    put_in = probes(program.texts, program.paths, findings, loops_in=loops_in, numbers=_NUMBERS)
+    plans = {file.path: file for file in put_in.files}
+    trees, missing = {}, []
+    for name, text in program.texts.items():
+        plan = plans.get(str(program.paths[name]))
+        sites, loops = ((), ()) if plan is None else (plan.sites, plan.loops)
+        trees[name], lost = instrument.parse(text, name, sites, loops)
+        missing += lost
     with tempfile.TemporaryDirectory(prefix="memlint-") as output:
-        session = Here(dataclasses.replace(plan_for(target, put_in, wanted), output=output))
+        session = Here(dataclasses.replace(plan_for(program.target, put_in, wanted), output=output))
         session.missing += missing
         with session:
-            went_well = run(tree)
+            went_well = run(trees)
         measured = json.loads(json.dumps(session.data()))
-    program = Program(target, result, {name: text}, {name: Path(name)})
-    return judged(program, put_in, Ran((measured,), 0 if went_well else 1), wanted)
+    report = judged(program, put_in, Ran((measured,), 0 if went_well else 1), wanted)
+    return msgspec.structs.replace(report, seconds=time.perf_counter() - started)

@@ -116,3 +116,13 @@ def test_a_cell_is_verified_where_it_runs(torch_run: Run) -> None:
     assert "SyntaxError" in said
     # nothing is measured any more
     assert run("from torch.utils._python_dispatch import _len_torch_dispatch_stack as n\nprint(n())")[0].strip() == "0"
+
+
+def test_a_block_is_verified_with_the_cells_that_it_calls(torch_run: Run) -> None:
+    run = torch_run
+    assert run("import memlint\n" + SETUP)[1] == ""
+    run("def go():\n    kept = []\n    for x, y in loader:\n        kept.append(model(x))\n    return kept")
+    said, error = run("with memlint.verify() as report:\n    kept = go()\nreport")
+    assert not error
+    assert "In [2]:4: confirmed: each iteration leaves 2,048 B of tensors on cpu" in said
+    assert run("print(len(kept))")[0].strip() == "40"
