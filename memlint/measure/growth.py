@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from .history import held, record
+from .host import NOISE, host_meter
 from .meters import allocator_reason, read_before_resets
 from .tracker import Frame, Ledger, lines, tracker
 
@@ -67,6 +68,43 @@ class CpuGauge:
         }
 
 
+class HostGauge:
+    """What the C library has handed out beside CPU tensors."""
+
+    device = "host"
+
+    def __init__(self, torch: Any, read: Callable[[], int]) -> None:
+        self._tensors = CpuGauge(torch)
+        self._read = read
+        self._most = 0
+        self._before = 0
+
+    def start(self) -> None:
+        self._before = self.read()
+        self._tensors.start()
+
+    def stop(self) -> None:
+        self._tensors.stop()
+
+    def step(self, number: int) -> None:
+        pass
+
+    def read(self) -> int:
+        held = self._read() - self._tensors.read()
+        self._most = max(self._most, held)
+        return held
+
+    def peak(self) -> int:
+        """The most that was read, above what there was at the start."""
+        return max(0, self._most - self._before)
+
+    def survivors(self, first: int, last: int) -> int | None:
+        return None
+
+    def held(self) -> Held:
+        return {}
+
+
 class CudaGauge:
     """One device's bytes by the counters of torch's caching allocator."""
 
@@ -116,9 +154,17 @@ class CudaGauge:
         return int(self._torch._C._cuda_memoryStats(self._index)[key]["all"][which])
 
 
-def gauges(device: str | None, torch: Any) -> list[CpuGauge | CudaGauge]:
-    """The gauges of a device ("cpu", "cuda" for all of them, "cuda:1"); None: of all that there are. Raises
+Gauge = CpuGauge | CudaGauge | HostGauge
+
+
+def gauges(device: str | None, torch: Any) -> list[Gauge]:
+    """The gauges of a device ("cpu", "cuda" for all of them, "cuda:1", "host"); None: of all that have tensors. Raises
     UnmeasurableError."""
+    if device == "host":
+        read = host_meter()
+        if read is None:
+            raise UnmeasurableError("the C library does not say what it has handed out (glibc 2.33 and newer does)")
+        return [HostGauge(torch, read)]
     if device == "cpu":
         return [CpuGauge(torch)]
     count = torch.cuda.device_count() if torch.cuda.is_available() else 0
@@ -150,7 +196,7 @@ class Growth:
 class Watch:
     """Reads gauges after each iteration, once the garbage collector has run. A context manager."""
 
-    def __init__(self, watched: Iterable[CpuGauge | CudaGauge], warmups: int) -> None:
+    def __init__(self, watched: Iterable[Gauge], warmups: int) -> None:
         self._gauges = list(watched)
         self._warmups = warmups
         self._readings: dict[str, list[int]] = {gauge.device: [] for gauge in self._gauges}
@@ -165,7 +211,7 @@ class Watch:
         if not gc.get_freeze_count():
             gc.freeze()
             self._froze = True
-        started: list[CpuGauge | CudaGauge] = []
+        started: list[Gauge] = []
         try:
             for gauge in self._gauges:
                 gauge.start()
@@ -212,6 +258,14 @@ class Watch:
         """The most bytes above those of the start, by device."""
         return {gauge.device: gauge.peak() for gauge in self._gauges}
 
+    def kept(self) -> dict[str, int]:
+        """The bytes that are still there of what has come since the start, by device, once it is over."""
+        found = {}
+        for gauge in self._gauges:
+            readings = self._readings[gauge.device]
+            found[gauge.device] = max(0, min(readings[-1], gauge.read()) - readings[0])
+        return found
+
     def growth(self) -> list[Growth]:
         """What an iteration leaves, by device; there must be two iterations or more, and the watch be over."""
         return [self._growth(gauge.device) for gauge in self._gauges]
@@ -232,4 +286,7 @@ class Watch:
         base = self._base[device]
         more = {stack: count - base.get(stack, 0) for stack, count in self._last[device].items()}
         kept = sorted(((stack, count / whole) for stack, count in more.items() if count > 0), key=lambda row: -row[1])
-        return Growth(device, max(0.0, min(rates)), tuple(kept))
+        least = min(rates)
+        if device == HostGauge.device and least <= NOISE:
+            least = 0.0
+        return Growth(device, max(0.0, least), tuple(kept))

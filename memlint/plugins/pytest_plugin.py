@@ -21,11 +21,13 @@ measured. ``-p no:memlint`` turns all of it off.
 
 from __future__ import annotations
 
+import dataclasses
 import functools
 import inspect
 import math
 import os
 import re
+import sys
 import sysconfig
 from collections.abc import Callable, Generator, Iterable, Iterator
 from dataclasses import dataclass
@@ -39,9 +41,12 @@ from memlint.patterns import lazy_pattern
 if TYPE_CHECKING:
     from memlint.measure.growth import Growth, Watch, Where
 
-_GROWTH, _PEAK = "limit_memory_growth", "limit_peak_memory"
+_GROWTH, _PEAK, _HOST = "limit_memory_growth", "limit_peak_memory", "limit_host_growth"
+#: of pytest's configuration: the limit of tests that have none of their own
+_DEFAULT = "memory_growth_limit"
 _MARKS = {
     _GROWTH: '(limit, device=None, warmups=3, iterations=8): fail when what each run of the test keeps ("0 B") is more',
+    _HOST: '(limit, warmups=3, iterations=8): the same for host memory beside tensors ("1 MiB")',
     _PEAK: '(limit, device=None): fail when the test has more memory ("2 GiB") at once than that',
 }
 _DEVICE = lazy_pattern(r"cpu|cuda(:\d+)?")
@@ -65,31 +70,68 @@ class _Peak:
 @dataclass
 class _Limits:
     growth: _Growing | None = None
+    host: _Growing | None = None
     peak: _Peak | None = None
     wrong: str | None = None
+    off: bool = False
 
 
 _LIMITS: pytest.StashKey[_Limits] = pytest.StashKey()
 
 
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addini(
+        _DEFAULT, "what a run of a test may keep that has no mark limit_memory_growth, such as 0 B", default=""
+    )
+    group = parser.getgroup("memlint")
+    group.addoption("--memlint-report", action="store_true", help="list what each test keeps once it is over")
+
+
 def pytest_configure(config: pytest.Config) -> None:
+    _default(config)  # a wrong one is no matter of a worker of pytest-xdist
+    if config.getoption("--memlint-report"):
+        from memlint.plugins.pytest_report import Reporter
+
+        config.pluginmanager.register(Reporter(), "memlint-report")
     for name, text in _MARKS.items():
         config.addinivalue_line("markers", name + text)
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    default = _default(config)
     for item in items:
         for mark in item.iter_markers():
             if mark.name in _MARKS:
                 _note(item, mark)
+        if default is not None and _is_measurable(item):
+            limits = item.stash.setdefault(_LIMITS, _Limits())
+            if limits.growth is None and not limits.off and "torch" in sys.modules:
+                limits.growth = default
+
+
+def _default(config: pytest.Config) -> _Growing | None:
+    limit = str(config.getini(_DEFAULT)).strip()
+    try:
+        return _Growing(_bytes(limit)) if limit else None
+    except ValueError as error:
+        raise pytest.UsageError(f"{_DEFAULT}: {error}") from None
+
+
+def _is_measurable(item: pytest.Item) -> bool:
+    return isinstance(item, pytest.Function) and not (
+        inspect.iscoroutinefunction(item.obj) or inspect.isasyncgenfunction(item.obj)
+    )
 
 
 def _note(item: pytest.Item, mark: pytest.Mark) -> None:
     """Keep the limit of a test; the closest mark of a name counts. Raises UsageError."""
     limits = item.stash.setdefault(_LIMITS, _Limits())
     try:
-        if mark.name == _GROWTH and limits.growth is None:
-            limits.growth = _parse_growth(*mark.args, **mark.kwargs)
+        if mark.name == _GROWTH and limits.growth is None and not limits.off:
+            limits.off = mark.args == (None,) and not mark.kwargs
+            limits.growth = None if limits.off else _parse_growth(*mark.args, **mark.kwargs)
+        elif mark.name == _HOST and limits.host is None:
+            limits.host = _parse_host(*mark.args, **mark.kwargs)
         elif mark.name == _PEAK and limits.peak is None:
             limits.peak = _parse_peak(*mark.args, **mark.kwargs)
         if not isinstance(item, pytest.Function):
@@ -108,6 +150,11 @@ def _parse_growth(
 ) -> _Growing:
     _refuse(unknown)
     return _Growing(_bytes(limit), _device(device), _count("warmups", warmups, 0), _count("iterations", iterations, 2))
+
+
+def _parse_host(limit: Any, *, warmups: Any = 3, iterations: Any = 8, **unknown: Any) -> _Growing:
+    _refuse(unknown)
+    return dataclasses.replace(_parse_growth(limit, warmups=warmups, iterations=iterations), device="host")
 
 
 def _parse_peak(limit: Any, *, device: Any = None, **unknown: Any) -> _Peak:
@@ -149,7 +196,7 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
     if limits is not None:
         if limits.wrong is not None:
             pytest.fail(limits.wrong, pytrace=False)
-        for limit, name in ((limits.growth, _GROWTH), (limits.peak, _PEAK)):
+        for limit, name in ((limits.growth, _GROWTH), (limits.host, _HOST), (limits.peak, _PEAK)):
             if limit is not None:
                 _gauges(limit.device, name)
 
@@ -176,7 +223,7 @@ def _torch(name: str) -> Any:
 @pytest.hookimpl(hookwrapper=True)
 def pytest_runtest_call(item: pytest.Item) -> Generator[None, None, None]:
     limits = item.stash.get(_LIMITS, None)
-    if limits is None or not isinstance(item, pytest.Function):
+    if limits is None or not isinstance(item, pytest.Function) or not (limits.growth or limits.host or limits.peak):
         yield
         return
     test = item.obj
@@ -193,9 +240,10 @@ def _measured(test: Callable[..., Any], limits: _Limits, item: pytest.Item) -> C
     @functools.wraps(test)
     def run(*arguments: Any, **options: Any) -> None:
         grown: list[str] = []
-        if limits.growth is not None:
-            wanted = limits.growth
-            watch = _watch(wanted.device, wanted.warmups, _GROWTH)
+        for wanted, name in ((limits.growth, _GROWTH), (limits.host, _HOST)):
+            if wanted is None:
+                continue
+            watch = _watch(wanted.device, wanted.warmups, name)
             with watch:
                 for _ in range(wanted.warmups + wanted.iterations):
                     test(*arguments, **options)

@@ -249,3 +249,71 @@ def test_keeps_nothing():
 def test_peaks_too_high():
     torch.ones(1 << 20, device="cuda")
 """
+
+#: no marks; a fixture that a test fills is let go of at its end
+UNMARKED = """
+import pytest
+import torch
+
+kept = []
+
+
+@pytest.fixture
+def bag():
+    return []
+
+
+def test_keeps():
+    kept.append(torch.ones(4097))
+
+
+def test_keeps_less(bag):
+    kept.append(torch.ones(5))
+    bag[:] = [torch.ones(4097)]
+
+
+def test_keeps_nothing(bag):
+    bag[:] = [torch.ones(4097)]
+
+
+def test_fails():
+    kept.append(torch.ones(4097))
+    raise ValueError("of its own")
+
+
+@pytest.mark.limit_memory_growth("16388 B")
+def test_may_keep():
+    kept.append(torch.ones(4097))
+
+
+@pytest.mark.limit_memory_growth(None)
+def test_is_left_out():
+    kept.append(torch.ones(4097))
+
+
+async def test_async():
+    pass
+"""
+
+HOST = """
+import pytest
+import torch
+
+kept = []
+
+
+@pytest.mark.limit_host_growth("10 kB")
+def test_keeps():
+    kept.append(bytearray(1_000_000))
+
+
+@pytest.mark.limit_host_growth("2 MB")
+def test_keeps_less_than_it_may():
+    kept.append(bytearray(1_000_000))
+
+
+@pytest.mark.limit_host_growth("0 B", warmups=2, iterations=4)
+def test_tensors_are_counted_elsewhere():
+    bytearray(1_000_000)
+    kept.append(torch.ones(100_000))
+"""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 import sys
 import textwrap
@@ -14,7 +15,7 @@ import pytest
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
-from pytest_suites import CPU, CUDA, FAKE_CUDA, HELPER, REAL_CUDA
+from pytest_suites import CPU, CUDA, FAKE_CUDA, HELPER, HOST, REAL_CUDA, UNMARKED
 from torch_python import torch_python
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -66,7 +67,8 @@ def suite(
     for name, text in files.items():
         (folder / name).parent.mkdir(parents=True, exist_ok=True)
         (folder / name).write_text(textwrap.dedent(text), "utf-8")
-    (folder / "pytest.ini").write_text("[pytest]\n")
+    if "pytest.ini" not in files:
+        (folder / "pytest.ini").write_text("[pytest]\n")
     environment = {
         **{name: value for name, value in os.environ.items() if name != "PYTEST_DISABLE_PLUGIN_AUTOLOAD"},
         **({"PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"} if plugin else {}),
@@ -165,6 +167,9 @@ _WRONG = {
     '@pytest.mark.limit_memory_growth("0 B", iterations=1)': "iterations=1 is not a whole number of at least 2",
     '@pytest.mark.limit_memory_growth("0 B", iters=9)': "unknown argument 'iters'",
     '@pytest.mark.limit_memory_growth("0 B", "cpu")': "takes from 0 to 1 positional arguments but 2 were given",
+    "@pytest.mark.limit_host_growth('1 XiB')": "'1 XiB' is no amount of memory",
+    "@pytest.mark.limit_host_growth": "the mark missing 1 required positional argument: 'limit'",
+    "@pytest.mark.limit_host_growth('1 B', device='cpu')": "unknown argument 'device'",
     "@pytest.mark.limit_peak_memory": "the mark missing 1 required positional argument: 'limit'",
     "@pytest.mark.limit_peak_memory(True)": "True is no amount of memory",
 }
@@ -240,3 +245,43 @@ def test_workers_of_xdist_measure_as_well(tmp_path: Path) -> None:
     assert set(ran.failed) == {"test_keeps", "test_wrong"}, ran.text
     assert "test_it.py::test_wrong: limit_memory_growth: 'much' is no amount" in ran.failed["test_wrong"]
     assert ran.passed == {"test_keeps_nothing"}
+
+
+def test_host_memory_beside_tensors_has_a_limit_too(tmp_path: Path) -> None:
+    ran = suite(tmp_path, {"test_host.py": HOST}, python=torch_python("pytest"))
+    assert not ran.skipped, "the C library says nothing here"
+    assert set(ran.failed) == {"test_keeps"}, ran.text
+    assert re.search(
+        r"memory grows by 1,00\d,\d{3} B an iteration on host .*; the limit is 10,000 B", ran.failed["test_keeps"]
+    )
+
+
+def test_the_configuration_gives_all_tests_a_limit(tmp_path: Path) -> None:
+    files = {"test_unmarked.py": UNMARKED, "pytest.ini": "[pytest]\nmemory_growth_limit = 20 B\n"}
+    ran = suite(tmp_path, files, python=torch_python("pytest"))
+    assert {"test_keeps", "test_fails"} == set(ran.failed) - {"test_async"}, ran.text
+    assert "memory grows by 16,388 B an iteration on cpu" in ran.failed["test_keeps"]
+    assert {"test_keeps_less", "test_may_keep", "test_is_left_out"} <= ran.passed
+
+
+def test_a_wrong_limit_in_the_configuration_is_a_usage_error(tmp_path: Path) -> None:
+    ran = suite(tmp_path, {"test_it.py": "", "pytest.ini": "[pytest]\nmemory_growth_limit = much\n"})
+    assert ran.code == pytest.ExitCode.USAGE_ERROR
+    assert "ERROR: memory_growth_limit: 'much' is no amount of memory; write for example '16 KiB'" in ran.text
+
+
+@pytest.mark.parametrize("options", [(), ("-p", "xdist.plugin", "-n1")], ids=["one process", "xdist"])
+def test_what_tests_keep_is_reported_without_marks(tmp_path: Path, options: tuple[str, ...]) -> None:
+    python = torch_python("pytest", *(["xdist"] if options else []))
+    ran = suite(tmp_path, {"test_unmarked.py": UNMARKED}, "--memlint-report", *options, python=python)
+    said = ran.text.partition("memlint: what tests keep")[2].splitlines()
+    assert "test_unmarked.py::test_keeps keeps 16,388 B on cpu (its peak: 16,388 B)" in said, ran.text
+    assert "test_unmarked.py::test_keeps_less keeps 20 B on cpu (its peak: 16,408 B)" in said
+    assert not any(name in row for row in said for name in ("test_keeps_nothing keeps", "test_fails keeps"))
+    assert 'name="memlint_kept_bytes:cpu" value="20"' in (tmp_path / "report.xml").read_text("utf-8")
+
+
+def test_without_torch_a_report_says_that_nothing_was_measured(tmp_path: Path) -> None:
+    ran = suite(tmp_path, {"test_it.py": "def test_it():\n    pass\n"}, "--memlint-report")
+    assert ran.passed == {"test_it"}
+    assert "nothing was measured: no test passed while torch was imported" in ran.text
