@@ -55,10 +55,10 @@ class Clock:
 def measure(folder: Path) -> dict[str, Any]:
     """One run, in this process."""
     import memlint
-    import memlint.engine.run as engine
     from memlint.analysis.driver import run
     from memlint.analysis.index import definitions
     from memlint.analysis.judge import verdicts  # noqa: F401 - loaded before the clock starts
+    from memlint.engine import judging
     from memlint.project.source import Sources
 
     clock = Clock()
@@ -76,7 +76,7 @@ def measure(folder: Path) -> dict[str, Any]:
     definitions.read = clock.timed("parse", definitions.read)
     definitions.lower = clock.timed("lower", definitions.lower)
     run._analyse = clock.timed("flow", run._analyse)
-    engine.ask_rules = clock.timed("rules", engine.ask_rules)
+    judging.ask_rules = clock.timed("rules", judging.ask_rules)
     os.chdir(folder)
     result = clock.timed("rest", memlint.lint)(["."], isolated=True, jobs=1)
     lines = sum(path.read_bytes().count(b"\n") for path in Path().rglob("*.py"))

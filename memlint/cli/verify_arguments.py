@@ -62,7 +62,9 @@ def _split(parser: argparse.ArgumentParser, words: Sequence[str]) -> tuple[list[
     while waiting:
         word = waiting.pop(0)
         name, sign, _ = word.partition("=")
-        action = actions.get(name) or actions.get(word[:2] if not word.startswith("--") else name)
+        # (behind the program's name ``-opt`` is an option of its own, not ``-o pt``)
+        short = word[:2] if not named and not word.startswith("--") else name
+        action = actions.get(name) or actions.get(short)
         if action is not None and word.startswith("-") and not (named and action.dest == "module"):
             mine.append(word)
             glued = sign or (not word.startswith("--") and len(word) > 2)

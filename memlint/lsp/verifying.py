@@ -109,14 +109,16 @@ class Verifier:
                 self._folder.cleanup()
 
     async def _verify(self, uri: str, path: Path) -> None:
-        token = await self._begin(path)
+        token = None
         try:
+            token = await self._begin(path)
             await self._measured(uri, path, token)
-        except OSError as error:
+        except Exception as error:  # (whatever it is, the script can be verified again)
             self._say(f"{path.name} cannot be verified: {error}", types.MessageType.Error)
-        del self._runs[uri]
-        if token is not None:
-            self._session.progress(types.ProgressParams(token, types.WorkDoneProgressEnd()))
+        finally:
+            self._runs.pop(uri, None)
+            if token is not None:
+                self._session.progress(types.ProgressParams(token, types.WorkDoneProgressEnd()))
 
     async def _measured(self, uri: str, path: Path, token: str | None) -> None:
         if self._folder is None:

@@ -4,6 +4,7 @@ optimizers. All else was there for the step alone, or is kept by the program."""
 from __future__ import annotations
 
 import gc
+from collections.abc import Mapping
 from typing import Any
 
 from .meters import Bytes, Meter
@@ -43,6 +44,12 @@ class Peaks:
         return [row for row in self._rows.values() if row["bytes"]]
 
 
+def _states(optimizer: Any) -> list[Any]:
+    """What an optimizer keeps of each parameter; nothing of one whose class never called the base's constructor."""
+    held = getattr(optimizer, "__dict__", {}).get("state")
+    return list(held.values()) if isinstance(held, Mapping) else []
+
+
 def _kept(torch: Any) -> dict[str, Bytes]:
     """The bytes of parameters, of gradients and of the state of optimizers, by device, no storage twice."""
     heap = gc.get_objects()
@@ -54,7 +61,7 @@ def _kept(torch: Any) -> dict[str, Bytes]:
             value
             for each in heap
             if issubclass(type(each), optimizer)
-            for state in list(each.state.values())
+            for state in _states(each)
             if type(state) is dict
             for value in list(state.values())
         ]

@@ -30,6 +30,8 @@ class Traced:
         if self.loop != loop:
             return
         self.loop = None
+        if not tracemalloc.is_tracing():
+            return  # the program has stopped it
         ignored = [tracemalloc.Filter(False, os.path.join(_HERE, "*")), tracemalloc.Filter(False, tracemalloc.__file__)]
         rows = tracemalloc.take_snapshot().filter_traces(ignored).statistics("traceback")
         tracemalloc.stop()

@@ -32,6 +32,8 @@ def console(out: TextIO) -> Console:
     colour = forced or (out.isatty() and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb")
     width = max(shutil.get_terminal_size().columns, _NARROWEST) if out.isatty() else _WIDEST
     return Console(
+        # (in a notebook's kernel it would show everything as a picture, and write nothing)
+        force_jupyter=False,
         file=out,
         force_terminal=colour,
         no_color=not colour,

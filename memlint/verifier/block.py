@@ -47,7 +47,11 @@ class Block:
             raise BlockError("it must be the only one in its `with` statement: put the others around it")
         if node.body[0].lineno <= (node.items[0].context_expr.end_lineno or node.lineno):
             raise BlockError("its block must begin on a line of its own")
+        if all(isinstance(one, ast.Expr) and isinstance(one.value, ast.Constant) for one in node.body):
+            raise BlockError("its block does nothing")
         self.position = node.lineno, node.col_offset
+        #: the first line of its body
+        self.first = min([node.body[0].lineno, *(one.lineno for one in getattr(node.body[0], "decorator_list", ()))])
         #: where the loops begin that stand in it and in no other
         self.loops = [*_outermost(node.body)]
         self.lines = range(node.lineno, (node.end_lineno or node.lineno) + 1)
@@ -115,8 +119,11 @@ class Block:
     def skip(self) -> Callable[[], None]:
         """Have the first line of the block raise `Skipped`; gives what puts tracing back as it was, for then."""
         before, own = sys.gettrace(), self.frame.f_trace
+        first = self.first
 
-        def leave(*_: Any) -> Any:
+        def leave(frame: FrameType, *_: Any) -> Any:
+            if frame.f_lineno < first:
+                return leave  # (the head goes on over several lines: the name behind ``as`` is bound there)
             raise Skipped
 
         def put_back() -> None:
@@ -139,7 +146,7 @@ def with_code_of(trees: Mapping[str, ast.Module]) -> Iterator[None]:
         code = one.__code__
         if code.co_filename not in made:
             tree = trees.get(os.path.realpath(code.co_filename)) or trees.get(code.co_filename)
-            made[code.co_filename] = {} if tree is None else _by_place(compile(tree, code.co_filename, "exec"))
+            made[code.co_filename] = {} if tree is None else _by_place(_as_it_was(tree, code))
         new = made[code.co_filename].get(_place(code))
         if new is not None:
             changed.append((one, code))
@@ -149,6 +156,13 @@ def with_code_of(trees: Mapping[str, ast.Module]) -> Iterator[None]:
     finally:
         for function, code in changed:
             function.__code__ = code
+
+
+def _as_it_was(tree: ast.Module, code: CodeType) -> CodeType:
+    """A tree compiled under the future statements of its own file, not of this one."""
+    compiled = compile(tree, code.co_filename, "exec", code.co_flags & _FUTURE, dont_inherit=True)
+    assert isinstance(compiled, CodeType)
+    return compiled
 
 
 def _by_place(code: CodeType) -> dict[tuple[Any, ...], CodeType | None]:

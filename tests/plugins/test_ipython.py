@@ -122,7 +122,7 @@ def test_a_block_is_verified_with_the_cells_that_it_calls(torch_run: Run) -> Non
     run = torch_run
     assert run("import memlint\n" + SETUP)[1] == ""
     run("def go():\n    kept = []\n    for x, y in loader:\n        kept.append(model(x))\n    return kept")
-    said, error = run("with memlint.verify() as report:\n    kept = go()\nreport")
+    said, error = run("with memlint.verify() as report:\n    kept = go()\nprint(report)")
     assert not error
     assert "In [2]:4: confirmed: each iteration leaves 2,048 B of tensors on cpu" in said
     assert run("print(len(kept))")[0].strip() == "40"

@@ -43,6 +43,9 @@ _OTHER_PLACES = {
     "method": "class Run:\n    def go(self):\n"
     + textwrap.indent(_LEAK, "        ")
     + "        return report\n\n\nreport = Run().go()\n",
+    "under a head of several lines": _LEAK.replace("verify()", 'verify(\n    device="cpu",\n)'),
+    "beside an optimizer without a state": "class Idle(torch.optim.Optimizer):\n    def __init__(self): pass\n\n\n"
+    "idle = Idle()\n" + _LEAK,
     "a function that it calls": "def go():\n    kept = []\n    for x in batches:\n        kept.append(model(x))\n"
     "    return kept\n\n\nwith memlint.verify() as report:\n    kept = go()\n",
 }
@@ -147,6 +150,7 @@ _REFUSED = {
     ),
     "with memlint.verify(), torch.no_grad():\n    pass\n": "the only one in its `with` statement",
     "with memlint.verify(): pass\n": "must begin on a line of its own",
+    "with memlint.verify():\n    ...\n": "its block does nothing",
     "def f():\n    with memlint.verify():\n        return 1\nf()\n": "line 10: its block cannot have `return`: put it",
     "for x in batches:\n    with memlint.verify():\n        break\n": "`break` cannot leave its block",
     "def f():\n    n = 0\n    def g():\n        nonlocal n\n        n += 1\n    with memlint.verify():\n"
