@@ -159,6 +159,7 @@ def test_time_falls_only_where_the_quartile_agrees() -> None:
     assert sides.faster(slow[:8], fast, 3) is None
 
 
+@pytest.mark.slow
 def test_a_peak_is_decided_with_its_fix_alone(tmp_path: Path) -> None:
     (tmp_path / "train.py").write_text(EVALUATION)
     done = verified("train.py", "--compare-fix", cwd=tmp_path)

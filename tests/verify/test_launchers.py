@@ -36,6 +36,7 @@ importlib.import_module("leak")
 """
 
 
+@pytest.mark.slow
 def test_what_an_installed_module_runs_is_measured(tmp_path: Path) -> None:
     site, here = tmp_path / "site", tmp_path / "here"
     for folder, text in (("starter", STARTER), ("runner", RUNNER)):

@@ -177,6 +177,7 @@ def test_a_finding_in_a_step_is_judged_by_its_calls(tmp_path: Path, loader: str)
     assert report["unattributed"]["loops"] == []
 
 
+@pytest.mark.slow
 def test_a_number_of_steps_and_a_second_run_hold_for_a_library_s_loop(tmp_path: Path) -> None:
     report = _run(tmp_path, "--max-steps", "20", "--compare-fix", run=_UPDATE)
     comparison = report["comparison"]
