@@ -12,10 +12,9 @@ from memlint.finding import Result
 from memlint.printable import printable
 
 _SKIPS_SHOWN = 10
-
-
 #: of functions that were cut short
 _CUTS_SHOWN = 3
+CLEAN, FINDINGS, FAILED = 0, 1, 2
 
 
 def exit_code(result: Result, *, exit_zero: bool) -> int:
@@ -59,6 +58,3 @@ def say(outcome: Outcome, parsed: argparse.Namespace, *, reported: bool = True) 
     if parsed.verbose:
         for remark in result.remarks:
             tell(f"{remark}")
-
-
-CLEAN, FINDINGS, FAILED = 0, 1, 2

@@ -36,8 +36,6 @@ class Symbols:
         self.exit: State = callee.exit
         self.proved = {item for evidence in callee.graphs.evidence for item in evidence if item in callee.graphs.nodes}
 
-    # ---------------------------------------------------------------------------- symbols
-
     def resolve(self, path: Path) -> V:
         """What a callee's symbol is here, before the call."""
         known = self._resolved.get(path)

@@ -51,8 +51,6 @@ MANY_PARENTS = 256
 class Translation(Symbols):
     """One call of a function: what its summary's symbols, values and graphs are in the caller's state."""
 
-    # ---------------------------------------------------------------------------- values
-
     def value(self, value: V, depth: int = 4) -> V:
         """A callee's value, here."""
         plain = not (value.syms or value.src or value.objs or value.store)

@@ -15,7 +15,7 @@ from memlint.analysis.domain.summary.effects import ModelRun
 from memlint.analysis.domain.summary.frame import Frame
 from memlint.analysis.domain.values import CONTAINER, TENSORS, UNKNOWN, Source
 from memlint.analysis.index.program import Function
-from memlint.analysis.index.roles_by_name import is_test, named_test
+from memlint.analysis.index.roles_by_name import named_test
 from memlint.analysis.syntax.bindings import names_bound_by, reads_any
 from memlint.analysis.syntax.syntax import expressions, statement_at, walk_expression, walk_statements
 from memlint.analysis.transfer.held_values import deep
@@ -268,6 +268,3 @@ def _reads(part: ir.FunctionDef | ir.Lambda, names: set[str]) -> bool:
         )
     )
     return any(isinstance(item, ir.Name) and item.id in names for item in found)
-
-
-__all__ = ["blindly_reached", "is_script_loop", "is_spent", "is_test", "is_trial", "trains_otherwise"]

@@ -4,12 +4,8 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
 
 from memlint.analysis.domain.values import ACCELERATOR, ANYWHERE, CPU, DATA, NONE_VALUE, SCALAR, V
-
-if TYPE_CHECKING:
-    pass
 
 
 @functools.lru_cache(maxsize=1 << 12)

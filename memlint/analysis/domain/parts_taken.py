@@ -6,6 +6,9 @@ from memlint.analysis.domain.extents import by_name
 from memlint.analysis.domain.tensor_ops import names_labels, names_number
 from memlint.analysis.domain.values import ACTIVATION, ANYWHERE, BATCH, OF_MODULES, OUTPUT, SOME_SIZE, TENSORS, V
 
+#: parts of a language model's output with a vector for each token
+_OF_SEQUENCES = frozenset({"last_hidden_state", "encoder_last_hidden_state", "encoder_hidden_states"})
+
 
 def held_module(item: V, container: V, name: str | None) -> V:
     """What stands at a key of a container whose members are modules, all of them; the item itself for all others."""
@@ -18,10 +21,6 @@ def held_module(item: V, container: V, name: str | None) -> V:
 def placed(value: V, device: int) -> V:
     """A part of something that was moved to a device."""
     return value.but(device=device) if value.device == ANYWHERE and device != ANYWHERE else value
-
-
-#: parts of a language model's output with a vector for each token
-_OF_SEQUENCES = frozenset({"last_hidden_state", "encoder_last_hidden_state", "encoder_hidden_states"})
 
 
 def sized(value: V, name: str) -> V:

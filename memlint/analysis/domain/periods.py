@@ -12,6 +12,8 @@ from memlint.ir import nodes as ir
 
 #: a reset after a literal number of iterations that is no growth worth a word
 FEW = "few"
+#: a loop of so many rounds by a literal is no growth worth a word
+MAX_PERIOD = 16
 
 
 def resets_soon(frame: Frame) -> bool:
@@ -197,7 +199,3 @@ def _period(test: ir.Expr) -> int:
         if isinstance(part, ir.Attr) and part.name == "sync_gradients":
             return 1  # Accelerate's: the last of the few batches of one optimizer step
     return 1 << 30
-
-
-#: a loop of so many rounds by a literal is no growth worth a word
-MAX_PERIOD = 16

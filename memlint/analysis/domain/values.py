@@ -13,13 +13,10 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Iterable
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 from memlint.analysis.domain.extents import extents
 from memlint.analysis.domain.extents.extents import Extent
-
-if TYPE_CHECKING:
-    pass
 
 NONE, DATA, TENSOR, TREE, MODULE, OPTIMIZER, LOADER, CONTAINER, INSTANCE, CALLABLE, UNKNOWN = (
     1 << i for i in range(11)

@@ -2,16 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from memlint.analysis.domain.state import State
 from memlint.analysis.domain.summary.frame import Frame
 from memlint.analysis.domain.values import CALLABLE, UNKNOWN_VALUE, Ref, V
 from memlint.analysis.index.program import Class, Function, Program
 from memlint.ir import nodes as ir
-
-if TYPE_CHECKING:
-    pass
 
 
 class DefinitionValues:

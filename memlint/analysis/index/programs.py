@@ -38,6 +38,8 @@ _MAY_START = lazy_pattern(
 )
 #: files that tools run, not people
 _OF_TOOLS = ("setup.py", "conftest.py", "noxfile.py", "docs/conf.py")
+#: files that a hub loads for the weights beside them
+_OF_HUB = lazy_pattern(r"(?:^|/)(?:modeling|configuration|tokenization|processing|image_processing)_\w+\.py$")
 
 
 def has_program(program: Program) -> bool:
@@ -127,10 +129,6 @@ def _name(func: ast.expr) -> str:
     if not isinstance(func, ast.Name) or func.id.startswith(_REGISTERS):
         return ""
     return func.id
-
-
-#: files that a hub loads for the weights beside them
-_OF_HUB = lazy_pattern(r"(?:^|/)(?:modeling|configuration|tokenization|processing|image_processing)_\w+\.py$")
 
 
 def is_of_hub(program: Program, key: str) -> bool:

@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from memlint.analysis.index.program import Function, in_tests
 
-if TYPE_CHECKING:
-    pass
-
-if TYPE_CHECKING:
-    pass
-
-if TYPE_CHECKING:
-    pass
+#: parts of the names of evaluations
+_NAMES = (
+    "valid",
+    "eval",
+    "test",
+    "predict",
+    "infer",
+    "generate",
+    "sample",
+    "extract",
+    "encode_all",
+    "embed_all",
+    "export",
+    "inference",
+)
 
 
 def named_test(function: Function) -> bool:
@@ -48,23 +53,6 @@ def _is_given(function: Function) -> bool:
     if name.startswith("test_") or name.endswith("_test") or name == "conftest":
         return False
     return any(param.default is None and "star" not in param.kind for param in function.given)
-
-
-#: parts of the names of evaluations
-_NAMES = (
-    "valid",
-    "eval",
-    "test",
-    "predict",
-    "infer",
-    "generate",
-    "sample",
-    "extract",
-    "encode_all",
-    "embed_all",
-    "export",
-    "inference",
-)
 
 
 def is_evaluation_name(function: Function) -> bool:

@@ -3,15 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
 
 from memlint.analysis.domain.summary.effects import LoopFrame
 from memlint.analysis.syntax.memo import kept
 from memlint.analysis.syntax.syntax import expressions, walk_expression, walk_statements
 from memlint.ir import nodes as ir
-
-if TYPE_CHECKING:
-    pass
 
 
 def carried_in(loop: LoopFrame, name: str) -> bool:

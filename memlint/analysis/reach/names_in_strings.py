@@ -7,6 +7,15 @@ from typing import NamedTuple
 
 from memlint.patterns import lazy_pattern
 
+#: a path and a name after a quote, up to another one
+_PATH = lazy_pattern(r"([\"'])([\w.:/]+)(?=([\"'(]))")
+#: what a function that finds attributes is given; (a name of any length is looked through once)
+_GIVEN = lazy_pattern(r"attr\w{0,64}\((?=([^()\n]*))")
+_QUOTED = lazy_pattern(r"[\"'](\w+)(?=[\"'])")
+_LAST = lazy_pattern(r"(?<!\w)\w+\Z")
+#: names that a file hands out
+ALL = lazy_pattern(r"__all__\s*(?:\+?=|\.extend\()\s*[\[(][^\])]*[\])]")
+
 
 class InStrings(NamedTuple):
     """The names that stand at the end of strings: alone, behind a path (``"pkg.name"``), as any of both, be it before
@@ -16,20 +25,6 @@ class InStrings(NamedTuple):
     behind: frozenset[str]
     called: frozenset[str]
     found: frozenset[str]
-
-
-#: a path and a name after a quote, up to another one
-_PATH = lazy_pattern(r"([\"'])([\w.:/]+)(?=([\"'(]))")
-
-
-#: what a function that finds attributes is given; (a name of any length is looked through once)
-_GIVEN = lazy_pattern(r"attr\w{0,64}\((?=([^()\n]*))")
-
-
-_QUOTED = lazy_pattern(r"[\"'](\w+)(?=[\"'])")
-
-
-_LAST = lazy_pattern(r"(?<!\w)\w+\Z")
 
 
 #: (all files that have a name are asked, for one name after the other)
@@ -51,7 +46,3 @@ def in_strings(source: str) -> InStrings:
             behind.add(last[0])
     found = {name for given in _GIVEN.findall(said) for name in _QUOTED.findall(given)}
     return InStrings(frozenset(alone), frozenset(behind), frozenset(called), frozenset(found))
-
-
-#: names that a file hands out
-ALL = lazy_pattern(r"__all__\s*(?:\+?=|\.extend\()\s*[\[(][^\])]*[\])]")

@@ -21,9 +21,16 @@ _BINDS = {
     **dict.fromkeys(("*", "/", "//", "%", "@"), 10),
     **dict.fromkeys(("**",), 12),
 }
-
-
 _CHOICE, _COMPARISON, _SIGN, _AWAIT, _PRIMARY = 0, 4, 11, 13, 14
+_BINDING = {
+    ir.Unary: _SIGN,
+    ir.Compare: _COMPARISON,
+    ir.Await: _AWAIT,
+    ir.IfExp: _CHOICE,
+    ir.Lambda: _CHOICE,
+    ir.Walrus: _CHOICE,
+    ir.Yield: _CHOICE,
+}
 
 
 def text(expr: ir.Expr | None, limit: int = 60) -> str:
@@ -44,17 +51,6 @@ def _binds(expr: ir.Expr) -> int:
     if isinstance(expr, ir.Binary | ir.BoolOp) or (isinstance(expr, ir.Unary) and expr.op == "not"):
         return _BINDS[expr.op]
     return _BINDING.get(type(expr), _PRIMARY)
-
-
-_BINDING = {
-    ir.Unary: _SIGN,
-    ir.Compare: _COMPARISON,
-    ir.Await: _AWAIT,
-    ir.IfExp: _CHOICE,
-    ir.Lambda: _CHOICE,
-    ir.Walrus: _CHOICE,
-    ir.Yield: _CHOICE,
-}
 
 
 def _text(expr: ir.Expr | None, depth: int, place: int = 0) -> str:

@@ -2,17 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from memlint.analysis.index.program import Class, Function
 from memlint.analysis.syntax.memo import kept
 from memlint.analysis.syntax.syntax import calls, dotted, is_true, last_name, walk_expression, walk_statements
 from memlint.ir import nodes as ir
 from memlint.patterns import lazy_pattern
-
-if TYPE_CHECKING:
-    pass
-
 
 #: methods that make what an object holds
 MAKES = lazy_pattern(

@@ -3,19 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import TYPE_CHECKING
 
 from memlint.analysis.index.program import Function
 from memlint.analysis.syntax.expression_text import text
 from memlint.analysis.syntax.syntax import calls, parts, walk_expression, walk_statements
 from memlint.ir import nodes as ir
-
-if TYPE_CHECKING:
-    pass
-
-if TYPE_CHECKING:
-    pass
-
 
 #: what goes on the list takes room from elsewhere, or for a while
 _BOUNDS = frozenset({"pop", "popleft", "clear", "remove", "heappop", "heapreplace", "heappushpop"})

@@ -10,9 +10,6 @@ from memlint.analysis.domain.values import Path, Source, Sources, V
 from memlint.ir import nodes as ir
 
 if TYPE_CHECKING:
-    pass
-
-if TYPE_CHECKING:
     from memlint.analysis.domain.summary.effects import LoopFrame
     from memlint.analysis.judge.judged_runs import Verdict
     from memlint.analysis.transfer.library.hook_calls import HookCall
@@ -20,6 +17,9 @@ if TYPE_CHECKING:
     from memlint.analysis.transfer.stores.context_attributes import Kept
     from memlint.analysis.transfer.stores.left_rounds import LeftRound
     from memlint.analysis.transfer.stores.loop_updates import Candidate
+
+#: how many calls away the caller is that says how a helper is used
+MAX_CALLERS_UP = 4
 
 
 class Notes(Lean):
@@ -117,7 +117,3 @@ class Notes(Lean):
     def note_kinds(self, expr: ir.Expr, value: V) -> None:
         """An expression's value is stored."""
         self.kinds[expr.at] = self.kinds.get(expr.at, 0) | value.kinds
-
-
-#: how many calls away the caller is that says how a helper is used
-MAX_CALLERS_UP = 4

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from memlint.analysis.domain.recorded_modes import look_up, mode_of
 from memlint.analysis.domain.state import OFF, ON, State
 from memlint.analysis.domain.summary.effects import ModelRun
@@ -15,8 +13,11 @@ from memlint.analysis.syntax.syntax import dotted
 from memlint.analysis.transfer.modules.modes import frozen_of
 from memlint.ir import nodes as ir
 
-if TYPE_CHECKING:
-    pass
+#: factories of inputs that are there for their shape
+_BLANK = frozenset({"ones", "zeros", "empty"})
+_CRITERIA = frozenset({"criterion", "crit", "loss_fn", "loss_func", "loss_function", "lossfn", "loss_fct"})
+#: what holds several of them
+_SEVERAL = frozenset({"criteria", "losses", *(f"{name}s" for name in _CRITERIA)})
 
 
 def module_expression(expr: ir.Call, module: V) -> ir.Expr:
@@ -102,17 +103,6 @@ def note_run(
         mode_key=key,
         tests=tuple(frame.tests),
     )
-
-
-#: factories of inputs that are there for their shape
-_BLANK = frozenset({"ones", "zeros", "empty"})
-
-
-_CRITERIA = frozenset({"criterion", "crit", "loss_fn", "loss_func", "loss_function", "lossfn", "loss_fct"})
-
-
-#: what holds several of them
-_SEVERAL = frozenset({"criteria", "losses", *(f"{name}s" for name in _CRITERIA)})
 
 
 def note_asked(frame: Frame, state: State, expr: ir.Call, receiver: V, name: str) -> None:

@@ -24,6 +24,11 @@ from memlint.analysis.transfer.held_values import deep
 from memlint.ir import nodes as ir
 from memlint.patterns import lazy_pattern
 
+#: objects whose ``device`` is the one that a program was told to use; the ``device`` of anything else may be any
+_SETTINGS = lazy_pattern(
+    r"(.*\.)?_?(self|args?|opts?|options?|cfg|conf|config|hparams|params|hps|flags|settings|accelerator|fabric|trainer|ctx|engine|env|state|model|net|module|pl_module|runner|learner|agent)"
+)
+
 
 def device_of(frame: Frame, state: State, inputs: list[V]) -> int:
     """The device of what is computed from the inputs (tensors, containers of them, modules)."""
@@ -96,12 +101,6 @@ def destination(device: V, expr: ir.Expr | None) -> int:
     if OWN_DEVICE in device.refs and isinstance(expr, ir.Attr):
         return ANYWHERE  # inside the module; who asks it before a call has more than one device in mind
     return ACCELERATOR if expr is not None and _names_device(expr) else ANYWHERE
-
-
-#: objects whose ``device`` is the one that a program was told to use; the ``device`` of anything else may be any
-_SETTINGS = lazy_pattern(
-    r"(.*\.)?_?(self|args?|opts?|options?|cfg|conf|config|hparams|params|hps|flags|settings|accelerator|fabric|trainer|ctx|engine|env|state|model|net|module|pl_module|runner|learner|agent)"
-)
 
 
 def _names_device(expr: ir.Expr) -> bool:

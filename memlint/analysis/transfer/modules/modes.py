@@ -14,10 +14,7 @@ from memlint.analysis.domain.recorded_modes import (
     _said,
     freeze,
     is_made,
-    keep_frozen,
-    look_up,
     mode_keys,
-    mode_of,
     outward,
     whole_of,
 )
@@ -259,23 +256,3 @@ def _names_in(target: ir.Expr) -> frozenset[str]:
 
 def _held_by(place: ir.Expr, names: frozenset[str] | None) -> bool:
     return names is None or (isinstance(place, ir.Name) and place.id in names)
-
-
-__all__ = [
-    "PARAMETERS",
-    "forget_name",
-    "freeze",
-    "freezes_itself",
-    "freezing_loop",
-    "frozen_class",
-    "frozen_of",
-    "is_made",
-    "keep_frozen",
-    "look_up",
-    "mode_keys",
-    "mode_of",
-    "outward",
-    "parts_of",
-    "set_mode",
-    "whole_of",
-]

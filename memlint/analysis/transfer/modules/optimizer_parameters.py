@@ -14,8 +14,6 @@ from memlint.patterns import lazy_pattern
 
 #: names of what batches are drawn from
 _DATA = lazy_pattern(r"loader|dataset|iter")
-
-
 #: calls that give data, so that what they return has no graph
 _DATA_CALLS = (
     "sample",
@@ -32,6 +30,9 @@ _DATA_CALLS = (
     "tokenizer",
     "collate",
 )
+#: modules that one function hands out: past this, it may have handed out any
+MAX_GIVEN = 64
+ANY = ("any",)
 
 
 def marks_of_parameters(module: V, expr: ir.Expr | None) -> Sources:
@@ -87,13 +88,6 @@ def give_away(frame: Frame, state: State, values: list[V]) -> None:
         if value.kinds & (MODULE | UNKNOWN) or value.objs:
             inner = deep(frame, state, value)
             gave(frame, mode_keys(inner, None))
-
-
-#: modules that one function hands out: past this, it may have handed out any
-MAX_GIVEN = 64
-
-
-ANY = ("any",)
 
 
 def gave(frame: Frame, keys: Iterable[Source]) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from memlint.analysis.domain.summary.frame import Frame
 from memlint.analysis.domain.values import V, join
@@ -10,20 +10,14 @@ from memlint.analysis.syntax.bindings import assigned_names
 from memlint.analysis.transfer.narrowing import tells_tensors
 from memlint.ir import nodes as ir
 
-if TYPE_CHECKING:
-    pass
-
-if TYPE_CHECKING:
-    pass
-
-if TYPE_CHECKING:
-    pass
-
-
 #: what the context itself reads
 OWN = frozenset(
     {"to_save", "saved_tensors", "saved_variables", "dirty_tensors", "non_differentiable", "needs_input_grad"}
 )
+#: names of a context that a helper is handed
+_CONTEXTS = frozenset({"ctx", "context"})
+FORWARD = "forward"
+SETUP = "setup_context"
 
 
 def noted(frame: Frame, target: ir.Attr, value: V, statement: ir.Assign | ir.AnnAssign | None) -> None:
@@ -61,16 +55,6 @@ def _source(target: ir.Attr, statement: ir.Assign | ir.AnnAssign | None) -> tupl
             if len(item.elements) * 2 == len(parts) and not any(isinstance(part, ir.Starred) for part in parts):
                 return statement.value.elements[item.elements.index(target)], frozenset()
     return None, frozenset()
-
-
-#: names of a context that a helper is handed
-_CONTEXTS = frozenset({"ctx", "context"})
-
-
-FORWARD = "forward"
-
-
-SETUP = "setup_context"
 
 
 class Kept(NamedTuple):
