@@ -76,8 +76,12 @@ def explain_in(asked: Asked, prepared: Prepared, project: Project, progress: Pro
     if source.unreadable is not None:
         raise ConfigError(f"{display} cannot be read: {source.unreadable}")
     asked = _in_module(asked, source)
-    line = list(io.StringIO(source.original, newline=None))[asked.line - 1]
+    line = _lines(source.original)[asked.line - 1]
     return _in_cell(_explained(asked, prepared, project, progress, room, line.rstrip("\n")), source, asked)
+
+
+def _lines(text: str) -> list[str]:
+    return list(io.StringIO(text, newline=None))
 
 
 def _in_module(asked: Asked, source: Source) -> Asked:
@@ -88,7 +92,7 @@ def _in_module(asked: Asked, source: Source) -> Asked:
         raise ConfigError(f"{source.display} is a notebook: name the cell, for example {source.display}:cell 1:1")
     if asked.cell is not None:
         return _of_cell(asked, source)
-    count = len(list(io.StringIO(source.text, newline=None)))
+    count = len(_lines(source.text))
     if not 0 < asked.line <= count:
         raise ConfigError(f"{source.display} has {count} lines, so there is no line {asked.line}")
     return asked
@@ -103,7 +107,7 @@ def _of_cell(asked: Asked, source: Source) -> Asked:
     if problem is not None:
         line = problem.line - cell.line + 1
         raise ConfigError(f"cell {asked.cell} of {source.display} does not parse: line {line}: {problem.message}")
-    count = len(list(io.StringIO(source.text[cell.start : cell.end], newline=None)))
+    count = len(_lines(source.text[cell.start : cell.end]))
     if not 0 < asked.line <= count:
         lines = plural(count, "line")
         raise ConfigError(f"cell {asked.cell} of {source.display} has {lines}, so there is no line {asked.line}")
@@ -220,9 +224,9 @@ def kinds_of(room: Room) -> tuple[str, ...]:
 
 def _is_masked(source: Source, number: int) -> bool:
     """Whether a line of the text stands for what only IPython runs."""
-    line = source.text.splitlines(keepends=True)[number - 1 : number]
-    start = sum(map(len, source.text.splitlines(keepends=True)[: number - 1]))
-    return any(start <= mask.start < start + len(line[0]) for mask in source.masks) if line else False
+    lines = source.text.splitlines(keepends=True)
+    start, end = sum(map(len, lines[: number - 1])), sum(map(len, lines[:number]))
+    return any(start <= mask.start < end for mask in source.masks)
 
 
 def _judged(prepared: Prepared, project: Project, raws: Sequence[Raw]) -> tuple[Finding, ...]:

@@ -119,9 +119,10 @@ class Application(Translation):
             if value.kinds & MODULE:
                 visible |= value.store
         for key, mode in self.exit.modes.items() if visible else ():
-            made = self._made_inside(without_tag(key), visible)
+            inner = without_tag(key)
+            made = self._made_inside(inner, visible)
             if made is not None:
-                self.state.modes[(key[0], made) if without_tag(key) is not key else made] = mode
+                self.state.modes[made if inner is key else (key[0], made)] = mode
 
     def _touched(self, keys: set[Source], *, unknown: bool) -> set[Source]:
         """What the modules that the callee reaches by their parameters are known by here; ``unknown``: whether one

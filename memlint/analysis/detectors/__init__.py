@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from memlint.analysis.facts.analyser import Analyser
 
 #: in the order of their codes
-_ROOMS: tuple[Callable[[Analyser, Frame], Iterator[Event]], ...] = (
+ROOMS: tuple[Callable[[Analyser, Frame], Iterator[Event]], ...] = (
     keeping_hooks.events,
     ctx_attributes.events,
     cached_batches.events,
@@ -51,5 +51,5 @@ _ROOMS: tuple[Callable[[Analyser, Frame], Iterator[Event]], ...] = (
 
 def events(analyser: Analyser, frame: Frame) -> Iterator[Event]:
     """What all rooms see in one function."""
-    for room in _ROOMS:
+    for room in ROOMS:
         yield from room(analyser, frame)

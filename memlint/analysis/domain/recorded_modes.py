@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from memlint.analysis.domain.state import State, maker_of
+from memlint.analysis.domain.state import State, around_parts, maker_of
 from memlint.analysis.domain.values import Path, Source, V
 from memlint.analysis.syntax.syntax import dotted
 from memlint.ir import nodes as ir
@@ -66,8 +66,7 @@ def look_up(modes: dict[Source, bool | None], module: V, place: str, tag: str) -
 
 def whole_of(item: Source) -> Source | None:
     """The module that a storage is known to be inside of, if that is all that is known of it."""
-    while isinstance(item, tuple) and not isinstance(item, Path) and item[0] == "part":
-        item = item[1]
+    item = around_parts(item)
     return item[1] if isinstance(item, tuple) and not isinstance(item, Path) and item[0] == "inside" else None
 
 

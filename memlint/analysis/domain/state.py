@@ -204,11 +204,11 @@ def without_tag(key: Source) -> Source:
 def maker_of(key: Source) -> Source | None:
     """The call that made the module of which a mode is kept, if it is known by that."""
     key = without_tag(key)
-    return _whole(key[1]) if isinstance(key, tuple) and not isinstance(key, Path) and key[0] == "made" else None
+    return around_parts(key[1]) if isinstance(key, tuple) and not isinstance(key, Path) and key[0] == "made" else None
 
 
-def _whole(item: Source) -> Source:
-    """What a storage is a part of."""
+def around_parts(item: Source) -> Source:
+    """The storage that one is a part of, or a part of a part; itself for any other."""
     while isinstance(item, tuple) and not isinstance(item, Path) and item[0] == "part":
         item = item[1]
     return item
@@ -223,7 +223,7 @@ def _stores(state: State) -> Sources:
         found |= obj.elem.store
         for value in obj.fields.values():
             found |= value.store
-    return frozenset(map(_whole, found))
+    return frozenset(map(around_parts, found))
 
 
 def _gone(state: State, other: State) -> Sources:

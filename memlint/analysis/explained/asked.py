@@ -11,7 +11,7 @@ from collections.abc import Callable, Collection, Iterator
 from types import FrameType
 from typing import TYPE_CHECKING, Any
 
-from memlint.analysis.detectors import _ROOMS
+from memlint.analysis.detectors import ROOMS
 from memlint.analysis.domain.events import Event
 from memlint.analysis.domain.summary.frame import Frame
 
@@ -29,7 +29,7 @@ def asked(analyser: Analyser, frame: Frame, ordinals: Collection[int]) -> dict[s
     """By the name of the kind of event: the questions that were asked of some nodes (by ordinal) of a function, and
     their answers, for the rooms that left them. (What a room reports is no silence.)"""
     found: dict[str, str] = {}
-    for room in _ROOMS:
+    for room in ROOMS:
         watch = _Watch(ordinals)
         before = sys.getprofile()
         sys.setprofile(watch.noted)

@@ -6,7 +6,6 @@ from memlint import knowledge
 from memlint.analysis.domain.call_arity import fitting_classes
 from memlint.analysis.domain.extents import by_name
 from memlint.analysis.domain.state import AMBIENT, OFF, State
-from memlint.analysis.domain.summary.effects import CallRecord
 from memlint.analysis.domain.summary.frame import Frame
 from memlint.analysis.domain.tensor_ops import names_metric, names_number
 from memlint.analysis.domain.values import (
@@ -178,10 +177,15 @@ def _overrides(frame: Frame, cls: Class, method: str) -> list[Frame | None]:
     return [frame.analyser.summary(other.methods[method]) for other in classes if method in other.methods]
 
 
+def _summary_of(frame: Frame, function: Function, expr: ir.Call) -> Frame | None:
+    """The summary of a forward, as a call of it was recorded; None where it was not followed."""
+    record = frame.calls.get((expr.at, function.key))
+    return frame.analyser.summary(function, record.args, record.trains) if record is not None else None
+
+
 def _computes_only(frame: Frame, function: Function, expr: ir.Call, known: V) -> bool:
     """Whether a forward only computes with what it is given (``x.pow(self.by)``): every call is known, no layer."""
-    record = frame.calls.get((expr.at, function.key))
-    summary = frame.analyser.summary(function, record.args, record.trains) if record is not None else None
+    summary = _summary_of(frame, function, expr)
     if summary is None or summary.exit is None or summary.cut_short or summary.runs or not known.src:
         return False
     return not any(node.definite or node.unknown for node in summary.graphs.nodes.values())
@@ -199,19 +203,16 @@ def _is_class(frame: Frame, func: ir.Expr) -> bool:
 
 def _saves(frame: Frame, function: Function, expr: ir.Call) -> bool:
     """Whether a forward whose result has no graph (a decoded sequence) runs layers that record all the same."""
-    record = frame.calls.get((expr.at, function.key))
-    summary = frame.analyser.summary(function, record.args, record.trains) if record is not None else None
+    summary = _summary_of(frame, function, expr)
     return summary is not None and any(run.grad & AMBIENT for run in summary.runs.values())
 
 
 def _runs_parts(frame: Frame, function: Function, expr: ir.Call) -> bool:
     """Whether a forward that gives a collection of results has them from parts of its module that are not resolved."""
-    record = frame.calls.get((expr.at, function.key))
-    return record is not None and _calls_parts(frame, function, record, _MAX_PARTS)
+    return _calls_parts(frame, function, _summary_of(frame, function, expr), _MAX_PARTS)
 
 
-def _calls_parts(frame: Frame, function: Function, record: CallRecord, depth: int) -> bool:
-    summary = frame.analyser.summary(function, record.args, record.trains)
+def _calls_parts(frame: Frame, function: Function, summary: Frame | None, depth: int) -> bool:
     if summary is None or not function.takes_self or not function.params:
         return False
     own = f"p:{function.params[0].name}"
@@ -219,7 +220,8 @@ def _calls_parts(frame: Frame, function: Function, record: CallRecord, depth: in
     if any(path.root == own and len([step for step in path.steps if step.startswith(".")]) == 1 for path in called):
         return True
     return depth > 0 and any(
-        inner.name in ("forward", "__call__") and _calls_parts(frame, inner, one, depth - 1)
+        inner.name in ("forward", "__call__")
+        and _calls_parts(frame, inner, frame.analyser.summary(inner, one.args, one.trains), depth - 1)
         for one in summary.calls.values()
         if one.grad & AMBIENT and (inner := frame.analyser.function_at(one.callee)) is not None
     )
@@ -227,8 +229,7 @@ def _calls_parts(frame: Frame, function: Function, record: CallRecord, depth: in
 
 def _lets_go(frame: Frame, function: Function, expr: ir.Call) -> bool:
     """Whether a forward gives what its layers computed to code that cannot be followed (``batch.update(out=out)``)."""
-    record = frame.calls.get((expr.at, function.key))
-    summary = frame.analyser.summary(function, record.args, record.trains) if record is not None else None
+    summary = _summary_of(frame, function, expr)
     if summary is None:
         return False
     nodes = summary.graphs.nodes
