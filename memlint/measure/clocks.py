@@ -6,17 +6,19 @@ from __future__ import annotations
 
 import functools
 import importlib
+import itertools
 import os
 import sys
 import sysconfig
 import threading
 import weakref
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection
 from types import CodeType, FrameType
 from typing import Any
 
 from .loops import LoopWatch
 from .running import Run, Running
+from .stacks import PACKAGES, frames_of
 
 #: what ticks; the numbers of their loops are below 0, those of the plan above
 BATCHES, STEPS, CALLS = "batches", "steps", "calls"
@@ -170,7 +172,7 @@ class Clocks:
 
     def _batches_at(self, iterator: Any, frame: FrameType) -> int | None:
         """The loop that draws these batches, by the calls that lead to it and by what they are drawn from."""
-        place = tuple(each.f_code for each in _stack(frame))
+        place = tuple(each.f_code for each in frames_of(frame))
         data = self._batches.setdefault(place, {})
         key = id(getattr(iterator, "_dataset", None))
         if key not in data and len(data) >= _MOST_DATA:
@@ -224,7 +226,7 @@ class Clocks:
         if watch is None:
             watch = self._loops[number] = ClockWatch(number, kind, *self._windows)
         if isinstance(watch, ClockWatch) and watch.path is None:
-            caller = next((each for each in _stack(frame) if self._code.is_own(each.f_code)), frame)
+            caller = next((each for each in frames_of(frame) if self._code.is_own(each.f_code)), frame)
             watch.path, watch.line = caller.f_code.co_filename, caller.f_lineno
         watch.outer.update(run.loop for run in self._running.runs)
         return Run(number, self._number(), frame)
@@ -256,7 +258,6 @@ class _Code:
         paths = sysconfig.get_paths()
         places = paths["stdlib"], paths["platstdlib"], os.path.dirname(__file__)
         self._between = tuple(os.path.realpath(path) + os.sep for path in places)
-        self._sites = (f"{os.sep}site-packages{os.sep}", f"{os.sep}dist-packages{os.sep}")
         self._known: dict[CodeType, str] = {}
 
     def is_own(self, code: CodeType) -> bool:
@@ -264,16 +265,12 @@ class _Code:
 
     def is_library_between(self, frame: FrameType, around: int) -> bool:
         """Whether a library has called, between the frame ``around`` and this one."""
-        each: FrameType | None = frame
-        while each is not None and id(each) != around:
-            if self._kind(each.f_code) == "library":
-                return True
-            each = each.f_back
-        return False
+        between = itertools.takewhile(lambda each: id(each) != around, frames_of(frame))
+        return any(self._kind(each.f_code) == "library" for each in between)
 
     def is_bare(self, frame: FrameType) -> bool:
         """Whether there is nothing but the program's own code, so that no library has a loop here."""
-        return not any(self._kind(each.f_code) == "library" for each in _stack(frame))
+        return not any(self._kind(each.f_code) == "library" for each in frames_of(frame))
 
     def _kind(self, code: CodeType) -> str:
         kind = self._known.get(code)
@@ -287,17 +284,10 @@ class _Code:
         path = os.path.realpath(name)
         if path in self._own:
             return "own"
-        for mark in self._sites:
+        for mark in PACKAGES:
             if mark in path:
                 return "between" if path.rpartition(mark)[2].startswith("torch" + os.sep) else "library"
         return "between" if path.startswith(self._between) else "library"
-
-
-def _stack(frame: FrameType) -> Iterator[FrameType]:
-    each: FrameType | None = frame
-    while each is not None:
-        yield each
-        each = each.f_back
 
 
 def _follow_optimizers(turn: Turn) -> Callable[[], None]:

@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from .graph import function_of, saved_now
+from .storages import tensors_among
 
 
 class Holders:
@@ -52,11 +53,5 @@ class Holders:
 
 def _roots(torch: Any) -> list[Any]:
     """The functions that made the tensors there are."""
-    found = []
-    for each in gc.get_objects():
-        # not isinstance: it would ask objects with a `__class__` of their own, some of which import things
-        if issubclass(type(each), torch.Tensor):
-            root = function_of(each)
-            if root is not None:
-                found.append(root)
-    return found
+    roots = map(function_of, tensors_among(gc.get_objects(), torch))
+    return [root for root in roots if root is not None]

@@ -6,7 +6,7 @@ import gc
 import weakref
 from typing import Any
 
-from .storages import storage_of
+from .storages import storage_of, tensors_among
 
 
 class Old:
@@ -14,12 +14,10 @@ class Old:
 
     def __init__(self, torch: Any) -> None:
         self._references: dict[int, Any] = {}
-        for each in gc.get_objects():
-            # not isinstance: it would ask objects with a `__class__` of their own, some of which import things
-            if issubclass(type(each), torch.Tensor):
-                storage = storage_of(each)
-                if storage is not None:
-                    self._references[storage._cdata] = weakref.ref(storage)
+        for each in tensors_among(gc.get_objects(), torch):
+            storage = storage_of(each)
+            if storage is not None:
+                self._references[storage._cdata] = weakref.ref(storage)
 
     def addresses(self) -> set[int]:
         """Of those that are still there."""

@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 from .graph import function_of, held_by_graphs, number
 from .naming import largest, pattern, shown
 from .roots import Roots
-from .storages import storages_of
+from .storages import storages_of, tensors_among
 
 #: seconds of the processor for one question, and for all of a process
 _ONE, _ALL = 3.0, 12.0
@@ -91,7 +91,7 @@ class _Search:
         heap = gc.get_objects()
         #: what is there now: all else that comes up is made by the search itself
         self._there = set(map(id, heap))
-        self._tensors = [each for each in heap if issubclass(type(each), torch.Tensor)]
+        self._tensors = list(tensors_among(heap, torch))
         self._roots = Roots([each for each in heap if type(each) is threading.local], frames=frames)
         #: the objects that were met, so that their identities stay theirs
         self._kept: dict[int, Any] = {}

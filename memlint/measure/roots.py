@@ -12,13 +12,13 @@ import types
 from typing import Any, NamedTuple
 
 from .naming import SUSPENDED, frame_of, path, variables
+from .stacks import PACKAGES
 
 _HERE = os.path.dirname(os.path.abspath(__file__)) + os.sep
 _OWN = ("_memlint_", "memlint.")
 _LIBRARIES = tuple(
     {os.path.realpath(sysconfig.get_path(name)) + os.sep for name in ("stdlib", "platstdlib", "purelib", "platlib")}
 )
-_PACKAGES = (f"{os.sep}site-packages{os.sep}", f"{os.sep}dist-packages{os.sep}")
 _CONTEXT = ("Context", "hamt", "hamt_bitmap_node", "hamt_array_node", "hamt_collision_node")
 #: what a root of a library costs beside one of the program, in references, and one in a function that does not run
 _FOREIGN, _FRAME = 4, 8
@@ -183,4 +183,4 @@ def _is_programs(file: str | None) -> bool:
     if file is None or file.startswith("<"):
         return file is not None and not file.startswith("<frozen")
     file = os.path.realpath(file)
-    return not (file.startswith(_LIBRARIES) or any(part in file for part in _PACKAGES))
+    return not (file.startswith(_LIBRARIES) or any(part in file for part in PACKAGES))

@@ -92,6 +92,11 @@ class Session:
         self._agreement = Spawned(plan.output) if spawned else agreement(plan.output)
         os.register_at_fork(after_in_child=self.leave)
 
+    @property
+    def _is_here(self) -> bool:
+        """Whether this is the thread whose loops are read."""
+        return threading.get_ident() == self._thread
+
     def leave(self) -> None:
         """Measure no more."""
         self.active = False
@@ -148,7 +153,7 @@ class Session:
         for site in self._sites.values():
             if site.loops and site.loops[-1] == number:
                 self._note_old(site)
-        if threading.get_ident() == self._thread:
+        if self._is_here:
             self._forget(self._loops[number])
 
     def top(self, number: int, frame: FrameType) -> None:
@@ -162,7 +167,7 @@ class Session:
 
     def turn(self, kind: str, subject: Any, frame: FrameType) -> None:
         """A loop of a library may have come to its next iteration."""
-        if threading.get_ident() != self._thread or (run := self._clocks.turned(kind, subject, frame)) is None:
+        if not self._is_here or (run := self._clocks.turned(kind, subject, frame)) is None:
             return
         for over in self._clocks.over():
             self._ended(over)
@@ -191,14 +196,14 @@ class Session:
         watch.longest = max(watch.longest, run.count)
         self._tick += 1
         self._note()
-        if self.torch is not None and threading.get_ident() == self._thread:
+        here = self.torch is not None and self._is_here
+        if here:
             self._peaks.note(self._windows.meter, self._steps, number, self.torch, look=True)
         if counts and not watch.holds_loops:
             self._steps += 1
         self._windows.tick(self._tick)
         if self._due and not isinstance(watch, ClockWatch):
             self._settle(number)
-        here = self.torch is not None and threading.get_ident() == self._thread
         if here and not self._rests and self._windows.top(watch, self._tick):
             self._judged()
         watch.time(run)
@@ -210,7 +215,7 @@ class Session:
 
     def _note(self, *, always: bool = False) -> None:
         """A point of the timeline, where one is due."""
-        if self.torch is not None and threading.get_ident() == self._thread and not self._rests:
+        if self.torch is not None and self._is_here and not self._rests:
             windows = self._windows
             self._timeline.note(self._steps, windows.meter, windows.host, self._sites.values(), always=always)
 
@@ -225,7 +230,7 @@ class Session:
     def _wake(self) -> None:
         """A loop has come that was not read yet."""
         meter = self._windows.meter
-        if isinstance(meter, CpuMeter) and threading.get_ident() == self._thread:
+        if isinstance(meter, CpuMeter) and self._is_here:
             meter.open()
             self._rests = self._ready = False
 
@@ -246,7 +251,7 @@ class Session:
             self._ready = self._all_measured()
         self._timeline.end(run.number, self._steps)
         self._note()
-        if threading.get_ident() == self._thread:
+        if self._is_here:
             self._forget(self._loops[number])
 
     def _forget(self, watch: LoopWatch) -> None:
@@ -378,7 +383,7 @@ class Session:
     def _end_site_runs(self, number: int) -> None:
         """A run of a loop has ended: what the hits in it left is still held by its function."""
         ended = [site for site in self._sites.values() if site.runs.current and site.runs.current.number == number]
-        if self.torch is None or threading.get_ident() != self._thread:
+        if self.torch is None or not self._is_here:
             return
         self._ask_owners([site for site in ended if site.holders is None])
         collected = False
@@ -416,7 +421,7 @@ class Session:
             if time.time() - self._written > _SECONDS:
                 self.write()
             return
-        if threading.get_ident() != self._thread:
+        if not self._is_here:
             return
         self._asked += 1
         self._stopped_at = self._stopped_at or (watch.number, watch.tops)
@@ -435,7 +440,7 @@ class Session:
             return watch.number == plan.stop_at[0] and watch.tops >= plan.stop_at[1]
         if plan.max_steps is not None and watch.tops > plan.max_steps:
             return True
-        if plan.full or not self._ready or threading.get_ident() != self._thread:
+        if plan.full or not self._ready or not self._is_here:
             return False
         if self._agreement is not None and self._windows.meter.name == "cuda" and self.torch.cuda.is_initialized():
             # the host of a rank may be a hundred iterations ahead of its device, so of the other ranks as well

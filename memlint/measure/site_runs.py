@@ -15,9 +15,10 @@ from .generations import Generation
 from .meters import Bytes
 from .old import Old
 from .running import Run
+from .stacks import frames_of
 
 #: so many runs are followed, until so many of them have kept what so many hits left
-_MOST, _ENOUGH, _HITS_ENOUGH = 6, 2, 4
+_MOST, ENOUGH, HITS_ENOUGH = 6, 2, 4
 #: and so many are begun, of which some were left without a word or had one hit
 _MOST_BEGUN = 12
 #: hits of a run that are followed; of more, the rest is said to be as they were
@@ -137,7 +138,7 @@ class SiteRuns:
     def keep(self) -> bool:
         """Whether enough runs have kept all that their hits left."""
         keeping = [run.keeps for run in self.runs if run.keeps]
-        return len(keeping) >= _ENOUGH and sum(keeping) >= _HITS_ENOUGH
+        return len(keeping) >= ENOUGH and sum(keeping) >= HITS_ENOUGH
 
     @property
     def decided(self) -> bool:
@@ -212,10 +213,7 @@ def where_freed(
         frame: FrameType | None = sys._getframe(3)  # behind this, what asks for it and what is told of the death
     except ValueError:  # a thread of torch's own
         return None
-    stack: list[FrameType] = []
-    while frame is not None:
-        stack.append(frame)
-        frame = frame.f_back
+    stack = list(frames_of(frame))
     place = next((each for each in stack if _is_ours(each.f_code) or _is_the_programs(each.f_code, paths)), None)
     if place is None or _is_ours(place.f_code):
         return None
@@ -239,21 +237,12 @@ def _is_in_backward() -> bool:
         frame: FrameType | None = sys._getframe(2)
     except ValueError:
         return True
-    while frame is not None:
-        if frame.f_code.co_name == "_engine_run_backward":
-            return True
-        frame = frame.f_back
-    return False
+    return any(each.f_code.co_name == "_engine_run_backward" for each in frames_of(frame))
 
 
 def stack_of(frame: FrameType) -> tuple[CodeType, ...]:
     """What runs, outermost first."""
-    codes: list[CodeType] = []
-    around: FrameType | None = frame
-    while around is not None:
-        codes.append(around.f_code)
-        around = around.f_back
-    return tuple(reversed(codes))
+    return tuple(each.f_code for each in frames_of(frame))[::-1]
 
 
 def _is_ours(code: CodeType, *, everything: bool = False) -> bool:

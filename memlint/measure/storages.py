@@ -2,8 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any
+
+
+def tensors_among(objects: Iterable[Any], torch: Any) -> Iterator[Any]:
+    """The tensors among some objects."""
+    # (not isinstance: it would ask objects with a `__class__` of their own, some of which import things)
+    return (each for each in objects if issubclass(type(each), torch.Tensor))
 
 
 def storages_of(tensors: list[Any], torch: Any) -> Iterator[Any]:

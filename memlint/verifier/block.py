@@ -73,11 +73,7 @@ class Block:
             exec(self._compiled(node.body), frame.f_globals, frame.f_locals)
 
     def _compiled(self, body: list[ast.stmt]) -> CodeType:
-        code = self.frame.f_code
-        tree = ast.fix_missing_locations(ast.Module(body, []))
-        compiled = compile(tree, code.co_filename, "exec", code.co_flags & _FUTURE, dont_inherit=True)
-        assert isinstance(compiled, CodeType)
-        return compiled
+        return _as_it_was(ast.fix_missing_locations(ast.Module(body, [])), self.frame.f_code)
 
     def _run_in_function(self, body: list[ast.stmt]) -> None:
         """The variables of the function are cells of an inner one meanwhile."""

@@ -7,9 +7,9 @@ import statistics
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from memlint.measure.site_runs import ENOUGH, HITS_ENOUGH
+
 Run = Mapping[str, Any]
-#: the hits of all runs together that tell
-FEWEST = 4
 
 
 def keeping(site: Mapping[str, Any]) -> list[Run]:
@@ -17,9 +17,9 @@ def keeping(site: Mapping[str, Any]) -> list[Run]:
     little while the next run goes on is a ring's, which is as full as it gets."""
     runs: Sequence[Run] = site.get("runs", ())
     kept = [run for run in runs if run["kept"] and run["kept"] == run["made"]]
-    if len(kept) < 2 or 2 * len(kept) < len(runs) or any(run["drops"] > 1 for run in kept):
+    if len(kept) < ENOUGH or 2 * len(kept) < len(runs) or any(run["drops"] > 1 for run in kept):
         return []
-    return kept if sum(run["kept"] for run in kept) >= FEWEST else []
+    return kept if sum(run["kept"] for run in kept) >= HITS_ENOUGH else []
 
 
 def used(site: Mapping[str, Any]) -> bool:

@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import ast
 import functools
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from test_walls import PACKAGE, ROOT, imports, modules
 
-ROOT = Path(__file__).resolve().parents[2]
-PACKAGE = ROOT / "memlint"
 ANALYSIS = PACKAGE / "analysis"
 #: each may import those before it
 LAYERS = (
@@ -21,34 +19,16 @@ MAX_LINES, MAX_FILES, MAX_DOCUMENTED = 400, 25, 15
 
 
 @functools.cache
-def modules() -> dict[str, Path]:
+def named() -> dict[str, Path]:
     """Each module of the package by its dotted name."""
-    found = {}
-    for path in sorted(PACKAGE.rglob("*.py")):
-        parts = path.relative_to(ROOT).with_suffix("").parts
-        found[".".join(parts[:-1] if parts[-1] == "__init__" else parts)] = path
-    return found
-
-
-def imports(tree: ast.AST) -> Iterator[tuple[str, str]]:
-    """What runs as imports, wherever it stands: a module, and a name of it ("" for none)."""
-    for node in ast.iter_child_nodes(tree):
-        if isinstance(node, ast.If) and "TYPE_CHECKING" in ast.unparse(node.test):
-            continue  # for annotations alone
-        if isinstance(node, ast.ImportFrom) and node.level == 0:
-            yield from ((node.module or "", alias.name) for alias in node.names)
-        elif isinstance(node, ast.Import):
-            yield from ((alias.name, "") for alias in node.names)
-        yield from imports(node)
+    parts = {path: path.relative_to(ROOT).with_suffix("").parts for path in modules()}
+    return {".".join(one[:-1] if one[-1] == "__init__" else one): path for path, one in parts.items()}
 
 
 @functools.cache
 def imported(name: str) -> frozenset[str]:
-    """The modules of the package that a module imports."""
-    tree = ast.parse(modules()[name].read_text("utf-8"))
-    names = ((module, f"{module}.{member}") for module, member in imports(tree))
-    targets = (longer if longer in modules() else module for module, longer in names)
-    return frozenset(target for target in targets if target in modules() and target != name)
+    """The modules of the package that a module imports as it runs."""
+    return frozenset(imports(named()[name], annotations=False)) & named().keys() - {name}
 
 
 @pytest.mark.parametrize("layer", LAYERS)
@@ -56,7 +36,7 @@ def test_a_layer_imports_those_below_it_alone(layer: str) -> None:
     above = LAYERS[LAYERS.index(layer) + 1 :]
     wrong = [
         f"{name} imports {target}"
-        for name in modules()
+        for name in named()
         if name.startswith(f"memlint.analysis.{layer}.")
         for target in imported(name)
         if target.startswith(tuple(f"memlint.analysis.{other}." for other in above))
@@ -71,7 +51,7 @@ def test_every_package_of_the_analysis_is_a_layer() -> None:
 def test_no_modules_import_each_other_in_a_circle() -> None:
     """What imports nothing that is left is taken away, again and again: what stays is a circle, and those who import
     it. (A package's `__init__` gives what its modules have, and is asked for its version by them.)"""
-    left = {name: set(imported(name)) for name, path in modules().items() if path.name != "__init__.py"}
+    left = {name: set(imported(name)) for name, path in named().items() if path.name != "__init__.py"}
     while True:
         done = [name for name, targets in left.items() if not targets & left.keys()]
         if not done:

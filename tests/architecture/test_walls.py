@@ -76,9 +76,17 @@ def modules() -> list[Path]:
     return sorted(PACKAGE.rglob("*.py"))
 
 
-def imports(path: Path) -> Iterator[str]:
+def nodes(tree: ast.AST, *, annotations: bool) -> Iterator[ast.AST]:
+    """The nodes of a tree; without ``annotations`` not those that are there for type checkers alone."""
+    for node in ast.iter_child_nodes(tree):
+        if annotations or not (isinstance(node, ast.If) and "TYPE_CHECKING" in ast.unparse(node.test)):
+            yield node
+            yield from nodes(node, annotations=annotations)
+
+
+def imports(path: Path, *, annotations: bool = True) -> Iterator[str]:
     """The modules that a file imports, wherever in it; ``from a import b`` gives ``a.b`` as well."""
-    for node in ast.walk(ast.parse(path.read_text("utf-8"))):
+    for node in nodes(ast.parse(path.read_text("utf-8")), annotations=annotations):
         if isinstance(node, ast.Import):
             yield from (alias.name for alias in node.names)
         elif isinstance(node, ast.ImportFrom):
