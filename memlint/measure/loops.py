@@ -10,7 +10,7 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from .halves import rises
-from .host import resident, rises_on_host
+from .host import beside_tensors, resident, rises_on_host
 from .meters import Bytes, Meter
 from .owners import Ask, Target
 from .tracker import Born, Frame, Ledger, lines
@@ -151,8 +151,9 @@ class LoopWatch:
 
 def _jump(readings: list[dict[str, Any]]) -> int | None:
     """Where one step gains more than all others together move; None where there is no such."""
-    for device in readings[-1]["requested"]:
-        held = [reading["requested"].get(device, 0) for reading in readings]
+    series = [[reading["requested"].get(device, 0) for reading in readings] for device in readings[-1]["requested"]]
+    host = [each for reading in readings if (each := beside_tensors(reading)) is not None]
+    for held in (*series, host) if len(host) == len(readings) else series:
         steps = [after - before for before, after in itertools.pairwise(held)]
         most = max(steps)
         if 2 * most > sum(map(abs, steps)):

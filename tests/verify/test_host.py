@@ -9,6 +9,8 @@ from typing import Any
 import pytest
 
 from memlint.measure.host import NOISE, rises_in_workers, rises_on_host
+from memlint.measure.loops import LoopWatch
+from memlint.measure.meters import Meter
 
 
 def _readings(steps: Iterable[int], tensors: int = 0) -> list[dict[str, Any]]:
@@ -43,6 +45,19 @@ def test_what_is_given_back_later_is_no_growth() -> None:
     readings = _readings([80_000] * 24)
     assert not rises_on_host(readings, settled=1 << 20)
     assert rises_on_host(readings, settled=1 << 30)
+
+
+@pytest.mark.parametrize(("kept", "grows"), [(False, False), (True, True)], ids=["given back", "kept"])
+def test_a_leap_does_not_hide_what_is_given_back_with_it(kept: bool, grows: bool) -> None:
+    """Graphs of 16 iterations are given back as an optimizer's first step sets a workspace aside."""
+    held = [5_000 * (step if kept else step % 16) + 8_000_000 * (step > 15) for step in range(64)]
+    watch = LoopWatch(1, warmup=3, window=12)
+    watch.suspect = True
+    for watch.tops, host in enumerate(held):
+        if watch.read(Meter(), lambda host=host: host, watch.tops):  # type: ignore[misc]
+            break
+    assert len(watch.readings) == 25
+    assert rises_on_host(watch.readings) is grows
 
 
 def test_workers_grow_only_where_they_are_the_same_number() -> None:
