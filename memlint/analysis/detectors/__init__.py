@@ -1,6 +1,6 @@
-"""Practices that cost memory or time wherever they stand, whatever graphs there are: one room for each.
+"""Practices that cost memory or time wherever they stand, whatever graphs there are: a detector for each.
 
-A room has ``events(analyser, frame)``, which looks at one function; what it needs of the calls that leave the project
+A detector has ``events(analyser, frame)``, which looks at one function; what it needs of the calls that leave the project
 stands in ``frame.notes.outside`` (see `memlint.analysis.transfer.library.noted_calls`).
 """
 
