@@ -65,7 +65,8 @@ def test_one_rank_of_several_neither_compares_nor_starts_ranks(
         (["--device", "cpu", "train.py", "--epochs", "3", "--full"], ["--epochs", "3"], "cpu", True),
         (["train.py", "--epochs", "3", "--", "--full", "more"], ["--epochs", "3", "--full", "more"], "auto", False),
         (["-m", "train", "-k", "one", "-m", "slow", "--device=cpu"], ["-k", "one", "-m", "slow"], "cpu", False),
-        (["train.py", "-oreport.json", "-x", "--full"], ["-x"], "auto", True),
+        (["-oreport.json", "train.py", "-x", "--full"], ["-x"], "auto", True),
+        (["train.py", "-opt", "adam", "--full"], ["-opt", "adam"], "auto", True),
     ],
 )
 def test_what_follows_the_program_and_is_no_option_here_is_its_own(

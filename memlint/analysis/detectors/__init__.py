@@ -1,7 +1,7 @@
 """Practices that cost memory or time wherever they stand, whatever graphs there are: a detector for each.
 
-A detector has ``events(analyser, frame)``, which looks at one function; what it needs of the calls that leave the project
-stands in ``frame.notes.outside`` (see `memlint.analysis.transfer.library.noted_calls`).
+A detector has ``events(analyser, frame)``, which looks at one function; what it needs of the calls that leave the
+project stands in ``frame.notes.outside`` (see `memlint.analysis.transfer.library.noted_calls`).
 """
 
 from __future__ import annotations
