@@ -1,7 +1,7 @@
 """Makes one site of docs/ and of the pages that lie elsewhere: the README, SECURITY.md and the page of each rule.
 
 Links are written for the repository, where they work on GitHub. On the site, those to other pages lead there, and the
-rest lead to the repository. The address of a rule's page is the one that reports link to (`memlint.cli.links`).
+rest lead to the repository. The address of a rule's page is the one that reports link to (`memlint.cli.output.links`).
 """
 
 from __future__ import annotations

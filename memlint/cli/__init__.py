@@ -68,7 +68,7 @@ def _run(arguments: list[str]) -> int:
 
         print(f"memlint {__version__}")
         return 0
-    from memlint.cli.arguments import parse
+    from memlint.cli.parsing.arguments import parse
     from memlint.config import ConfigError
 
     try:
@@ -78,47 +78,47 @@ def _run(arguments: list[str]) -> int:
             raise ConfigError("the working directory is not there any more") from None
         option, _, shell = arguments[0].partition("=") if arguments else ("", "", "")
         if option == "--print-completion":
-            from memlint.cli.completion import print_completion
+            from memlint.cli.parsing.completion import print_completion
 
             return print_completion([*([shell] if shell else []), *arguments[1:]])
         parsed = parse(arguments)
         if parsed.command == "rule":
-            from memlint.cli.rule import show
+            from memlint.cli.commands.rule import show
 
             return show(parsed)
         if parsed.command == "explain":
-            from memlint.cli.explain import explain
+            from memlint.cli.commands.explain import explain
 
             return explain(parsed)
         if parsed.command == "new-rule":
-            from memlint.cli.new_rule import scaffold
+            from memlint.cli.commands.new_rule import scaffold
 
             return scaffold(parsed)
         if parsed.command == "clean":
-            from memlint.cli.clean import clean
+            from memlint.cli.commands.clean import clean
 
             return clean(parsed)
         if parsed.command == "config":
-            from memlint.cli.config import show as show_config
+            from memlint.cli.commands.config import show as show_config
 
             return show_config(parsed)
         if parsed.command == "init":
-            from memlint.cli.init import init
+            from memlint.cli.commands.init import init
 
             return init(parsed)
         if parsed.command == "lsp":
-            from memlint.cli.lsp import run_lsp
+            from memlint.cli.commands.lsp import run_lsp
 
             return run_lsp(parsed)
         if parsed.command == "verify-rules":
-            from memlint.cli.verify_rules import run_verify_rules
+            from memlint.cli.commands.verify_rules import run_verify_rules
 
             return run_verify_rules(parsed)
         if parsed.command == "verify":
-            from memlint.cli.verify import run_verify
+            from memlint.cli.commands.verify import run_verify
 
             return run_verify(parsed)
-        from memlint.cli.check import check
+        from memlint.cli.commands.check import check
 
         return check(parsed)
     except ConfigError as error:

@@ -121,7 +121,7 @@ def test_only_the_language_server_knows_the_protocol() -> None:
         if path.relative_to(PACKAGE).parts[0] != "lsp"
         and any(name in protocol or name.startswith(tuple(f"{one}." for one in protocol)) for name in imports(path))
     }
-    assert knowing == {"cli/lsp.py"}
+    assert knowing == {"cli/commands/lsp.py"}
 
 
 def test_what_analyses_for_the_language_server_needs_no_protocol() -> None:

@@ -296,7 +296,7 @@ def test_a_report_that_cannot_be_written_ends_the_run_before_it_begins(
     toy: Toy, capsys: Capture, monkeypatch: pytest.MonkeyPatch, words: list[str], wrong: str
 ) -> None:
     toy({"train.py": "leak(1)\n"})
-    monkeypatch.setattr("memlint.cli.check.run", lambda *_, **__: pytest.fail("it was linted"))
+    monkeypatch.setattr("memlint.cli.commands.check.run", lambda *_, **__: pytest.fail("it was linted"))
     assert main(["train.py", *words, wrong]) == 2
     assert f"--output-file: {wrong} cannot be written:" in capsys.readouterr().err
 

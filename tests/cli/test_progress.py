@@ -5,7 +5,7 @@ import time
 
 import pytest
 
-from memlint.cli import progress
+from memlint.cli.output import progress
 
 
 class _Terminal(io.StringIO):

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from memlint.cli import main
-from memlint.cli.verify import exit_code
-from memlint.cli.verify_arguments import parse_verify
+from memlint.cli.commands.verify import exit_code
+from memlint.cli.parsing.verify_arguments import parse_verify
 from memlint.finding import Finding, Growth
 from memlint.verifier.model import PerIteration, Report, Run, Unattributed, Verdict, Verified
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from memlint.cli import links
+from memlint.cli.output import links
 from memlint.engine.rooms import load_rooms
 from memlint.finding import Finding, Growth, Result, Summary
 from memlint.report import writer

@@ -11,7 +11,7 @@ from typing import Any
 import pages
 import pytest
 
-from memlint.cli import links
+from memlint.cli.output import links
 from memlint.engine.rooms import load_rooms
 from memlint.report.setting import Setting
 

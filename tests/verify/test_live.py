@@ -21,7 +21,7 @@ pyte = pytest.importorskip("pyte", reason="needs pyte, which shows what a termin
 #: a program that talks in all the ways there are, with the table drawn in between
 TALK = """\
 import sys
-from memlint.cli.live import Live
+from memlint.cli.output.live import Live
 from memlint.finding import Finding, Growth
 from memlint.verifier.planning import Probes
 

@@ -6,8 +6,8 @@ import argparse
 from collections.abc import Sequence
 from typing import Any
 
-from memlint.cli.arguments import parsers
-from memlint.cli.parsers import OneOf
+from memlint.cli.parsing.arguments import parsers
+from memlint.cli.parsing.parsers import OneOf
 from memlint.config import ConfigError, nearest
 
 OPTION = "--print-completion"

@@ -10,8 +10,8 @@ from collections.abc import Sequence
 import msgspec
 
 from memlint.amounts import plural
-from memlint.cli.endings import CLEAN, FAILED, FINDINGS, exit_code, say, tell
-from memlint.cli.output import report
+from memlint.cli.output.endings import CLEAN, FAILED, FINDINGS, exit_code, say, tell
+from memlint.cli.output.reports import report
 from memlint.engine.fixing import Fixed, Interrupted, run_and_fix
 from memlint.engine.options import Options
 from memlint.engine.run import STDIN
@@ -24,7 +24,7 @@ from memlint.report.summary import hidden_fixes
 
 def fix(paths: Sequence[str], options: Options, parsed: argparse.Namespace) -> int:
     """Fix, report and return the exit code. Raises ConfigError for a wrong option or configuration."""
-    from memlint.cli.progress import progress_bar
+    from memlint.cli.output.progress import progress_bar
 
     try:
         with progress_bar(sys.stderr, quiet=parsed.quiet, verbose=parsed.verbose) as progress:

@@ -8,7 +8,7 @@ import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from memlint.cli.endings import tell
+from memlint.cli.output.endings import tell
 from memlint.config import OWN_FILE, PYPROJECT, ConfigError
 from memlint.engine.run import absolute
 from memlint.project import find_root

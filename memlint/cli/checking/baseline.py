@@ -6,8 +6,8 @@ import argparse
 from pathlib import Path
 
 from memlint.amounts import plural
-from memlint.cli.endings import CLEAN, FAILED, FINDINGS, tell
-from memlint.cli.output import write_whole
+from memlint.cli.output.endings import CLEAN, FAILED, FINDINGS, tell
+from memlint.cli.output.reports import write_whole
 from memlint.config import ConfigError
 from memlint.engine.baseline import Ledger, ledgers
 from memlint.engine.run import Outcome

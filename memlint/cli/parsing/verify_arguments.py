@@ -6,8 +6,8 @@ import argparse
 import difflib
 from collections.abc import Sequence
 
-from memlint.cli.parsers import OneOf, Parser, at_least, local_rules_option, seconds, words
-from memlint.cli.verify import parse_bytes
+from memlint.cli.commands.verify import parse_bytes
+from memlint.cli.parsing.parsers import OneOf, Parser, at_least, local_rules_option, seconds, words
 from memlint.config import nearest
 
 _EPILOG = """\
@@ -31,7 +31,7 @@ def parse_verify(rest: Sequence[str]) -> argparse.Namespace:
         cut = words_before.index("--")
         words_before, arguments = words_before[:cut], words_before[cut + 1 :]
     if "--rules" in words_before:
-        from memlint.cli.verify_rules import parse_verify_rules
+        from memlint.cli.commands.verify_rules import parse_verify_rules
 
         return parse_verify_rules(rest)
     words_before, own = _split(parser, words_before)

@@ -13,7 +13,7 @@ from typing import TextIO
 
 import msgspec
 
-from memlint.cli.cells import Cells
+from memlint.cli.output.cells import Cells
 from memlint.config import ConfigError
 from memlint.engine.findings import internal_error
 from memlint.engine.options import Options
@@ -154,7 +154,7 @@ def _setting(outcome: Outcome, cwd: Path) -> Setting:
 
 def _page_of(outcome: Outcome, code: str) -> str | None:
     """The address of a rule's page."""
-    from memlint.cli.links import address
+    from memlint.cli.output.links import address
 
     rooms = (prepared.rooms.get(code) for prepared, _ in outcome.parts)
     return next((address(room) for room in rooms if room is not None), None)
@@ -162,7 +162,7 @@ def _page_of(outcome: Outcome, code: str) -> str | None:
 
 def _rules(outcome: Outcome) -> dict[str, Rule]:
     """The rules of all projects of a run."""
-    from memlint.cli.rule import page
+    from memlint.cli.commands.rule import page
 
     return {
         code: Rule(code, room.meta.name, room.meta.summary, room.meta.severity, page(room), room.meta.preview)

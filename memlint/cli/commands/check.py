@@ -11,9 +11,9 @@ from pathlib import Path
 
 import msgspec
 
-from memlint.cli.endings import CLEAN, FAILED, exit_code, say
-from memlint.cli.options import options_of
-from memlint.cli.output import check_writable, outputs, report
+from memlint.cli.output.endings import CLEAN, FAILED, exit_code, say
+from memlint.cli.output.reports import check_writable, outputs, report
+from memlint.cli.parsing.options import options_of
 from memlint.config import ConfigError, patterns
 from memlint.engine.options import Options
 from memlint.engine.run import STDIN, Outcome, run
@@ -31,15 +31,15 @@ def check(parsed: argparse.Namespace) -> int:
             check_writable(Path(one.file), one.option)
     paths = parsed.paths or ["."]
     if parsed.fix or parsed.fix_only or parsed.diff:
-        from memlint.cli.fixing import fix
+        from memlint.cli.checking.fixing import fix
 
         return fix(paths, options, parsed)
     if parsed.add_ignore is not None:
-        from memlint.cli.ignoring import add
+        from memlint.cli.checking.ignoring import add
 
         add(paths, options, parsed)
     if parsed.watch:
-        from memlint.cli.watching import check_watchable, watch
+        from memlint.cli.checking.watching import check_watchable, watch
 
         check_watchable()
         return watch(paths, options.cwd, lambda: _check(paths, options, parsed))
@@ -47,7 +47,7 @@ def check(parsed: argparse.Namespace) -> int:
 
 
 def _check(paths: Sequence[str], options: Options, parsed: argparse.Namespace) -> int:
-    from memlint.cli.progress import progress_bar
+    from memlint.cli.output.progress import progress_bar
 
     with progress_bar(sys.stderr, quiet=parsed.quiet, verbose=parsed.verbose) as progress:
         outcome = run(paths, options, progress=progress)
@@ -62,7 +62,7 @@ def keep_up(outcome: Outcome, parsed: argparse.Namespace) -> int:
     asked = parsed.write_baseline or parsed.prune_baseline or parsed.error_stale
     if not asked and all(prepared.baseline is None for prepared, _ in outcome.parts):
         return CLEAN
-    from memlint.cli.baseline import keep_up
+    from memlint.cli.checking.baseline import keep_up
 
     return keep_up(outcome, parsed)
 

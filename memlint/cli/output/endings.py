@@ -6,7 +6,7 @@ import argparse
 import sys
 
 from memlint.amounts import plural
-from memlint.cli.output import is_read
+from memlint.cli.output.reports import is_read
 from memlint.engine.run import Outcome
 from memlint.finding import Result
 from memlint.printable import printable

@@ -8,9 +8,9 @@ import sys
 from pathlib import Path
 from typing import TextIO
 
-from memlint.cli.live import Live
-from memlint.cli.options import options_of
-from memlint.cli.output import check_writable, write_whole
+from memlint.cli.output.live import Live
+from memlint.cli.output.reports import check_writable, write_whole
+from memlint.cli.parsing.options import options_of
 from memlint.config import ConfigError
 from memlint.evidence import dumps
 from memlint.report.lines import Lines

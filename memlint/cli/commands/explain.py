@@ -9,8 +9,8 @@ from pathlib import Path
 
 import msgspec
 
-from memlint.cli.options import options_of
-from memlint.cli.parsers import OneOf, Parser, local_rules_option, rule_options
+from memlint.cli.parsing.options import options_of
+from memlint.cli.parsing.parsers import OneOf, Parser, local_rules_option, rule_options
 from memlint.config import ConfigError
 from memlint.engine.explaining import Asked
 from memlint.engine.explaining import explain as explained

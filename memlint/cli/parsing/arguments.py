@@ -8,7 +8,7 @@ from collections.abc import Sequence
 
 from memlint import __version__
 from memlint.cli import COMMANDS
-from memlint.cli.parsers import OneOf, Parser, local_rules_option, rule_options, words
+from memlint.cli.parsing.parsers import OneOf, Parser, local_rules_option, rule_options, words
 from memlint.config import ConfigError, nearest
 from memlint.report import FORMATS
 
@@ -42,11 +42,11 @@ def parse(arguments: Sequence[str]) -> argparse.Namespace:
     ):
         raise ConfigError(f"there is no file or command `{arguments[0]}`{hint}")
     if command == "verify":
-        from memlint.cli.verify_arguments import parse_verify
+        from memlint.cli.parsing.verify_arguments import parse_verify
 
         return parse_verify(rest)
     if command == "lsp":
-        from memlint.cli.lsp import parse_lsp
+        from memlint.cli.commands.lsp import parse_lsp
 
         return parse_lsp(rest)
     if command in ("check", "clean", "config") and "--" not in rest:
@@ -223,7 +223,7 @@ def _rule_parser() -> argparse.ArgumentParser:
 
 
 def _explain_parser() -> argparse.ArgumentParser:
-    from memlint.cli.explain import explain_parser
+    from memlint.cli.commands.explain import explain_parser
 
     return explain_parser()
 
@@ -280,8 +280,8 @@ _MAKERS = {
 
 def parsers() -> dict[str, argparse.ArgumentParser]:
     """The parser of each command."""
-    from memlint.cli.lsp import lsp_parser
-    from memlint.cli.verify_arguments import verify_parser
+    from memlint.cli.commands.lsp import lsp_parser
+    from memlint.cli.parsing.verify_arguments import verify_parser
 
     made = {name: make() for name, make in _MAKERS.items()} | {"verify": verify_parser(), "lsp": lsp_parser()}
     return {name: made[name] for name in COMMANDS}

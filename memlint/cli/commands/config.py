@@ -12,8 +12,8 @@ from typing import Any
 import msgspec
 
 from memlint import config as configuration
-from memlint.cli.check import agree, options_of_check
-from memlint.cli.endings import tell
+from memlint.cli.commands.check import agree, options_of_check
+from memlint.cli.output.endings import tell
 from memlint.config import Config, ConfigError, Layer
 from memlint.config_table import KEYS
 from memlint.engine.options import Options

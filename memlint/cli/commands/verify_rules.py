@@ -10,8 +10,8 @@ from pathlib import Path
 
 import msgspec
 
-from memlint.cli.output import write_whole
-from memlint.cli.parsers import OneOf, Parser, local_rules_option
+from memlint.cli.output.reports import write_whole
+from memlint.cli.parsing.parsers import OneOf, Parser, local_rules_option
 from memlint.engine.run import local_rules
 from memlint.verifier.rules import Case, Measured, default_output, measure, probed_rooms
 
@@ -23,7 +23,7 @@ benchmarks/results/rules-DEVICE.json. exit codes: 0 each claim is shown, 1 some 
 
 def parse_verify_rules(rest: Sequence[str]) -> argparse.Namespace:
     """The parsed command line. Raises ConfigError."""
-    from memlint.cli.parsers import at_least, seconds
+    from memlint.cli.parsing.parsers import at_least, seconds
 
     parser = Parser(
         prog="memlint verify --rules",

@@ -7,7 +7,7 @@ import gc
 import importlib.util
 from collections.abc import Sequence
 
-from memlint.cli.parsers import Parser
+from memlint.cli.parsing.parsers import Parser
 from memlint.config import ConfigError
 
 INSTALL = "the language server needs pygls: pip install 'torch-memlint[lsp]'"
