@@ -37,12 +37,12 @@ HERE = Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE.parent))
 
 from memlint.engine.analysis import analyse_with_flow  # noqa: E402
-from memlint.engine.fixing import Fixed, run_and_fix  # noqa: E402
+from memlint.engine.fixing.fixing import Fixed, run_and_fix  # noqa: E402
+from memlint.engine.fixing.passes import Mended, mend  # noqa: E402
 from memlint.engine.options import Options, no_progress  # noqa: E402
-from memlint.engine.passes import Mended, mend  # noqa: E402
 from memlint.engine.prepared import Prepared  # noqa: E402
+from memlint.engine.rules.selection import Overrides  # noqa: E402
 from memlint.engine.run import Linted, lint, prepare  # noqa: E402
-from memlint.engine.selection import Overrides  # noqa: E402
 from memlint.finding import Finding, is_fixable  # noqa: E402
 from memlint.fix.diff import unified  # noqa: E402
 from memlint.fix.edits import place, splice  # noqa: E402

@@ -119,9 +119,9 @@ def lines(cwd: Path, paths: list[Path], each: bool, screen: bool, counters: Coun
     from memlint.engine.collection import no_collection
     from memlint.engine.judging import judge
     from memlint.engine.options import Options, no_progress
-    from memlint.engine.parts import parts_of
+    from memlint.engine.rules.selection import Overrides
     from memlint.engine.run import prepare
-    from memlint.engine.selection import Overrides
+    from memlint.engine.workers.parts import parts_of
 
     options = Options(
         cwd=cwd,

@@ -10,10 +10,10 @@ from typing import get_args
 import msgspec
 
 from memlint.config import ConfigError, patterns
-from memlint.engine.fixing import run_and_fix
+from memlint.engine.fixing.fixing import run_and_fix
 from memlint.engine.options import Options
+from memlint.engine.rules.selection import Overrides
 from memlint.engine.run import STDIN, run
-from memlint.engine.selection import Overrides
 from memlint.finding import Confidence, FixResult, Result
 from memlint.fix.diff import diffs
 

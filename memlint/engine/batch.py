@@ -6,8 +6,8 @@ from collections.abc import Iterable
 
 import msgspec
 
+from memlint.engine.filters.proof import read_proof
 from memlint.engine.options import Options
-from memlint.engine.proof import read_proof
 from memlint.engine.run import absolute, configured, run
 from memlint.finding import Failure, Finding
 from memlint.project import display_path, find_root

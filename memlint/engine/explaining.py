@@ -15,14 +15,14 @@ from memlint.analysis.explained.line import LineWatch
 from memlint.analysis.judge.reasons import Judged
 from memlint.config import ConfigError
 from memlint.engine.cells import in_cells
+from memlint.engine.comments.silence import silence
 from memlint.engine.findings import CONFIDENCE, Raw, ask_rules, fingerprinted
 from memlint.engine.judging import Linted
 from memlint.engine.options import Options, Progress, no_progress
 from memlint.engine.prepared import Prepared
-from memlint.engine.rooms import META_RULES, Room
+from memlint.engine.rules.rooms import META_RULES, Room
+from memlint.engine.rules.selection import find_room
 from memlint.engine.run import absolute, prepare
-from memlint.engine.selection import find_room
-from memlint.engine.silence import silence
 from memlint.explanation import Explanation, RuleFacts, StatementFacts, Status, ValueFacts, Why
 from memlint.finding import Finding
 from memlint.project import Project, Source, is_notebook

@@ -12,7 +12,7 @@ from memlint.analysis.domain.events import Event, Reached, Step
 from memlint.config import Config
 from memlint.engine.analysis import Analysis
 from memlint.engine.fingerprint import Fingerprints
-from memlint.engine.rooms import META_RULES, Room
+from memlint.engine.rules.rooms import META_RULES, Room
 from memlint.finding import Confidence, Failure, Finding, Growth, Statement, TraceStep
 from memlint.fix.render import render
 from memlint.project import Source

@@ -10,12 +10,12 @@ import msgspec
 from memlint.config import Config, ConfigError
 from memlint.engine.analysis import Analyse, Analysis, Problem
 from memlint.engine.cells import in_cells
+from memlint.engine.comments.silence import silence
 from memlint.engine.findings import CONFIDENCE, Raw, ask_rules, fingerprinted, internal_error, meta_finding
 from memlint.engine.options import Options, Progress
 from memlint.engine.prefilter import nothing_to_say
-from memlint.engine.rooms import Room, load_rooms
-from memlint.engine.selection import ALWAYS, Selection, choose
-from memlint.engine.silence import silence
+from memlint.engine.rules.rooms import Room, load_rooms
+from memlint.engine.rules.selection import ALWAYS, Selection, choose
 from memlint.finding import Failure, Finding, HeldBack, Severity
 from memlint.project import Cell, Project
 

@@ -9,7 +9,7 @@ from typing import Literal
 
 import msgspec
 
-from memlint.engine.selection import Overrides
+from memlint.engine.rules.selection import Overrides
 from memlint.project import Patterns
 
 #: called with what is being done, how much of it is done and how much there is (0: not known)

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from memlint.engine.comments.suppressions import may_be_ours
 from memlint.engine.glance import may_import_torch
-from memlint.engine.suppressions import may_be_ours
 from memlint.project import Project
 
 

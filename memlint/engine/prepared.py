@@ -5,13 +5,13 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from memlint.engine.filters.proof import Proof
 from memlint.engine.judging import Ruling
-from memlint.engine.proof import Proof
 from memlint.project import Discovery
 
 if TYPE_CHECKING:
-    from memlint.engine.baseline import Baseline
-    from memlint.engine.changed import Changed
+    from memlint.engine.filters.baseline import Baseline
+    from memlint.engine.filters.changed import Changed
 
 
 #: what `Suppressed.by` says of a finding in the baseline

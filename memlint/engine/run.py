@@ -15,14 +15,14 @@ from memlint import config as configuration
 from memlint.config import Config, ConfigError
 from memlint.engine.analysis import Analyse, analyse_with_flow
 from memlint.engine.collection import no_collection
+from memlint.engine.filters.proof import BY, read_proof
 from memlint.engine.findings import internal_error
 from memlint.engine.judging import Linted, Ruling, added_up, judge, ruling_of, says_nothing
 from memlint.engine.options import Options, Progress, no_progress
-from memlint.engine.parts import ALONE, parts_of
 from memlint.engine.prepared import BASELINE, Prepared
-from memlint.engine.proof import BY, read_proof
-from memlint.engine.rooms import own_rooms
-from memlint.engine.trust import is_trusted, said_of
+from memlint.engine.rules.rooms import own_rooms
+from memlint.engine.rules.trust import is_trusted, said_of
+from memlint.engine.workers.parts import ALONE, parts_of
 from memlint.finding import FAILS, Failure, Finding, Result, Skipped, Summary
 from memlint.project import Discovery, Named, Project, apart, discover, find_root, list_context
 from memlint.project.presence import is_dir
@@ -30,8 +30,8 @@ from memlint.project.published import standing
 from memlint.temporary import sweep
 
 if TYPE_CHECKING:
-    from memlint.engine.baseline import Baseline
-    from memlint.engine.changed import Changed
+    from memlint.engine.filters.baseline import Baseline
+    from memlint.engine.filters.changed import Changed
 
 STDIN = "-"
 
@@ -198,7 +198,7 @@ def _baseline(config: Config, options: Options) -> Baseline | None:
     file = options.baseline or config.baseline
     if file is None or not options.with_baseline:
         return None
-    from memlint.engine.baseline import read_baseline
+    from memlint.engine.filters.baseline import read_baseline
 
     where = f"{config.file}: `baseline`" if options.baseline is None else "--baseline"
     return read_baseline(Path(os.path.normpath(file)), "--write-baseline" if options.new_baseline else where)
@@ -208,7 +208,7 @@ def _changed(project: Project, options: Options) -> Changed | None:
     """What ``--since`` asks for. Raises ConfigError."""
     if options.since is None:
         return None
-    from memlint.engine.changed import Changed
+    from memlint.engine.filters.changed import Changed
 
     return Changed(project, None if options.since is True else options.since)
 
@@ -256,7 +256,7 @@ def _judge(prepared: Prepared, project: Project, options: Options, progress: Pro
     if analyse is analyse_with_flow:
         parts = parts_of(project)
         if len(parts) > 1 and not says_nothing(project, options):
-            from memlint.engine.pool import judge_parts
+            from memlint.engine.workers.pool import judge_parts
 
             return judge_parts(prepared, project, parts, options, progress)
     return judge(prepared, project, options, progress, analyse)
@@ -264,8 +264,8 @@ def _judge(prepared: Prepared, project: Project, options: Options, progress: Pro
 
 def _remembered(prepared: Prepared, options: Options, progress: Progress) -> Linted:
     """What an earlier run found in the same contents, or else this one."""
-    from memlint.engine.cache import Cache
-    from memlint.engine.shelf import Shelf
+    from memlint.engine.store.cache import Cache
+    from memlint.engine.store.shelf import Shelf
 
     project = prepared.found.project
     if says_nothing(project, options):
@@ -290,7 +290,7 @@ def _remembered(prepared: Prepared, options: Options, progress: Progress) -> Lin
 
 def _key(prepared: Prepared, options: Options) -> bytes:
     """All that the findings of a project depend on."""
-    from memlint.engine.cache import Key, files_below
+    from memlint.engine.store.cache import Key, files_below
 
     project, config = prepared.found.project, prepared.config
     key = Key()

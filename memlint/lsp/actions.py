@@ -9,8 +9,8 @@ from typing import Any
 import msgspec
 from lsprotocol import types
 
-from memlint.engine.ignoring import ignores
-from memlint.engine.rooms import META_RULES
+from memlint.engine.comments.ignoring import ignores
+from memlint.engine.rules.rooms import META_RULES
 from memlint.finding import Edit, Finding, Fix
 from memlint.fix.cells import cells_after, module_place, place_in, write_back
 from memlint.fix.edits import Placed, place, splice

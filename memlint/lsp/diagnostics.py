@@ -10,7 +10,7 @@ import msgspec
 from lsprotocol import types
 from pygls.uris import from_fs_path
 
-from memlint.engine.rooms import own_rooms
+from memlint.engine.rules.rooms import own_rooms
 from memlint.finding import Finding
 from memlint.lsp.documents import Places, View
 from memlint.lsp.messages import Answer

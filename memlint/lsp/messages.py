@@ -8,7 +8,7 @@ from typing import BinaryIO, TypeVar
 
 import msgspec
 
-from memlint.engine.selection import Overrides
+from memlint.engine.rules.selection import Overrides
 from memlint.explanation import Explanation
 from memlint.finding import Finding
 

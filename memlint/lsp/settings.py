@@ -8,7 +8,7 @@ from typing import Any, Literal, get_args
 import msgspec
 
 from memlint.config import nearest
-from memlint.engine.selection import Overrides
+from memlint.engine.rules.selection import Overrides
 from memlint.finding import Confidence
 from memlint.printable import clipped
 

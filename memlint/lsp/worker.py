@@ -17,7 +17,7 @@ from typing import BinaryIO
 
 from memlint.config import ConfigError
 from memlint.engine.explaining import Asked
-from memlint.engine.fixing import run_and_fix
+from memlint.engine.fixing.fixing import run_and_fix
 from memlint.engine.options import Options, Progress
 from memlint.engine.run import Outcome
 from memlint.explanation import Explanation

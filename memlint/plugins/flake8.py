@@ -182,7 +182,7 @@ class Session:
 
     def _engine_options(self, **more: Any) -> Options:
         from memlint.engine.options import Options
-        from memlint.engine.selection import Overrides
+        from memlint.engine.rules.selection import Overrides
 
         cwd, config = Path.cwd(), self._options.memlint_config
         return Options(

@@ -170,8 +170,8 @@ def _import_torch() -> None:
 def _linted(name: str, cells: Mapping[int, str], asked: argparse.Namespace) -> Result:
     """What is found in the cells, which the findings name by their numbers here."""
     from memlint.engine.options import Options
+    from memlint.engine.rules.selection import Overrides
     from memlint.engine.run import STDIN, run
-    from memlint.engine.selection import Overrides
 
     sources = [{"cell_type": "code", "source": text} for text in cells.values()]
     options = Options(

@@ -13,7 +13,7 @@ import msgspec
 
 from memlint import __version__
 from memlint.config import Config, ConfigError, nearest
-from memlint.engine.rooms import Room, load_rooms, own_rooms
+from memlint.engine.rules.rooms import Room, load_rooms, own_rooms
 from memlint.measure import launch
 from memlint.verifier.child import python_for, scratch_folder, terminable
 

@@ -7,7 +7,7 @@ from collections.abc import Collection, Mapping
 import msgspec
 
 from memlint.amounts import plural
-from memlint.engine.fixing import run_and_fix
+from memlint.engine.fixing.fixing import run_and_fix
 from memlint.engine.options import Options
 from memlint.finding import Finding
 from memlint.project import decode

@@ -18,7 +18,7 @@ from typing import Any
 import msgspec
 
 from memlint.engine.options import Options
-from memlint.engine.selection import Overrides
+from memlint.engine.rules.selection import Overrides
 from memlint.finding import Finding
 from memlint.measure import instrument, probes
 from memlint.verifier.block import Block, BlockError, Skipped, with_code_of

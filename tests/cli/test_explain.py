@@ -10,7 +10,7 @@ import pytest
 from memlint.cli import main
 from memlint.engine.explaining import Asked, explain
 from memlint.engine.options import Options
-from memlint.engine.rooms import load_rooms
+from memlint.engine.rules.rooms import load_rooms
 
 #: marks the line that is explained
 HERE = "# here"

@@ -79,7 +79,7 @@ def test_workers_import_no_module_beside_the_linted_files(tmp_path: Path) -> Non
         (folder / f"train{number}.py").write_text("import torch\nx = 1\n")
     script = (
         "import sys\n"
-        "from memlint.engine import parts\n"
+        "from memlint.engine.workers import parts\n"
         "parts.LEAST = parts.MOST = 10\n"
         "from memlint.cli import main\n"
         "if __name__ == '__main__':\n    sys.exit(main(['.', '--jobs', '2', '--no-cache', '--verbose']))\n"

@@ -13,9 +13,9 @@ import pytest
 from cached_runs import run
 
 import memlint
-from memlint.engine import cache as caching
-from memlint.engine.cache import Cache
-from memlint.engine.database import FOLDER, VARIABLE
+from memlint.engine.store import cache as caching
+from memlint.engine.store.cache import Cache
+from memlint.engine.store.database import FOLDER, VARIABLE
 
 TRAIN = """
 import torch
@@ -238,7 +238,7 @@ def test_the_cache_is_bounded_in_bytes(tmp_path: Path, monkeypatch: pytest.Monke
 
 def test_a_key_is_the_same_in_every_process() -> None:
     code = (
-        "from memlint.engine.cache import Key; from pathlib import Path; key = Key();"
+        "from memlint.engine.store.cache import Key; from pathlib import Path; key = Key();"
         "key.add((frozenset('abcdefgh'), {'x': 1, 'y': 2}, Path('a'), None)); print(key.digest().hex())"
     )
     keys = {

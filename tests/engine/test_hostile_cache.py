@@ -13,11 +13,11 @@ import msgspec
 import pytest
 
 from memlint.cli import main
-from memlint.engine import cache as caching
-from memlint.engine import ownership
-from memlint.engine.cache import Cache
-from memlint.engine.database import FOLDER, VARIABLE
-from memlint.engine.shelf import Shelf
+from memlint.engine.store import cache as caching
+from memlint.engine.store import ownership
+from memlint.engine.store.cache import Cache
+from memlint.engine.store.database import FOLDER, VARIABLE
+from memlint.engine.store.shelf import Shelf
 
 Capture = pytest.CaptureFixture[str]
 
@@ -219,7 +219,7 @@ def test_a_journal_that_nobody_writes_is_not_obeyed(project: Path) -> None:
 
 
 def test_a_journal_that_is_being_written_is_waited_for(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("memlint.engine.database._PATIENCE", 0.1)
+    monkeypatch.setattr("memlint.engine.store.database._PATIENCE", 0.1)
     import subprocess
     import sys
 

@@ -12,8 +12,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from memlint.cli import main
-from memlint.engine.ignoring import ignores
-from memlint.engine.suppressions import read
+from memlint.engine.comments.ignoring import ignores
+from memlint.engine.comments.suppressions import read
 from memlint.fix.edits import place, splice
 
 Toy = Callable[..., Path]

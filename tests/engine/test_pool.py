@@ -18,10 +18,10 @@ from pathlib import Path
 import pytest
 
 from memlint.cli import main
-from memlint.engine import parts, pool
 from memlint.engine.options import Options
-from memlint.engine.parts import parts_of
 from memlint.engine.run import run
+from memlint.engine.workers import parts, pool
+from memlint.engine.workers.parts import parts_of
 from memlint.finding import Result
 from memlint.project import Project
 
@@ -423,7 +423,7 @@ def test_a_scheduler_that_does_not_answer_is_an_error(
     project: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     pytest.importorskip("distributed")
-    from memlint.engine import cluster
+    from memlint.engine.workers import cluster
 
     monkeypatch.setattr(cluster, "PATIENCE", 1)
     assert main(["--executor", "dask://127.0.0.1:9", "."]) == 2

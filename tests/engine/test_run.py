@@ -10,7 +10,7 @@ import pytest
 
 import memlint
 from memlint.cli import main
-from memlint.engine.rooms import load_rooms, own_rooms
+from memlint.engine.rules.rooms import load_rooms, own_rooms
 
 Toy = Callable[..., Path]
 Capture = pytest.CaptureFixture[str]
@@ -80,7 +80,7 @@ def test_a_checkout_uses_its_own_rooms() -> None:
 def test_an_installation_without_rules_is_an_error(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Capture
 ) -> None:
-    monkeypatch.setattr("memlint.engine.rooms.own_rooms", lambda: tmp_path / "rules")
+    monkeypatch.setattr("memlint.engine.rules.rooms.own_rooms", lambda: tmp_path / "rules")
     (tmp_path / "a.py").write_text("import torch\n", encoding="utf-8")
     assert main([str(tmp_path)]) == 2
     assert f"none of its own rules in {tmp_path / 'rules'}" in " ".join(capsys.readouterr().err.split())

@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 from cached_runs import run
 
-from memlint.engine import shelf as shelving
-from memlint.engine.database import FOLDER, VARIABLE
-from memlint.engine.shelf import Shelf
+from memlint.engine.store import shelf as shelving
+from memlint.engine.store.database import FOLDER, VARIABLE
+from memlint.engine.store.shelf import Shelf
 
 TRAIN = """
 import torch

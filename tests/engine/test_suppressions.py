@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from memlint.cli import main
-from memlint.engine.suppressions import read
+from memlint.engine.comments.suppressions import read
 
 Toy = Callable[..., Path]
 Capture = pytest.CaptureFixture[str]

@@ -43,7 +43,7 @@ def test_an_interrupt_leaves_the_file_in_hand_as_it_was(
 #: ``interrupt`` sends Ctrl-C to the process itself, before or after a call of a function
 _KILL = """
 import os, pathlib, signal
-import memlint.engine.fixing, memlint.engine.passes
+import memlint.engine.fixing.fixing, memlint.engine.fixing.passes
 signal.signal(signal.SIGINT, signal.default_int_handler)  # who is started in the background is told to ignore it
 def interrupt(module, name, number, after=False):
     real, calls = getattr(module, name), []
@@ -63,7 +63,7 @@ no_signals = pytest.mark.skipif(os.name == "nt", reason="Windows has no such sig
 @no_signals
 def test_ctrl_c_between_files_says_which_are_fixed(toy: Toy) -> None:
     root = toy(dict.fromkeys(("a.py", "b.py", "c.py"), SAFE))
-    done = memlint(root, ".", "--fix", first=f"{_KILL}\ninterrupt(memlint.engine.fixing, 'write', 2)")
+    done = memlint(root, ".", "--fix", first=f"{_KILL}\ninterrupt(memlint.engine.fixing.fixing, 'write', 2)")
     assert done.returncode == 130
     assert [(root / name).read_text() for name in ("a.py", "b.py", "c.py")] == ["fixed = 1\n", SAFE, SAFE]
     assert done.stderr.decode().splitlines() == [
@@ -97,6 +97,6 @@ def test_ctrl_c_waits_for_files_that_belong_together(toy: Toy) -> None:
 @no_signals
 def test_ctrl_c_before_anything_is_written(toy: Toy) -> None:
     root = toy({"a.py": SAFE})
-    done = memlint(root, ".", "--fix", first=f"{_KILL}\ninterrupt(memlint.engine.passes, 'harm', 1)")
+    done = memlint(root, ".", "--fix", first=f"{_KILL}\ninterrupt(memlint.engine.fixing.passes, 'harm', 1)")
     assert (done.returncode, (root / "a.py").read_text()) == (130, SAFE)
     assert done.stderr.decode().splitlines() == ["memlint: nothing was written", "memlint: interrupted"]

@@ -173,7 +173,7 @@ def test_a_file_that_changes_meanwhile_keeps_the_change(
         (root / "a.py").write_text("x = 'typed meanwhile'\n")
         real(changes)
 
-    monkeypatch.setattr("memlint.engine.fixing.write", late)
+    monkeypatch.setattr("memlint.engine.fixing.fixing.write", late)
     assert main([".", "--fix"]) == 2
     assert (root / "a.py").read_text() == "x = 'typed meanwhile'\n"
     assert (root / "b.py").read_text() == "fixed = 1\n"
@@ -185,7 +185,7 @@ def test_a_file_that_becomes_unreadable_while_fixes_are_checked(
 ) -> None:
     """Of many fixes some fail, so that the files are read again for the others."""
     root = toy({"a.py": SAFE, "b.py": 'bare = print\nmend("safe", "bare()")\n'})
-    from memlint.engine import fixing
+    from memlint.engine.fixing import fixing
 
     real = fixing.lint
 

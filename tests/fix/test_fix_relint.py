@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 import pytest
 
-from memlint.engine.rooms import load_rooms
+from memlint.engine.rules.rooms import load_rooms
 from memlint.finding import Edit, Finding, Growth, Severity, Span, Suppressed
 from memlint.fix.choice import first
 from memlint.fix.edits import Move, place, splice

@@ -104,13 +104,13 @@ def deadly(name):
             os.kill(os.getpid(), signal.SIGKILL)
         return result
     setattr(os, name, call)
-import memlint.fix.files, memlint.engine.fixing
-write = memlint.engine.fixing.write
+import memlint.fix.files, memlint.engine.fixing.fixing
+write = memlint.engine.fixing.fixing.write
 def begin(changes):
     for name in ("open", "fsync", "replace", "rename", "unlink", "chmod", "close"):
         deadly(name)
     write(changes)
-memlint.engine.fixing.write = begin
+memlint.engine.fixing.fixing.write = begin
 """
 
 
@@ -140,8 +140,8 @@ def test_no_kill_tears_a_file(toy: Toy) -> None:
 _WRITER = """
 import os, sys
 from pathlib import Path
-from memlint.engine.cache import Cache
-from memlint.engine.shelf import Shelf
+from memlint.engine.store.cache import Cache
+from memlint.engine.store.shelf import Shelf
 root = Path(sys.argv[1])
 cache = Cache(root, list[str])
 print("ready", flush=True)
@@ -161,9 +161,9 @@ def test_no_kill_breaks_the_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     import random
     import time
 
-    from memlint.engine.cache import Cache
-    from memlint.engine.database import FOLDER, VARIABLE
-    from memlint.engine.shelf import Shelf
+    from memlint.engine.store.cache import Cache
+    from memlint.engine.store.database import FOLDER, VARIABLE
+    from memlint.engine.store.shelf import Shelf
 
     monkeypatch.delenv(VARIABLE)
     monkeypatch.setenv("MEMLINT_CACHE_DIR", "")

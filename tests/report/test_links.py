@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from memlint.cli.output import links
-from memlint.engine.rooms import load_rooms
+from memlint.engine.rules.rooms import load_rooms
 from memlint.finding import Finding, Growth, Result, Summary
 from memlint.report import writer
 from memlint.report.lines import Lines

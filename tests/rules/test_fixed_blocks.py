@@ -9,9 +9,9 @@ import pytest
 from pages import Example
 
 import memlint
-from memlint.engine.fixing import run_and_fix
+from memlint.engine.fixing.fixing import run_and_fix
 from memlint.engine.options import Options
-from memlint.engine.selection import Overrides
+from memlint.engine.rules.selection import Overrides
 from memlint.finding import Fix, Safety
 
 FIXED = [example for example in pages.all_examples() if example.fixed]

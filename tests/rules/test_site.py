@@ -12,7 +12,7 @@ import pages
 import pytest
 
 from memlint.cli.output import links
-from memlint.engine.rooms import load_rooms
+from memlint.engine.rules.rooms import load_rooms
 from memlint.report.setting import Setting
 
 base = pytest.importorskip("mkdocs.config.base")

@@ -9,7 +9,7 @@ from memlint.amounts import plural
 from memlint.cli.output.endings import CLEAN, FAILED, FINDINGS, tell
 from memlint.cli.output.reports import write_whole
 from memlint.config import ConfigError
-from memlint.engine.baseline import Ledger, ledgers
+from memlint.engine.filters.baseline import Ledger, ledgers
 from memlint.engine.run import Outcome
 from memlint.project import display_path
 

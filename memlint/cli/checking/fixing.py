@@ -12,7 +12,7 @@ import msgspec
 from memlint.amounts import plural
 from memlint.cli.output.endings import CLEAN, FAILED, FINDINGS, exit_code, say, tell
 from memlint.cli.output.reports import report
-from memlint.engine.fixing import Fixed, Interrupted, run_and_fix
+from memlint.engine.fixing.fixing import Fixed, Interrupted, run_and_fix
 from memlint.engine.options import Options
 from memlint.engine.run import STDIN
 from memlint.finding import shown_place

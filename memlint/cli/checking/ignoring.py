@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from memlint.amounts import plural
 from memlint.cli.output.endings import tell
 from memlint.cli.output.progress import progress_bar
-from memlint.engine.ignoring import add_ignores, check_reason
+from memlint.engine.comments.ignoring import add_ignores, check_reason
 from memlint.engine.options import Options
 from memlint.engine.run import run
 

@@ -6,8 +6,8 @@ import argparse
 from pathlib import Path
 
 from memlint.config import ConfigError
-from memlint.engine.database import folder_of, remove
 from memlint.engine.run import absolute
+from memlint.engine.store.database import folder_of, remove
 from memlint.printable import printable
 from memlint.project import find_root
 

@@ -17,8 +17,8 @@ from memlint.cli.output.endings import tell
 from memlint.config import Config, ConfigError, Layer
 from memlint.config_table import KEYS
 from memlint.engine.options import Options
+from memlint.engine.rules.trust import said_of
 from memlint.engine.run import absolute, configured
-from memlint.engine.trust import said_of
 from memlint.printable import printable
 from memlint.project import display_path, find_root
 

@@ -7,7 +7,7 @@ import re
 from pathlib import Path
 
 from memlint.config import ConfigError
-from memlint.engine.rooms import CODE, load_rooms, own_rooms
+from memlint.engine.rules.rooms import CODE, load_rooms, own_rooms
 from memlint.engine.run import local_rules
 from memlint.printable import printable
 

@@ -10,9 +10,9 @@ from typing import Any
 import msgspec
 
 from memlint.config import ConfigError
-from memlint.engine.rooms import Room, load_rooms
+from memlint.engine.rules.rooms import Room, load_rooms
+from memlint.engine.rules.selection import find_room
 from memlint.engine.run import local_rules
-from memlint.engine.selection import find_room
 from memlint.printable import printable
 from memlint.reading import read_text
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 from importlib import metadata
 
-from memlint.engine.rooms import Room, own_rooms
+from memlint.engine.rules.rooms import Room, own_rooms
 from memlint.project.presence import exists
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from memlint.config import ConfigError
 from memlint.engine.options import Options
-from memlint.engine.selection import Overrides
+from memlint.engine.rules.selection import Overrides
 
 
 def options_of(parsed: argparse.Namespace, cwd: Path) -> Options:

@@ -11,11 +11,11 @@ from typing import Any
 import msgspec
 
 from memlint.config import ConfigError
+from memlint.engine.filters.proof import BY as EVIDENCE
 from memlint.engine.findings import CONFIDENCE
 from memlint.engine.judging import Compared, Linted, Ruling
 from memlint.engine.prepared import BASELINE, Prepared
-from memlint.engine.proof import BY as EVIDENCE
-from memlint.engine.selection import ALWAYS
+from memlint.engine.rules.selection import ALWAYS
 from memlint.evidence import content_hash
 from memlint.finding import Confidence, Finding, Span, Suppressed
 from memlint.fix.cells import module_span

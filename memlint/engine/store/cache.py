@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 import msgspec
 
-from memlint.engine.database import RESULTS, Database, inflated
+from memlint.engine.store.database import RESULTS, Database, inflated
 
 if TYPE_CHECKING:
     import sqlite3
@@ -120,7 +120,7 @@ def _plain(value: Any) -> Any:
 
 def ourselves() -> Iterator[tuple[str, int, int]]:
     """Memlint's own files: name, size and time of the last change."""
-    yield from files_below(Path(__file__).resolve().parent.parent)
+    yield from files_below(Path(__file__).resolve().parents[2])
 
 
 def files_below(folder: Path) -> Iterator[tuple[str, int, int]]:

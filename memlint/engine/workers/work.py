@@ -17,7 +17,7 @@ from memlint.engine.analysis import one_of_many
 from memlint.engine.collection import no_collection
 from memlint.engine.judging import Linted, Ruling, judge, ruling_of
 from memlint.engine.options import Options, no_progress
-from memlint.engine.shelf import Shelf
+from memlint.engine.store.shelf import Shelf
 from memlint.project import Project
 
 

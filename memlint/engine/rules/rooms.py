@@ -48,7 +48,7 @@ META_RULES = (
 
 def own_rooms() -> Path:
     """The folder of our own rooms: the one beside the package in a checkout, which wins, else the one inside it."""
-    package = Path(__file__).resolve().parent.parent
+    package = Path(__file__).resolve().parents[2]
     beside = package.parent / "rules"
     return beside if beside.is_dir() and (package.parent / "pyproject.toml").is_file() else package / "rules"
 

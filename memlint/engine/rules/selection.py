@@ -9,7 +9,7 @@ from pathlib import Path
 import msgspec
 
 from memlint.config import Config, ConfigError, PerFileIgnore, nearest
-from memlint.engine.rooms import Room
+from memlint.engine.rules.rooms import Room
 from memlint.finding import Confidence, Severity
 from memlint.printable import clipped
 

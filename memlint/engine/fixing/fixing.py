@@ -10,12 +10,12 @@ import msgspec
 from memlint.config import ConfigError
 from memlint.engine.analysis import Analyse, analyse_with_flow
 from memlint.engine.collection import no_collection
+from memlint.engine.filters.proof import without_silence
 from memlint.engine.findings import internal_error
+from memlint.engine.fixing.passes import CONSEQUENCES, Lint, Mended, mend
 from memlint.engine.judging import Linted
 from memlint.engine.options import Options, Progress, no_progress
-from memlint.engine.passes import CONSEQUENCES, Lint, Mended, mend
 from memlint.engine.prepared import Prepared
-from memlint.engine.proof import without_silence
 from memlint.engine.run import Outcome, lint, outcome, prepare, takes_unsafe
 from memlint.finding import Failure, Finding, Refusal
 from memlint.fix.cells import is_as_read

@@ -8,10 +8,10 @@ from operator import itemgetter
 import msgspec
 
 from memlint.config import nearest
+from memlint.engine.comments.suppressions import Malformed, Suppression, read
 from memlint.engine.findings import Raw, meta_finding
-from memlint.engine.rooms import Room
-from memlint.engine.selection import ALWAYS, known_words
-from memlint.engine.suppressions import Malformed, Suppression, read
+from memlint.engine.rules.rooms import Room
+from memlint.engine.rules.selection import ALWAYS, known_words
 from memlint.finding import Finding, Suppressed
 from memlint.project import Source
 

@@ -12,8 +12,8 @@ import zlib
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from memlint.engine.cache import Key
-from memlint.engine.database import INDEXES, Database, inflated
+from memlint.engine.store.cache import Key
+from memlint.engine.store.database import INDEXES, Database, inflated
 
 if TYPE_CHECKING:
     import sqlite3

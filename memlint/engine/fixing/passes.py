@@ -6,8 +6,8 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 
 import msgspec
 
+from memlint.engine.comments.silence import UNUSED
 from memlint.engine.judging import Linted
-from memlint.engine.silence import UNUSED
 from memlint.finding import Edit, Finding, Refusal
 from memlint.fix.cells import cells_after, place_in, write_back
 from memlint.fix.choice import Rank, apart, first, fixable, merged

@@ -9,10 +9,10 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 import msgspec
 
 from memlint.config import ConfigError
+from memlint.engine.comments.suppressions import LAYOUT, Suppression, codes_at, read, tokens_of
 from memlint.engine.judging import Linted
-from memlint.engine.rooms import META_RULES
+from memlint.engine.rules.rooms import META_RULES
 from memlint.engine.run import Outcome
-from memlint.engine.suppressions import LAYOUT, Suppression, codes_at, read, tokens_of
 from memlint.finding import Edit, Finding, Refusal, Span
 from memlint.fix.cells import is_as_read, module_place, place_in, write_back
 from memlint.fix.edits import place, splice

@@ -6,7 +6,7 @@ import msgspec
 
 from memlint.config import ConfigError
 from memlint.engine.judging import Linted
-from memlint.engine.selection import ALWAYS
+from memlint.engine.rules.selection import ALWAYS
 from memlint.finding import Finding, HeldBack, Span
 from memlint.fix.cells import module_span
 from memlint.patterns import lazy_pattern

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 import msgspec
 
-from memlint.engine import ownership
+from memlint.engine.store import ownership
 from memlint.reading import read_text
 
 if TYPE_CHECKING:

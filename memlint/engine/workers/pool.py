@@ -23,8 +23,8 @@ from memlint.engine.analysis import one_of_many
 from memlint.engine.findings import internal_error
 from memlint.engine.judging import Linted, Ruling, judge, merged
 from memlint.engine.options import Options, Progress, no_progress
-from memlint.engine.parts import ALONE
-from memlint.engine.work import Task, WorkerError, tasks, work
+from memlint.engine.workers.parts import ALONE
+from memlint.engine.workers.work import Task, WorkerError, tasks, work
 from memlint.finding import Failure
 from memlint.project import Project
 from memlint.project.presence import listed
@@ -48,7 +48,7 @@ def judge_parts(
     """
     progress(_STAGE, 0, len(parts))
     if options.executor is not None:
-        from memlint.engine.cluster import cluster
+        from memlint.engine.workers.cluster import cluster
 
         with cluster(options.executor) as (start, is_loss):
             try:

@@ -1,0 +1,1 @@
+"""Which comments suppress findings, which suppress nothing, and how is a new one written?"""

@@ -1,0 +1,1 @@
+"""How are fixes made, pass by pass, and which of them count?"""

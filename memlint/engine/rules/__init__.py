@@ -1,0 +1,1 @@
+"""Which rules are there, which of them run, and may those of a project run at all?"""

@@ -1,0 +1,1 @@
+"""What do earlier runs keep, where, and may it be trusted?"""

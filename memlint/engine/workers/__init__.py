@@ -1,0 +1,1 @@
+"""How is a large project parted, and who works on its parts?"""
