@@ -67,7 +67,7 @@ class MemlintMagics(Magics):  # type: ignore[misc]
         import msgspec
 
         from memlint.verifier.here import verify_here
-        from memlint.verifier.planning import Target
+        from memlint.verifier.probing.planning import Target
         from memlint.verifier.run import Program
 
         cells = self._cells()
@@ -122,7 +122,7 @@ def session_program(shell: Any, select: str | None, ignore: str | None) -> tuple
     """The cells that were run, as a program whose paths are the names that their code has; and what is found there."""
     from msgspec.structs import replace
 
-    from memlint.verifier.planning import Target
+    from memlint.verifier.probing.planning import Target
     from memlint.verifier.run import Program
 
     magics = MemlintMagics(shell)

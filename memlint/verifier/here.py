@@ -15,9 +15,9 @@ import msgspec
 from memlint.finding import Finding
 from memlint.measure import instrument
 from memlint.measure.here import Here
-from memlint.verifier.child import Ran
 from memlint.verifier.model import Report
-from memlint.verifier.planning import probes
+from memlint.verifier.probing.planning import probes
+from memlint.verifier.processes.child import Ran
 from memlint.verifier.run import Program, Wanted, judged, plan_for
 
 #: the numbers of probes, which may stay in this process as long as it runs

@@ -15,7 +15,7 @@ from memlint import __version__
 from memlint.config import Config, ConfigError, nearest
 from memlint.engine.rules.rooms import Room, load_rooms, own_rooms
 from memlint.measure import launch
-from memlint.verifier.child import python_for, scratch_folder, terminable
+from memlint.verifier.processes.child import python_for, scratch_folder, terminable
 
 PROBE = "probe.py"
 VERSION = 1

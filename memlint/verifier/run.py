@@ -19,19 +19,19 @@ from memlint.finding import Finding, Result
 from memlint.measure.plan import Plan
 from memlint.project import decode, display_path, is_notebook
 from memlint.reading import MAX_SOURCE, read_file
-from memlint.verifier.bill import bill, peak
-from memlint.verifier.child import Ran, find_module, python_for, run_program
-from memlint.verifier.closure import program_files
-from memlint.verifier.group import Group
-from memlint.verifier.holders import holders
-from memlint.verifier.leftover import fragmentation, out_of_memory, unattributed
+from memlint.verifier.judging.bill import bill, peak
+from memlint.verifier.judging.holders import holders
+from memlint.verifier.judging.leftover import fragmentation, out_of_memory, unattributed
+from memlint.verifier.judging.naming import names, unwatched
+from memlint.verifier.judging.peaks import peaks
+from memlint.verifier.judging.timeline import timeline
+from memlint.verifier.judging.verdicts import Settings, judge
 from memlint.verifier.model import BAD, Report, Run, Verdict, Verified
-from memlint.verifier.naming import names, unwatched
-from memlint.verifier.peaks import peaks
-from memlint.verifier.planning import Probes, Target, probes
-from memlint.verifier.ranks import merged, steps
-from memlint.verifier.timeline import timeline
-from memlint.verifier.verdicts import Settings, judge
+from memlint.verifier.probing.closure import program_files
+from memlint.verifier.probing.planning import Probes, Target, probes
+from memlint.verifier.processes.child import Ran, find_module, python_for, run_program
+from memlint.verifier.processes.group import Group
+from memlint.verifier.processes.ranks import merged, steps
 
 _FORKED = Verdict(
     verdict="unmeasurable",

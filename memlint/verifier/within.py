@@ -24,9 +24,9 @@ from memlint.measure import instrument, probes
 from memlint.verifier.block import Block, BlockError, Skipped, with_code_of
 from memlint.verifier.here import WANTED, verify_here
 from memlint.verifier.model import BAD, LoopBill, Report, Unattributed, Verified
-from memlint.verifier.planning import Target
+from memlint.verifier.probing.planning import Target
+from memlint.verifier.probing.targets import loops_to_watch
 from memlint.verifier.run import Program, read
-from memlint.verifier.targets import loops_to_watch
 
 _DEVICES = ("auto", "cuda", "cpu")
 

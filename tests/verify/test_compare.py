@@ -10,11 +10,11 @@ import pytest
 from runs import verified
 
 from memlint.engine.options import Options
-from memlint.verifier import sides
-from memlint.verifier.planning import probes
+from memlint.verifier.comparing import sides
+from memlint.verifier.comparing.versions import another, as_it_is, mended
+from memlint.verifier.probing.planning import probes
+from memlint.verifier.probing.targets import innermost_loops, same_loops
 from memlint.verifier.run import Program, locate, of_program, read
-from memlint.verifier.targets import innermost_loops, same_loops
-from memlint.verifier.versions import another, as_it_is, mended
 
 #: the evaluation has the highest peak, most of which is its graphs
 EVALUATION = """\

@@ -12,7 +12,7 @@ import pytest
 from commands import verify
 
 from memlint.measure.meters import allocator_variable
-from memlint.verifier.leftover import fragmentation, out_of_memory
+from memlint.verifier.judging.leftover import fragmentation, out_of_memory
 
 MIB = 2**20
 

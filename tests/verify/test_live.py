@@ -23,7 +23,7 @@ TALK = """\
 import sys
 from memlint.cli.output.live import Live
 from memlint.finding import Finding, Growth
-from memlint.verifier.planning import Probes
+from memlint.verifier.probing.planning import Probes
 
 finding = Finding(
     code="MEM102", name="retained-graph", severity="error", confidence="high", message="", path="train.py", line=12,

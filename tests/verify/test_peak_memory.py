@@ -11,8 +11,8 @@ from commands import verify
 
 from memlint.measure.meters import Bytes, Meter
 from memlint.measure.peaks import Peaks
+from memlint.verifier.judging.peaks import peaks
 from memlint.verifier.model import Peak
-from memlint.verifier.peaks import peaks
 
 PROGRAM = """\
 import torch

@@ -12,10 +12,10 @@ from runs import python_with_torch, verified
 
 from memlint.finding import Finding, Growth
 from memlint.measure.agreement import Agreement, Alone, agreement
-from memlint.verifier.child import Ran, read_ranks
-from memlint.verifier.group import Group, group
 from memlint.verifier.model import Run, Verdict
-from memlint.verifier.ranks import merged
+from memlint.verifier.processes.child import Ran, read_ranks
+from memlint.verifier.processes.group import Group, group
+from memlint.verifier.processes.ranks import merged
 
 #: rank 0 alone keeps losses
 DISTRIBUTED = """\

@@ -13,9 +13,9 @@ from memlint.measure import timeline as measuring
 from memlint.measure.meters import Bytes, Meter
 from memlint.measure.sites import Generation, SiteWatch
 from memlint.measure.timeline import Timeline, shares
+from memlint.verifier.judging.timeline import timeline
 from memlint.verifier.model import Verdict
-from memlint.verifier.planning import Probes
-from memlint.verifier.timeline import timeline
+from memlint.verifier.probing.planning import Probes
 
 CONFIRMED = Verdict(verdict="confirmed", reason="it stays")
 

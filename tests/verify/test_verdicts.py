@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 
 from memlint.finding import Growth
-from memlint.verifier.bill import bill
-from memlint.verifier.leftover import unattributed
-from memlint.verifier.verdicts import Settings, judge
+from memlint.verifier.judging.bill import bill
+from memlint.verifier.judging.leftover import unattributed
+from memlint.verifier.judging.verdicts import Settings, judge
 
 SETTINGS = Settings(3, 12)
 CLAIM = Growth("device-tensor", "per-iteration")

@@ -14,10 +14,10 @@ from memlint.cli.parsing.options import options_of
 from memlint.config import ConfigError
 from memlint.evidence import dumps
 from memlint.report.lines import Lines
-from memlint.verifier.compare import compare_fix, compare_with
+from memlint.verifier.comparing.compare import compare_fix, compare_with
 from memlint.verifier.evidence import document
-from memlint.verifier.group import group
 from memlint.verifier.model import BAD, Report, Verdict
+from memlint.verifier.processes.group import group
 from memlint.verifier.run import Program, Wanted, locate, read, verify
 
 NOTHING, CONFIRMED, FAILED, PROGRAM_FAILED, INTERRUPTED = 0, 1, 2, 3, 130

@@ -18,8 +18,8 @@ from rich.text import Text
 
 from memlint.amounts import plural
 from memlint.report.verify_text import claim, size
-from memlint.verifier.planning import Probes
-from memlint.verifier.ranks import steps
+from memlint.verifier.probing.planning import Probes
+from memlint.verifier.processes.ranks import steps
 
 #: findings that get a line
 _MOST = 6

@@ -10,7 +10,7 @@ import msgspec
 
 from memlint.finding import Finding
 from memlint.measure.plan import FilePlan, LoopPlan, SitePlan
-from memlint.verifier.targets import innermost_loops, loops_to_watch
+from memlint.verifier.probing.targets import innermost_loops, loops_to_watch
 
 
 class Target(msgspec.Struct, frozen=True):

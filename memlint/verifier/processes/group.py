@@ -24,7 +24,7 @@ import msgspec
 from memlint.config import ConfigError
 from memlint.measure.agreement import launched
 from memlint.measure.files import read, write
-from memlint.verifier.child import Ran, read_forked, read_ranks
+from memlint.verifier.processes.child import Ran, read_forked, read_ranks
 
 #: how long one rank's memlint waits for another's
 _LIMIT = 90.0

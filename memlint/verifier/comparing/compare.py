@@ -18,15 +18,15 @@ import msgspec
 from memlint.amounts import plural
 from memlint.engine.options import Options
 from memlint.finding import Finding
-from memlint.verifier import sides
-from memlint.verifier.child import Ran, python_for
-from memlint.verifier.endings import broke, failed, in_words, no_second, said_of, where_to_stop
+from memlint.verifier.comparing import sides
+from memlint.verifier.comparing.endings import broke, failed, in_words, no_second, said_of, where_to_stop
+from memlint.verifier.comparing.versions import Version, another, as_it_is, mended
+from memlint.verifier.judging.naming import names
+from memlint.verifier.judging.verdicts import BLOCK, NEEDS_COMPARISON
 from memlint.verifier.model import BAD, Comparison, LoopPair, LoopSide, Report, Saving, Side, Verdict, Verified
-from memlint.verifier.naming import names
-from memlint.verifier.planning import Probes, probes
+from memlint.verifier.probing.planning import Probes, probes
+from memlint.verifier.processes.child import Ran, python_for
 from memlint.verifier.run import Live, Program, Wanted, how_it_ran, judged, of_program, run_once
-from memlint.verifier.verdicts import BLOCK, NEEDS_COMPARISON
-from memlint.verifier.versions import Version, another, as_it_is, mended
 
 #: told before each run that follows the first, with what it is
 Say = Callable[[str], None]

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from memlint.verifier.model import LoopRun, Share, Timeline, Verdict
-from memlint.verifier.planning import Probes
+from memlint.verifier.probing.planning import Probes
 
 #: the verdicts that have a share of tensors to show
 _SHOWN = ("confirmed", "cycle")

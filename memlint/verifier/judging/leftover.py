@@ -9,9 +9,9 @@ from typing import Any
 
 from memlint.measure.halves import by_half, rises
 from memlint.measure.host import NOISE, rises_in_workers, rises_on_host
-from memlint.verifier.holders import holders
+from memlint.verifier.judging.holders import holders
+from memlint.verifier.judging.verdicts import BLOCK, by_iteration, host_growth
 from memlint.verifier.model import BAD, Fragmentation, Frame, Stack, Unattributed, Verdict
-from memlint.verifier.verdicts import BLOCK, by_iteration, host_growth
 
 #: what growth is on that is none of tensors
 HOST, WORKERS = "host", "workers"

@@ -10,9 +10,9 @@ from typing import Any, Literal
 
 import msgspec
 
-from memlint.verifier.leftover import growth
+from memlint.verifier.judging.leftover import growth
+from memlint.verifier.judging.verdicts import host_growth
 from memlint.verifier.model import LoopSide, Side
-from memlint.verifier.verdicts import host_growth
 
 Data = Mapping[str, Any]
 Ranks = Sequence[Data]

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from memlint.verifier.child import Ran
+from memlint.verifier.comparing.versions import Version
 from memlint.verifier.model import Report
-from memlint.verifier.versions import Version
+from memlint.verifier.processes.child import Ran
 
 _ENDS = {"failed": "failed", "timeout": "timed out", "killed": "was killed", "interrupted": "was interrupted"}
 

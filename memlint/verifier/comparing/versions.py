@@ -11,9 +11,9 @@ from memlint.engine.fixing.fixing import run_and_fix
 from memlint.engine.options import Options
 from memlint.finding import Finding
 from memlint.project import decode
-from memlint.verifier.planning import Probes, Target, probes
+from memlint.verifier.probing.planning import Probes, Target, probes
+from memlint.verifier.probing.targets import Place, loops_to_watch, same_loops
 from memlint.verifier.run import Program, of_program
-from memlint.verifier.targets import Place, loops_to_watch, same_loops
 
 
 class Version(msgspec.Struct, frozen=True):

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from memlint.verifier.leftover import growth, rising
+from memlint.verifier.judging.leftover import growth, rising
+from memlint.verifier.judging.verdicts import BLOCK, HOST_NOISE, host_growth
 from memlint.verifier.model import LoopBill
-from memlint.verifier.verdicts import BLOCK, HOST_NOISE, host_growth
 
 
 def bill(run: Mapping[str, Any], names: Mapping[int, str], warmup: int, window: int) -> tuple[LoopBill, ...]:

@@ -12,8 +12,8 @@ import msgspec
 from memlint.amounts import plural
 from memlint.finding import Growth
 from memlint.measure.halves import by_half
+from memlint.verifier.judging.site_runs import clearest, emptied, keeping, peak, release, start, used
 from memlint.verifier.model import PerIteration, Verdict
-from memlint.verifier.site_runs import clearest, emptied, keeping, peak, release, start, used
 
 #: the smallest block of an accelerator's allocator: less than this an iteration is no leak of tensors
 BLOCK = 512

@@ -1,0 +1,1 @@
+"""What does the report say, given what was measured? Pure: it runs nothing."""

@@ -1,0 +1,1 @@
+"""Which files, loops and places of a program get probes?"""
