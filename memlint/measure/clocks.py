@@ -18,7 +18,7 @@ from typing import Any
 
 from .loops import LoopWatch
 from .running import Run, Running
-from .stacks import PACKAGES, frames_of
+from .stacks import HERE, PACKAGES, frames_of
 
 #: what ticks; the numbers of their loops are below 0, those of the plan above
 BATCHES, STEPS, CALLS = "batches", "steps", "calls"
@@ -256,7 +256,7 @@ class _Code:
     def __init__(self, own: Collection[str]) -> None:
         self._own = own
         paths = sysconfig.get_paths()
-        places = paths["stdlib"], paths["platstdlib"], os.path.dirname(__file__)
+        places = paths["stdlib"], paths["platstdlib"], HERE
         self._between = tuple(os.path.realpath(path) + os.sep for path in places)
         self._known: dict[CodeType, str] = {}
 

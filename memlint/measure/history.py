@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import os
 from typing import Any
 
 from .halves import rises
 from .loops import LoopWatch
 from .owners import Ask, Target
+from .stacks import HERE
 
 Where = tuple[tuple[str, int, str], ...]
 _DEPTH, _SHOWN = 24, 8
@@ -101,7 +101,6 @@ def blocks(torch: Any, device: int | None = None) -> dict[Where, dict[int, int]]
     except TypeError:  # torch before 2.11
         segments = torch.cuda.memory_snapshot()
     found: dict[Where, dict[int, int]] = {}
-    own = os.path.dirname(__file__)
     for segment in segments:
         if device is not None and segment["device"] != device:
             continue
@@ -115,7 +114,7 @@ def blocks(torch: Any, device: int | None = None) -> dict[Where, dict[int, int]]
             where = tuple(
                 (frame["filename"], frame["line"], frame["name"])
                 for frame in frames
-                if not frame["filename"].startswith(own)
+                if not frame["filename"].startswith(HERE)
             )[:_DEPTH]
             found.setdefault(where, {})[start] = block.get("requested_size", block["size"])
     return found

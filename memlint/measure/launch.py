@@ -13,14 +13,14 @@ if TYPE_CHECKING:
     from memlint.measure.plan import FilePlan, Plan
     from memlint.measure.session import Session
 
-_HERE = os.path.dirname(os.path.abspath(__file__))
+_HERE = os.path.dirname(os.path.abspath(__file__)) + os.sep
 _PACKAGE = "_memlint_measure"
 
 
 def _load() -> None:
     """Import this folder as a package of its own: memlint need not be installed where the program runs."""
     path = os.path.join(_HERE, "__init__.py")
-    spec = importlib.util.spec_from_file_location(_PACKAGE, path, submodule_search_locations=[_HERE])
+    spec = importlib.util.spec_from_file_location(_PACKAGE, path, submodule_search_locations=[os.path.dirname(path)])
     assert spec is not None and spec.loader is not None
     package = importlib.util.module_from_spec(spec)
     sys.modules[_PACKAGE] = package
@@ -130,10 +130,10 @@ def _own_frames(trace: TracebackType | None) -> TracebackType | None:
         frames.append(trace)
         trace = trace.tb_next
     names = [each.tb_frame.f_code.co_filename for each in frames]
-    first = next((number for number, name in enumerate(names) if os.path.dirname(name) != _HERE), len(names))
-    between = any(os.path.dirname(name) == _HERE for name in names[first:])
+    first = next((number for number, name in enumerate(names) if not name.startswith(_HERE)), len(names))
+    between = any(name.startswith(_HERE) for name in names[first:])
     for each, name in zip(reversed(frames), reversed(names), strict=False):
-        if os.path.dirname(name) == _HERE or (between and name.startswith("<frozen importlib")):
+        if name.startswith(_HERE) or (between and name.startswith("<frozen importlib")):
             continue
         trace = TracebackType(trace, each.tb_frame, each.tb_lasti, each.tb_lineno)
     return trace

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import bisect
 import itertools
-import os
 import time
 from collections.abc import Callable
 from typing import Any, NamedTuple
@@ -13,6 +12,7 @@ from .halves import rises
 from .host import beside_tensors, resident, rises_on_host
 from .meters import Bytes, Meter
 from .owners import Ask, Target
+from .stacks import HERE
 from .tracker import Born, Frame, Ledger, lines
 
 #: iterations are timed as far as this
@@ -22,7 +22,6 @@ _SHOWN = 8
 _FOR_ITS_END, _FOR_RUNS, _RUNS = (1_000, 10.0), (5_000, 60.0), 12
 #: places of which is asked who keeps what they made
 _ASKED = 4
-_HERE = os.path.dirname(__file__) + os.sep
 
 
 class Waiting(NamedTuple):
@@ -227,7 +226,7 @@ def shown(stack: tuple[Frame, ...]) -> list[dict[str, Any]]:
     return [
         {"path": frame[0].co_filename, "line": lines(frame), "function": frame[0].co_name}
         for frame in stack
-        if not frame[0].co_filename.startswith(_HERE)
+        if not frame[0].co_filename.startswith(HERE)
     ]
 
 

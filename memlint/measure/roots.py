@@ -12,9 +12,8 @@ import types
 from typing import Any, NamedTuple
 
 from .naming import SUSPENDED, frame_of, path, variables
-from .stacks import PACKAGES
+from .stacks import HERE, PACKAGES
 
-_HERE = os.path.dirname(os.path.abspath(__file__)) + os.sep
 _OWN = ("_memlint_", "memlint.")
 _LIBRARIES = tuple(
     {os.path.realpath(sysconfig.get_path(name)) + os.sep for name in ("stdlib", "platstdlib", "purelib", "platlib")}
@@ -69,7 +68,7 @@ class Roots:
 
     def _note_variables(self, frame: types.FrameType, said: str) -> None:
         code = frame.f_code
-        if code.co_filename.startswith(_HERE) or code.co_name == "<module>":
+        if code.co_filename.startswith(HERE) or code.co_name == "<module>":
             return
         cost = 1 + (0 if _is_programs(code.co_filename) else _FOREIGN)
         name = getattr(code, "co_qualname", code.co_name)

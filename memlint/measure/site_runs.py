@@ -15,7 +15,7 @@ from .generations import Generation
 from .meters import Bytes
 from .old import Old
 from .running import Run
-from .stacks import frames_of
+from .stacks import HERE, frames_of
 
 #: so many runs are followed, until so many of them have kept what so many hits left
 _MOST, ENOUGH, HITS_ENOUGH = 6, 2, 4
@@ -25,7 +25,6 @@ _MOST_BEGUN = 12
 _HITS = 150
 #: says where something is freed that is freed now
 Where = Callable[[], "dict[str, Any] | None"]
-_HERE = os.path.dirname(os.path.abspath(__file__)) + os.sep
 
 
 class Survivors:
@@ -248,7 +247,7 @@ def stack_of(frame: FrameType) -> tuple[CodeType, ...]:
 def _is_ours(code: CodeType, *, everything: bool = False) -> bool:
     """Whether it is memlint's: a probe, or (``everything``) what runs the program."""
     name = code.co_filename
-    return name.startswith(_HERE) and (everything or os.path.basename(name) != "launch.py")
+    return name.startswith(HERE) and (everything or os.path.basename(name) != "launch.py")
 
 
 @functools.cache

@@ -20,8 +20,9 @@ from typing import Any
 
 from .agreement import Agreement
 from .files import write
+from .stacks import HERE
 
-_LAUNCH = os.path.join(os.path.dirname(os.path.abspath(__file__)), "launch.py")
+_LAUNCH = f"{HERE}launch.py"
 #: in front of what a spawned process runs
 _FIRST = (
     "import importlib.util as _memlint_util; "

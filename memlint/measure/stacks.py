@@ -1,4 +1,4 @@
-"""What runs: the frames of a stack, and the folders that packages are installed in."""
+"""Whose code runs: the frames of a stack, and the folders of what measures and of installed packages."""
 
 from __future__ import annotations
 
@@ -6,6 +6,8 @@ import os
 from collections.abc import Iterator
 from types import FrameType
 
+#: the folder of what measures, as paths of its files begin
+HERE = os.path.dirname(os.path.abspath(__file__)) + os.sep
 #: what a path of an installed package has in it
 PACKAGES = (f"{os.sep}site-packages{os.sep}", f"{os.sep}dist-packages{os.sep}")
 

@@ -12,8 +12,9 @@ from pathlib import Path
 from typing import Any
 
 from .plan import Plan
+from .stacks import HERE
 
-_LAUNCH = os.path.join(os.path.dirname(os.path.abspath(__file__)), "launch.py")
+_LAUNCH = f"{HERE}launch.py"
 #: options of Python that take a value, and those behind which there is no script
 _VALUED, _NO_SCRIPT = ("-W", "-X"), ("-c", "-m", "-")
 

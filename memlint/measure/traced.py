@@ -6,10 +6,11 @@ import os
 import tracemalloc
 from typing import Any
 
+from .stacks import HERE
+
 _DEPTH, _SHOWN = 16, 5
 #: less an iteration is not shown
 _LEAST = 256
-_HERE = os.path.dirname(os.path.abspath(__file__))
 
 
 class Traced:
@@ -32,7 +33,7 @@ class Traced:
         self.loop = None
         if not tracemalloc.is_tracing():
             return  # the program has stopped it
-        ignored = [tracemalloc.Filter(False, os.path.join(_HERE, "*")), tracemalloc.Filter(False, tracemalloc.__file__)]
+        ignored = [tracemalloc.Filter(False, f"{HERE}*"), tracemalloc.Filter(False, tracemalloc.__file__)]
         rows = tracemalloc.take_snapshot().filter_traces(ignored).statistics("traceback")
         tracemalloc.stop()
         for row in rows[:_SHOWN]:
@@ -41,6 +42,6 @@ class Traced:
             frames = [
                 {"path": frame.filename, "line": frame.lineno, "function": ""}
                 for frame in reversed(row.traceback)
-                if os.path.dirname(os.path.abspath(frame.filename)) != _HERE
+                if not os.path.abspath(frame.filename).startswith(HERE)
             ]
             self.found.append({"loop": loop, "bytes_per_iteration": row.size // iterations, "frames": frames})
