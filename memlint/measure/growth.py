@@ -10,10 +10,10 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any
 
-from .history import held, record
-from .host import NOISE, host_meter
-from .meters import allocator_reason, read_before_resets
-from .tracker import Frame, Ledger, lines, tracker
+from .loops.history import held, record
+from .memory.host import NOISE, host_meter
+from .memory.meters import allocator_reason, read_before_resets
+from .memory.tracker import Frame, Ledger, lines, tracker
 
 #: a place on a stack: path, line, function
 Where = tuple[str, int, str]

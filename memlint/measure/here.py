@@ -6,9 +6,9 @@ import sys
 from types import FrameType, TracebackType
 from typing import Any
 
-from . import probes
 from .plan import Plan
-from .session import Session
+from .probing import probes
+from .session.session import Session
 
 
 class Here(Session):

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from memlint.measure.plan import FilePlan, Plan
-    from memlint.measure.session import Session
+    from memlint.measure.session.session import Session
 
 _HERE = os.path.dirname(os.path.abspath(__file__)) + os.sep
 _PACKAGE = "_memlint_measure"
@@ -42,7 +42,7 @@ def spawned(plan_path: str) -> None:
     """Measure this process, which the program has spawned."""
     try:
         _, session, _, compile_file = _set_up(plan_path, spawned=True)
-        begin = importlib.import_module(f"{_PACKAGE}.spawned").begin
+        begin = importlib.import_module(f"{_PACKAGE}.processes.spawned").begin
         begin(compile_file, lambda code: session.finish({"kind": "failed" if code else "finished", "code": code}))
     except Exception:  # not measured, then
         return
@@ -52,9 +52,9 @@ def _set_up(plan_path: str, *, spawned: bool = False) -> tuple[Plan, Session, An
     """The plan, its session, what that raises to end the program, and what compiles the program's files."""
     _load()
     plans = importlib.import_module(f"{_PACKAGE}.plan")
-    sessions = importlib.import_module(f"{_PACKAGE}.session")
-    probes = importlib.import_module(f"{_PACKAGE}.probes")
-    imports = importlib.import_module(f"{_PACKAGE}.imports")
+    sessions = importlib.import_module(f"{_PACKAGE}.session.session")
+    probes = importlib.import_module(f"{_PACKAGE}.probing.probes")
+    imports = importlib.import_module(f"{_PACKAGE}.probing.imports")
     with open(plan_path, encoding="utf-8") as file:
         plan: Plan = plans.loads(file.read())
     session: Session = sessions.Session(plan, spawned)
@@ -67,13 +67,13 @@ def _set_up(plan_path: str, *, spawned: bool = False) -> tuple[Plan, Session, An
         return _compile(path, raw, files.get(os.path.realpath(path)), session)
 
     def torch_came() -> None:
-        importlib.import_module(f"{_PACKAGE}.spawned").follow_spawned(plan_path)
+        importlib.import_module(f"{_PACKAGE}.processes.spawned").follow_spawned(plan_path)
         probes.torch_came()
 
     sys.meta_path.insert(0, imports.Finder([file.path for file in plan.files], compile_file, torch_came))
     _write_before_exit(session)
     if plan.module and not spawned:
-        importlib.import_module(f"{_PACKAGE}.started").follow_scripts(plan, session.leave)
+        importlib.import_module(f"{_PACKAGE}.processes.started").follow_scripts(plan, session.leave)
     if plan.seed is not None:
         import random
 
@@ -177,7 +177,7 @@ def _compile(path: str, raw: bytes, plan: FilePlan | None, session: Session) -> 
     """The code of a file, with the probes of its plan. A file that has changed is run as it is, unprobed."""
     if plan is None:
         return compile(raw, path, "exec", dont_inherit=True)
-    instrument = importlib.import_module(f"{_PACKAGE}.instrument")
+    instrument = importlib.import_module(f"{_PACKAGE}.probing.instrument")
     missing: list[int] | None
     try:
         text = plan.text if plan.text is not None else _decode(raw)

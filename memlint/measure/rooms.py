@@ -21,11 +21,11 @@ from collections.abc import Callable, Iterator
 from types import ModuleType
 from typing import Any
 
-from .graph import walk
-from .host import host_meter
-from .meters import allocator_reason
-from .tracker import Ledger, tracker
-from .values import tensors_in
+from .memory.host import host_meter
+from .memory.meters import allocator_reason
+from .memory.tracker import Ledger, tracker
+from .retention.graph import walk
+from .retention.values import tensors_in
 
 KINDS = ("device", "host", "peak", "time")
 #: iterations of a run whose numbers are not kept: libraries take their workspaces then

@@ -13,8 +13,8 @@ from collections.abc import Callable, Mapping, Sequence
 import msgspec
 
 from memlint.finding import Finding
-from memlint.measure import instrument
 from memlint.measure.here import Here
+from memlint.measure.probing import instrument
 from memlint.verifier.model import Report
 from memlint.verifier.probing.planning import probes
 from memlint.verifier.processes.child import Ran

@@ -20,7 +20,7 @@ import msgspec
 from memlint.engine.options import Options
 from memlint.engine.rules.selection import Overrides
 from memlint.finding import Finding
-from memlint.measure import instrument, probes
+from memlint.measure.probing import instrument, probes
 from memlint.verifier.block import Block, BlockError, Skipped, with_code_of
 from memlint.verifier.here import WANTED, verify_here
 from memlint.verifier.model import BAD, LoopBill, Report, Unattributed, Verified
@@ -241,7 +241,7 @@ def _import_torch(device: str) -> None:
 def _is_measured_from_outside() -> bool:
     """Whether `memlint verify` runs this program: its probes are of the same code under another name."""
     probe = getattr(builtins, instrument.ENTER, None)
-    return probe is not None and probe.__module__ != "memlint.measure.probes"
+    return probe is not None and probe.__module__ != "memlint.measure.probing.probes"
 
 
 def _words(words: Iterable[str]) -> tuple[str, ...]:

@@ -91,14 +91,11 @@ def imports(path: Path, *, annotations: bool = True) -> Iterator[str]:
             yield from (alias.name for alias in node.names)
         elif isinstance(node, ast.ImportFrom):
             # what measures is also loaded under another name, beside programs where memlint is not installed
-            assert node.level == 0 or path.parent.name == "measure", f"{path}: relative import"
-            if node.level:
-                names = [alias.name for alias in node.names] if node.module is None else [node.module]
-                yield from (f"memlint.measure.{name}" for name in names)
-                continue
-            assert node.module is not None
-            yield node.module
-            yield from (f"{node.module}.{alias.name}" for alias in node.names)
+            assert node.level == 0 or path.is_relative_to(PACKAGE / "measure"), f"{path}: relative import"
+            package = path.relative_to(ROOT).parts[: -node.level] if node.level else ()
+            module = ".".join([*package, *([] if node.module is None else [node.module])])
+            yield module
+            yield from (f"{module}.{alias.name}" for alias in node.names)
 
 
 @pytest.mark.parametrize("stop", FORBIDDEN)
@@ -141,13 +138,13 @@ def test_only_what_measures_imports_torch() -> None:
 
 
 def test_what_measures_needs_python_and_torch_alone() -> None:
-    for path in (PACKAGE / "measure").glob("*.py"):
+    for path in (PACKAGE / "measure").rglob("*.py"):
         tree = ast.parse(path.read_text("utf-8"))
         checked = [node for node in tree.body if isinstance(node, ast.If) and "TYPE_CHECKING" in ast.dump(node.test)]
         typing_only = {name for node in checked for name in _imported(node)}
         for name in set(imports(path)) - typing_only:
             top = name.partition(".")[0]
-            own = name.startswith("memlint.measure.")
+            own = f"{name}.".startswith("memlint.measure.")
             assert own or top in (*sys.stdlib_module_names, "torch"), f"{path}: {name}"
 
 

@@ -15,11 +15,11 @@ import gc, json, sys
 sys.path.insert(0, {str(ROOT)!r})
 import torch
 from torch import nn
-from memlint.measure.graph import walk
-from memlint.measure.old import Old
-from memlint.measure.sites import SiteWatch, storages_of
-from memlint.measure.tracker import Ledger, tracker
-from memlint.measure.values import tensors_in
+from memlint.measure.retention.graph import walk
+from memlint.measure.retention.old import Old
+from memlint.measure.sites.sites import SiteWatch, storages_of
+from memlint.measure.memory.tracker import Ledger, tracker
+from memlint.measure.retention.values import tensors_in
 """
 
 

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from commands import verify
 
-from memlint.measure.meters import allocator_variable
+from memlint.measure.memory.meters import allocator_variable
 from memlint.verifier.judging.leftover import fragmentation, out_of_memory
 
 MIB = 2**20

@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from memlint.measure.host import NOISE, rises_in_workers, rises_on_host
-from memlint.measure.loops import LoopWatch
-from memlint.measure.meters import Meter
+from memlint.measure.loops.loops import LoopWatch
+from memlint.measure.memory.host import NOISE, rises_in_workers, rises_on_host
+from memlint.measure.memory.meters import Meter
 
 
 def _readings(steps: Iterable[int], tensors: int = 0) -> list[dict[str, Any]]:

@@ -14,8 +14,8 @@ from typing import Any
 
 import pytest
 
-from memlint.measure import instrument
 from memlint.measure.plan import LoopPlan, SitePlan
+from memlint.measure.probing import instrument
 
 
 class Seen:

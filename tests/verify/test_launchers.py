@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from commands import ROOT, verify
 
-from memlint.measure.started import script_at
+from memlint.measure.processes.started import script_at
 
 LEAK = """\
 import sys

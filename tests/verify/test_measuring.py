@@ -379,7 +379,7 @@ def test_later_hits_of_what_was_kept_before_leave_nothing() -> None:
 def test_losses_are_noted_whatever_they_are_given_as() -> None:
     result = measured(
         """
-        from memlint.measure.losses import Losses
+        from memlint.measure.loops.losses import Losses
 
         class Strict(torch.Tensor):
             @classmethod

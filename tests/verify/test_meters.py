@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from memlint.measure.meters import AcceleratorMeter, CudaMeter, _other_accelerator, meter_for
+from memlint.measure.memory.meters import AcceleratorMeter, CudaMeter, _other_accelerator, meter_for
 
 
 class Allocator:

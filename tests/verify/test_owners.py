@@ -15,7 +15,7 @@ from measured import measured
 LEAKS = """
 import collections, contextvars, functools, itertools, threading, types
 
-from memlint.measure.owners import Owners, Target
+from memlint.measure.retention.owners import Owners, Target
 
 result = {}
 LIST, CACHE = [], {}

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 from commands import verify
 
-from memlint.measure.meters import Bytes, Meter
-from memlint.measure.peaks import Peaks
+from memlint.measure.memory.meters import Bytes, Meter
+from memlint.measure.memory.peaks import Peaks
 from memlint.verifier.judging.peaks import peaks
 from memlint.verifier.model import Peak
 

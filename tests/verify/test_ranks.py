@@ -11,7 +11,7 @@ import pytest
 from runs import python_with_torch, verified
 
 from memlint.finding import Finding, Growth
-from memlint.measure.agreement import Agreement, Alone, agreement
+from memlint.measure.processes.agreement import Agreement, Alone, agreement
 from memlint.verifier.model import Run, Verdict
 from memlint.verifier.processes.child import Ran, read_ranks
 from memlint.verifier.processes.group import Group, group

@@ -12,9 +12,9 @@ from typing import Any
 
 import pytest
 
-from memlint.measure import instrument
+from memlint.measure.loops.running import Running
 from memlint.measure.plan import LoopPlan
-from memlint.measure.running import Running
+from memlint.measure.probing import instrument
 
 
 class Loops:

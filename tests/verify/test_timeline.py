@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 
 from memlint.finding import Finding, Growth
-from memlint.measure import timeline as measuring
-from memlint.measure.meters import Bytes, Meter
-from memlint.measure.sites import Generation, SiteWatch
-from memlint.measure.timeline import Timeline, shares
+from memlint.measure.memory.meters import Bytes, Meter
+from memlint.measure.session import timeline as measuring
+from memlint.measure.session.timeline import Timeline, shares
+from memlint.measure.sites.sites import Generation, SiteWatch
 from memlint.verifier.judging.timeline import timeline
 from memlint.verifier.model import Verdict
 from memlint.verifier.probing.planning import Probes

@@ -7,8 +7,8 @@ import statistics
 from collections.abc import Container, Iterable, Mapping, Sequence
 from typing import Any
 
-from memlint.measure.halves import by_half, rises
-from memlint.measure.host import NOISE, rises_in_workers, rises_on_host
+from memlint.measure.memory.halves import by_half, rises
+from memlint.measure.memory.host import NOISE, rises_in_workers, rises_on_host
 from memlint.verifier.judging.holders import holders
 from memlint.verifier.judging.verdicts import BLOCK, by_iteration, host_growth
 from memlint.verifier.model import BAD, Fragmentation, Frame, Stack, Unattributed, Verdict

@@ -7,7 +7,7 @@ import statistics
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from memlint.measure.site_runs import ENOUGH, HITS_ENOUGH
+from memlint.measure.sites.site_runs import ENOUGH, HITS_ENOUGH
 
 Run = Mapping[str, Any]
 

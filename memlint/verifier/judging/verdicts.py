@@ -11,7 +11,7 @@ import msgspec
 
 from memlint.amounts import plural
 from memlint.finding import Growth
-from memlint.measure.halves import by_half
+from memlint.measure.memory.halves import by_half
 from memlint.verifier.judging.site_runs import clearest, emptied, keeping, peak, release, start, used
 from memlint.verifier.model import PerIteration, Verdict
 

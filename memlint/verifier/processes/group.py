@@ -22,8 +22,8 @@ from typing import Any
 import msgspec
 
 from memlint.config import ConfigError
-from memlint.measure.agreement import launched
-from memlint.measure.files import read, write
+from memlint.measure.processes.agreement import launched
+from memlint.measure.processes.files import read, write
 from memlint.verifier.processes.child import Ran, read_forked, read_ranks
 
 #: how long one rank's memlint waits for another's

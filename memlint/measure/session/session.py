@@ -13,22 +13,22 @@ from pathlib import Path
 from types import FrameType
 from typing import Any
 
-from .agreement import agreement
-from .clocks import Clocks, ClockWatch, Turn
-from .files import write
-from .loops import LoopWatch
-from .losses import Losses
-from .meters import CpuMeter, allocator_variable, meter_for
-from .old import Old
-from .peaks import Peaks
-from .plan import Plan
-from .running import Run, Running
-from .site_runs import check_of, stack_of
-from .sites import SiteWatch
-from .spawned import Spawned, number_here, rank_here
+from ..loops.clocks import Clocks, ClockWatch, Turn
+from ..loops.loops import LoopWatch
+from ..loops.losses import Losses
+from ..loops.running import Run, Running
+from ..memory.meters import CpuMeter, allocator_variable, meter_for
+from ..memory.peaks import Peaks
+from ..memory.traced import Traced
+from ..plan import Plan
+from ..processes.agreement import agreement
+from ..processes.files import write
+from ..processes.spawned import Spawned, number_here, rank_here
+from ..retention.old import Old
+from ..sites.site_runs import check_of, stack_of
+from ..sites.sites import SiteWatch
 from .stopping import Patience
 from .timeline import Timeline
-from .traced import Traced
 from .windows import Windows
 
 #: results are written at most as often, where nothing has been decided
@@ -131,7 +131,7 @@ class Session:
             if self._windows.meter.name == "cpu":
                 self.finish({"kind": "environment", "reason": "--gpu-memory is of a GPU, and there is none here"})
                 raise Stop
-            from .limits import limit_devices
+            from ..memory.limits import limit_devices
 
             limit_devices(torch, self.plan.gpu_memory)
 

@@ -6,8 +6,8 @@ from __future__ import annotations
 import time
 from collections.abc import Collection, Iterable, Mapping
 
-from .loops import LoopWatch
-from .sites import SiteWatch
+from ..loops.loops import LoopWatch
+from ..sites.sites import SiteWatch
 
 #: iterations in which a place that an option turns on would have come by
 _ENOUGH = 100

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Container, Iterator
 from typing import Any
 
-from .meters import Bytes
-from .owners import Target
+from ..memory.meters import Bytes
+from ..retention.owners import Target
 
 #: hits that must leave something before anybody is asked who keeps it
 _FEWEST = 3

@@ -8,12 +8,12 @@ import time
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-from .halves import rises
-from .host import beside_tensors, resident, rises_on_host
-from .meters import Bytes, Meter
-from .owners import Ask, Target
-from .stacks import HERE
-from .tracker import Born, Frame, Ledger, lines
+from ..memory.halves import rises
+from ..memory.host import beside_tensors, resident, rises_on_host
+from ..memory.meters import Bytes, Meter
+from ..memory.tracker import Born, Frame, Ledger, lines
+from ..retention.owners import Ask, Target
+from ..stacks import HERE
 
 #: iterations are timed as far as this
 _TIMED = 10_000

@@ -6,7 +6,7 @@ import os
 import tracemalloc
 from typing import Any
 
-from .stacks import HERE
+from ..stacks import HERE
 
 _DEPTH, _SHOWN = 16, 5
 #: less an iteration is not shown

@@ -7,8 +7,8 @@ import gc
 from collections.abc import Mapping
 from typing import Any
 
+from ..retention.storages import device_of, storages_of
 from .meters import Bytes, Meter
-from .storages import device_of, storages_of
 
 #: looked through are so many peaks at most, each by so much higher than the one before
 _MOST, _HIGHER = 6, 1.1

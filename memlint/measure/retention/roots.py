@@ -11,8 +11,8 @@ import threading
 import types
 from typing import Any, NamedTuple
 
+from ..stacks import HERE, PACKAGES
 from .naming import SUSPENDED, frame_of, path, variables
-from .stacks import HERE, PACKAGES
 
 _OWN = ("_memlint_", "memlint.")
 _LIBRARIES = tuple(

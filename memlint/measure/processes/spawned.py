@@ -18,9 +18,9 @@ from pathlib import Path
 from types import CodeType, FrameType
 from typing import Any
 
+from ..stacks import HERE
 from .agreement import Agreement
 from .files import write
-from .stacks import HERE
 
 _LAUNCH = f"{HERE}launch.py"
 #: in front of what a spawned process runs

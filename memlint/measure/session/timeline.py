@@ -6,8 +6,8 @@ import time
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from .meters import Bytes, Meter
-from .sites import SiteWatch
+from ..memory.meters import Bytes, Meter
+from ..sites.sites import SiteWatch
 
 #: so many points are kept at most; where there are more, every second one goes
 _MOST = 1_000

@@ -12,9 +12,9 @@ from collections.abc import Callable
 from types import FrameType
 from typing import Any
 
+from ..processes.spawned import Forked
+from ..session.session import Session, Stop
 from . import instrument
-from .session import Session, Stop
-from .spawned import Forked
 
 #: seconds that a probe waits for another one
 _PATIENCE = 5.0

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from .halves import rises
+from ..memory.halves import rises
+from ..retention.owners import Ask, Target
+from ..stacks import HERE
 from .loops import LoopWatch
-from .owners import Ask, Target
-from .stacks import HERE
 
 Where = tuple[tuple[str, int, str], ...]
 _DEPTH, _SHOWN = 24, 8

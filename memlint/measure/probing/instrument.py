@@ -11,7 +11,7 @@ import re
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from .plan import LoopPlan, SitePlan
+from ..plan import LoopPlan, SitePlan
 
 #: names of the builtins; two underscores on both sides keep them from being mangled inside classes
 ENTER, LOOP, EXIT = "__memlint_enter__", "__memlint_loop__", "__memlint_exit__"

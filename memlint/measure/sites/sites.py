@@ -7,16 +7,16 @@ from collections.abc import Collection, Mapping
 from types import CodeType
 from typing import Any
 
+from ..loops.running import Run
+from ..memory.meters import Bytes
+from ..retention.graph import MOST_NODES, number, walk
+from ..retention.holders import Holders
+from ..retention.old import Old
+from ..retention.owners import Target
+from ..retention.storages import device_of, storage_of, storages_of
+from ..retention.values import tensors_in
 from .generations import Generation, Token, few_of
-from .graph import MOST_NODES, number, walk
-from .holders import Holders
-from .meters import Bytes
-from .old import Old
-from .owners import Target
-from .running import Run
 from .site_runs import SiteRuns, Survivors, check_of, where_freed
-from .storages import device_of, storage_of, storages_of
-from .values import tensors_in
 
 
 class SiteWatch:

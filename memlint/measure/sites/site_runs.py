@@ -11,11 +11,11 @@ from collections.abc import Callable, Collection, Mapping
 from types import CodeType, FrameType
 from typing import Any
 
+from ..loops.running import Run
+from ..memory.meters import Bytes
+from ..retention.old import Old
+from ..stacks import HERE, frames_of
 from .generations import Generation
-from .meters import Bytes
-from .old import Old
-from .running import Run
-from .stacks import HERE, frames_of
 
 #: so many runs are followed, until so many of them have kept what so many hits left
 _MOST, ENOUGH, HITS_ENOUGH = 6, 2, 4

@@ -16,9 +16,9 @@ from collections.abc import Callable, Collection
 from types import CodeType, FrameType
 from typing import Any
 
+from ..stacks import HERE, PACKAGES, frames_of
 from .loops import LoopWatch
 from .running import Run, Running
-from .stacks import HERE, PACKAGES, frames_of
 
 #: what ticks; the numbers of their loops are below 0, those of the plan above
 BATCHES, STEPS, CALLS = "batches", "steps", "calls"

@@ -6,13 +6,13 @@ import gc
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from .history import History
-from .host import beside_tensors, host_meter, rises_in_workers, rises_on_host
-from .loops import LoopWatch, climbs, grows, survivors
-from .meters import CpuMeter, Meter
-from .owners import Owners, Target
-from .sites import SiteWatch
-from .traced import Traced
+from ..loops.history import History
+from ..loops.loops import LoopWatch, climbs, grows, survivors
+from ..memory.host import beside_tensors, host_meter, rises_in_workers, rises_on_host
+from ..memory.meters import CpuMeter, Meter
+from ..memory.traced import Traced
+from ..retention.owners import Owners, Target
+from ..sites.sites import SiteWatch
 
 
 class Windows:

@@ -11,8 +11,8 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-from .plan import Plan
-from .stacks import HERE
+from ..plan import Plan
+from ..stacks import HERE
 
 _LAUNCH = f"{HERE}launch.py"
 #: options of Python that take a value, and those behind which there is no script

@@ -1,0 +1,1 @@
+"""Which loops are running, and what does the process hold at their tops?"""

@@ -1,0 +1,1 @@
+"""How do probes come into a program, and what do they call?"""

@@ -1,0 +1,1 @@
+"""Which processes of a program are measured, and when do they stop together?"""

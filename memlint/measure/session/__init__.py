@@ -1,0 +1,1 @@
+"""When is what measured in this process, and when is all of it measured?"""

@@ -1,0 +1,1 @@
+"""What do the hits of a flagged place leave behind?"""
