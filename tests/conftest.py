@@ -71,6 +71,7 @@ class ToyAnalysis:
         self.failures: list[tuple[str, SyntaxProblem]] = []
         self.remarks = ("toy remark",)
         self.errors: dict[tuple[str, str], Exception] = {}
+        self.failed: dict[tuple[str, str], Exception] = {}
         self._nodes: dict[Site, ast.stmt] = {}
         self._texts: dict[str, str] = {}
         for path in project.linted:
@@ -111,7 +112,7 @@ class ToyAnalysis:
 class _ToyOptions(msgspec.Struct):
     screen: bool
     jobs: int
-    enabled: frozenset[str]
+    detectors: tuple[object, ...]
     progress: Callable[[str, int, int], None]
 
 

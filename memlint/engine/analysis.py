@@ -7,6 +7,7 @@ import gc
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Protocol
 
+from memlint.analysis.domain.detector import Detector
 from memlint.analysis.domain.events import Event, Reached, Site
 from memlint.engine.options import Progress
 from memlint.finding import Span
@@ -31,7 +32,8 @@ class Problem(Protocol):
 
 class Analysis(Protocol):
     """What the code does with memory. ``events`` and ``failures`` speak of linted files, by display path;
-    ``errors``, mistakes of memlint, of functions (display path, qualified name), or of whole files (an empty name)."""
+    ``errors``, mistakes of memlint, of functions (display path, qualified name), or of whole files (an empty name);
+    ``failed``, those of the rules' own detection (display path, code)."""
 
     @property
     def events(self) -> Mapping[str, tuple[Event, ...]]: ...
@@ -41,6 +43,8 @@ class Analysis(Protocol):
     def remarks(self) -> Sequence[str]: ...
     @property
     def errors(self) -> Mapping[tuple[str, str], Exception]: ...
+    @property
+    def failed(self) -> Mapping[tuple[str, str], Exception | SystemExit]: ...
 
     def span(self, site: Site) -> Span: ...
     def extent(self, site: Site) -> Span: ...
@@ -52,21 +56,21 @@ class Analysis(Protocol):
 
 
 class Analyse(Protocol):
-    """``enabled``: the codes of the rules that will ask; ``jobs``: worker processes; ``screen``: look only at
+    """``detectors``: the own detection of the rules that will ask; ``jobs``: worker processes; ``screen``: look only at
     definitions that can matter; ``progress``: who is told how far it is."""
 
     def __call__(
-        self, project: Project, *, enabled: frozenset[str], jobs: int, screen: bool, progress: Progress
+        self, project: Project, *, detectors: tuple[Detector, ...], jobs: int, screen: bool, progress: Progress
     ) -> Analysis: ...
 
 
 def analyse_with_flow(
-    project: Project, *, enabled: frozenset[str], jobs: int, screen: bool, progress: Progress
+    project: Project, *, detectors: tuple[Detector, ...], jobs: int, screen: bool, progress: Progress
 ) -> Analysis:
     """Run `memlint.analysis`; it is imported here, so that a run without files does not wait for it."""
     from memlint.analysis import AnalysisOptions, analyse
 
-    return analyse(project, AnalysisOptions(screen=screen, jobs=jobs, enabled=enabled, progress=progress))
+    return analyse(project, AnalysisOptions(screen=screen, jobs=jobs, detectors=detectors, progress=progress))
 
 
 @contextlib.contextmanager
@@ -75,8 +79,10 @@ def one_of_many() -> Iterator[Analyse]:
     apart first, since the collector would look at every object of it; that finds what still holds itself.)"""
     made: list[Analysis] = []
 
-    def analyse(project: Project, *, enabled: frozenset[str], jobs: int, screen: bool, progress: Progress) -> Analysis:
-        made.append(analyse_with_flow(project, enabled=enabled, jobs=jobs, screen=screen, progress=progress))
+    def analyse(
+        project: Project, *, detectors: tuple[Detector, ...], jobs: int, screen: bool, progress: Progress
+    ) -> Analysis:
+        made.append(analyse_with_flow(project, detectors=detectors, jobs=jobs, screen=screen, progress=progress))
         return made[-1]
 
     try:

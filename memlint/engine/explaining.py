@@ -10,6 +10,7 @@ import msgspec
 
 from memlint.amounts import plural
 from memlint.analysis import Analysis, AnalysisOptions, analyse
+from memlint.analysis.domain.detector import Detector
 from memlint.analysis.domain.events import Event
 from memlint.analysis.explained.line import LineWatch
 from memlint.analysis.judge.reasons import Judged
@@ -20,13 +21,13 @@ from memlint.engine.findings import CONFIDENCE, Raw, ask_rules, fingerprinted
 from memlint.engine.judging import Linted
 from memlint.engine.options import Options, Progress, no_progress
 from memlint.engine.prepared import Prepared
-from memlint.engine.rules.rooms import META_RULES, Room
+from memlint.engine.rules.rooms import META_RULES, Room, detectors_of
 from memlint.engine.rules.selection import find_room
 from memlint.engine.run import absolute, prepare
 from memlint.explanation import Explanation, RuleFacts, StatementFacts, Status, ValueFacts, Why
 from memlint.finding import Finding
 from memlint.project import Project, Source, is_notebook
-from memlint.sdk import Facts, silent
+from memlint.sdk import silent
 
 #: rules that a candidate of a kind is one for: (how it is stored, the codes); "" is any other way
 _RULES: dict[tuple[str, str], tuple[str, ...]] = {
@@ -38,7 +39,6 @@ _RULES: dict[tuple[str, str], tuple[str, ...]] = {
 }
 
 
-E = TypeVar("E", bound=Event)
 #: what has a line and a column
 Place = TypeVar("Place", StatementFacts, ValueFacts)
 #: files with callers that are looked at
@@ -138,13 +138,14 @@ def _explained(
     asked: Asked, prepared: Prepared, project: Project, progress: Progress, room: Room | None, source: str
 ) -> Explanation:
     display = project.linted[0]
-    watch, analysis = _analysed(asked, project, display, progress)
+    detectors = detectors_of(prepared.rooms, prepared.rooms.keys())
+    watch, analysis = _analysed(asked, project, display, detectors, progress)
     callers = sorted(watch.callers - {display})
     if 0 < len(callers) <= MAX_CALLERS:
         # (a run that lints this file alone does not look at what calls it; here that is the question)
         analysis.close()
         project = project.part((display, *callers))
-        watch, analysis = _analysed(asked, project, display, progress)
+        watch, analysis = _analysed(asked, project, display, detectors, progress)
     codes = frozenset(prepared.rooms)
     raws: list[Raw] = []
     failures: list[str] = []
@@ -178,10 +179,13 @@ def _explained(
     return explanation
 
 
-def _analysed(asked: Asked, project: Project, display: str, progress: Progress) -> tuple[LineWatch, Analysis]:
+def _analysed(
+    asked: Asked, project: Project, display: str, detectors: tuple[Detector, ...], progress: Progress
+) -> tuple[LineWatch, Analysis]:
     """What is known of the line. Raises ConfigError where the file does not parse, and where the line has no code."""
     watch = LineWatch(display, asked.line, asked.column)
-    analysis = analyse(project, AnalysisOptions(screen=False, observer=watch, progress=progress))
+    options = AnalysisOptions(screen=False, detectors=detectors, observer=watch, progress=progress)
+    analysis = analyse(project, options)
     for path, problem in analysis.failures:
         if path == display:
             raise ConfigError(f"{display} does not parse: line {problem.line}: {problem.message}")
@@ -194,32 +198,10 @@ def _analysed(asked: Asked, project: Project, display: str, progress: Progress) 
     return watch, analysis
 
 
-class _Kinds(Facts):
-    """Facts without events, which note what kinds are asked for."""
-
-    def __init__(self) -> None:
-        super().__init__(())
-        self.names: dict[str, None] = {}
-
-    def of(self, kind: type[E]) -> Iterator[E]:
-        self.names[kind.__name__] = None
-        return iter(())
-
-
 def _seeks(room: Room) -> str:
     meta = room.meta
     said = f"{meta.code} looks for {room.seeks}" if room.seeks else f"{meta.code} reports this: {meta.summary}"
     return said.rstrip(".")
-
-
-def kinds_of(room: Room) -> tuple[str, ...]:
-    """The kinds of events that a rule asks for, by name."""
-    kinds = _Kinds()
-    try:
-        list(room.check(kinds))
-    except Exception:  # (of a rule of the project: what it says of nothing is its matter)
-        return ()
-    return tuple(kinds.names)
 
 
 def _is_masked(source: Source, number: int) -> bool:
@@ -338,9 +320,9 @@ class _Said:
 
     def _left(self, room: Room) -> Iterator[Why]:
         """What was asked of the line, where the analysis left it without an event for the rule."""
-        for kind in kinds_of(room):
-            if kind in self._watch.asked:
-                yield Why("left", f"{_seeks(room)}; asked of this line: {self._watch.asked[kind]}")
+        asked = self._watch.asked.get(room.meta.code)
+        if asked is not None:
+            yield Why("left", f"{_seeks(room)}; asked of this line: {asked}")
 
     def _missing(self, room: Room) -> Iterator[Why]:
         """What the rule looks for, and what of it is not there."""

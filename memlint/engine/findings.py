@@ -49,6 +49,8 @@ def ask_rules(
     for code, room in rooms.items():
         if code not in enabled:
             continue
+        if (display, code) in analysis.failed:
+            failures.append(Failure(display, internal_error(f"the rule {code}", analysis.failed[display, code])))
         try:
             reports = [report for report in room.check(facts) if report.site.path == display]
         except (Exception, SystemExit) as error:  # a rule is a program, and may fail in any way

@@ -14,7 +14,7 @@ from memlint.engine.comments.silence import silence
 from memlint.engine.findings import CONFIDENCE, Raw, ask_rules, fingerprinted, internal_error, meta_finding
 from memlint.engine.options import Options, Progress
 from memlint.engine.prefilter import nothing_to_say
-from memlint.engine.rules.rooms import Room, load_rooms
+from memlint.engine.rules.rooms import Room, detectors_of, load_rooms
 from memlint.engine.rules.selection import ALWAYS, Selection, choose
 from memlint.finding import Failure, Finding, HeldBack, Severity
 from memlint.project import Cell, Project
@@ -104,10 +104,11 @@ class _Judge:
         """What a project's linted files say. Where the analysis as a whole raises, they are halved, down to the files
         for which it does."""
         self._progress("analysing", 0, 0)
+        selection = self._ruling.selection
         try:
             analysis = self._analyse(
                 project,
-                enabled=self._ruling.selection.enabled,
+                detectors=detectors_of(self._ruling.rooms, selection.enabled | selection.preview),
                 jobs=self._options.jobs,
                 screen=self._options.screen,
                 progress=self._progress,

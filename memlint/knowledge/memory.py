@@ -44,12 +44,6 @@ def renamed() -> dict[str, Renamed]:
     }
 
 
-@functools.cache
-def last_names() -> frozenset[str]:
-    """The last components of all of them: what none of these stands in, there is nothing to ask about."""
-    return frozenset(name.rsplit(".", 1)[-1] for name in (*missing(), *renamed()))
-
-
 def _release(text: str) -> tuple[int, int]:
     major, minor = text.split(".")
     return int(major), int(minor)

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Literal
 
-from memlint.sdk import Facts, Growth, HookAdded, Meta, Report, each_round
+from memlint.sdk import Event, Facts, Growth, Loop, Meta, Report, each_round
 
 META = Meta(
     code="MEM105",
@@ -13,6 +14,25 @@ META = Meta(
     severity="error",
     preview=True,
 )
+
+#: what is wrong with a hook: it keeps what it is given, or one is added again and again
+HookProblem = Literal["keeps", "piles"]
+
+
+class HookAdded(Event, frozen=True, gc=False, kw_only=True):
+    """A hook on a module or tensor that leaks. ``added``: the call that adds it. ``loop``: what repeats, None where no
+    loop is in sight that runs the module. ``place``: where it keeps what it is given ("" for one that keeps nothing),
+    and ``value`` that, as its source; ``attached``: with its graph, if it has one; ``backward``: it is given gradients;
+    ``removed``: it is taken away behind the loop."""
+
+    problem: HookProblem
+    added: str
+    loop: Loop | None
+    place: str = ""
+    value: str = ""
+    attached: bool = False
+    backward: bool = False
+    removed: bool = False
 
 
 def check(facts: Facts) -> Iterator[Report]:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Literal
 
-from memlint.sdk import ContextAttribute, Facts, Growth, Meta, Report, Step
+from memlint.sdk import Event, Facts, Growth, Meta, Report, Step
 
 META = Meta(
     code="MEM106",
@@ -12,6 +13,24 @@ META = Meta(
     summary="An autograd function keeps a tensor as an attribute of `ctx`, not by `ctx.save_for_backward`.",
     severity="warning",
 )
+
+#: what of a function its context holds: what it returns, a view of that, what it computed on the way, what it was given
+KeptTensor = Literal["output", "view", "intermediate", "input"]
+
+
+class ContextAttribute(Event, frozen=True, gc=False, kw_only=True):
+    """An autograd function puts a tensor on its context as an attribute. ``place``: ``ctx.x``; ``value``: what it is
+    given, as its source ("" where that is not told apart); ``small``: it is a single number; ``dropped``: backward
+    takes it away, which helps where one runs; ``old``: the function is of the style that torch 1.5 and later refuse,
+    whose context is the function itself."""
+
+    kept: KeptTensor
+    place: str
+    value: str
+    small: bool
+    dropped: bool = False
+    old: bool = False
+
 
 WHAT = {
     "output": "an output of the function",

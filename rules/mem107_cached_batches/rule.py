@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Literal
 
-from memlint.sdk import Around, CachedBatches, Facts, Growth, Meta, Plan, Report
+from memlint.sdk import Around, Event, Facts, Growth, Meta, Plan, Report, Site
 
 META = Meta(
     code="MEM107",
@@ -12,6 +13,20 @@ META = Meta(
     summary="`itertools.cycle(loader)` or `list(loader)` keeps every batch of the dataset.",
     severity="warning",
 )
+
+#: what goes through a loader and holds its batches: again and again, into a list, by two iterators
+KeepsBatches = Literal["cycle", "list", "tee"]
+
+
+class CachedBatches(Event, frozen=True, gc=False, kw_only=True):
+    """What goes through a data loader keeps its batches. ``loader``: its source; ``given``: where it stands, if it is
+    known to be a loader of torch, which can be gone through again."""
+
+    how: KeepsBatches
+    text: str
+    loader: str
+    given: Site | None = None
+
 
 HOLDS = {
     "cycle": "keeps every batch of the first pass: host memory grows to the whole data set, and later passes repeat "

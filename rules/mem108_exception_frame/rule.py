@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Literal
 
-from memlint.sdk import Facts, Growth, Meta, Recover, Report
+from memlint.sdk import Event, Facts, Growth, Meta, Report
 
 META = Meta(
     code="MEM108",
@@ -12,6 +13,20 @@ META = Meta(
     summary="Code that ran out of memory is retried inside `except`, while the failed frames hold their tensors.",
     severity="warning",
 )
+
+#: what an except clause does while the frames of what failed are alive: what failed, anew; another run of a model; or
+#: it puts the exception where it stays until the next, or among others
+Recovery = Literal["retry", "run", "stored", "collected"]
+
+
+class Recover(Event, frozen=True, gc=False, kw_only=True):
+    """An except clause goes on while the frames of what failed are alive. ``text``: the call, or what is stored;
+    ``place``: where."""
+
+    how: Recovery
+    text: str
+    place: str = ""
+
 
 AFTER = "set a flag in the except clause, and {} after it, when the frames are freed"
 

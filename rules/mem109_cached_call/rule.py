@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Literal
 
-from memlint.sdk import CachedCall, Facts, Growth, Memory, Meta, Report
+from memlint.sdk import Event, Facts, Growth, Memory, Meta, Report
 
 META = Meta(
     code="MEM109",
@@ -12,6 +13,26 @@ META = Meta(
     summary="A functools cache on a method of a module or dataset keeps every instance that it was called on.",
     severity="warning",
 )
+
+#: what a cache keeps for good
+CacheHolder = Literal["module", "data", "argument"]
+
+
+class CachedCall(Event, frozen=True, gc=False, kw_only=True):
+    """A cache of the standard library over a function keeps what it is called with. ``holder``: what it keeps of most
+    weight, the instance of a module or data class (``owner``) or an argument; ``argument``: the parameter that takes a
+    module or tensor, if any. ``size``: how many calls are kept, None for all or for what is not known; ``bounded``: it
+    is not all of them; ``plain``: it takes nothing but the instance."""
+
+    holder: CacheHolder
+    name: str
+    owner: str
+    decorator: str
+    size: int | None
+    bounded: bool
+    argument: str
+    plain: bool
+
 
 HELD = {"module": "with its parameters", "data": "with its data"}
 

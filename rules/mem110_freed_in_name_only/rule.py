@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Literal
 
-from memlint.sdk import Facts, Growth, Meta, NameOnly, Report
+from memlint.sdk import Event, Facts, Growth, Meta, Report
 
 META = Meta(
     code="MEM110",
@@ -13,6 +14,27 @@ META = Meta(
     severity="warning",
     preview=True,
 )
+
+#: how a name holds the memory of what is deleted under another: it is the same, an optimizer or a schedule of its
+#: parameters, an object or container that has it, its state, a part of it, a result whose graph leads to it
+Hold = Literal["same", "optimizer", "schedule", "object", "container", "state", "part", "graph"]
+
+
+class NameOnly(Event, frozen=True, gc=False, kw_only=True):
+    """A name is deleted to free memory, which another name holds that nobody reads any more. ``name``: of what;
+    ``holder`` and ``how`` it holds it; ``others``: names that hold it as well, by that one or besides; ``during``: the
+    call that runs meanwhile, in the ``next_round`` or in this; ``runs``: it runs a model, it does not only make or load
+    one."""
+
+    name: str
+    kind: Literal["model", "checkpoint"]
+    holder: str
+    how: Hold
+    others: tuple[str, ...]
+    during: str
+    next_round: bool
+    runs: bool
+
 
 #: what the deletion leaves, and how the holder has it
 HOLDS = {

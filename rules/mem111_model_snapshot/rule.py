@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from memlint.sdk import Facts, Growth, Meta, ModelSnapshot, Report, each_round
+from memlint.sdk import Event, Facts, Growth, Loop, Meta, Report, each_round
 
 META = Meta(
     code="MEM111",
@@ -12,6 +12,18 @@ META = Meta(
     summary="A copy of the model or of its state is kept on the device, for the best epoch or for every epoch.",
     severity="warning",
 )
+
+
+class ModelSnapshot(Event, frozen=True, gc=False, kw_only=True):
+    """A copy of a model, or of its state, is put aside where the model is. ``loop``: the loop over epochs with which
+    ``place``, a container of such copies, grows; None for the one copy of the best so far, or for one (``once``) that
+    goes back into the model after a trial."""
+
+    text: str
+    model: str
+    place: str
+    loop: Loop | None
+    once: bool = False
 
 
 def check(facts: Facts) -> Iterator[Report]:

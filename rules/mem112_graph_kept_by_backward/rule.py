@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Literal
 
-from memlint.sdk import Facts, Growth, KeptGraph, Meta, Plan, Replace, Report
+from memlint.sdk import Event, Facts, Growth, Loop, Meta, Plan, Replace, Report, Site
 
 META = Meta(
     code="MEM112",
@@ -12,6 +13,29 @@ META = Meta(
     summary="A backward keeps its graph, or records that of the gradients, and nothing uses it again.",
     severity="warning",
 )
+
+
+class KeptGraph(Event, frozen=True, gc=False, kw_only=True):
+    """A backward keeps or records a graph that nothing differentiates again.
+
+    ``kind``: retain (a graph is kept, and no other backward goes through it), gradients (``backward`` records the graph
+    of the gradients, and only an optimizer reads them), inputs (as gradients, for those of an input, ``alive``), rounds
+    (a backward for each member of a collection, ``alive``, keeps the graph after the last as well), result (every use
+    of what ``autograd.grad`` gives cuts the graph that it records). ``word``: the literal that asks for it. ``alive``:
+    the names that hold the graph while the model runs in the next round of ``loop`` (of a result: only where there is
+    an accelerator). ``flag``: a parameter without which the result keeps its graph ("" for none). ``kept``: an argument
+    of its own keeps the graph that was differentiated. ``sure``: no code that cannot be followed has a part in the
+    graph (of retain).
+    """
+
+    kind: Literal["retain", "gradients", "inputs", "rounds", "result"]
+    text: str
+    word: Site
+    alive: tuple[str, ...] = ()
+    loop: Loop | None = None
+    flag: str = ""
+    kept: bool = False
+    sure: bool = True
 
 
 def check(facts: Facts) -> Iterator[Report]:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Literal
 
-from memlint.sdk import DiagnosticLeftOn, Facts, Growth, Meta, Report, Severity, each_round
+from memlint.sdk import Event, Facts, Growth, Loop, Meta, Report, Severity, each_round
 
 META = Meta(
     code="MEM113",
@@ -12,6 +13,22 @@ META = Meta(
     summary="Anomaly detection, memory history, a profiler or a metric's state stays on for the whole run.",
     severity="warning",
 )
+
+#: what is left on, or never emptied
+Diagnostic = Literal["anomaly", "history", "profiler", "metric"]
+
+
+class DiagnosticLeftOn(Event, frozen=True, gc=False, kw_only=True):
+    """Something that records for a look at a few steps goes on for the whole run. ``text``: what switches it on, or the
+    metric object; ``name``: of the metric's class; ``loop``: what it records, None for all that runs; ``read``: what it
+    recorded is written somewhere."""
+
+    kind: Diagnostic
+    text: str
+    loop: Loop | None
+    name: str = ""
+    read: bool = False
+
 
 NO_GROWTH = Growth("none", "time")
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from memlint.sdk import Facts, Growth, LiveGraph, Meta, Report
+from memlint.sdk import Event, Facts, Growth, Loop, Meta, Report
 
 META = Meta(
     code="MEM115",
@@ -12,6 +12,18 @@ META = Meta(
     summary="An iteration without a backward leaves its graph in variables while the next one records another.",
     severity="note",
 )
+
+
+class LiveGraph(Event, frozen=True, gc=False, kw_only=True):
+    """A round of a training loop ends without the backward of its graph, which variables hold while the model runs in
+    the next round. ``names``: those; ``model``: what runs; ``test``: what decides over it; ``skips``: the round is left
+    by a ``continue``, else the backward alone is left out."""
+
+    names: tuple[str, ...]
+    model: str
+    test: str
+    loop: Loop
+    skips: bool
 
 
 def check(facts: Facts) -> Iterator[Report]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from memlint.sdk import EmptiedCache, Facts, Growth, Meta, Plan, Remove, Replace, Report, each_round, weakest
+from memlint.sdk import Event, Facts, Growth, Loop, Meta, Plan, Remove, Replace, Report, Site, each_round, weakest
 
 META = Meta(
     code="MEM305",
@@ -12,6 +12,20 @@ META = Meta(
     summary="The allocator cache is emptied in every iteration, which saves no memory and waits for the device.",
     severity="note",
 )
+
+
+class EmptiedCache(Event, frozen=True, gc=False, kw_only=True):
+    """The allocator's cache is emptied in every round of a loop. ``data``: the loop runs over a loader, or trains.
+    ``statement``: what empties it, None for a helper that does; ``alone``: nothing else stands in its block;
+    ``flag``: a setting that has to hold ("" for none)."""
+
+    text: str
+    loop: Loop
+    data: bool
+    flag: str
+    statement: Site | None
+    alone: bool
+
 
 DOUBT = "other processes on the device may need the memory that it releases"
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from memlint.sdk import Facts, Growth, Meta, Plan, Replace, Report, ZeroedGradients
+from memlint.sdk import Event, Facts, Growth, Meta, Plan, Replace, Report, Site
 
 META = Meta(
     code="MEM306",
@@ -12,6 +12,16 @@ META = Meta(
     summary="Gradients are filled with zeros instead of freed, and take their memory during the next forward.",
     severity="note",
 )
+
+
+class ZeroedGradients(Event, frozen=True, gc=False, kw_only=True):
+    """Gradients are filled with zeros before a forward, where they could be let go. ``text``: what does so; ``owner``:
+    whose ``zero_grad`` would do; ``flag``: the ``False`` of ``set_to_none=False``, None where it is done by hand."""
+
+    text: str
+    owner: str
+    flag: Site | None
+
 
 DOUBT = (
     "the optimizer then skips a parameter without a gradient, where zeros still apply momentum and weight decay, and "

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from memlint.sdk import DeviceData, Facts, Growth, Meta, Report
+from memlint.sdk import Event, Facts, Growth, Meta, Report
 
 META = Meta(
     code="MEM402",
@@ -12,6 +12,15 @@ META = Meta(
     summary="A whole dataset is moved to the device, where all its samples stay beside the model.",
     severity="note",
 )
+
+
+class DeviceData(Event, frozen=True, gc=False, kw_only=True):
+    """All samples of a data set lie on the device from the moment that it is made. ``place``: what holds them;
+    ``owner``: the class of the data set, "" for one of the library."""
+
+    place: str
+    owner: str
+
 
 HELP = (
     "keep the samples on the host and move each batch: `DataLoader(…, pin_memory=True)` and "

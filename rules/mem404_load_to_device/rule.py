@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Literal
 
-from memlint.sdk import Argument, Facts, Growth, LoadedToDevice, Meta, Plan, Replace, Report
+from memlint.sdk import Argument, Event, Facts, Growth, Meta, Plan, Replace, Report, Site
 
 META = Meta(
     code="MEM404",
@@ -12,6 +13,21 @@ META = Meta(
     summary="A checkpoint is loaded without map_location onto the device that it was saved from.",
     severity="note",
 )
+
+
+class LoadedToDevice(Event, frozen=True, gc=False, kw_only=True):
+    """A checkpoint is loaded onto the device that it was saved from. ``given``: a ``map_location`` of None.
+    ``distributed``: by each process of several. ``doubt``: why loading it onto the host may be noticed, a clause.
+    ``beside``: the model that copies it, nothing that is in sight, or one whose parameters it becomes
+    (``assign=True``). ``name``: what is bound to it, "" for nothing."""
+
+    text: str
+    distributed: bool
+    given: Site | None
+    doubt: str
+    beside: Literal["model", "nothing", "assigned"]
+    name: str
+
 
 HELP = 'pass `map_location="cpu"`: `load_state_dict` copies each tensor to the device of its parameter'
 HELP_ALONE = 'pass `map_location="cpu"`, and move what is needed on the device there'

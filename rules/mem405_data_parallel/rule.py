@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from memlint.sdk import Facts, Growth, Meta, Report, SingleProcess
+from memlint.sdk import Event, Facts, Growth, Meta, Report
 
 META = Meta(
     code="MEM405",
@@ -12,6 +12,13 @@ META = Meta(
     summary="One process trains on several devices: the first holds the outputs of all, which bounds the batch.",
     severity="note",
 )
+
+
+class SingleProcess(Event, frozen=True, gc=False, kw_only=True):
+    """One process spreads a model that is trained over several devices (``DataParallel``). ``text``: the call."""
+
+    text: str
+
 
 HELP = "use `DistributedDataParallel`, one process per device: each keeps the outputs of its own samples"
 

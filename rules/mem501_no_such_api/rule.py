@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from memlint.sdk import ApiUse, Facts, Growth, Meta, Report
+from memlint.sdk import Event, Facts, Growth, Meta, Report
 
 META = Meta(
     code="MEM501",
@@ -14,11 +14,19 @@ META = Meta(
 )
 
 
+class MissingName(Event, frozen=True, gc=False, kw_only=True):
+    """A name for memory that torch does not have. ``name``: qualified (a ``method``'s alone); ``text``: as it is
+    written; ``advice``: what to do instead, a clause."""
+
+    name: str
+    text: str
+    advice: str
+    method: bool = False
+
+
 def check(facts: Facts) -> Iterator[Report]:
-    for event in facts.of(ApiUse):
-        if event.kind == "deprecated":
-            continue
-        lacks = f"torch has no `{event.name}`" if event.kind == "fictional" else f"a tensor has no `{event.name}()`"
+    for event in facts.of(MissingName):
+        lacks = f"a tensor has no `{event.name}()`" if event.method else f"torch has no `{event.name}`"
         raised = "an ImportError" if event.text.startswith("from ") else "an AttributeError"
         yield Report(
             site=event.site,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from memlint.sdk import ApiUse, Facts, Growth, Meta, Plan, Replace, Report
+from memlint.sdk import Event, Facts, Growth, Meta, Plan, Replace, Report
 
 META = Meta(
     code="MEM502",
@@ -14,10 +14,18 @@ META = Meta(
 )
 
 
+class OldName(Event, frozen=True, gc=False, kw_only=True):
+    """A name for memory that torch has given another one. ``name``: qualified; ``text``: as it is written; ``advice``:
+    what to do instead, a clause; ``new``: what can be written at the site, "" for nothing."""
+
+    name: str
+    text: str
+    advice: str
+    new: str
+
+
 def check(facts: Facts) -> Iterator[Report]:
-    for event in facts.of(ApiUse):
-        if event.kind != "deprecated":
-            continue
+    for event in facts.of(OldName):
         yield Report(
             site=event.site,
             message=f"`{event.name}` is deprecated{_also(event)}: each call emits a FutureWarning",
@@ -30,12 +38,12 @@ def check(facts: Facts) -> Iterator[Report]:
         )
 
 
-def _also(event: ApiUse) -> str:
+def _also(event: OldName) -> str:
     """What the name says and the function does not do."""
     return " and resets all peaks, not only this one" if ".reset_max_" in event.name else ""
 
 
-def _fix(event: ApiUse) -> Plan | None:
+def _fix(event: OldName) -> Plan | None:
     if not event.new:
         return None
     return Plan(title=f"write `{event.new}`", changes=(Replace(event.site, event.new),))

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Literal
 
-from memlint.sdk import Facts, Growth, Meta, Report, WrongReading
+from memlint.sdk import Event, Facts, Growth, Meta, Report
 
 META = Meta(
     code="MEM503",
@@ -12,6 +13,19 @@ META = Meta(
     summary="A memory reading is used for a quantity that it does not measure, so a leak check gives wrong results.",
     severity="note",
 )
+
+#: what a reading of memory is taken for and is not: the number of objects, a tensor's or a module's bytes, what tensors
+#: use, something beside what tensors use, bytes at all
+Misread = Literal["objects", "tensor", "module", "used", "apart", "bytes"]
+
+
+class WrongReading(Event, frozen=True, gc=False, kw_only=True):
+    """A reading of memory is taken for another. ``text``: the call; ``label``: what it is called or compared with."""
+
+    taken_for: Misread
+    text: str
+    label: str
+
 
 #: what each reading is, and what to read instead
 SAYS = {

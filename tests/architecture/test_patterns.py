@@ -4,10 +4,12 @@ import copy
 import importlib
 import pickle
 import re
+import sys
 
 import pytest
 from test_walls import PACKAGE, modules
 
+from memlint.engine.rules.rooms import detectors_of, load_rooms
 from memlint.patterns import _Lazy, lazy_pattern
 
 
@@ -26,14 +28,13 @@ def test_a_wrong_expression_is_an_error_when_it_is_used():
         wrong.match("")
 
 
-def test_every_pattern_of_the_package_compiles():
-    found = 0
+def test_every_pattern_of_the_package_and_of_the_rules_compiles():
     for path in modules():
-        parts = path.relative_to(PACKAGE.parent).with_suffix("").parts
-        if "lazy_pattern(" not in path.read_text("utf-8") or path.name == "patterns.py":
-            continue
-        for value in vars(importlib.import_module(".".join(parts))).values():
-            if isinstance(value, _Lazy):
-                assert isinstance(value.pattern, (str, bytes))
-                found += 1
-    assert found > 150
+        if "lazy_pattern(" in path.read_text("utf-8") and path.name != "patterns.py":
+            importlib.import_module(".".join(path.relative_to(PACKAGE.parent).with_suffix("").parts))
+    rooms = load_rooms()
+    packages = ("memlint.", *(one.package for one in detectors_of(rooms, rooms.keys())))
+    own = [vars(module) for name, module in list(sys.modules.items()) if name.startswith(packages)]
+    found = {id(value): value for names in own for value in names.values() if isinstance(value, _Lazy)}
+    assert all(isinstance(value.pattern, (str, bytes)) for value in found.values())
+    assert len(found) > 200

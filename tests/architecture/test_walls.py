@@ -160,11 +160,60 @@ def test_nothing_imports_a_rule() -> None:
     assert wrong == []
 
 
-def test_rules_import_the_sdk_alone() -> None:
-    for path in (ROOT / "rules").glob("*/rule.py"):
-        for name in imports(path):
-            known = name == "memlint.sdk" or name.startswith("memlint.sdk.")
-            assert known or name.partition(".")[0] in sys.stdlib_module_names, f"{path}: {name}"
+#: the modules of rules that run where linting does
+OF_RULES = sorted(path for path in (ROOT / "rules").glob("*/*.py") if path.name != "probe.py")
+
+
+def test_rules_import_the_sdk_and_their_own_files_alone() -> None:
+    for path in OF_RULES:
+        for node in ast.walk(ast.parse(path.read_text("utf-8"))):
+            if isinstance(node, ast.Import):
+                # (events are structs of msgspec, which gives copies of them)
+                assert {alias.name.partition(".")[0] for alias in node.names} <= {
+                    *sys.stdlib_module_names,
+                    "msgspec",
+                }, path
+            elif isinstance(node, ast.ImportFrom) and node.level:
+                assert node.level == 1 and (path.parent / f"{node.module}.py").is_file(), path
+            elif isinstance(node, ast.ImportFrom):
+                name = str(node.module)
+                # (rule.py is loaded where nothing is analysed as well)
+                known = name == "memlint.sdk" or (name.startswith("memlint.sdk.") and path.name != "rule.py")
+                assert known or name.partition(".")[0] in sys.stdlib_module_names, f"{path}: {name}"
+
+
+def test_only_detection_loads_the_analysis() -> None:
+    """`memlint rule`, and a run whose findings are known, load each rule's words and not its detection."""
+    script = (
+        "import sys; from memlint.engine.rules.rooms import detectors_of, load_rooms; rooms = load_rooms()\n"
+        "heavy = lambda: 'memlint.analysis.facts.analyser' in sys.modules\n"
+        "print(heavy(), len(detectors_of(rooms, {'MEM105', 'MEM101', 'MEM000'})), heavy())"
+    )
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    assert done.stdout.split() == ["False", "1", "True"]
+
+
+#: methods that change what they are called on
+CHANGES = frozenset({"add", "append", "clear", "discard", "extend", "insert", "pop", "remove", "setdefault", "update"})
+
+
+@pytest.mark.parametrize("path", OF_RULES, ids=lambda path: f"{path.parent.name[:6]}-{path.stem}")
+def test_detection_changes_nothing_of_what_it_reads(path: Path) -> None:
+    """What a rule is handed is everybody's: a detector that writes to it changes what the others find."""
+
+    def root(expr: ast.expr) -> str:
+        while isinstance(expr, ast.Attribute | ast.Subscript):
+            expr = expr.value
+        return expr.id if isinstance(expr, ast.Name) else ""
+
+    for node in ast.walk(ast.parse(path.read_text("utf-8"))):
+        targets = node.targets if isinstance(node, ast.Assign | ast.Delete) else ()
+        targets = (node.target,) if isinstance(node, ast.AugAssign | ast.AnnAssign) else targets
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in CHANGES:
+            targets = (node.func,)
+        for target in targets:
+            if isinstance(target, ast.Attribute | ast.Subscript):
+                assert root(target) not in ("analyser", "frame", "caller", "inner", "summary"), ast.unparse(node)
 
 
 def test_probes_need_python_and_torch_alone() -> None:

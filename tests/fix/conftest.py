@@ -67,6 +67,7 @@ class ToyAnalysis:
         self.failures: list[tuple[str, SyntaxProblem]] = []
         self.remarks = ()
         self.errors: dict[tuple[str, str], Exception] = {}
+        self.failed: dict[tuple[str, str], Exception] = {}
         self._nodes: dict[Site, ast.Expr] = {}
         self._lines: dict[str, list[str]] = {}
         trees = {}

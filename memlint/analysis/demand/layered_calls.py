@@ -17,6 +17,7 @@ from memlint.analysis.syntax.syntax import calls, dotted, walk_expression, walk_
 from memlint.ir import nodes as ir
 
 if TYPE_CHECKING:
+    from memlint.analysis.domain.summary.frame import Frame
     from memlint.analysis.facts.analyser import Analyser
 
 
@@ -103,6 +104,17 @@ def _is_guarded(analyser: Analyser, cls: Class, name: str) -> bool:
     method = analyser.program.method(cls, name)
     summary = analyser.summary(method) if method is not None else None
     return summary is not None and summary.entry == OFF
+
+
+def runs_model(analyser: Analyser, frame: Frame, call: ir.Call, depth: int) -> bool:
+    """Whether a call runs a model, by itself or in what it calls."""
+    if call.at in frame.notes.models:
+        return True
+    return any(
+        leads_to_model(analyser, record.callee, depth - 1)
+        for record in frame.calls.values()
+        if record.at == call.at and record.callee != frame.function.key
+    )
 
 
 def leads_to_model(analyser: Analyser, key: tuple[str, str], depth: int) -> bool:

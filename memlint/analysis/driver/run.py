@@ -6,13 +6,14 @@ import itertools
 import sys
 import threading
 from bisect import bisect_right
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from typing import TYPE_CHECKING, Any
 
 import msgspec
 
 from memlint.analysis.calls import interpreting
+from memlint.analysis.domain.detector import Detector
 from memlint.analysis.domain.events import Event, Reached, Site
 from memlint.analysis.domain.summary.frame import Frame
 from memlint.analysis.driver.caller_context import callers_of
@@ -34,13 +35,13 @@ if TYPE_CHECKING:
 
 
 class AnalysisOptions(msgspec.Struct, frozen=True, kw_only=True):
-    """``screen``: look only at definitions that can matter; ``enabled``: codes of the rules that will ask;
-    ``progress``: called with what is being done, how much of it is done and how much there is; ``observer``: who is
-    told why candidates are dropped, and then asks more."""
+    """``screen``: look only at definitions that can matter; ``detectors``: the own detection of the rules that will
+    ask; ``progress``: called with what is being done, how much of it is done and how much there is; ``observer``: who
+    is told why candidates are dropped, and then asks more."""
 
     screen: bool = True
     jobs: int = 1
-    enabled: frozenset[str] = frozenset()
+    detectors: tuple[Detector, ...] = ()
     progress: Callable[[str, int, int], None] = lambda stage, done, total: None
     observer: Observer | None = None
 
@@ -59,6 +60,7 @@ class Analysis:
         self.failures = failures
         self.remarks = remarks
         self.errors: Mapping[tuple[str, str], Exception] = analyser.errors
+        self.failed: Mapping[tuple[str, str], Exception | SystemExit] = analyser.failed
         self.analyser = analyser
         self._program = analyser.program
         self._tables: dict[tuple[str, int], SpanTable] = {}
@@ -209,10 +211,9 @@ def _speaks_of(frame: Frame, wanted: AbstractSet[str]) -> bool:
 
 
 def _analyse(project: Any, options: AnalysisOptions) -> Analysis:
-    from memlint.analysis.detectors import events as practice_events
     from memlint.analysis.judge.verdicts import judge
 
-    analyser = Analyser(project, interpreting)
+    analyser = Analyser(project, interpreting, options.detectors)
     linted = list(project.linted)
     targets = relevant_modules(analyser.program, linted, lower=True) if options.screen else linted
     functions: list[Function] = []
@@ -242,7 +243,7 @@ def _analyse(project: Any, options: AnalysisOptions) -> Analysis:
         options.progress("judging", done, len(frames))
         try:
             speaks = _speaks_of(frame, wanted)
-            found = [*practice_events(analyser, frame), *judge(analyser, frame)] if speaks else []
+            found = [*_detected(analyser, frame), *judge(analyser, frame)] if speaks else []
         except Exception as error:
             analyser.errors[frame.function.key] = error
             continue
@@ -274,6 +275,15 @@ def _analyse(project: Any, options: AnalysisOptions) -> Analysis:
     if options.observer is not None:
         options.observer.finish(analysis)
     return analysis
+
+
+def _detected(analyser: Analyser, frame: Frame) -> Iterator[Event]:
+    """What the rules' own detection finds in one function. A mistake in it costs what that rule finds there."""
+    for detector in analyser.detectors:
+        try:
+            yield from list(detector.detect(analyser, frame))
+        except (Exception, SystemExit) as error:  # a rule is a program, and may fail in any way
+            analyser.failed.setdefault((frame.module.key, detector.code), error)
 
 
 def _summarise(analyser: Analyser, functions: Sequence[Function], stage: str, options: AnalysisOptions) -> None:

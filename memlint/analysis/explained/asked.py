@@ -1,59 +1,52 @@
-"""What the rooms of practices ask of a line, and what they are answered.
+"""What the rules' own detection asks of a line, and what it is answered.
 
-A room goes from question to question (``Whether the handle that removes the hook is let go.``) and leaves a candidate
-at an answer that speaks against it. To tell which ones it asked, its functions are watched while it looks once more.
+A detector goes from question to question (``Whether the handle that removes the hook is let go.``) and leaves a
+candidate at an answer that speaks against it. To tell which ones it asked, the functions of its rule are watched while
+it looks once more.
 """
 
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Collection
 from types import FrameType
 from typing import TYPE_CHECKING, Any
 
-from memlint.analysis.detectors import ROOMS
-from memlint.analysis.domain.events import Event
 from memlint.analysis.domain.summary.frame import Frame
 
 if TYPE_CHECKING:
     from memlint.analysis.facts.analyser import Analyser
 
-#: the modules whose functions are asked
-_OURS = "memlint.analysis.detectors."
 _ANSWERS = {True: "yes", False: "no", None: "nothing"}
 #: questions that are told, the last ones
 _MOST = 3
 
 
 def asked(analyser: Analyser, frame: Frame, ordinals: Collection[int]) -> dict[str, str]:
-    """By the name of the kind of event: the questions that were asked of some nodes (by ordinal) of a function, and
-    their answers, for the rooms that left them. (What a room reports is no silence.)"""
+    """By rule: the questions that were asked of some nodes (by ordinal) of a function, and their answers, for the rules
+    that left them. (What a rule reports is no silence.)"""
     found: dict[str, str] = {}
-    for room in ROOMS:
-        watch = _Watch(ordinals)
+    for detector in analyser.detectors:
+        watch = _Watch(detector.package, ordinals)
         before = sys.getprofile()
         sys.setprofile(watch.noted)
         try:
-            events = list(room(analyser, frame))
-        except Exception:  # (a mistake in a room is reported by the run itself)
+            events = list(detector.detect(analyser, frame))
+        except (Exception, SystemExit):  # (a mistake in a rule is reported by the run itself)
             continue
         finally:
             sys.setprofile(before)
         if watch.said and not any(event.site.at in ordinals for event in events):
-            found[_kind(room)] = "; ".join(list(watch.said)[-_MOST:])
+            found[detector.code] = "; ".join(list(watch.said)[-_MOST:])
     return found
 
 
-def _kind(room: Callable[[Analyser, Frame], Iterator[Event]]) -> str:
-    """``HookAdded``: the events that a room makes, by its annotation."""
-    annotation = room.__annotations__["return"]
-    return str(annotation).removeprefix("Iterator[").removesuffix("]")
-
-
 class _Watch:
-    """Is told of calls. ``said``: the questions about the nodes, each with its answer, in order."""
+    """Is told of calls. ``said``: the questions about the nodes, each with its answer, in order. ``package``: what the
+    names of the modules begin with whose functions are watched."""
 
-    def __init__(self, ordinals: Collection[int]) -> None:
+    def __init__(self, package: str, ordinals: Collection[int]) -> None:
+        self._package = package
         self._ordinals = ordinals
         self.said: dict[str, None] = {}
 
@@ -61,7 +54,7 @@ class _Watch:
         if event != "return" or not (answer is None or isinstance(answer, bool)):
             return
         code = frame.f_code
-        if not str(frame.f_globals.get("__name__", "")).startswith(_OURS):
+        if not str(frame.f_globals.get("__name__", "")).startswith(self._package):
             return
         question = code.co_consts[0] if code.co_consts else None
         if not isinstance(question, str) or code.co_name.startswith("<"):
@@ -73,7 +66,7 @@ class _Watch:
             self.said[said] = None
 
     def _is_here(self, value: Any) -> bool:
-        """Whether an argument is one of the nodes, or holds one (as a call that a room has found)."""
+        """Whether an argument is one of the nodes, or holds one (as a call that a detector has found)."""
         return any(getattr(one, "at", None) in self._ordinals for one in (value, getattr(value, "expr", None)))
 
 

@@ -34,7 +34,7 @@ _MOST = 40
 class LineWatch:
     """Who is told what the analysis does on one line of a file. ``statements``: what is known of them in the end;
     ``reasons``: what was decided of candidates there; ``absent``: by rule, what a candidate lacks;
-    ``asked``: by kind of event, the question at which the analysis left what stands there."""
+    ``asked``: by rule, the question at which its detection left what stands there."""
 
     def __init__(self, path: str, line: int, column: int | None) -> None:
         self.path, self.line, self.column = path, line, column
@@ -61,8 +61,8 @@ class LineWatch:
             if one.function.node is not None and not analysis.analyser.facts.calls_of(one.function):
                 self.callers.update(analysis.analyser.program.words.files(one.function.name))
             ordinals = {one.statement.at, *(part.at for part, _ in one.parts)}
-            for kind, said in asked(analysis.analyser, frame, ordinals).items():
-                self.asked.setdefault(kind, said)
+            for code, said in asked(analysis.analyser, frame, ordinals).items():
+                self.asked.setdefault(code, said)
             for code, said in absent(frame, recording, one.statement, facts).items():
                 self.absent.setdefault(code, said)
         spans = [(one.function.unit, one.span) for one in found]

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 from memlint import knowledge
+from memlint.analysis.domain.detector import Detector
 from memlint.analysis.domain.graphs import Node
 from memlint.analysis.domain.literal_values import constant
 from memlint.analysis.domain.state import AMBIENT, OFF, ON, State, width
@@ -67,9 +68,13 @@ MAX_SOURCES = 20_000
 class Analyser(DefinitionValues):
     """One run over a project. Everything is computed on demand and kept."""
 
-    def __init__(self, project: Any, interpreter: Interpreter) -> None:
+    def __init__(self, project: Any, interpreter: Interpreter, detectors: Sequence[Detector] = ()) -> None:
         super().__init__(Program(project))
         self.interpreter = interpreter
+        #: the rules' own detection, and the calls that are noted for it: all, and those that are given a data loader
+        self.detectors = detectors
+        self.noted_calls = frozenset[str]().union(*(one.calls for one in detectors))
+        self.noted_of_loaders = frozenset[str]().union(*(one.loader_calls for one in detectors))
         #: whether what is kept of a function has to be small, since there are that many: it costs time
         self.is_large = sum(map(project.size, project.sources)) > ROOM
         self.unused = Unused(self.program)
@@ -80,8 +85,6 @@ class Analyser(DefinitionValues):
         self.mentions: dict[str, tuple[Mention, ...] | None] = {}
         #: what compiles code of torch somewhere in the project, "" for nothing; None: nobody has asked
         self.compiles: str | None = None
-        #: whether the project saves whole models somewhere; None: nobody has asked
-        self.saves_whole: bool | None = None
         #: the sets and values of finished summaries, each once
         self.shared = Shared()
         self.facts = Facts(self)
@@ -96,6 +99,8 @@ class Analyser(DefinitionValues):
         self.observer: Observer | None = None
         #: functions whose analysis failed, by (module, qualified name): mistakes of ours
         self.errors: dict[tuple[str, str], Exception] = {}
+        #: what the detection of rules raised, by (path of the file, code), the first of each
+        self.failed: dict[tuple[str, str], Exception | SystemExit] = {}
 
     def close(self) -> None:
         """Let go of what was worked out, which holds itself: nothing is asked any more."""

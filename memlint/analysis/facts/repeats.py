@@ -6,10 +6,11 @@ from typing import TYPE_CHECKING
 
 from memlint.analysis.domain.events import Loop, Site
 from memlint.analysis.index.program import Function, in_tests
-from memlint.analysis.syntax.syntax import calls
+from memlint.analysis.syntax.syntax import calls, walk_statements
 from memlint.ir import nodes as ir
 
 if TYPE_CHECKING:
+    from memlint.analysis.domain.summary.effects import LoopFrame
     from memlint.analysis.domain.summary.frame import Frame
     from memlint.analysis.facts.analyser import Analyser
 
@@ -38,6 +39,13 @@ def is_training_step(analyser: Analyser, frame: Frame) -> bool:
     if not any(isinstance(call.func, ir.Attr) and call.func.name == "step" for call in calls(function.body)):
         return False
     return all(in_tests(caller.module.key) for caller, _ in analyser.facts.calls_of(function))
+
+
+def goes_on(held: LoopFrame) -> bool:
+    """Whether a loop runs over data, and ends when that does."""
+    if not held.loop.over_data or held.over_objects or not held.counts:
+        return False
+    return not any(isinstance(one, ir.Jump) and one.kind == "break" for one in walk_statements(held.body, False))
 
 
 def _in_loop(analyser: Analyser, function: Function) -> bool:

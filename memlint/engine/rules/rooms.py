@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import ast
-import importlib.util
+import importlib
 import sys
 import zlib
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from pathlib import Path
 from types import ModuleType
+from typing import Any
 
 import msgspec
 
+from memlint.analysis.domain.detector import Detector
 from memlint.config import ConfigError
 from memlint.patterns import lazy_pattern
 from memlint.project.presence import is_file, listed
@@ -23,11 +26,13 @@ CODE = lazy_pattern(r"MEM\d{3}")
 
 
 class Room(msgspec.Struct, frozen=True):
-    """One rule. ``page`` is its README.md. ``closed``: it is known, and does not run."""
+    """One rule. ``page`` is its README.md. ``package``: its modules; "" for one that is known, and does not run
+    (`closed`), or that the engine speaks itself."""
 
     meta: Meta
     check: Callable[[Facts], Iterable[Report]]
     folder: Path
+    package: str = ""
     closed: bool = False
     #: what it looks for, and why it says nothing of some events (`memlint.sdk.Silent`), as far as it tells
     seeks: str = ""
@@ -82,6 +87,32 @@ def load_rooms(extra: Sequence[Path] = (), closed: Sequence[Path] = ()) -> dict[
     return dict(sorted(rooms.items()))
 
 
+def detectors_of(rooms: Mapping[str, Room], codes: AbstractSet[str]) -> tuple[Detector, ...]:
+    """The own detection of some rules, in order of code. It is loaded here, and what it is written with: whoever has
+    nothing to analyse does not wait for that. Raises ConfigError for a detect.py that cannot be loaded."""
+    found = (_detector(room) for code, room in rooms.items() if code in codes and room.package)
+    return tuple(one for one in found if one is not None)
+
+
+def _detector(room: Room) -> Detector | None:
+    """What detect.py of a rule defines; None where there is none, and events of the analysis are all that it asks."""
+    if not is_file(room.folder / "detect.py"):
+        return None
+    module = _module(room.folder, "detect")
+    detect = getattr(module, "detect", None)
+    if not callable(detect):
+        raise ConfigError(f"the rule in {room.folder} must define `detect(analyser, frame)` in detect.py")
+    calls, of_loaders = (_names(room, module, name) for name in ("CALLS", "LOADER_CALLS"))
+    return Detector(room.meta.code, detect, calls, of_loaders, f"{room.package}.")
+
+
+def _names(room: Room, module: ModuleType, name: str) -> frozenset[str]:
+    found: Any = getattr(module, name, frozenset())
+    if not isinstance(found, set | frozenset) or not all(isinstance(one, str) for one in found):
+        raise ConfigError(f"the rule in {room.folder}: `{name}` in detect.py must be a set of qualified names")
+    return frozenset(found)
+
+
 def _nothing(facts: Facts) -> Iterator[Report]:
     return iter(())
 
@@ -121,10 +152,7 @@ def _is_name(node: ast.expr, name: str) -> bool:
 
 
 def _load(folder: Path) -> Room:
-    try:
-        module = _module(folder)
-    except (Exception, SystemExit) as error:  # a rule is a program, and may fail in any way
-        raise ConfigError(f"the rule in {folder} cannot be loaded: {type(error).__name__}: {error}") from error
+    module = _module(folder, "rule")
     meta, check = getattr(module, "META", None), getattr(module, "check", None)
     if not isinstance(meta, Meta) or not callable(check):
         raise ConfigError(f"the rule in {folder} must define `META = Meta(…)` and `check(facts)`")
@@ -132,22 +160,23 @@ def _load(folder: Path) -> Room:
     if not CODE.fullmatch(meta.code) or meta.code != expected:
         raise ConfigError(f"the rule in {folder} has the code {meta.code!r}; its folder's name says {expected}")
     silent = tuple(row for row in getattr(module, "SILENT", ()) if isinstance(row, Silent))
-    return Room(meta, check, folder, seeks=str(getattr(module, "SEEKS", "")), silent=silent)
+    return Room(meta, check, folder, _package(folder), seeks=str(getattr(module, "SEEKS", "")), silent=silent)
 
 
-def _module(folder: Path) -> ModuleType:
-    # unique also where a user's room is named like one of ours
-    name = f"memlint_room_{folder.name}_{zlib.crc32(str(folder).encode('utf-8', 'surrogatepass')):08x}"
-    if name in sys.modules:
-        return sys.modules[name]
-    spec = importlib.util.spec_from_file_location(name, folder / "rule.py")
-    if spec is None or spec.loader is None:
-        raise ImportError("not a Python file")
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[name] = module
+def _package(folder: Path) -> str:
+    """The package of a rule's modules: unique also where a user's room is named like one of ours."""
+    return f"memlint_room_{folder.name}_{zlib.crc32(str(folder).encode('utf-8', 'surrogatepass')):08x}"
+
+
+def _module(folder: Path, name: str) -> ModuleType:
+    """A module of a rule, which may import those beside it (``from .rule import …``). Raises ConfigError."""
+    package, before = _package(folder), set(sys.modules)
+    if package not in sys.modules:
+        made = sys.modules[package] = ModuleType(package)
+        made.__path__ = [str(folder)]
     try:
-        spec.loader.exec_module(module)
-    except BaseException:
-        del sys.modules[name]
-        raise
-    return module
+        return importlib.import_module(f"{package}.{name}")
+    except (Exception, SystemExit) as error:  # a rule is a program, and may fail in any way
+        for loaded in [one for one in sys.modules if one.startswith(f"{package}.") and one not in before]:
+            del sys.modules[loaded]
+        raise ConfigError(f"the rule in {folder} cannot be loaded: {type(error).__name__}: {error}") from error

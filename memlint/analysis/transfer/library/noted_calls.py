@@ -1,4 +1,4 @@
-"""Calls of a few functions outside the project, as they were met: under which tests, in which loop."""
+"""Calls of the functions outside the project that rules ask about: under which tests and in which loop each is."""
 
 from __future__ import annotations
 
@@ -10,51 +10,12 @@ from memlint.analysis.domain.values import NOTHING, Args, V, Words
 from memlint.analysis.transfer.loops import over_loader
 from memlint.ir import nodes as ir
 
-#: what gives the allocator's free memory back
+#: what gives the allocator's free memory back (of use to several rules)
 EMPTIES = frozenset(
     f"torch.{device}.{place}empty_cache"
     for device in ("cuda", "mps", "xpu", "npu", "accelerator")
     for place in ("", "memory.")
 )
-
-
-def _readings(*names: str) -> frozenset[str]:
-    return frozenset(
-        f"torch.{device}.{place}{most}memory_{name}"
-        for device in ("cuda", "xpu", "accelerator")
-        for place in ("", "memory.")
-        for most in ("", "max_")
-        for name in names
-    )
-
-
-#: what tensors use, and what the allocator has taken from the driver: that, and free blocks
-ALLOCATED, RESERVED = _readings("allocated"), _readings("reserved", "cached")
-#: how much of the last second memory was read or written in, in percent
-USAGE = "torch.cuda.memory_usage"
-COUNTS = "gc.get_count"
-SIZE = "sys.getsizeof"
-#: diagnostics that stay on once they are
-ANOMALIES = frozenset(
-    f"torch.autograd.{place}{name}"
-    for place in ("", "anomaly_mode.")
-    for name in ("set_detect_anomaly", "detect_anomaly")
-)
-HISTORY = frozenset({"torch.cuda.memory._record_memory_history", "torch.cuda._record_memory_history"})
-PROFILERS = frozenset({"torch.profiler.profile", "torch.autograd.profiler.profile"})
-#: what spreads a model over the devices of one process
-SPREADS = frozenset(f"torch.nn.{place}DataParallel" for place in ("", "parallel.", "parallel.data_parallel."))
-#: what makes a data set of tensors
-TENSOR_SETS = frozenset({"torch.utils.data.TensorDataset", "torch.utils.data.dataset.TensorDataset"})
-#: what keeps all that it has gone through
-KEEPS_ALL = frozenset({"itertools.cycle", "itertools.tee"})
-COLLECTS = "gc.collect"
-#: the functions that rooms ask about, by qualified name, and those that they ask about where a loader is given
-NOTED = frozenset().union(
-    *(EMPTIES, RESERVED, SPREADS, TENSOR_SETS, KEEPS_ALL, ANOMALIES, HISTORY, PROFILERS),
-    {"torch.load", "torch.autograd.grad", "copy.deepcopy", COLLECTS, USAGE, COUNTS, SIZE},
-)
-NOTED_OF_LOADERS = frozenset({"builtins.list", "builtins.tuple"})
 
 
 @dataclass(slots=True)
@@ -95,5 +56,6 @@ def metric_used(frame: Frame, name: str, method: str, expr: ir.Call) -> None:
 def noted(frame: Frame, name: str, expr: ir.Call, args: Args, words: Words) -> None:
     """A function outside the project is called."""
     given = args[0] if args else words.get("dataset", NOTHING)
-    if name in NOTED or (name in NOTED_OF_LOADERS and over_loader(given)):
+    asked = frame.analyser
+    if name in asked.noted_calls or (name in asked.noted_of_loaders and over_loader(given)):
         frame.notes.outside[expr.at] = OutsideCall(name, expr, frame.innermost(()), tuple(frame.tests), given)

@@ -1,1 +1,0 @@
-"""Names for memory that torch does not have, and readings that mean something else."""

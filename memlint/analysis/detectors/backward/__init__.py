@@ -1,1 +1,0 @@
-"""Backwards that keep or record more than they need, and graphs that outlive them."""

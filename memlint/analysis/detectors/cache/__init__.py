@@ -1,1 +1,0 @@
-"""Where ``empty_cache()`` runs, and how often."""

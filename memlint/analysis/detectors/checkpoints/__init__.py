@@ -1,1 +1,0 @@
-"""Checkpoints and copies of models beside the model on its device."""

@@ -1,1 +1,0 @@
-"""What an autograd function keeps on its context."""

@@ -1,1 +1,0 @@
-"""Batches, data sets and replicas that stay in memory."""

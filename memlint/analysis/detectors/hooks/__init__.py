@@ -1,1 +1,0 @@
-"""Hooks that keep what they are given, and hooks that pile up."""

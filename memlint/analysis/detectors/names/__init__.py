@@ -1,1 +1,0 @@
-"""Names that are deleted to free memory which something else still holds."""

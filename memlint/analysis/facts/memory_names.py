@@ -1,0 +1,132 @@
+"""Which names out of a table a function reads of torch's modules, where nothing tells that it knows what it does."""
+
+from __future__ import annotations
+
+import functools
+import re
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, NamedTuple
+
+from memlint.analysis.domain.summary.frame import Frame
+from memlint.analysis.index.program import Program
+from memlint.analysis.syntax.bindings import identifiers
+from memlint.analysis.syntax.expression_text import text
+from memlint.analysis.syntax.syntax import bodies, dotted, expressions, last_name, walk_expression, walk_statements
+from memlint.ir import nodes as ir
+
+if TYPE_CHECKING:
+    from memlint.analysis.facts.analyser import Analyser
+
+#: errors that a name raises which is not there
+_ABSENT = frozenset({"AttributeError", "ImportError", "ModuleNotFoundError"})
+
+
+class NameUse(NamedTuple):
+    """``name``: qualified; ``at``: of what reads or imports it; ``text``: as it is written; ``module``: what it is read
+    of, "" where it is imported."""
+
+    name: str
+    at: int
+    text: str
+    module: str
+
+
+def used_names(analyser: Analyser, frame: Frame, known: frozenset[str]) -> Iterator[NameUse]:
+    """The names out of ``known`` (qualified) that one function reads or imports: none that its file asks for first
+    (``hasattr``, the release, an except clause), and none that the project puts there itself."""
+    function = frame.function
+    last = _last_names(known)
+    if function.names.isdisjoint(last):
+        return
+    attributes = identifiers(function.body)[1]
+    for statement in unguarded(function.body):
+        if isinstance(statement, ir.ImportFrom):
+            uses = _imported(analyser, frame, statement, last)
+        else:
+            uses = _read(analyser, frame, statement, last) if attributes & last else iter(())
+        for use in uses:
+            name = use.name.rsplit(".", 1)[-1]
+            if use.name in known and not (
+                _asked_for(frame.module.text, name) or _is_given(analyser.program, use.name, name)
+            ):
+                yield use
+
+
+@functools.cache
+def _last_names(known: frozenset[str]) -> frozenset[str]:
+    """The last components of all of them: what none of these stands in, there is nothing to ask about."""
+    return frozenset(name.rsplit(".", 1)[-1] for name in known)
+
+
+def unguarded(body: tuple[ir.Stmt, ...]) -> Iterator[ir.Stmt]:
+    """The statements of a function but those under a test of the release, or where the name's absence is awaited."""
+    for statement in body:
+        if isinstance(statement, ir.FunctionDef | ir.ClassDef):
+            continue
+        yield statement
+        if isinstance(statement, ir.If) and _asks(statement.test):
+            continue
+        if isinstance(statement, ir.Try) and any(_awaits(handler) for handler in statement.handlers):
+            yield from unguarded((*statement.orelse, *statement.final))
+            continue
+        for block in bodies(statement):
+            yield from unguarded(block)
+
+
+def _asks(test: ir.Expr) -> bool:
+    """Whether a test asks for the release."""
+    return "version" in text(test, 300).lower()
+
+
+def _awaits(handler: ir.Handler) -> bool:
+    return handler.type is not None and any(last_name(part) in _ABSENT for part in walk_expression(handler.type))
+
+
+def _read(analyser: Analyser, frame: Frame, statement: ir.Stmt, last: frozenset[str]) -> Iterator[NameUse]:
+    """The attributes of torch's modules that a statement reads."""
+    targets = {part.at for part in _targets(statement)}
+    scope = frame.function if frame.function.node is not None else None
+    for expr in expressions(statement):
+        chosen = {
+            part.at
+            for choice in walk_expression(expr)
+            if isinstance(choice, ir.IfExp) and _asks(choice.test)
+            for part in walk_expression(choice)
+        }
+        for part in walk_expression(expr):
+            if not isinstance(part, ir.Attr) or part.name not in last or part.at in targets | chosen:
+                continue
+            yield NameUse(analyser.program.outside(frame.module, part, scope), part.at, text(part), dotted(part.value))
+
+
+def _imported(analyser: Analyser, frame: Frame, statement: ir.ImportFrom, last: frozenset[str]) -> Iterator[NameUse]:
+    if statement.level or not statement.module.startswith("torch"):
+        return
+    for alias in statement.names:
+        found = analyser.program.imported(frame.module, statement, alias.asname or alias.name)
+        if alias.name in last and found[0] == "ext":
+            yield NameUse(str(found[1]), statement.at, f"from {statement.module} import {alias.name}", "")
+
+
+def _asked_for(source: str, last: str) -> bool:
+    """Whether a file asks whether the name is there: ``hasattr(torch.cuda, "…")``, ``"…" in dir(torch.cuda)``."""
+    word = rf"['\"]{re.escape(last)}['\"]"
+    return re.search(rf"(has|get|set)attr\([^()]*{word}|{word}\s+(not\s+)?in\b", source) is not None
+
+
+def _is_given(program: Program, name: str, last: str) -> bool:
+    """Whether the project puts something of its own there."""
+    return any(
+        isinstance(part, ir.Attr) and part.name == last and program.outside(module, part) == name
+        for key in program.words.files(last)
+        for module in (program.module(key),)
+        for body in module.bodies
+        for statement in walk_statements(body)
+        for part in _targets(statement)
+    )
+
+
+def _targets(statement: ir.Stmt) -> tuple[ir.Expr, ...]:
+    if isinstance(statement, ir.Assign | ir.Delete):
+        return statement.targets
+    return (statement.target,) if isinstance(statement, ir.AnnAssign | ir.AugAssign) else ()

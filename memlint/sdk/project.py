@@ -1,0 +1,76 @@
+"""The function that detect.py of a rule looks at, and what the whole project tells of it.
+
+A `Frame` is the summary of one function: ``frame.function`` (its body, parameters and class), ``frame.module`` (its
+file), ``frame.notes`` (what was noted as it was read), ``frame.site(at)`` (a place to report). An `Analyser` answers
+questions about the project: what a name means (``analyser.program``), who calls a function (``analyser.facts``), what
+another function does (``analyser.summary``). Both are read only: whoever changes them changes other rules' findings.
+"""
+
+from __future__ import annotations
+
+from memlint import knowledge
+from memlint.analysis.demand.layered_calls import leads_to_model, runs_model
+from memlint.analysis.demand.needed_later import dropped_by_callers
+from memlint.analysis.demand.used_up_graphs import captured, used_up
+from memlint.analysis.domain.bound_names import Names, argument
+from memlint.analysis.domain.devices import code, is_of_script, names_an_accelerator, touches_an_accelerator
+from memlint.analysis.domain.periods import MAX_PERIOD
+from memlint.analysis.domain.summary.frame import Frame
+from memlint.analysis.domain.tensor_ops import names_model
+from memlint.analysis.facts.analyser import Analyser
+from memlint.analysis.facts.memory_names import NameUse, unguarded, used_names
+from memlint.analysis.facts.repeats import each_call, goes_on, layer_code, repeated
+from memlint.analysis.index.definitions import functions_of
+from memlint.analysis.index.mentions import tree_of
+from memlint.analysis.index.program import Class, Function, Module, Program, in_tests
+from memlint.analysis.index.programs import is_collected, is_program
+from memlint.analysis.index.roles_by_name import is_test
+from memlint.analysis.reach.known_calls import KnownCall
+from memlint.analysis.safety.mentions import TooManyError, calls_of_function
+from memlint.analysis.transfer.annotations import annotation_value
+from memlint.analysis.transfer.library.feeding import feeds_device
+from memlint.analysis.transfer.library.instances import names_class
+from memlint.knowledge import memory
+
+__all__ = [
+    "MAX_PERIOD",
+    "Analyser",
+    "Class",
+    "Frame",
+    "Function",
+    "KnownCall",
+    "Module",
+    "NameUse",
+    "Names",
+    "Program",
+    "TooManyError",
+    "annotation_value",
+    "argument",
+    "calls_of_function",
+    "captured",
+    "code",
+    "dropped_by_callers",
+    "each_call",
+    "feeds_device",
+    "functions_of",
+    "goes_on",
+    "in_tests",
+    "is_collected",
+    "is_of_script",
+    "is_program",
+    "is_test",
+    "knowledge",
+    "layer_code",
+    "leads_to_model",
+    "memory",
+    "names_an_accelerator",
+    "names_class",
+    "names_model",
+    "repeated",
+    "runs_model",
+    "touches_an_accelerator",
+    "tree_of",
+    "unguarded",
+    "used_names",
+    "used_up",
+]

@@ -1,0 +1,54 @@
+"""The syntax tree of a function, as detect.py of a rule reads it: nodes, walks over them, their text, and their names.
+
+Every node has ``at``, its ordinal in its file: ``frame.site(node.at)`` is its place. A body is a tuple of statements.
+"""
+
+from __future__ import annotations
+
+from memlint.analysis.syntax.bindings import assigned_names, binds, identifiers, mentions, names_bound_by
+from memlint.analysis.syntax.expression_text import text
+from memlint.analysis.syntax.memo import kept
+from memlint.analysis.syntax.syntax import (
+    bodies,
+    call_at,
+    calls,
+    calls_backward,
+    children,
+    dotted,
+    expressions,
+    is_false,
+    is_true,
+    last_name,
+    loops_around,
+    parts,
+    statement_at,
+    walk_expression,
+    walk_statements,
+)
+from memlint.ir import nodes as ir
+
+__all__ = [
+    "assigned_names",
+    "binds",
+    "bodies",
+    "call_at",
+    "calls",
+    "calls_backward",
+    "children",
+    "dotted",
+    "expressions",
+    "identifiers",
+    "ir",
+    "is_false",
+    "is_true",
+    "kept",
+    "last_name",
+    "loops_around",
+    "mentions",
+    "names_bound_by",
+    "parts",
+    "statement_at",
+    "text",
+    "walk_expression",
+    "walk_statements",
+]

@@ -1,0 +1,333 @@
+"""Hooks that keep what they are given, forward after forward, and hooks that pile up because one is added each time."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from memlint.sdk import Confidence, Loop, Step
+from memlint.sdk.project import (
+    Analyser,
+    Frame,
+    Function,
+    each_call,
+    goes_on,
+    in_tests,
+    layer_code,
+    touches_an_accelerator,
+)
+from memlint.sdk.syntax import call_at, calls, ir, mentions, parts, text, walk_expression, walk_statements
+from memlint.sdk.values import (
+    CPU,
+    DATA,
+    OF_MODULES,
+    PARAMETERS,
+    SAMPLE,
+    SCALAR,
+    HookCall,
+    LoopFrame,
+    Path,
+    Store,
+    V,
+    ordered,
+)
+
+from .hook_inputs import added_for_each_input
+from .hook_places import Place, emptied, place_of
+from .hook_runs import (
+    MAX_DEPTH,
+    given_for,
+    indexed_by,
+    loop_behind,
+    loop_of_callees,
+    loop_of_callers,
+    names_it,
+    root_of,
+)
+from .rule import HookAdded
+
+#: attributes of modules that hold their hooks: who touches them takes hooks away by hand
+_TABLES = ("_forward_hooks", "_forward_pre_hooks", "_backward_hooks", "_post_accumulate_grad_hooks")
+
+
+class _Kept(NamedTuple):
+    """What a hook keeps: the frame of the hook, the store, and whether it may have a graph."""
+
+    frame: Frame
+    store: Store
+    attached: bool
+
+
+class _Runs(NamedTuple):
+    """What runs the module again and again; no loop where none is in sight."""
+
+    loop: Loop | None
+    certainty: Confidence
+    records: bool = True
+    #: the hook is removed behind the loop
+    removed: bool = False
+
+
+def detect(analyser: Analyser, frame: Frame) -> Iterator[HookAdded]:
+    """The hooks that one function adds, where they leak."""
+    if not frame.notes.hooks or in_tests(frame.module.key):
+        return
+    seen: set[tuple[str, int]] = set()
+    for _, call in sorted(frame.notes.hooks.items()):
+        kept = [
+            one for function, skipped in _functions(analyser, call.hook) for one in _stores(analyser, function, skipped)
+        ]
+        loop = _added_again(analyser, frame, call)
+        if loop is not None:
+            yield _piling(analyser, frame, call, loop, kept)
+            continue
+        for one in kept:
+            place = place_of(analyser, frame, one.frame, one.store)
+            at = (one.frame.function.qual, one.store.site.at)
+            if place is None or at in seen:
+                continue
+            if not one.attached and not touches_an_accelerator(analyser, frame):
+                continue
+            runs = _runs(analyser, frame, call, place)
+            if runs is None or emptied(analyser, place):
+                continue
+            seen.add(at)
+            yield HookAdded(
+                site=one.store.site,
+                function=one.frame.function.qual,
+                certainty=runs.certainty,
+                problem="keeps",
+                added=text(call.expr.func),
+                loop=runs.loop,
+                place=one.store.place_text,
+                value=one.store.text,
+                attached=one.attached and runs.records,
+                backward="backward" in call.name or call.name not in OF_MODULES,
+                removed=runs.removed,
+                trace=(Step(frame.site(call.expr.at), "the hook is added here"),),
+            )
+
+
+def _piling(analyser: Analyser, frame: Frame, call: HookCall, loop: Loop, kept: list[_Kept]) -> HookAdded:
+    own = next((one for one in kept if _made_for_it(analyser, frame, one)), None)
+    return HookAdded(
+        site=frame.site(call.expr.at),
+        function=frame.function.qual,
+        problem="piles",
+        added=text(call.expr.func),
+        loop=loop,
+        place=own.store.place_text if own is not None else "",
+        value=own.store.text if own is not None else "",
+        attached=own is not None and own.attached,
+        backward="backward" in call.name or call.name not in OF_MODULES,
+    )
+
+
+def _made_for_it(analyser: Analyser, frame: Frame, kept: _Kept) -> bool:
+    """Whether what a hook adds to is made anew by the call that adds the hook, so that nobody else has it for long."""
+    place = place_of(analyser, frame, kept.frame, kept.store)
+    return place is not None and place.local_to is frame.function
+
+
+# -------------------------------------------------------------------------------------- what a hook keeps
+
+
+def _functions(analyser: Analyser, hook: V) -> Iterator[tuple[Function, int]]:
+    """The functions that a hook may be, each with how many of its first parameters the hook is not called with."""
+    for ref in ordered(hook.refs):
+        if ref.kind == "func":
+            function = analyser.function(ref)
+            if function is not None:
+                yield function, 1 if function.takes_self else 0
+        elif ref.kind == "partial":
+            for function, skipped in _functions(analyser, ref.self_):
+                yield function, skipped + len(ref.args)
+        elif ref.kind == "instance":
+            cls = analyser.cls(ref)
+            method = analyser.program.method(cls, "__call__") if cls is not None else None
+            if method is not None:
+                yield method, 1
+
+
+def _stores(analyser: Analyser, function: Function, skipped: int) -> Iterator[_Kept]:
+    """What a function adds to a place that outlives it, of what torch hands to it."""
+    frame = analyser.summary(function)
+    if frame is None or frame.cut_short:
+        return
+    given = {f"p:{param.name}" for param in function.params[skipped:]}
+    for store in frame.stores.values():
+        if store.kind != "retain" or store.how not in ("append", "extend", "add", "put") or store.tests:
+            continue
+        value = store.value
+        if value.size in (SCALAR, SAMPLE) or value.device == CPU or value.is_only(DATA):
+            continue
+        nodes = [frame.graphs.nodes[one] for one in value.src if one in frame.graphs.nodes]
+        if any(node.unknown for node in nodes):
+            continue
+        reached = frame.graphs.closure(value.src)
+        attached = any(isinstance(one, Path) and one.root in given and _of_tensors(one) for one in reached)
+        if attached or (not value.src and _made_of(frame, store, given)):
+            yield _Kept(frame, store, attached)
+
+
+def _of_tensors(path: Path) -> bool:
+    """Not ``module.weight``, nor what a name of a module's attribute gives."""
+    return all(not step.startswith(".") for step in path.steps)
+
+
+def _made_of(frame: Frame, store: Store, given: set[str]) -> bool:
+    """Whether what is stored is a tensor that is cut out of what the function is given: ``output.detach()``."""
+    for call in calls(frame.function.body):
+        for arg in call.args:
+            if text(arg) == store.text and any(mentions(arg, one[2:]) for one in given):
+                return any(
+                    isinstance(part, ir.Attr) and part.name in ("detach", "data") for part in walk_expression(arg)
+                )
+    return False
+
+
+# -------------------------------------------------------------------------------------- how often the module runs
+
+
+def _runs(analyser: Analyser, frame: Frame, call: HookCall, place: Place) -> _Runs | None:
+    """What runs the module with the hook again and again, while the place lives."""
+    owner = root_of(frame, call.owner)
+    if owner is None:
+        return None
+    removed = _removed_at(frame, call)
+    loop = loop_behind(frame, owner, call.expr.at, removed, place)
+    loop = loop or loop_of_callees(analyser, frame, owner, call.expr.at, removed, 0)
+    if loop is not None:
+        return _Runs(loop.loop, "high", loop.records, removed is not None)
+    if removed is not None or place.local_to is not None:
+        return None
+    around = loop_of_callers(analyser, frame, owner, 0)
+    if around is not None:
+        return _Runs(around.loop, "high", around.records)
+    own = frame.function.cls
+    if own is not None and owner == "self" and place.owner is not None and analyser.program.is_module(own):
+        return _Runs(None, "medium")
+    return None
+
+
+# -------------------------------------------------------------------------------------- hooks that are added again
+
+
+def _added_again(analyser: Analyser, frame: Frame, call: HookCall) -> Loop | None:
+    """What adds the hook again and again to a module that stays, while nobody takes one away; None if nothing does."""
+    if not _unconditional(frame, call) or not _dropped(frame, call) or _tables_touched(analyser):
+        return None
+    of_module = call.name in OF_MODULES
+    root = root_of(frame, call.owner)
+    if root is None or (not of_module and not _is_parameter(frame, call.owner)):
+        return None
+    if call.loop is not None:
+        index = indexed_by(call.owner)
+        other = index is not None and any(names_it(index, name) for name in call.loop.targets)
+        stays = not other and root not in call.loop.bound and goes_on(call.loop) and not _returns(call.loop)
+        return frame.seen(call.loop) if stays else None
+    function = frame.function
+    if layer_code(analyser, function) and root == "self" and text(call.owner) != "self":
+        return each_call(function)
+    again = _repeated(analyser, frame, root, 0)
+    return again if again is not None or not of_module else added_for_each_input(analyser, frame, call)
+
+
+def _repeated(analyser: Analyser, frame: Frame, root: str, depth: int) -> Loop | None:
+    """The loop over data that calls the function with the same module in each round."""
+    if depth >= MAX_DEPTH or frame.function.node is None:
+        return None
+    if root not in {param.name for param in frame.function.params}:
+        return None
+    for caller, record in analyser.facts.calls_of(frame.function):
+        expr = call_at(caller.function.body, record.at)
+        if expr is None or _under_test(caller.function.body, expr):
+            continue
+        given = given_for(caller, frame.function, expr, root)
+        if given is None:
+            continue
+        held = caller.notes.rounds.get(record.loops[-1]) if record.loops else None
+        if held is not None:
+            if record.counts and given not in held.bound and goes_on(held) and not _returns(held):
+                return caller.seen(held)
+            continue
+        loop = _repeated(analyser, caller, given, depth + 1)
+        if loop is not None:
+            return loop
+    return None
+
+
+def _under_test(body: tuple[ir.Stmt, ...], expr: ir.Call) -> bool:
+    """Whether a call stands in a branch."""
+    return any(
+        any(call is expr for call in calls((*statement.body, *statement.orelse)))
+        for statement in walk_statements(body, into_definitions=False)
+        if isinstance(statement, ir.If)
+    )
+
+
+def _returns(held: LoopFrame) -> bool:
+    return any(isinstance(one, ir.Return) for one in walk_statements(held.body, False))
+
+
+def _unconditional(frame: Frame, call: HookCall) -> bool:
+    """Whether nothing but the kind of a layer decides over the call."""
+    return all(
+        any(
+            isinstance(part, ir.Call) and isinstance(part.func, ir.Name) and part.func.id in ("isinstance", "type")
+            for part in walk_expression(test)
+        )
+        for test in call.tests
+    )
+
+
+def _is_parameter(frame: Frame, owner: ir.Expr) -> bool:
+    """Whether a name is bound by a loop over parameters."""
+    return isinstance(owner, ir.Name) and any(
+        isinstance(statement, ir.For)
+        and names_it(statement.target, owner.id)
+        and any(isinstance(part, ir.Attr) and part.name in PARAMETERS for part in walk_expression(statement.iter))
+        for statement in walk_statements(frame.function.body, into_definitions=False)
+    )
+
+
+def _dropped(frame: Frame, call: HookCall) -> bool:
+    """Whether the handle that removes the hook is let go."""
+    for statement in walk_statements(frame.function.body, into_definitions=False):
+        if isinstance(statement, ir.ExprStmt) and statement.value is call.expr:
+            return True
+        if isinstance(statement, ir.Assign) and statement.value is call.expr:
+            target = statement.targets[0]
+            return (
+                len(statement.targets) == 1
+                and isinstance(target, ir.Name)
+                and frame.function.node is not None
+                and not _read(frame.function, target)
+            )
+    return False
+
+
+def _read(function: Function, target: ir.Name) -> bool:
+    """Whether a function, or one in it, names something else than at this place."""
+    return any(
+        isinstance(part, ir.Name) and part.id == target.id and part is not target and part.at != target.at
+        for part in parts(function.body, into_definitions=True)
+    ) or any(isinstance(one, ir.Scope) and target.id in one.names for one in walk_statements(function.body))
+
+
+def _removed_at(frame: Frame, call: HookCall) -> int | None:
+    """Where the function itself removes hooks behind the call; None where it does not."""
+    found = (
+        other.at
+        for other in calls(frame.function.body)
+        if isinstance(other.func, ir.Attr)
+        and other.func.name == "remove"
+        and not other.args
+        and other.at > call.expr.at
+    )
+    return min(found, default=None)
+
+
+def _tables_touched(analyser: Analyser) -> bool:
+    """Whether the project takes hooks out of the modules' own tables."""
+    return any(analyser.program.words.files(name) for name in _TABLES)

@@ -1,0 +1,81 @@
+"""Functions that add a hook and then run the model on what they are given: each input adds one more."""
+
+from __future__ import annotations
+
+from memlint.sdk import Loop
+from memlint.sdk.project import Analyser, Frame, each_call, repeated
+from memlint.sdk.syntax import calls, dotted, ir, walk_statements
+from memlint.sdk.values import HookCall
+
+from .hook_runs import names_it, root_of
+
+#: names of what is given once, and goes through all the data itself
+_WHOLE = ("loader", "dataset", "batches")
+#: methods that run no forward
+_PLAIN = frozenset({"eval", "train", "to", "cuda", "cpu", "zero_grad", "requires_grad_", "load_state_dict", "apply"})
+
+
+def added_for_each_input(analyser: Analyser, frame: Frame, call: HookCall) -> Loop | None:
+    """The calls of a function that runs the module, or what it is a part of, on one of its own parameters behind the
+    place where the hook is added: who calls it once has one input. None where it does not, and where all calls that are
+    in sight are made once."""
+    function = frame.function
+    if function.node is None or function.name.startswith("__"):
+        return None
+    owners = _owners(frame, call)
+    given = {param.name for param in function.params[function.takes_self :] if not _is_whole(param.name)}
+    if not owners or not any(
+        other.at > call.expr.at and _runs_on(other, owners, given) for other in calls(function.body)
+    ):
+        return None
+    known = analyser.facts.calls_of(function)
+    if known and not any(record.loops for _, record in known) and repeated(analyser, function) is None:
+        return None
+    return each_call(function)
+
+
+def _is_whole(name: str) -> bool:
+    return any(word in name for word in _WHOLE)
+
+
+def _owners(frame: Frame, call: HookCall) -> set[str]:
+    """The parameters that the module comes from, and ``self.model`` of ``self.model.layer4``."""
+    function = frame.function
+    root = root_of(frame, call.owner)
+    if root is None:
+        return set()
+    own = function.own_name
+    if root == own:
+        shown = dotted(call.owner).split(".")
+        return {".".join(shown[:2])} if len(shown) > 1 else set()
+    names = {root}
+    for _ in range(3):
+        for statement in walk_statements(function.body, into_definitions=False):
+            if isinstance(statement, ir.Assign) and any(
+                names_it(target, name) for target in statement.targets for name in names
+            ):
+                source = root_of(frame, statement.value)
+                names |= {source} if source is not None else set()
+    return names & {param.name for param in function.params} - {own}
+
+
+def _runs_on(call: ir.Call, owners: set[str], given: set[str]) -> bool:
+    """Whether a call is one of a module, or of a method of it, with a parameter that is none of them."""
+    func = dotted(call.func)
+    if not any(func == owner or func.startswith(f"{owner}.") for owner in owners) or func.endswith("hook"):
+        return False
+    if func.rsplit(".", 1)[-1] in _PLAIN:
+        return False
+    return any(_variable(arg) in given - owners for arg in call.args)
+
+
+def _variable(expr: ir.Expr) -> str:
+    """The variable that an argument is a part of: ``x`` of ``x.to(device)[None]``."""
+    while not isinstance(expr, ir.Name):
+        if isinstance(expr, ir.Call):
+            expr = expr.func
+        elif isinstance(expr, ir.Attr | ir.Subscript):
+            expr = expr.value
+        else:
+            return ""
+    return expr.id

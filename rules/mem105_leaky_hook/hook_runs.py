@@ -1,0 +1,186 @@
+"""What runs a module that has a hook: the loops over data behind the place where the hook is added."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from memlint.sdk import Loop
+from memlint.sdk.project import Analyser, Frame, Function, goes_on
+from memlint.sdk.syntax import call_at, calls, ir, mentions, names_bound_by, parts, walk_expression, walk_statements
+from memlint.sdk.values import OFF
+
+from .hook_places import Place
+
+#: how far callers of a function that adds a hook are followed
+MAX_DEPTH = 3
+#: methods of modules that give their parts, and functions that hand those on
+_PARTS = frozenset(
+    {
+        "modules",
+        "named_modules",
+        "children",
+        "named_children",
+        "get_submodule",
+        "parameters",
+        "named_parameters",
+        "items",
+        "values",
+    }
+)
+_THROUGH = frozenset({"list", "dict", "enumerate", "getattr", "zip", "reversed", "tuple", "tqdm"})
+
+
+class Found(NamedTuple):
+    """A loop that runs the module, and whether autograd may record there."""
+
+    loop: Loop
+    records: bool
+
+
+def root_of(frame: Frame, expr: ir.Expr) -> str | None:
+    """The name that a module is a part of: ``model`` of ``model.layer4[1]``, of what a loop over its modules binds."""
+    for _ in range(6):
+        while not isinstance(expr, ir.Name):
+            if isinstance(expr, ir.Attr | ir.Subscript):
+                expr = expr.value
+            elif isinstance(expr, ir.Call) and isinstance(expr.func, ir.Attr):
+                expr = expr.func.value
+            elif isinstance(expr, ir.Call) and expr.args and isinstance(expr.func, ir.Name):
+                expr = expr.args[0]
+            else:
+                return None
+        behind = _bound_to(frame.function, expr.id)
+        if behind is None:
+            return expr.id
+        expr = behind
+    return None
+
+
+def _bound_to(function: Function, name: str) -> ir.Expr | None:
+    """What a loop, or the one assignment, gives a name: a part of something else."""
+    if any(param.name == name for param in function.params):
+        return None
+    found: list[ir.Expr] = []
+    for statement in walk_statements(function.body, into_definitions=False):
+        if isinstance(statement, ir.For) and names_it(statement.target, name):
+            found.append(statement.iter)
+        elif isinstance(statement, ir.Assign) and name in names_bound_by(statement):
+            found.append(statement.value)  # (``part.tag = "a"`` binds no ``part``)
+    for part in parts(function.body):
+        if isinstance(part, ir.Comprehension):
+            found += [one.iter for one in part.fors if names_it(one.target, name)]
+    if len(found) != 1:
+        return None
+    one = found[0]
+    chained = isinstance(one, ir.Attr | ir.Subscript) or (
+        isinstance(one, ir.Call)
+        and (
+            (isinstance(one.func, ir.Attr) and one.func.name in _PARTS)
+            or (isinstance(one.func, ir.Name) and one.func.id in _THROUGH)
+        )
+    )
+    return one if chained and not mentions(one, name) else None
+
+
+def names_it(target: ir.Expr, name: str) -> bool:
+    return any(isinstance(part, ir.Name) and part.id == name for part in walk_expression(target))
+
+
+def loop_behind(frame: Frame, name: str, at: int, end: int | None, place: Place | None = None) -> Found | None:
+    """The first loop over data behind an ordinal that runs what has the name, to its end, and makes no new place."""
+    for held in sorted(frame.notes.rounds.values(), key=lambda one: one.loop.site.at):
+        start = held.loop.site.at
+        if start <= at or (end is not None and start >= end) or not goes_on(held) or name in held.bound:
+            continue
+        if place is not None and place.owner is None and place.name in held.bound:
+            continue
+        run = next((call for call in calls(held.body) if _uses(call, name)), None)
+        if run is not None:
+            guarded = any(any(call is run for call in calls(block.body)) for block in frame.notes.blocks.values())
+            return Found(frame.seen(held), frame.entry != OFF and not guarded)
+    return None
+
+
+def loop_of_callees(analyser: Analyser, frame: Frame, name: str, at: int, end: int | None, depth: int) -> Found | None:
+    """The loop over data in a function that is called behind an ordinal with what has the name, and runs it there."""
+    for record in sorted(frame.calls.values(), key=lambda one: one.at):
+        function = analyser.function_at(record.callee) if record.at > at and (end is None or record.at < end) else None
+        inner = analyser.summary(function) if function is not None else None
+        expr = call_at(frame.function.body, record.at)
+        if function is None or inner is None or expr is None:
+            continue
+        for param in function.params:
+            if given_for(frame, function, expr, param.name) != name:
+                continue
+            loop = loop_behind(inner, param.name, -1, None)
+            if loop is None and depth < MAX_DEPTH:
+                loop = loop_of_callees(analyser, inner, param.name, -1, None, depth + 1)
+            if loop is not None:
+                return loop
+    return None
+
+
+def _uses(call: ir.Call, name: str) -> bool:
+    """``model(x)``, ``model.generate(x)``, ``evaluate(model, x)``"""
+    if isinstance(call.func, ir.Attr) and call.func.name in ("eval", "train", "to", "cuda", "zero_grad", "parameters"):
+        return False
+    given = (*call.args, *(word.value for word in call.keywords))
+    if isinstance(call.func, ir.Name) and call.func.id in ("print", "isinstance", "len", "type", "id"):
+        return False
+    return _begins(call.func, name) or any(isinstance(arg, ir.Name) and arg.id == name for arg in given)
+
+
+def _begins(expr: ir.Expr, name: str) -> bool:
+    while isinstance(expr, ir.Attr | ir.Subscript):
+        expr = expr.value
+    return isinstance(expr, ir.Name) and expr.id == name
+
+
+def loop_of_callers(analyser: Analyser, frame: Frame, owner: str, depth: int) -> Found | None:
+    """The loop over data that a caller runs behind the call, with what it gave for the parameter ``owner``."""
+    if depth >= MAX_DEPTH or frame.function.node is None:
+        return None
+    for caller, record in analyser.facts.calls_of(frame.function):
+        expr = call_at(caller.function.body, record.at)
+        given = given_for(caller, frame.function, expr, owner) if expr is not None else None
+        if given is None:
+            continue
+        loop = loop_behind(caller, given, record.at, None)
+        if loop is None:
+            loop = loop_of_callers(analyser, caller, given, depth + 1)
+        if loop is not None:
+            return loop
+    return None
+
+
+def given_for(caller: Frame, callee: Function, expr: ir.Call, owner: str) -> str | None:
+    """The name of what a call gives for a parameter of the callee: for ``self``, what the method is called on."""
+    own = callee.own_name
+    if owner == own:
+        if callee.name == "__init__":
+            made = (
+                statement
+                for statement in walk_statements(caller.function.body, into_definitions=False)
+                if isinstance(statement, ir.Assign) and statement.value is expr and len(statement.targets) == 1
+            )
+            target = next((statement.targets[0] for statement in made), None)
+            return target.id if isinstance(target, ir.Name) else None
+        return root_of(caller, expr.func.value) if isinstance(expr.func, ir.Attr) else None
+    names = [param.name for param in callee.params[1 if own else 0 :]]
+    if owner not in names or any(isinstance(arg, ir.Starred) for arg in expr.args):
+        return None
+    place = names.index(owner)
+    word = next((word.value for word in expr.keywords if word.name == owner), None)
+    value = word if word is not None else expr.args[place] if len(expr.args) > place else None
+    if not isinstance(value, ir.Name | ir.Attr | ir.Subscript) or indexed_by(value) is not None:
+        return None
+    return root_of(caller, value)
+
+
+def indexed_by(expr: ir.Expr) -> ir.Expr | None:
+    """The index of a member that is no literal: ``models[i]`` may be another one each time."""
+    while isinstance(expr, ir.Attr | ir.Subscript):
+        if isinstance(expr, ir.Subscript) and not isinstance(expr.index, ir.Const):
+            return expr.index
+        expr = expr.value
+    return None

@@ -1,0 +1,262 @@
+"""Names that are deleted to free memory, while another one, which nobody reads any more, holds what they named."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from memlint.sdk import Step, lazy_pattern
+from memlint.sdk.project import Analyser, Frame, Function, argument, is_test, runs_model, touches_an_accelerator
+from memlint.sdk.syntax import (
+    assigned_names,
+    calls,
+    dotted,
+    ir,
+    last_name,
+    names_bound_by,
+    parts,
+    text,
+    walk_statements,
+)
+from memlint.sdk.values import EMPTIES, INSTANCE, MODULE, NONE
+
+from .holders import Holder, Kind, holders_of, own_calls
+from .lifetimes import Afterlife, Spot, afterlife, reads, spots
+from .releases import Release, deleted_by, releases
+from .rule import NameOnly
+
+#: what reads names without writing them
+_REFLECTION = frozenset({"locals", "globals", "vars", "eval", "exec", "dir"})
+#: names of what makes a model, and of methods that make one, whatever they are called on
+_MAKES = lazy_pattern(
+    r"^(from_pretrained|from_quantized|load_from_checkpoint|load_model|(build|create|make|get)_model)$"
+)
+_TRAINS = lazy_pattern(r"^(train|fit|evaluate|test|validate)$")
+_TRAINER = lazy_pattern(r"trainer|solver|learner|runner|engine")
+#: calls through which a run of a model is looked for
+_DEPTH = 3
+_COLLECTS = "gc.collect"
+CALLS = EMPTIES | {_COLLECTS, "torch.load"}
+
+
+class _Alive(NamedTuple):
+    """A holder, and a call that takes memory while it lives, maybe only in the next round: it runs a model, or makes
+    one."""
+
+    holder: Holder
+    call: ir.Call
+    runs: bool
+    again: bool
+
+
+def detect(analyser: Analyser, frame: Frame) -> Iterator[NameOnly]:
+    """The names that one function deletes in vain."""
+    function = frame.function
+    noted = {at for at, call in frame.notes.outside.items() if call.name in EMPTIES or call.name == _COLLECTS}
+    if not noted or is_test(function) or _reflects(function):
+        return
+    if not touches_an_accelerator(analyser, frame):
+        return
+    everything = list(spots(function.body))
+    known: dict[int, bool] = {}
+    for release in releases(everything, noted):
+        told: set[str] = set()
+        for name, statement in release.deleted.items():
+            event = _event(analyser, frame, everything, release, name, statement, known)
+            if event is not None and told.isdisjoint((event.holder, *event.others)):
+                told.update((event.holder, *event.others))
+                yield event
+
+
+def _reflects(function: Function) -> bool:
+    """Whether the function may read its names without writing them."""
+    return not function.names.isdisjoint(_REFLECTION) and any(
+        isinstance(call.func, ir.Name) and call.func.id in _REFLECTION for call in calls(function.body)
+    )
+
+
+def _event(
+    analyser: Analyser,
+    frame: Frame,
+    everything: list[Spot],
+    release: Release,
+    name: str,
+    statement: ir.Stmt,
+    known: dict[int, bool],
+) -> NameOnly | None:
+    """``known``: of calls, whether they run a model."""
+    kind = _kind(analyser, frame, everything, release, name, statement)
+    if kind is None or name in release.hosted:
+        return None
+    alive: list[_Alive] = []
+    for holder in holders_of(analyser, frame, everything, release, name, statement, kind):
+        if holder.name in release.deleted:
+            continue
+        shared = _is_shared(frame, everything, holder.name) or any(
+            reads(spot.statement, holder.name)
+            for spot in everything
+            if release.spot.statement.at <= spot.statement.at <= release.end
+        )
+        life = None if shared else afterlife(everything, holder.name, release.spot, release.end)
+        if life is None:
+            return None  # what is read holds it anyway: it is not the deletion that is wrong
+        needed = _needed(analyser, frame, life, holder, name, known)
+        alive += [needed] if needed is not None else []
+    if not alive:
+        return None
+    worst = min(alive, key=lambda one: (not one.runs, one.holder.statement.at))
+    steps = (
+        Step(frame.site(worst.holder.statement.at), f"`{worst.holder.name}` holds it from here on"),
+        Step(frame.site(worst.call.at), "runs while it does" if worst.runs else "takes memory while it does"),
+    )
+    return NameOnly(
+        site=frame.site(statement.at),
+        function=frame.function.qual,
+        certainty=worst.holder.certainty,
+        trace=steps,
+        name=name,
+        kind=kind,
+        holder=worst.holder.name,
+        how=worst.holder.how,
+        others=tuple(dict.fromkeys(one.holder.name for one in alive if one is not worst)),
+        during=text(worst.call.func),
+        next_round=worst.again,
+        runs=worst.runs,
+    )
+
+
+# -------------------------------------------------------------------------------------- what is meant to be freed
+
+
+def _kind(
+    analyser: Analyser, frame: Frame, everything: list[Spot], release: Release, name: str, statement: ir.Stmt
+) -> Kind | None:
+    """What a name stands for that takes much memory: a model, or a checkpoint on the device."""
+    bound = _bindings(everything, release, name)
+    loaded = [value for value in bound if _is_loaded(frame, value)]
+    if loaded and len(loaded) == len(bound):
+        return None if all(map(_is_on_host, loaded)) else "checkpoint"
+    if any(_MAKES_NOTHING.search(last_name(call.func)) for call in _calls_on(frame, name)):
+        return None
+    known = frame.notes.dropped.get(statement.at, {}).get(name)
+    if known is not None and known.is_only(MODULE | INSTANCE | NONE) and known.kinds & MODULE:
+        return "model"
+    if any(run.text == name and run.module.is_only(MODULE | INSTANCE | NONE) for run in frame.runs.values()):
+        return "model"
+    if name in frame.modules_by_use or any(_makes_model(analyser, frame, value) for value in bound):
+        return "model"
+    return None
+
+
+#: methods that bring a model to the host, or tell that it is none
+_MAKES_NOTHING = lazy_pattern(r"^(cpu|step|zero_grad)$")
+
+
+def _calls_on(frame: Frame, name: str) -> Iterator[ir.Call]:
+    for call in calls(frame.function.body):
+        if isinstance(call.func, ir.Attr) and isinstance(call.func.value, ir.Name) and call.func.value.id == name:
+            yield call
+
+
+def _bindings(everything: list[Spot], release: Release, name: str) -> list[ir.Expr]:
+    found = []
+    for spot in everything:
+        one = spot.statement
+        if isinstance(one, ir.Assign) and one.at < release.spot.statement.at and name not in deleted_by(one):
+            found += [one.value] if name in names_bound_by(one) else []
+    return found
+
+
+def _is_loaded(frame: Frame, value: ir.Expr) -> bool:
+    noted = frame.notes.outside.get(value.at) if isinstance(value, ir.Call) else None
+    return noted is not None and noted.name == "torch.load"
+
+
+def _is_on_host(value: ir.Expr) -> bool:
+    """``torch.load(path, map_location="cpu")``"""
+    place = argument(value, 1, "map_location") if isinstance(value, ir.Call) else None
+    return "cpu" in text(place, 200) or "storage" in text(place, 200) or isinstance(place, ir.Lambda)
+
+
+def _makes_model(analyser: Analyser, frame: Frame, value: ir.Expr) -> bool:
+    while isinstance(value, ir.Call) and isinstance(value.func, ir.Attr) and value.func.name in ("to", "cuda", "eval"):
+        value = value.func.value
+    if not isinstance(value, ir.Call):
+        return False
+    kind, what = analyser.program.find_expression(frame.module, value.func, frame.function)
+    if kind == "class" and what is not None:
+        return analyser.program.is_module(what)
+    if kind == "ext":
+        name = str(what)
+        if name.startswith("torchvision.models.") or name in ("timm.create_model", "torch.hub.load"):
+            return True
+        if name == "copy.deepcopy":
+            return bool(value.args) and text(value.args[0]) in frame.modules_by_use
+    return (
+        _MAKES.search(last_name(value.func)) is not None
+        and (kind == "ext" or last_name(value.func).startswith("from_") or "model" in last_name(value.func))
+        and "okenizer" not in dotted(value.func)
+        and "rocessor" not in dotted(value.func)
+        and "onfig" not in dotted(value.func)
+    )
+
+
+# -------------------------------------------------------------------------------------- who reads it
+
+
+def _is_shared(frame: Frame, everything: list[Spot], name: str) -> bool:
+    """Whether something else than the function's own statements may read a name of it."""
+    function = frame.function
+    if any(
+        reads(spot.statement, name) for spot in everything if isinstance(spot.statement, ir.FunctionDef | ir.ClassDef)
+    ) or any(
+        isinstance(part, ir.Lambda)
+        and any(isinstance(one, ir.Name) and one.id == name for one in parts((ir.Return(part.at, part.body),)))
+        for part in parts(function.body)
+    ):
+        return True
+    if function.node is not None:
+        return name not in function.locals
+    units = frame.module.index.units
+    others = (number for number, unit in enumerate(units) if number != function.unit and name in unit.names)
+    return any(
+        name not in {param.name for param in one.params} | assigned_names(one.body)[0]
+        and any(isinstance(part, ir.Name) and part.id == name for part in parts(one.body))
+        for number in others
+        for one in walk_statements(frame.module.lowered(number).body)
+        if isinstance(one, ir.FunctionDef)
+    )
+
+
+# -------------------------------------------------------------------------------------- what runs meanwhile
+
+
+def _needed(
+    analyser: Analyser, frame: Frame, life: Afterlife, holder: Holder, name: str, known: dict[int, bool]
+) -> _Alive | None:
+    """What needs memory while the holder lives: what runs a model first, and what does so in this round. What gives the
+    next one of that name makes a model as well."""
+    found = []
+    for again, region in ((False, life.after), (True, life.again)):
+        for spot in region:
+            given = spot.statement.value if isinstance(spot.statement, ir.Assign) else None
+            following = given if name in names_bound_by(spot.statement) else None
+            for call in own_calls(spot.statement):
+                if call.at not in known:
+                    known[call.at] = _runs(analyser, frame, call)
+                runs = known[call.at]
+                if runs or call is following or _makes_model(analyser, frame, call):
+                    found.append(_Alive(holder, call, runs, again))
+    return min(found, key=lambda one: (not one.runs, one.again, one.call.at), default=None)
+
+
+def _runs(analyser: Analyser, frame: Frame, call: ir.Call) -> bool:
+    """Whether a call runs a model: by itself, in what it calls, or as a trainer's method."""
+    if runs_model(analyser, frame, call, _DEPTH):
+        return True
+    func = call.func
+    return (
+        isinstance(func, ir.Attr)
+        and _TRAINS.search(func.name) is not None
+        and _TRAINER.search(last_name(func.value).lower()) is not None
+    )

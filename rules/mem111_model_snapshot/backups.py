@@ -1,0 +1,47 @@
+"""Copies of a model's state that are made once, to bring it back after a trial: a warm-up, a search of the rate."""
+
+from __future__ import annotations
+
+from memlint.sdk.project import Function
+from memlint.sdk.syntax import calls, dotted, expressions, ir, walk_expression, walk_statements
+
+
+def is_backup(function: Function, place: ir.Expr, copied: ir.Expr, model: ir.Expr, around: tuple[ir.Stmt, ...]) -> bool:
+    """Whether a name holds a copy that is made once and does nothing but go back into a model, by
+    ``load_state_dict``, after something was done with that."""
+    if not isinstance(place, ir.Name) or place.id not in function.locals or function.node is None:
+        return False
+    if any(isinstance(one, ir.For | ir.While) for one in around):
+        return False
+    loads = [call for call in calls(function.body) if _brings_back(call, place.id)]
+    if not loads or not _does_nothing_else(function, place.id, loads):
+        return False
+    last = max(call.at for call in loads)
+    return any(copied.at < call.at < last and _uses(call, dotted(model)) for call in calls(function.body))
+
+
+def _brings_back(call: ir.Call, name: str) -> bool:
+    """``model.load_state_dict(name)``, of whatever module."""
+    loads = isinstance(call.func, ir.Attr) and call.func.name == "load_state_dict"
+    return loads and bool(call.args) and isinstance(call.args[0], ir.Name) and call.args[0].id == name
+
+
+def _does_nothing_else(function: Function, name: str, loads: list[ir.Call]) -> bool:
+    """Whether the name is bound once, and read by these calls alone (nested functions may read it, too)."""
+    bound = read = 0
+    for statement in walk_statements(function.body):
+        if isinstance(statement, ir.Delete):
+            continue
+        for target in statement.targets if isinstance(statement, ir.Assign) else ():
+            bound += sum(isinstance(part, ir.Name) and part.id == name for part in walk_expression(target))
+        for expr in expressions(statement):
+            read += sum(isinstance(part, ir.Name) and part.id == name for part in walk_expression(expr))
+    return bound == 1 and read - bound == len(loads)
+
+
+def _uses(call: ir.Call, model: str) -> bool:
+    """Whether a call runs the model, or is given it."""
+    if not model or (isinstance(call.func, ir.Attr) and call.func.name in ("state_dict", "load_state_dict")):
+        return False
+    given = (*call.args, *(word.value for word in call.keywords))
+    return dotted(call.func) == model or any(dotted(arg) == model for arg in given)

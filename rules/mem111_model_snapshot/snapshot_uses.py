@@ -1,0 +1,63 @@
+"""What is done with a copy of a model that is put aside: whether it runs, is bounded, or leaves the device."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from memlint.sdk.project import Function
+from memlint.sdk.syntax import calls, ir, parts, text, walk_expression, walk_statements
+
+#: what goes on the list takes room from elsewhere, or for a while
+_BOUNDS = frozenset({"pop", "popleft", "clear", "remove", "heappop", "heapreplace", "heappushpop"})
+
+
+def leaves_the_device(function: Function, place: ir.Expr) -> bool:
+    """``best.cpu()``, ``best.to("cpu")``"""
+    return any(
+        isinstance(call.func, ir.Attr) and call.func.name in ("cpu", "to") and text(call.func.value) == text(place)
+        for call in calls(function.body)
+    )
+
+
+def is_bounded(function: Function, place: str) -> bool:
+    """Whether something in sight keeps the number of members small, or asks for it."""
+    for part in parts(function.body):
+        if isinstance(part, ir.Call):
+            if isinstance(part.func, ir.Attr) and part.func.name in _BOUNDS and text(part.func.value) == place:
+                return True
+            if part.args and text(part.func) in ("len", "heapq.heappop", "heappop") and text(part.args[0]) == place:
+                return True
+            if text(part.func).endswith("deque"):
+                return True
+    return any(
+        isinstance(one, ir.Delete) and any(text(target).startswith(f"{place}[") for target in one.targets)
+        for one in walk_statements(function.body)
+    )
+
+
+def run_as_models(function: Function, place: ir.Expr) -> bool:
+    """``for model in models: model(x)``: the members run, and have to be on the device for that."""
+    shown = text(place)
+    searched = list(function.cls.methods.values()) if function.cls is not None else [function]
+    for one in searched:
+        for statement in walk_statements(one.body):
+            if not isinstance(statement, ir.For) or shown not in text(statement.iter, 200):
+                continue
+            if _calls_one_of(statement.target, calls(statement.body)):
+                return True
+        for part in parts(one.body):
+            if isinstance(part, ir.Comprehension) and any(shown in text(item.iter, 200) for item in part.fors):
+                inside = (inner for inner in walk_expression(part.element) if isinstance(inner, ir.Call))
+                if _calls_one_of(part.fors[0].target, inside):
+                    return True
+    return False
+
+
+def _calls_one_of(target: ir.Expr, made: Iterable[ir.Call]) -> bool:
+    """Whether a call is one of the names that a target binds."""
+    names = names_in(target)
+    return any(isinstance(call.func, ir.Name) and call.func.id in names for call in made)
+
+
+def names_in(expr: ir.Expr) -> set[str]:
+    return {part.id for part in walk_expression(expr) if isinstance(part, ir.Name)}

@@ -1,0 +1,141 @@
+"""What brings a graph into a function: its parameters, attributes and the variables around it."""
+
+from __future__ import annotations
+
+from memlint.sdk import lazy_pattern
+from memlint.sdk.project import Analyser, Class, Frame
+from memlint.sdk.syntax import ir, text, walk_statements
+from memlint.sdk.values import (
+    CALLABLE,
+    DATA,
+    LOADER,
+    MODULE,
+    NONE,
+    OPTIMIZER,
+    TENSORS,
+    UNKNOWN,
+    Backward,
+    Path,
+    V,
+    deep,
+)
+
+#: kinds of what has no graph of its own
+_WITHOUT = DATA | NONE | LOADER | MODULE | OPTIMIZER | CALLABLE
+#: how many callers are asked where a parameter comes from
+_DEPTH = 3
+#: names of plain settings
+_SETTINGS = lazy_pattern(r"(^|_)(config|cfg|args|opts?|hparams|settings|flags)$")
+#: names of the batch of one step
+_BATCH = lazy_pattern(r"batch")
+#: names of what a loop draws batches from
+_DATA = lazy_pattern(r"loader|data|batches|iterator")
+
+
+def named(path: Path) -> str:
+    """A symbol as the function writes it."""
+    return "".join((path.root.partition(":")[2], *path.steps))
+
+
+def is_leaf(body: tuple[ir.Stmt, ...], name: str) -> bool:
+    """``u.requires_grad = True``, which torch refuses for what was computed: no graph comes in with it. (The method
+    ``u.requires_grad_(True)`` is allowed for that too.)"""
+    return any(
+        isinstance(statement, ir.Assign)
+        and isinstance(statement.value, ir.Const)
+        and statement.value.value is True
+        and any(text(target, 200) == f"{name}.requires_grad" for target in statement.targets)
+        for statement in walk_statements(body)
+    )
+
+
+def is_given(frame: Frame, path: Path, last: Backward) -> bool:
+    """Whether a symbol is what the function is given, as it is or by position, and no attribute of it; beside a loop,
+    a batch of the caller's is none."""
+    if not last.loops and _BATCH.search(path.root[2:].lower()) is not None:
+        return False
+    own = frame.function.own_name
+    return path.root.startswith("p:") and path.root[2:] != own and not any(step[:1] == "." for step in path.steps)
+
+
+def is_kept(analyser: Analyser, frame: Frame, path: Path) -> bool:
+    """Whether a symbol is a tensor that outlives the call: a variable of the function around, or an attribute."""
+    function = frame.function
+    if not path.root.startswith("p:"):
+        return True
+    own = function.takes_self and function.params and path.root[2:] == function.params[0].name
+    if not own or function.cls is None or len(path.steps) != 1:
+        return False
+    name = path.steps[0].lstrip(".")
+    known = analyser.attribute(function.cls, name)
+    return bool(known.kinds & TENSORS) or (bool(known.kinds & UNKNOWN) and _is_set_later(analyser, function.cls, name))
+
+
+def _is_set_later(analyser: Analyser, cls: Class, attribute: str) -> bool:
+    """Whether a method beside ``__init__`` gives the attribute a value."""
+    order, _ = analyser.program.ancestors(cls)
+    return any(
+        isinstance(target, ir.Attr) and target.name == attribute
+        for one in order
+        for method in one.methods.values()
+        if method.name != "__init__"
+        for statement in walk_statements(method.body)
+        if isinstance(statement, ir.Assign)
+        for target in statement.targets
+    )
+
+
+def has_no_graph(analyser: Analyser, frame: Frame, path: Path, depth: int = 0) -> bool:
+    """Whether a symbol is known to bring no graph in: a batch of a loader, a part of a model, plain data. ``depth``:
+    how many callers led here."""
+    function = frame.function
+    name = path.root[2:]
+    if any(_SETTINGS.search(part.strip(".").lower()) for part in (name.rpartition(":")[2], *path.steps[:1])):
+        return True
+    if path.root.startswith("p:") and function.takes_self and function.params and name == function.params[0].name:
+        if function.cls is None or not path.steps:
+            return False
+        attribute = path.steps[0].lstrip(".")
+        known = analyser.attribute(function.cls, attribute)
+        return _is_plain(known) or (path.steps[1:2] == ("[]",) and _DATA.search(attribute.lower()) is not None)
+    if path.root.startswith("g:") and not path.steps:
+        module, _, variable = path.root[2:].rpartition(":")
+        kind, what = analyser.program.find(analyser.program.module(module), variable)
+        return _is_plain(analyser.global_value(kind, what))
+    if path.root.startswith("p:"):
+        param = next((one for one in function.params if one.name == name), None)
+        if param is not None and isinstance(param.default, ir.Const) and param.default.value is not None:
+            return True  # a number or a text
+        passed = analyser.facts.parameter(function, name)
+        if passed is not None and _is_plain(passed):
+            return True
+        if "[]" in path.steps and _DATA.search(path.text.lower()):
+            return True
+        if frame.hook is not None and not path.steps:
+            return True
+        return depth < _DEPTH and _passed_without(analyser, frame, path, depth + 1)
+    return False
+
+
+def _is_plain(known: V) -> bool:
+    return bool(known.kinds) and not known.kinds & ~_WITHOUT
+
+
+def _passed_without(analyser: Analyser, frame: Frame, path: Path, depth: int) -> bool:
+    """Whether every known caller passes what has no graph."""
+    records = analyser.facts.calls_of(frame.function)
+    for caller, record in records:
+        value = record.args.get(path.root[2:])
+        if value is None or caller.exit is None:
+            return False
+        sources = deep(caller, caller.exit, value).src
+        symbols = [item for item in caller.graphs.closure(sources) if isinstance(item, Path)]
+        if caller.graphs.attached(sources)[0] != "no" and not all(
+            (item.steps[:1] == ("[]",) and _DATA.search(item.root.lower()))
+            or has_no_graph(analyser, caller, item, depth)
+            for item in symbols
+        ):
+            return False
+        if any(item in caller.graphs.nodes for item in caller.graphs.closure(sources)):
+            return False
+    return bool(records)

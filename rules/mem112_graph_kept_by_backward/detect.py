@@ -1,0 +1,21 @@
+"""Graphs that a backward keeps or records, and that nothing differentiates again."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from memlint.sdk.project import Analyser, Frame
+
+from .kept_rounds import kept_by_rounds
+from .recorded_gradients import GRAD, recorded
+from .retained_graphs import retained
+from .rule import KeptGraph
+
+CALLS = frozenset({GRAD})
+
+
+def detect(analyser: Analyser, frame: Frame) -> Iterator[KeptGraph]:
+    """The backwards of one function that keep or record a graph for nobody."""
+    yield from retained(analyser, frame)
+    yield from kept_by_rounds(analyser, frame)
+    yield from recorded(analyser, frame)

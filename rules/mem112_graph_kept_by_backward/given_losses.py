@@ -1,0 +1,74 @@
+"""Backwards of a loss that a function is given: whether its graph is needed again is seen where it comes from."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+
+from memlint.sdk.project import Analyser, Frame, Function, TooManyError, calls_of_function
+from memlint.sdk.values import Backward, Path, Source, deep
+
+#: of more callers, nobody asks all
+_MAX_CALLERS = 8
+
+#: whether it is sure that a backward of a caller keeps its graph for nothing; None where the graph may be needed
+Ask = Callable[["Analyser", Frame, Backward], bool | None]
+
+
+def united(backwards: Sequence[Backward]) -> Backward:
+    """The backwards of one place, on all ways that lead there, as one."""
+    return backwards[-1]._replace(reached=frozenset().union(*(one.reached for one in backwards)))
+
+
+def places_with(frame: Frame, marks: frozenset[Source]) -> Iterator[Path]:
+    """The places outside of a function that hold something of a graph when it is left."""
+    assert frame.exit is not None
+    for path, value in frame.exit.sym.items():
+        if marks & frame.graphs.closure(deep(frame, frame.exit, value).src):
+            yield path
+
+
+def given_for_nothing(
+    analyser: Analyser, frame: Frame, last: Backward, left: frozenset[object], ask: Ask
+) -> bool | None:
+    """Whether it is sure that a backward of a parameter itself keeps the graph for nothing, by all who call the
+    function; None where that cannot be known: a caller that nobody sees may run its own backward."""
+    function = frame.function
+    (loss,) = last.reached if len(last.reached) == 1 else (None,)
+    if not isinstance(loss, Path) or loss.steps or not loss.root.startswith("p:") or last.loops:
+        return None
+    if _is_used_again(frame, loss, last, left) or _is_handed_on(analyser, function):
+        return None
+    calls = analyser.facts.calls_of(function)
+    if not 0 < len(calls) <= _MAX_CALLERS:
+        return None
+    sure = True
+    for caller, record in calls:
+        if caller.cut_short or caller.exit is None or any(other >= record.at for other in caller.notes.blind_at):
+            return None
+        here = [one for one in caller.backwards if one.site == caller.site(record.at)]
+        found = ask(analyser, caller, united(here)) if here else None
+        if found is None:
+            return None
+        sure = sure and found
+    return sure
+
+
+def _is_handed_on(analyser: Analyser, function: Function) -> bool:
+    """Whether the function may be a value somewhere, or is called in a lambda: nobody sees then with which losses."""
+    if analyser.facts.is_handed_on(function):
+        return True
+    try:
+        return any(call is None for _, call in calls_of_function(analyser, function))
+    except TooManyError:
+        return True
+
+
+def _is_used_again(frame: Frame, loss: Path, last: Backward, left: frozenset[object]) -> bool:
+    """Whether the function itself sends the loss elsewhere: into another backward, to what is not known, into a place
+    that outlives the call, to its caller."""
+    others = [one for one in frame.backwards if one.site != last.site]
+    if any(loss in one.reached for one in others) or loss in frame.left - left - frame.notes.logged:
+        return True
+    if loss in frame.notes.returned or frame.yields or frame.exit is None:
+        return True
+    return any(path != loss for path in places_with(frame, frozenset((loss,))))

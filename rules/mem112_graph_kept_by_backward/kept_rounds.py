@@ -1,0 +1,102 @@
+"""``for loss in losses: loss.backward(retain_graph=True)``: the last one has no use for the graph that it keeps."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from memlint.sdk.project import Analyser, Frame, is_test
+from memlint.sdk.syntax import (
+    calls,
+    dotted,
+    ir,
+    is_true,
+    last_name,
+    loops_around,
+    names_bound_by,
+    text,
+    walk_statements,
+)
+from memlint.sdk.values import excluded, member_and_whole
+
+from .rule import KeptGraph
+
+#: what differentiates
+_BACKWARD = frozenset({"backward", "manual_backward", "grad"})
+
+
+def kept_by_rounds(analyser: Analyser, frame: Frame) -> Iterator[KeptGraph]:
+    """The backwards of one function that go through the members of a collection, and keep the graph after the last."""
+    if not frame.notes.retained or frame.cut_short or is_test(frame.function):
+        return
+    for at, (expr, _) in sorted(frame.notes.retained.items()):
+        given = next((word.value for word in expr.keywords if word.name == "retain_graph"), None)
+        loops = loops_around(frame.function.body, at)
+        loop = loops[-1] if loops else None
+        if given is None or not is_true(given) or not isinstance(loop, ir.For) or not isinstance(expr.func, ir.Attr):
+            continue
+        held = _collection(loop, expr.func.value)
+        if held is None or _differentiates_again(frame, loop, at) or not _is_own(analyser, frame, held):
+            continue
+        if len(loops) > 1 and not any(held in names_bound_by(one) for one in walk_statements(loops[-2].body)):
+            continue  # the next round of the loop around goes through the same graphs
+        yield KeptGraph(
+            site=frame.site(at),
+            function=frame.function.qual,
+            kind="rounds",
+            text=text(expr),
+            word=frame.site(given.at),
+            alive=(held,),
+        )
+
+
+def _collection(loop: ir.For, receiver: ir.Expr) -> str | None:
+    """The name of the collection whose members a loop goes through, where the receiver is one of them: ``losses`` of
+    ``for i, loss in enumerate(losses)``, and of ``losses[i]``."""
+    if isinstance(receiver, ir.Subscript):
+        counted = isinstance(loop.iter, ir.Call) and dotted(loop.iter.func) == "range"
+        index, target = receiver.index, loop.target
+        same = isinstance(index, ir.Name) and isinstance(target, ir.Name) and index.id == target.id
+        return receiver.value.id if counted and same and isinstance(receiver.value, ir.Name) else None
+    target, source = member_and_whole(loop)
+    same = isinstance(receiver, ir.Name) and isinstance(target, ir.Name) and receiver.id == target.id
+    return source.id if same and isinstance(source, ir.Name) else None
+
+
+def _differentiates_again(frame: Frame, loop: ir.For, at: int) -> bool:
+    """Whether another backward of the function may go through the same graphs: one in the loop, or one behind it that
+    is not on the other side of a test."""
+    tests = {one.site.at: one.tests for one in frame.backwards}
+    named = {
+        call.at
+        for call in calls(frame.function.body, into_definitions=True)
+        if call.at != at and last_name(call.func) in _BACKWARD
+    }
+    inside = {call.at for call in calls(loop.body)}
+    if named & inside:
+        return True
+    later = [other for other in named.union(tests) - inside if other > at]
+    return any(other not in tests or not excluded(tests[other], tests.get(at, ())) for other in later)
+
+
+def _is_own(analyser: Analyser, frame: Frame, name: str) -> bool:
+    """Whether nobody else has the members to differentiate: the function makes the collection, or is an optimizer's,
+    which is given it for that alone."""
+    function = frame.function
+    if name not in function.locals:
+        return False
+    if name not in {param.name for param in function.params}:
+        return name not in _returned(frame)
+    if function.cls is None:
+        return False
+    outside = analyser.program.ancestors(function.cls)[1]
+    return any(base.startswith("torch.optim.") for base in outside)
+
+
+def _returned(frame: Frame) -> set[str]:
+    """The names that are handed back as they are."""
+    found: set[str] = set()
+    for statement in walk_statements(frame.function.body, into_definitions=False):
+        value = statement.value if isinstance(statement, ir.Return) else None
+        members = value.elements if isinstance(value, ir.Display) else (value,)
+        found |= {one.id for one in members if isinstance(one, ir.Name)}
+    return found

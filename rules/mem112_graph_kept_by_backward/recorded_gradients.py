@@ -1,0 +1,298 @@
+"""``create_graph=True`` where nothing differentiates the gradients: their graph is recorded for nothing."""
+
+from __future__ import annotations
+
+import builtins
+from collections.abc import Iterator
+from typing import Literal
+
+from memlint.sdk import Loop
+from memlint.sdk.project import Analyser, Frame, Function, Names, argument, is_test, touches_an_accelerator, used_up
+from memlint.sdk.syntax import (
+    calls,
+    dotted,
+    expressions,
+    ir,
+    is_true,
+    last_name,
+    loops_around,
+    mentions,
+    parts,
+    statement_at,
+    text,
+    walk_expression,
+    walk_statements,
+)
+
+from .brought_graphs import is_leaf
+from .rule import KeptGraph
+
+GRAD = "torch.autograd.grad"
+_GRADS = frozenset({GRAD, "autograd.grad"})
+#: what has no graph of what it is called on, or of what it is an attribute of
+_CUTS = frozenset({"detach", "data", "item", "tolist", "numpy"})
+#: what may be done with ``p.grad`` that differentiates nothing
+_HARMLESS = frozenset({"data", "detach", "detach_", "zero_", "item", "shape", "device", "dtype", "is_sparse"})
+
+
+def recorded(analyser: Analyser, frame: Frame) -> Iterator[KeptGraph]:
+    """The graphs of gradients that one function records for nothing."""
+    if is_test(frame.function):
+        return
+    for at, call in sorted(frame.notes.outside.items()):
+        if call.name != GRAD:
+            continue
+        given = _literal(argument(call.expr, 4, "create_graph"))
+        if given is None or at not in frame.graphs.nodes:
+            continue
+        cut = used_up(analyser, frame, {at}, of_gradients=True) and not (
+            at in frame.notes.returned and _is_handed_on(analyser, frame.function)
+        )
+        flag = "" if cut else _flag(frame, call.expr)
+        if flag is None:
+            continue
+        kept = argument(call.expr, 3, "retain_graph")
+        yield KeptGraph(
+            site=frame.site(given.at),  # (such calls often go over many lines)
+            function=frame.function.qual,
+            kind="result",
+            text=text(call.expr.func),
+            word=frame.site(given.at),
+            loop=call.loop.loop if call.loop is not None and touches_an_accelerator(analyser, frame) else None,
+            flag=flag,
+            kept=kept is not None and not (isinstance(kept, ir.Const) and kept.kind == "None"),
+        )
+    if "backward" in frame.function.names:
+        yield from _of_parameters(analyser, frame)
+
+
+def _is_handed_on(analyser: Analyser, function: Function) -> bool:
+    """Whether the project mentions a function elsewhere than where it is called: others may call it as well."""
+    for key in analyser.program.words.files(function.name):
+        module = analyser.program.module(key)
+        for body in module.bodies:
+            called = {call.func.at for call in calls(body, into_definitions=True)}
+            if any(last_name(part) == function.name and part.at not in called for part in parts(body, True)):
+                return True
+    return False
+
+
+def _literal(given: ir.Expr | None) -> ir.Expr | None:
+    return given if isinstance(given, ir.Const) and given.value is True else None
+
+
+# -------------------------------------------------------------------------------------- a result that is cut by a flag
+
+
+def _flag(frame: Frame, expr: ir.Call) -> str | None:
+    """The parameter under which alone the result of a call is cut: ``tuple(g.detach() for g in grads) if detach else
+    grads``. None where there is none."""
+    statement = statement_at(frame.function.body, expr.at)
+    if not isinstance(statement, ir.Assign) or len(statement.targets) != 1 or not _is_result(statement.value, expr):
+        return None
+    target = statement.targets[0]
+    if isinstance(target, ir.Display) and len(target.elements) == 1:
+        target = target.elements[0]
+    if not isinstance(target, ir.Name):
+        return None
+    name = target.id
+    if any(name in one.names for one in walk_statements(frame.function.body) if isinstance(one, ir.Scope)):
+        return None
+    later = (one for one in walk_statements(frame.function.body) if one.at > statement.at)
+    others = [one for one in later if any(mentions(expr, name) for expr in expressions(one))]
+    if not others or any(isinstance(one, ir.FunctionDef | ir.ClassDef) for one in others):
+        return None
+    first = others[0]
+    if isinstance(first, ir.Return) and isinstance(first.value, ir.IfExp):
+        choice = first.value
+        return _asked(frame, choice.test) if _is_cut(choice.body, name) and not mentions(choice.test, name) else None
+    if isinstance(first, ir.Assign):
+        for block in walk_statements(frame.function.body):
+            if isinstance(block, ir.If) and block.body == (first,) and _binds_cut(first, name):
+                return _asked(frame, block.test)
+    return None
+
+
+def _is_result(value: ir.Expr, expr: ir.Call) -> bool:
+    """The call itself, or a member of what it gives."""
+    while isinstance(value, ir.Subscript):
+        value = value.value
+    return value is expr
+
+
+def _asked(frame: Frame, test: ir.Expr) -> str | None:
+    """A test of one parameter of the function."""
+    params = {param.name for param in frame.function.params}
+    return test.id if isinstance(test, ir.Name) and test.id in params else None
+
+
+def _binds_cut(statement: ir.Assign, name: str) -> bool:
+    target = statement.targets[0]
+    return len(statement.targets) == 1 and isinstance(target, ir.Name) and _is_cut(statement.value, name)
+
+
+def _is_cut(value: ir.Expr, name: str) -> bool:
+    """Whether each use of a name in an expression cuts its graph."""
+    uses = sum(isinstance(part, ir.Name) and part.id == name for part in walk_expression(value))
+    cut = 0
+    for part in walk_expression(value):
+        if isinstance(part, ir.Attr) and part.name in _CUTS:
+            cut += _root(part.value) == name
+        elif isinstance(part, ir.Comprehension) and len(part.fors) == 1:
+            member, element = part.fors[0].target, part.element
+            func = element.func if isinstance(element, ir.Call) else element
+            if isinstance(func, ir.Attr) and func.name in _CUTS and _root(part.fors[0].iter) == name:
+                cut += isinstance(member, ir.Name) and _root(func.value) == member.id
+    return uses > 0 and cut == uses
+
+
+def _root(expr: ir.Expr) -> str:
+    while isinstance(expr, ir.Subscript):
+        expr = expr.value
+    return expr.id if isinstance(expr, ir.Name) else ""
+
+
+# -------------------------------------------------------------------------------------- backward(create_graph=True)
+
+
+def _of_parameters(analyser: Analyser, frame: Frame) -> Iterator[KeptGraph]:
+    """``loss.backward(create_graph=True)`` where only an optimizer of torch reads the gradients, which does so without
+    a graph."""
+    found = [
+        (call, given)
+        for call in calls(frame.function.body)
+        if isinstance(call.func, ir.Attr) and call.func.name == "backward"
+        for given in (_literal(next((word.value for word in call.keywords if word.name == "create_graph"), None)),)
+        if given is not None and not any(word.name in (None, "inputs") for word in call.keywords)
+    ]
+    if not found:
+        return
+    told = list(_of_inputs(frame, found))
+    yield from told
+    if told or _reads_gradients(frame):
+        return
+    names = Names(analyser, frame)
+    for call, given in found:
+        loop = next(reversed(loops_around(frame.function.body, call.at)), None)
+        body = loop.body if loop is not None else frame.function.body
+        steps = [
+            one for one in calls(body) if isinstance(one.func, ir.Attr) and one.func.name == "step" and one.at > call.at
+        ]
+        if not steps or not _is_of_torch(analyser, frame, names, steps[0]):
+            continue
+        between = [one for one in calls(body) if call.at < one.at < steps[0].at]
+        if any(_may_differentiate(analyser, frame, one) for one in between):
+            continue
+        kept = frame.notes.rounds.get(("loop", loop.at)) if loop is not None else None
+        yield _recorded(frame, call, given, "gradients", loop=kept.loop if kept is not None else None)
+
+
+def _recorded(
+    frame: Frame,
+    call: ir.Call,
+    given: ir.Expr,
+    kind: Literal["gradients", "inputs"],
+    *,
+    alive: tuple[str, ...] = (),
+    loop: Loop | None = None,
+) -> KeptGraph:
+    return KeptGraph(
+        site=frame.site(call.at),
+        function=frame.function.qual,
+        kind=kind,
+        text=text(call),
+        word=frame.site(given.at),
+        alive=alive,
+        loop=loop,
+    )
+
+
+def _of_inputs(frame: Frame, found: list[tuple[ir.Call, ir.Expr]]) -> Iterator[KeptGraph]:
+    """``out.backward(create_graph=True)`` where the function reads the gradient of one of its inputs alone: those of
+    the parameters are recorded for nobody."""
+    body = frame.function.body
+    own = {
+        part.value.id
+        for part in parts(body)
+        if isinstance(part, ir.Attr) and part.name == "grad" and isinstance(part.value, ir.Name)
+    } - {"autograd"}
+    others = (part for part in parts(body) if isinstance(part, ir.Attr) and part.name == "grad")
+    if len(own) != 1 or any(not isinstance(part.value, ir.Name) and dotted(part) not in _GRADS for part in others):
+        return
+    name = next(iter(own))
+    if not frame.runs or not _is_made_leaf(body, name):
+        return
+    for call, given in found:
+        yield _recorded(frame, call, given, "inputs", alive=(name,))
+
+
+def _is_made_leaf(body: tuple[ir.Stmt, ...], name: str) -> bool:
+    """``x.requires_grad = True``, ``x.requires_grad_()``, ``x = Variable(…, requires_grad=True)``"""
+    if is_leaf(body, name):
+        return True
+    for statement in walk_statements(body, into_definitions=False):
+        value = statement.value if isinstance(statement, ir.Assign) and text(statement.targets[0]) == name else None
+        if isinstance(value, ir.Call):
+            asked = any(word.name == "requires_grad" and is_true(word.value) for word in value.keywords)
+            if asked or last_name(value.func) == "requires_grad_":
+                return True
+    return any(text(call.func) == f"{name}.requires_grad_" for call in calls(body))
+
+
+def _reads_gradients(frame: Frame) -> bool:
+    """Whether the file reads the gradients of parameters for more than to clear or to clip them."""
+    for body in frame.module.bodies:
+        harmless: set[int] = set()
+        for statement in walk_statements(body):
+            if isinstance(statement, ir.Assign):
+                harmless |= {target.at for target in statement.targets}
+        for part in parts(body, into_definitions=True):
+            if isinstance(part, ir.Attr) and part.name in _HARMLESS:
+                harmless |= _below(part.value)
+            elif isinstance(part, ir.Compare) and part.ops in (("is",), ("is not",)):
+                harmless.add(part.left.at)
+            elif isinstance(part, ir.Attr) and part.name == "grad" and dotted(part) in _GRADS:
+                harmless.add(part.at)
+        for part in parts(body, into_definitions=True):
+            if isinstance(part, ir.Attr) and part.name == "grad" and part.at not in harmless:
+                return True
+    return False
+
+
+def _below(expr: ir.Expr) -> set[int]:
+    """The steps of ``p.grad.norm()``, down to its first name."""
+    found = set()
+    while isinstance(expr, ir.Call | ir.Attr | ir.Subscript):
+        found.add(expr.at)
+        expr = expr.func if isinstance(expr, ir.Call) else expr.value
+    return found
+
+
+def _may_differentiate(analyser: Analyser, frame: Frame, call: ir.Call) -> bool:
+    """Whether a call may differentiate the gradients of what it is given: one of a function that is not torch's."""
+    if not call.args and not call.keywords:
+        return False
+    kind, what = analyser.program.find_expression(frame.module, call.func, frame.function)
+    if kind == "ext":
+        return not str(what).startswith(("torch.", "builtins."))
+    if kind == "none":  # a builtin, a variable, or a method of one
+        return isinstance(call.func, ir.Name) and not hasattr(builtins, call.func.id)
+    return True
+
+
+def _is_of_torch(analyser: Analyser, frame: Frame, names: Names, step: ir.Call) -> bool:
+    """Whether a ``step`` is that of one of torch's optimizers."""
+    assert isinstance(step.func, ir.Attr)
+    owner = step.func.value
+    if isinstance(owner, ir.Name):
+        return names.made_by(owner).startswith("torch.optim.")
+    cls = frame.function.cls
+    if cls is None or not isinstance(owner, ir.Attr) or dotted(owner.value) != "self":
+        return False
+    made: set[str] = set()
+    for method in cls.methods.values():
+        for statement in walk_statements(method.body):
+            if isinstance(statement, ir.Assign) and any(text(target) == text(owner) for target in statement.targets):
+                func = statement.value.func if isinstance(statement.value, ir.Call) else statement.value
+                made.add(analyser.program.outside(method.module, func, method))
+    return bool(made) and all(name.startswith("torch.optim.") for name in made)

@@ -1,0 +1,202 @@
+"""Rounds of a training loop that end without a backward, whose graph is alive while the model runs in the next one."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+from memlint.sdk import Confidence, lazy_pattern
+from memlint.sdk.project import Analyser, Frame
+from memlint.sdk.syntax import binds, expressions, ir, names_bound_by, text, walk_expression, walk_statements
+from memlint.sdk.values import (
+    NOTHING,
+    OFF,
+    Backward,
+    LoopFrame,
+    ModelRun,
+    Path,
+    Source,
+    Sources,
+    V,
+    deep,
+    join_all,
+    narrow,
+)
+
+from .rule import LiveGraph
+
+#: tests of what a whole loop is for: who turns the backward off there evaluates
+_PHASE = lazy_pattern(r"train|phase|mode|val|test|eval|is_?grad|requires_grad|backward|optim|scaler|amp|fp16|apex")
+
+
+def detect(analyser: Analyser, frame: Frame) -> Iterator[LiveGraph]:
+    """The rounds of one function that leave a graph behind, each model's first."""
+    if not frame.runs or not frame.backwards or frame.cut_short or frame.exit is None or frame.notes.gradients:
+        return
+    told: set[str] = set()
+    for run in sorted(frame.runs.values(), key=lambda one: one.site):
+        loop = frame.notes.rounds.get(run.loops[-1]) if run.loops else None
+        if loop is None or not loop.counts or run.grad & OFF or run.probes or run.text in told:
+            continue
+        marks = frozenset({run.node, *run.value.src})
+        own = [one for one in frame.backwards if marks & one.reached and one.loops == run.loops]
+        if not own or any(_carried(frame, one, marks) for one in own) or _is_stored(frame, marks):
+            continue
+        found = _left(frame, loop, run, marks, own)
+        if found is None and not marks & frame.left:  # (else somebody else may run the backward)
+            found = _left_out(frame, loop, run, marks, own)
+        if found is None:
+            continue
+        told.add(run.text)
+        at, names, test, skips = found
+        yield LiveGraph(
+            site=frame.site(at),
+            function=frame.function.qual,
+            certainty=_certainty(run),
+            names=names,
+            model=run.text,
+            test=test,
+            loop=frame.seen(loop),
+            skips=skips,
+        )
+
+
+_Found = tuple[int, tuple[str, ...], str, bool]
+
+
+def _left(frame: Frame, loop: LoopFrame, run: ModelRun, marks: Sources, own: list[Backward]) -> _Found | None:
+    """The first ``continue`` between the model and the backwards of what it gave."""
+    first = min(one.site.at for one in own)
+    handlers = _in_handlers(loop.body)
+    for at, left in sorted(frame.notes.left_rounds.items()):
+        if left.loop != loop.id or not run.site.at < at < first or at in handlers:
+            continue
+        if left.test is None or not _varies(loop, left.test):
+            continue
+        held = {
+            name: sources
+            for name, sources in left.held.items()
+            if marks & (reached := frame.graphs.closure(sources)) and not marks & reached & left.freed
+        }
+        alive = _through_the_model(frame, loop, run, held, at)
+        if alive:
+            return at, alive, text(left.test), True
+    return None
+
+
+def _left_out(frame: Frame, loop: LoopFrame, run: ModelRun, marks: Sources, own: list[Backward]) -> _Found | None:
+    """The ``if`` around all backwards of what the model gave, that stands in no ``if`` with it."""
+    assert frame.exit is not None
+    inner = [one.tests[len(run.tests) :] for one in own if one.tests[: len(run.tests)] == run.tests]
+    if len(inner) != len(own) or not all(inner):
+        return None
+    test = inner[0][0]
+    statement = next((one for one in walk_statements(loop.body) if isinstance(one, ir.If) and one.test is test), None)
+    if statement is None or statement.orelse or any(tests[0] is not test for tests in inner):
+        return None
+    if _PHASE.search(text(test, 200).lower()) or not _varies(loop, test):
+        return None
+    dropped = _dropped(loop.body)
+    skipped = frame.exit.copy()
+    narrow(frame, skipped, test, truth=False)
+    if any(marks & frame.graphs.closure(value.src - skipped.env[name].src) for name, value in frame.exit.env.items()):
+        return None  # ``if loss is not None``: a round that is left out has made no graph
+    held = {
+        name: value.src
+        for name, value in frame.exit.env.items()
+        if marks & frame.graphs.closure(value.src) and name not in dropped and not binds(statement, name)
+    }
+    alive = _through_the_model(frame, loop, run, held, statement.at)
+    return (statement.at, alive, text(test), False) if alive else None
+
+
+def _carried(frame: Frame, backward: Backward, marks: Sources) -> bool:
+    """Whether it goes through what earlier rounds have left in a place that keeps this graph as well: then a later
+    backward needs it."""
+    return any(
+        isinstance(item, tuple) and item[:1] in (("prev",), ("elem",)) and _keeps(frame, item, marks)
+        for item in backward.reached
+    )
+
+
+def _is_stored(frame: Frame, marks: Sources) -> bool:
+    """Whether a place that outlives the rounds keeps the graph, which is another matter."""
+    return any(
+        marks & frame.graphs.closure((store.incoming or store.value).src | store.value.src)
+        for store in frame.stores.values()
+        if store.loop is not None and store.ended
+    )
+
+
+def _keeps(frame: Frame, item: Source, marks: Sources) -> bool:
+    """Whether the place that an earlier round's value was read from holds a graph at the end."""
+    assert frame.exit is not None
+    place = item[-1]
+    value: V | None
+    if item[0] == "elem":
+        held = frame.exit.heap.get(place)
+        value = join_all((held.elem, *held.fields.values())) if held is not None else None
+    elif isinstance(place, str):
+        value = frame.exit.env.get(place)
+    elif isinstance(place, Path):
+        value = frame.exit.sym.get(place, NOTHING)
+    else:
+        held = frame.exit.heap.get(place[0]) if isinstance(place, tuple) and len(place) == 2 else None
+        value = held.fields.get(place[1], held.elem) if held is not None else None
+    return value is None or bool(marks & frame.graphs.closure(deep(frame, frame.exit, value).src))
+
+
+def _varies(loop: LoopFrame, test: ir.Expr) -> bool:
+    """Whether the answer may be another in each round."""
+    names = {part.id for part in walk_expression(test) if isinstance(part, ir.Name)}
+    bound = {name for statement in walk_statements(loop.body) for name in names_bound_by(statement)}
+    return bool(names & (loop.counters | loop.targets | bound))
+
+
+def _through_the_model(
+    frame: Frame, loop: LoopFrame, run: ModelRun, held: Mapping[str, Sources], end: int
+) -> tuple[str, ...]:
+    """Those of the names that this round binds between the model and ``end`` to something attached, and that nothing
+    binds anew before the model has run in the next round; the last one bound first."""
+    at = run.site.at
+    begun: set[str] = set(loop.targets)
+    bound: dict[str, int] = {}
+    for statement in walk_statements(loop.body, into_definitions=False):
+        if statement.at > end:
+            break
+        if statement.at > at or any(part.at == at for expr in expressions(statement) for part in walk_expression(expr)):
+            bound.update(dict.fromkeys(names_bound_by(statement), statement.at))
+        else:
+            begun |= names_bound_by(statement) | _deleted(statement)
+    alive = [name for name in held if name in bound and name not in begun]
+    sure = [name for name in alive if frame.graphs.attached(held[name])[0] == "yes"]
+    return tuple(sorted(sure, key=lambda name: (-bound[name], name)))
+
+
+def _deleted(statement: ir.Stmt) -> set[str]:
+    targets = statement.targets if isinstance(statement, ir.Delete) else ()
+    return {target.id for target in targets if isinstance(target, ir.Name)}
+
+
+def _dropped(body: tuple[ir.Stmt, ...]) -> set[str]:
+    """The names that a body deletes, or sets to None."""
+    found: set[str] = set()
+    for statement in walk_statements(body):
+        found |= _deleted(statement)
+        if isinstance(statement, ir.Assign) and isinstance(statement.value, ir.Const):
+            found |= names_bound_by(statement)
+    return found
+
+
+def _in_handlers(body: tuple[ir.Stmt, ...]) -> set[int]:
+    """The statements of except clauses: what an exception leaves alive is another matter."""
+    return {
+        inner.at
+        for statement in walk_statements(body)
+        if isinstance(statement, ir.Try)
+        for handler in statement.handlers
+        for inner in walk_statements(handler.body)
+    }
+
+
+def _certainty(run: ModelRun) -> Confidence:
+    return "high" if run.resolved else "medium"

@@ -1,0 +1,177 @@
+"""``torch.cuda.empty_cache()`` in every round of a loop over batches or training steps."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+import msgspec
+
+from memlint.sdk import Loop, Step, lazy_pattern
+from memlint.sdk.project import Analyser, Frame, Function
+from memlint.sdk.syntax import call_at, calls, calls_backward, ir, last_name, text, walk_statements
+from memlint.sdk.values import EMPTIES, LoopFrame
+
+from .per_batch import in_each_call
+from .places import (
+    OTHER_MODEL,
+    Emptied,
+    called_name,
+    in_each_round,
+    is_model_name,
+    leaves,
+    moves_model,
+    only_empties,
+    over_data,
+    steps,
+)
+from .rule import EmptiedCache
+
+#: libraries whose authors say to call it in every step, since their tensors have another size in each one
+#: (https://github.com/NVIDIA/MinkowskiEngine/issues/150)
+_ASKED_FOR_BY = ("MinkowskiEngine",)
+#: calls that may go through all data by themselves
+_GOES_THROUGH = lazy_pattern(
+    r"^_?(train|fit|evaluate?|valid(ate)?|test|run|main|finetune|fine_tune|search|optimi[sz]e|learn|benchmark)"
+    r"($|_(?!step|batch|iter|on_batch|one_(step|batch|iter)|micro))"
+)
+CALLS = EMPTIES
+
+
+def detect(analyser: Analyser, frame: Frame) -> Iterator[EmptiedCache]:
+    """The caches that one function empties again and again."""
+    if any(_imports(analyser, library) for library in _ASKED_FOR_BY):
+        return
+    found: list[tuple[ir.Call, LoopFrame | None, bool]] = [
+        (call.expr, call.loop, True) for _, call in sorted(frame.notes.outside.items()) if call.name in EMPTIES
+    ]
+    found += [(expr, _innermost(frame, expr), True) for expr in _of_accelerator(frame.function)]
+    for record in frame.calls.values():
+        loop = frame.notes.rounds.get(record.loops[-1]) if record.loops else None
+        callee = analyser.function_at(record.callee) if loop is not None else None
+        if loop is not None and callee is not None and only_empties(analyser, callee):
+            expr = call_at(frame.function.body, record.at)
+            if expr is not None:
+                found.append((expr, loop, False))
+    called: list[tuple[ir.Call, Emptied]] = []
+    for expr, loop, itself in sorted(found, key=lambda item: item[0].at):
+        emptied = _in_loop(analyser, frame, expr, loop) if loop is not None else None
+        if emptied is not None:
+            yield _event(frame, expr, emptied, itself=itself)
+        elif itself and (each := in_each_call(analyser, frame, expr)) is not None:
+            called.append((expr, each))
+    if called:  # (of one function that runs again and again: one finding)
+        yield _event(frame, *called[0], others=[expr for expr, _ in called[1:]])
+
+
+def _imports(analyser: Analyser, library: str) -> bool:
+    """Whether a file of the project imports a library."""
+    program = analyser.program
+    imported = (item.module for key in program.words.files(library) for item in program.module(key).index.imports)
+    return any(name.partition(".")[0] == library for name in imported)
+
+
+def _event(
+    frame: Frame, expr: ir.Call, emptied: Emptied, *, itself: bool = True, others: Sequence[ir.Call] = ()
+) -> EmptiedCache:
+    return EmptiedCache(
+        site=frame.site(expr.at),
+        function=frame.function.qual,
+        text=text(expr),
+        loop=emptied.loop,
+        data=emptied.data,
+        flag=emptied.place.flag,
+        statement=frame.site(emptied.place.statement.at) if itself else None,
+        alone=emptied.place.alone,
+        trace=tuple(Step(frame.site(other.at), "and emptied again here") for other in others),
+    )
+
+
+def _in_loop(analyser: Analyser, frame: Frame, expr: ir.Call, loop: LoopFrame) -> Emptied | None:
+    """How a loop comes to the call, where it does so in each round with one model."""
+    place = in_each_round(loop.body, expr)
+    if place is None or leaves(loop.body) or not _goes_on(analyser, frame, loop):
+        return None
+    described = _described(frame, loop)
+    if described is None:
+        return None
+    return Emptied(place, described, data=described.trains or over_data(described))
+
+
+def _of_accelerator(function: Function) -> list[ir.Call]:
+    """``get_accelerator().empty_cache()``, by which DeepSpeed names the device."""
+    if "get_accelerator" not in function.names:
+        return []
+    return [call for call in calls(function.body) if _method_of_result(call) == "get_accelerator().empty_cache"]
+
+
+def _method_of_result(call: ir.Call) -> str:
+    """``get_accelerator().empty_cache``: the method of what another call gives; "" for any other callee."""
+    func = call.func
+    if not isinstance(func, ir.Attr) or not isinstance(func.value, ir.Call):
+        return ""
+    return f"{last_name(func.value.func)}().{func.name}"
+
+
+def _innermost(frame: Frame, expr: ir.Call) -> LoopFrame | None:
+    """The innermost loop over iterations around a call."""
+    around = [loop for loop in frame.notes.rounds.values() if any(call.at == expr.at for call in calls(loop.body))]
+    return max(around, key=lambda loop: loop.loop.site.at, default=None)
+
+
+def _described(frame: Frame, loop: LoopFrame) -> Loop | None:
+    """The loop, where it trains, runs over a loader, or runs a model in each round."""
+    trains = steps(loop.body)
+    if not trains and not over_data(loop.loop):
+        # what has a loop of its own runs the model many times for each time that the cache is emptied
+        inner = {call.at for one in walk_statements(loop.body) if _repeats(one) for call in calls((one,))}
+        models = {call.at for call in calls(loop.body)} & set(frame.notes.models)
+        if not models or models & inner:
+            return None
+    return msgspec.structs.replace(loop.loop, trains=trains)
+
+
+def _repeats(statement: ir.Stmt) -> bool:
+    return isinstance(statement, ir.For | ir.While)
+
+
+def _goes_on(analyser: Analyser, frame: Frame, loop: LoopFrame) -> bool:
+    """Whether the loop's rounds are batches or steps with one model: none that go through data themselves, that make
+    or hold another model, or that put a model aside for the next stage to have room."""
+    if loop.over_objects or loop.loop.every == "epoch" or loop.loop.over in ("epochs", "modules", "time", "rows"):
+        return False
+    if any(OTHER_MODEL.search(name.lower()) for name in loop.targets):
+        return False
+    if any(is_model_name(name) for name in loop.bound):
+        return False
+    certain = over_data(loop.loop)
+    loops = [one for one in walk_statements(loop.body, into_definitions=False) if isinstance(one, ir.For | ir.While)]
+    if moves_model(loop.body) or not all(_is_small(frame, one, certain) for one in loops):
+        return False
+    unsure = not certain and not calls_backward(loop.body)
+    if unsure and any(_GOES_THROUGH.search(called_name(call)) for call in calls(loop.body)):
+        return False
+    inside = [record for record in frame.calls.values() if loop.id in record.loops]
+    return not any(_goes_through_data(analyser, record.callee) for record in inside)
+
+
+def _is_small(frame: Frame, statement: ir.For | ir.While, certain: bool) -> bool:
+    """An inner loop over parts of what a round has: not over data, and without a backward of its own where nothing
+    else tells that the outer one runs over batches."""
+    if not certain and (isinstance(statement, ir.While) or calls_backward(statement.body)):
+        return False
+    held = frame.notes.rounds.get(("loop", statement.at))
+    if held is None:  # a handful of rounds
+        return "epoch" not in text(statement.target if isinstance(statement, ir.For) else statement.test).lower()
+    known = held.loop
+    return known.every != "epoch" and not over_data(known) and not known.names_data
+
+
+def _goes_through_data(analyser: Analyser, key: tuple[str, str]) -> bool:
+    """Whether a function of the project makes a model, or has a loop over a loader or over epochs of its own."""
+    function = analyser.function_at(key)
+    if function is None:
+        return False
+    if function.name == "__init__" and function.cls is not None and analyser.program.is_module(function.cls):
+        return True
+    known = analyser.summary(function)
+    return known is None or any(one.loop.over == "epochs" or over_data(one.loop) for one in known.notes.rounds.values())

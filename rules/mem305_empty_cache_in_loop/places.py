@@ -1,0 +1,304 @@
+"""Where ``torch.cuda.empty_cache()`` stands: under which tests, in which helper, beside which steps."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, replace
+
+from memlint.sdk import Loop, lazy_pattern
+from memlint.sdk.project import Analyser, Function
+from memlint.sdk.syntax import (
+    assigned_names,
+    bodies,
+    calls,
+    calls_backward,
+    dotted,
+    ir,
+    kept,
+    text,
+    walk_expression,
+    walk_statements,
+)
+from memlint.sdk.values import EMPTIES
+
+#: a helper that releases is this short
+_SHORT = 6
+_MODEL = lazy_pattern(
+    r"(^|_)(models?|nets?|networks?|pipe(line)?s?|layers?|blocks?|experts?|encoders?|decoders?|unet|vae)$"
+)
+_MAKES_MODEL = lazy_pattern(
+    r"^(from_pretrained|load_state_dict|load_model|load_checkpoint|(build|create|make|get|init|setup|load|new)_?\w*"
+    r"(model|net|network|pipeline|pipe|agent|learner|trainer))$|^torch\.load$"
+)
+_LOADER = lazy_pattern(r"loader\b")
+#: tests of whether there is a device at all
+_DEVICE = lazy_pattern(r"is_available\(|is_cuda|cuda|gpu|\b[mx]p[su]\b|\bnpu\b", re.IGNORECASE)
+#: words of a test that asks for more than that: how much memory there is, or what the user chose
+_CHOICE = lazy_pattern(r"mem|cache|empty|clear|clean|free|alloc|reserv|oom|low|offload|%|[<>]", re.IGNORECASE)
+#: names of what changes from round to round, and of settings that say that memory is scarce
+_VARIES = lazy_pattern(
+    r"step|iter|epoch|count|idx|index|every|freq|interval|period|oom|cpu|err|fail|low|mem|offload|tight|save|last|first"
+    r"|done|final|is_main|rank|^[ijknt]$",
+    re.IGNORECASE,
+)
+#: names of the number of an epoch, which has many rounds
+_EPOCH = lazy_pattern(r"(^|[._])(current_)?epoch(_(num|id|idx|no|i))?$")
+#: names of devices, and of types
+_PLACE = lazy_pattern(r"dev|gpu|cpu|cuda|rank|dtype|type|precision|where|place|local|float|half")
+#: calls in a test of whether there is a device
+_ASKS = frozenset({"is_available", "is_initialized", "str", "startswith", "hasattr", "lower", "device", "device_count"})
+#: names of what is another model in each round of a loop that binds them, or of what makes one
+OTHER_MODEL = lazy_pattern(
+    r"model|^(layer|block|module)_|(^|_)(nets?|networks?|layers?|blocks?|experts?|folds?|configs?|cfgs?|seeds?|runs?|trials?|tasks?|(data_?)?loaders?"
+    r"|data_?sets?|ckpts?|checkpoints?|weights|adapters?|methods?|pipe(line)?s?|shards?|learners?|agents?|clients?"
+    r"|stages?|phases?|splits?|epochs?|params?|repeats?|experiments?|variants?|args|opts?|arch(itecture)?s?)$"
+)
+
+
+@dataclass(slots=True)
+class Place:
+    """A call that a block always comes to: its statement, and whether nothing else stands in its block. ``flag``: a
+    setting that has to hold ("" for none)."""
+
+    statement: ir.ExprStmt
+    alone: bool
+    flag: str = ""
+
+
+@dataclass(slots=True)
+class Emptied:
+    """How often a call is come to. ``data``: the rounds are those of a loader, or train."""
+
+    place: Place
+    loop: Loop
+    data: bool
+
+
+def in_each_round(body: tuple[ir.Stmt, ...], expr: ir.Call, *, into_loops: bool = False) -> Place | None:
+    """Where the call stands as a statement that every run of the block comes to."""
+    return _found(body, expr, assigned_names(body)[0], into_loops)
+
+
+def _found(body: tuple[ir.Stmt, ...], expr: ir.Call, bound: frozenset[str], into_loops: bool) -> Place | None:
+    for statement in body:
+        if isinstance(statement, ir.ExprStmt) and statement.value.at == expr.at:
+            return Place(statement, all(_empties_by_name(one) for one in body))
+        if isinstance(statement, ir.With):
+            inner: tuple[ir.Stmt, ...] = statement.body
+        elif isinstance(statement, ir.Try):
+            inner = (*statement.body, *statement.orelse)
+        elif into_loops and isinstance(statement, ir.For | ir.While):
+            inner = statement.body
+        elif isinstance(statement, ir.If) and _holds(statement, expr):
+            return _under(statement, expr, bound, into_loops)
+        else:
+            if _skips(statement):
+                return None
+            continue
+        if leaves(inner):
+            return None
+        place = _found(inner, expr, bound, into_loops)
+        if place is not None:
+            return place
+    return None
+
+
+def _holds(statement: ir.If, expr: ir.Call) -> bool:
+    return any(call.at == expr.at for call in calls((statement,)))
+
+
+def _under(statement: ir.If, expr: ir.Call, bound: frozenset[str], into_loops: bool) -> Place | None:
+    """Where the call stands in an if: that asks for the device, that a setting decides the same way in all rounds, or
+    that holds the training step of a round."""
+    positive = any(call.at == expr.at for call in calls(statement.body))
+    inner = statement.body if positive else statement.orelse
+    if leaves(inner) and not isinstance(inner[-1], ir.Return):
+        return None
+    place = _found(inner, expr, bound, into_loops)
+    if place is None:
+        return None
+    if positive and asks_for_device(statement.test):
+        return place
+    if calls_backward(inner) and not _counts(statement.test, bound):
+        return place
+    held = setting(statement.test, bound)
+    if not held:
+        return None
+    shown = held if positive else f"not {held}"
+    return replace(place, flag=f"{shown} and {place.flag}" if place.flag else shown)
+
+
+def asks_for_device(test: ir.Expr) -> bool:
+    """``if torch.cuda.is_available():``, ``if x.is_cuda:``, ``if device.type == "cuda":``, ``if use_gpu:``"""
+    shown = text(test, 200)
+    if _DEVICE.search(shown) is None or _CHOICE.search(shown.replace("is_available", "")) is not None:
+        return False
+    asked = [part for part in walk_expression(test) if isinstance(part, ir.Call)]
+    return all(dotted(call.func).rsplit(".", 1)[-1] in _ASKS for call in asked) and not shown.startswith("not ")
+
+
+def _counts(test: ir.Expr, bound: frozenset[str]) -> bool:
+    """Whether a test may hold in few rounds only: ``step % 10 == 0``, or a name that the rounds themselves set."""
+    while isinstance(test, ir.Unary):
+        test = test.operand
+    if isinstance(test, ir.Name) and test.id in bound:
+        return True
+    if any(isinstance(part, ir.Binary) and part.op == "%" for part in walk_expression(test)):
+        return True
+    return any(
+        isinstance(part, ir.Compare) and "==" in part.ops and _is_round(part, bound) for part in walk_expression(test)
+    )
+
+
+def _is_round(part: ir.Compare, bound: frozenset[str]) -> bool:
+    return any(isinstance(side, ir.Name) and side.id in bound for side in (part.left, *part.rights))
+
+
+def setting(test: ir.Expr, bound: frozenset[str]) -> str:
+    """The text of a test that has one answer for all rounds: a name or attribute, by itself or against a constant."""
+    if isinstance(test, ir.BoolOp):
+        sides = [setting(side, bound) or asks_for_device(side) for side in (test.left, test.right)]
+        return text(test) if all(sides) else ""
+    inner: ir.Expr = test.operand if isinstance(test, ir.Unary) and test.op == "not" else test
+    epochs = False
+    if isinstance(inner, ir.Compare):
+        epochs = inner.ops[0] in ("<", "<=", ">", ">=") and _EPOCH.search(dotted(inner.left)) is not None
+        same = inner.ops[0] in ("==", "!=", "is", "is not") and not _is_number(inner.rights[0])
+        if len(inner.rights) != 1 or not (same or epochs):
+            return ""
+        inner = inner.left
+    if isinstance(inner, ir.Subscript):
+        if not isinstance(inner.index, ir.Const) or not isinstance(inner.index.value, str):
+            return ""
+        word, root = inner.index.value, dotted(inner.value)
+    else:
+        root = dotted(inner)
+        word = root.rsplit(".", 1)[-1]
+    if not root or root.split(".", 1)[0] in bound or (_VARIES.search(word) is not None and not epochs):
+        return ""
+    return text(test)
+
+
+def _is_number(expr: ir.Expr) -> bool:
+    """Whether it is no text, truth value or None."""
+    if not isinstance(expr, ir.Const):
+        return True
+    return not (expr.value is None or isinstance(expr.value, bool | str))
+
+
+def _skips(statement: ir.Stmt) -> bool:
+    """``if step % 10: continue``: what follows runs every few rounds only, or where a round has failed."""
+    if not isinstance(statement, ir.If):
+        return False
+    periodic = any(isinstance(part, ir.Binary) and part.op == "%" for part in walk_expression(statement.test))
+    goes_on = any(
+        isinstance(one, ir.Return) or (isinstance(one, ir.Jump) and one.kind == "continue")
+        for one in walk_statements((statement,))
+    )
+    return goes_on and (periodic or calls_backward(statement.body))
+
+
+def leaves(body: tuple[ir.Stmt, ...]) -> bool:
+    """Whether a block ends the round, or the loop."""
+    last = body[-1] if body else None
+    return isinstance(last, ir.Return | ir.Raise) or (isinstance(last, ir.Jump) and last.kind != "pass")
+
+
+def _empties_by_name(statement: ir.Stmt) -> bool:
+    return (
+        isinstance(statement, ir.ExprStmt)
+        and isinstance(statement.value, ir.Call)
+        and dotted(statement.value.func).endswith("empty_cache")
+    )
+
+
+# ------------------------------------------------------------------------------------ helpers that release
+
+
+@kept
+def _only_empties_body(body: tuple[ir.Stmt, ...]) -> tuple[ir.Call, ...]:
+    """The calls of a short body that all run, whatever it is told, where there is a device."""
+    statements = [one for one in body if not (isinstance(one, ir.ExprStmt) and isinstance(one.value, ir.Const))]
+    if len(statements) > _SHORT or any(isinstance(one, ir.Return) for one in statements[:-1]):
+        return ()
+    found: list[ir.Call] = []
+    for one in statements:
+        if isinstance(one, ir.ExprStmt) and isinstance(one.value, ir.Call):
+            found.append(one.value)
+        elif isinstance(one, ir.With) or (isinstance(one, ir.If) and asks_for_device(one.test)):
+            found += _only_empties_body(one.body)
+    return tuple(found)
+
+
+def only_empties(analyser: Analyser, function: Function) -> bool:
+    """Whether a small helper empties the cache whenever it is called."""
+    if any(isinstance(one, ir.Return) and one.value is not None for one in walk_statements(function.body)):
+        return False
+    return any(
+        call.args == () and analyser.program.outside(function.module, call.func, function) in EMPTIES
+        for call in _only_empties_body(function.body)
+    )
+
+
+# ------------------------------------------------------------------------------------ what a round does
+
+
+def over_data(loop: Loop) -> bool:
+    """Whether the rounds are batches of a loader for all that is known of what the loop runs over."""
+    if loop.over == "unknown" and loop.kind == "for":
+        return _LOADER.search(loop.source) is not None
+    return loop.over == "loader" and (not loop.assumed or loop.names_data)
+
+
+def moves_model(body: tuple[ir.Stmt, ...]) -> bool:
+    """Whether a block makes, loads, deletes or moves a model: the memory goes to another one."""
+    for statement in walk_statements(body, into_definitions=False):
+        if isinstance(statement, ir.Delete) and any(names_model(target) for target in statement.targets):
+            return True
+    for call in calls(body):
+        last = called_name(call)
+        if _MAKES_MODEL.search(last) or _MAKES_MODEL.search(dotted(call.func)):
+            return True
+        moved = call.func.value if isinstance(call.func, ir.Attr) and last in ("cpu", "to", "cuda") else None
+        if moved is not None and names_model(moved) and not _goes_to_a_tensor(call):
+            return True  # it comes and goes with the stages of a round
+    return False
+
+
+def _goes_to_a_tensor(call: ir.Call) -> bool:
+    """``self.model.to(image)``: it lies where what it is given lies, from the first round on."""
+    given = call.args[0] if called_name(call) == "to" and len(call.args) == 1 and not call.keywords else None
+    if isinstance(given, ir.Attr) and given.name == "device":
+        given = given.value if isinstance(given.value, ir.Name) else None
+    return isinstance(given, ir.Name) and given.id != "self" and _PLACE.search(given.id.lower()) is None
+
+
+def called_name(call: ir.Call) -> str:
+    """The last name of what is called."""
+    last = dotted(call.func).rsplit(".", 1)[-1]
+    return call.func.name if not last and isinstance(call.func, ir.Attr) else last
+
+
+def names_model(expr: ir.Expr) -> bool:
+    """Whether a name is one of models."""
+    while isinstance(expr, ir.Subscript):
+        expr = expr.value
+    return is_model_name(dotted(expr).rsplit(".", 1)[-1])
+
+
+def is_model_name(name: str) -> bool:
+    """Whether a name is one of models."""
+    return _MODEL.search(name.lower()) is not None
+
+
+@kept
+def steps(body: tuple[ir.Stmt, ...]) -> bool:
+    """Whether a backward runs in each round, and in no loop of its own."""
+    for statement in body:
+        if isinstance(statement, ir.For | ir.While | ir.FunctionDef | ir.ClassDef):
+            continue
+        if any(steps(block) for block in bodies(statement)):
+            return True
+        if not bodies(statement) and calls_backward((statement,)):
+            return True
+    return False

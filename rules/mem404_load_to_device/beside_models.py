@@ -1,0 +1,138 @@
+"""Whether a checkpoint may lie on the device beside the model that it is for: one that is loaded into a model on the
+host, and gone before that comes to the device, never does."""
+
+from __future__ import annotations
+
+from memlint.sdk import lazy_pattern
+from memlint.sdk.project import Analyser, Function, KnownCall, names_an_accelerator
+from memlint.sdk.syntax import calls, expressions, ir, last_name, mentions, text, walk_expression, walk_statements
+
+from .loaded_states import Taken, bound, is_handed_on_at_once, load_state_dict
+
+#: names of what loads a state and is no module, which may keep the tensors as they come
+KEEPS = lazy_pattern(
+    r"ema|averag|swa|shadow|optim|(^|_)opt($|_)|sched|scaler|sampler|loader|metric|meter|buffer|normali|state"
+)
+#: how far up the callers are asked where the model lies that they hand on
+MAX_DEPTH = 2
+
+
+def meets_its_model(
+    analyser: Analyser, function: Function, expr: ir.Call, statement: ir.Stmt, taken: list[Taken]
+) -> bool:
+    """Whether the model may be on the device while the checkpoint is: one that is made here or by the callers, on the
+    host, and brought there after the checkpoint is gone never meets it."""
+    names = bound(statement)
+    kept = load_state_dict(statement, expr) is None and not (taken and is_handed_on_at_once(statement, expr))
+    models = [one.model for one in taken if not KEEPS.search(one.model.rsplit(".", 1)[-1].lower())]
+    if not models:  # (an optimizer goes on with the very tensors that come on its device)
+        return kept
+    gone = not kept or not _outlives(function, names)
+    depth = MAX_DEPTH if gone else 0
+    return any(not name or _on_device(analyser, function, name, expr.at, kept, depth) for name in models)
+
+
+def _outlives(function: Function, names: list[str]) -> bool:
+    """Whether what has one of these names may stay when the function ends."""
+    if function.node is None or any("." in name for name in names):
+        return True
+    returned = (one.value for one in walk_statements(function.body) if isinstance(one, ir.Return))
+    return any(value is not None and mentions(value, name) for value in returned for name in names)
+
+
+def _on_device(analyser: Analyser, function: Function, model: str, at: int, kept: bool, depth: int) -> bool:
+    """Whether a model may be on the device beside what is loaded at ``at``, and has a name where it is ``kept``."""
+    owners = _owners(function, model)
+    made = False
+    for statement in walk_statements(function.body, into_definitions=False):
+        value = _made(statement, owners) if kept or statement.at < at else None
+        if value is not None:
+            shown = text(value, 400)
+            if ".to(" in shown or names_an_accelerator(shown):
+                return True
+            made = True
+        for expr in expressions(statement):
+            for part in walk_expression(expr):
+                if isinstance(part, ir.Call) and _brings(part, owners):
+                    return kept or part.at < at
+    return not made and not (depth > 0 and _comes_on_the_host(analyser, function, model, depth))
+
+
+def _owners(function: Function, model: str) -> frozenset[str]:
+    """A module and those that it is a part of: ``net.body.head``, ``net.body``, ``net``."""
+    steps = model.split(".")
+    owners = frozenset(".".join(steps[:end]) for end in range(1, len(steps) + 1))
+    return owners if function.name == "__init__" else owners - {"self"}
+
+
+def _comes_on_the_host(analyser: Analyser, function: Function, model: str, depth: int) -> bool:
+    """Whether a model that a function does not make itself is on the host whenever it runs: a part of a module that is
+    being made, or what all known callers have made and brought nowhere yet."""
+    root, _, rest = model.partition(".")
+    cls = function.cls
+    of_self = cls is not None and function.takes_self and bool(function.params) and root == function.params[0].name
+    if of_self and cls is not None and analyser.program.is_module(cls):
+        if function.name == "__init__":
+            return not (rest and _is_given(function, ".".join(model.split(".")[:2])))
+        init = analyser.program.method(cls, "__init__")
+        if init is None or any(last_name(call.func) in ("cuda", "to") for call in calls(init.body)):
+            return False
+    elif of_self and rest == "":
+        return False
+    known = analyser.known_calls.of(function)
+    return bool(known) and all(_gives_from_host(analyser, function, call, model, of_self, depth - 1) for call in known)
+
+
+def _is_given(function: Function, place: str) -> bool:
+    """Whether an attribute may be what somebody else made: ``self.encoder = encoder``."""
+    return any(
+        place in bound(statement) and not isinstance(statement.value, ir.Call)
+        for statement in walk_statements(function.body, into_definitions=False)
+        if isinstance(statement, ir.Assign | ir.AnnAssign)
+    )
+
+
+def _gives_from_host(
+    analyser: Analyser, function: Function, known: KnownCall, model: str, of_self: bool, depth: int
+) -> bool:
+    """Whether one call hands a model on that its caller has on the host."""
+    root, _, rest = model.partition(".")
+    given = _receiver(known.call) if of_self else known.passes(function, root)
+    if not isinstance(given, ir.Name | ir.Attr):
+        return False
+    name = text(given, 200)
+    caller = known.caller
+    if (
+        of_self
+        and not _is_self(caller, name)
+        and not (function.cls is not None and analyser.program.is_module(function.cls))
+    ):
+        return False  # (an object that has the model: what made it may have brought that to the device)
+    handed = f"{name}.{rest}" if rest else name
+    return not _on_device(analyser, caller, handed, known.call.at, False, depth)
+
+
+def _is_self(function: Function, name: str) -> bool:
+    return function.cls is not None and bool(function.params) and name == function.params[0].name
+
+
+def _receiver(call: ir.Call) -> ir.Expr | None:
+    return call.func.value if isinstance(call.func, ir.Attr) else None
+
+
+def _made(statement: ir.Stmt, owners: frozenset[str]) -> ir.Call | None:
+    """The call that a statement binds one of the names to."""
+    value = statement.value if isinstance(statement, ir.Assign | ir.AnnAssign) else None
+    return value if isinstance(value, ir.Call) and not owners.isdisjoint(bound(statement)) else None
+
+
+def _brings(call: ir.Call, owners: frozenset[str]) -> bool:
+    """``model.cuda()``, ``DataParallel(model).to(device)``, ``accelerator.prepare(model)``"""
+    if last_name(call.func) in ("prepare", "setup", "initialize"):
+        return any(text(arg, 200) in owners for arg in call.args)
+    if not isinstance(call.func, ir.Attr) or call.func.name not in ("cuda", "to"):
+        return False
+    moved = call.func.value
+    if isinstance(moved, ir.Call) and last_name(moved.func).endswith("DataParallel") and moved.args:
+        moved = moved.args[0]
+    return text(moved, 200) in owners

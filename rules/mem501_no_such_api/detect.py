@@ -1,0 +1,76 @@
+"""Names for memory that torch does not have."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from memlint.sdk.project import Analyser, Frame, Function, Names, knowledge, memory, unguarded, used_names
+from memlint.sdk.syntax import expressions, identifiers, ir, text, walk_expression
+
+from .rule import MissingName
+
+_NAMES = frozenset(memory.missing())
+#: methods that give a tensor of a tensor
+_SAME = frozenset({"to", "cuda", "cpu", "clone", "detach", "float", "double", "half", "bfloat16", "contiguous"})
+
+
+def detect(analyser: Analyser, frame: Frame) -> Iterator[MissingName]:
+    """The names for memory that one function uses and that torch does not have."""
+    function = frame.function
+    for use in used_names(analyser, frame, _NAMES):
+        yield MissingName(
+            site=frame.site(use.at),
+            function=function.qual,
+            name=use.name,
+            text=use.text,
+            advice=memory.missing()[use.name].advice,
+        )
+    methods = memory.missing_methods().keys()
+    if function.names.isdisjoint(methods) or methods.isdisjoint(identifiers(function.body)[1]):
+        return
+    for statement in unguarded(function.body):
+        yield from _called(analyser, frame, statement)
+
+
+def _called(analyser: Analyser, frame: Frame, statement: ir.Stmt) -> Iterator[MissingName]:
+    """The methods of tensors that a statement calls and that tensors do not have."""
+    for expr in expressions(statement):
+        for call in walk_expression(expr):
+            if not isinstance(call, ir.Call) or not isinstance(call.func, ir.Attr) or call.args or call.keywords:
+                continue
+            advice = memory.missing_methods().get(call.func.name)
+            if advice is not None and _is_tensor(analyser, Names(analyser, frame), call.func.value):
+                yield MissingName(
+                    site=frame.site(call.at),
+                    function=frame.function.qual,
+                    name=call.func.name,
+                    text=text(call),
+                    advice=advice,
+                    method=True,
+                )
+
+
+def _is_tensor(analyser: Analyser, names: Names, expr: ir.Expr) -> bool:
+    """Whether an expression is made by a function of torch that gives a tensor."""
+    function = names.frame.function
+    for _ in range(8):
+        if isinstance(expr, ir.Name):
+            if expr.id not in function.locals and function.around is not None:
+                return False
+            bound = names.value(expr.id)
+            if bound is None or bound[1]:
+                return False
+            expr = bound[0]
+        elif isinstance(expr, ir.Call) and isinstance(expr.func, ir.Attr) and expr.func.name in _SAME:
+            expr = expr.func.value
+        elif isinstance(expr, ir.Call):
+            name = analyser.program.outside(names.module, expr.func, _scope(function))
+            row = knowledge.function(name) if name.startswith("torch.") else None
+            return row is not None and row.returns == "tensor" and row.allocates
+        else:
+            return False
+    return False
+
+
+def _scope(function: Function) -> Function | None:
+    return function if function.node is not None else None

@@ -1,0 +1,220 @@
+"""Readings of memory that are taken for what they are not."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from memlint.sdk import lazy_pattern
+from memlint.sdk.project import Analyser, Frame, Names, names_class
+from memlint.sdk.syntax import (
+    expressions,
+    identifiers,
+    ir,
+    last_name,
+    statement_at,
+    text,
+    walk_expression,
+    walk_statements,
+)
+from memlint.sdk.values import MODULE, TENSOR, OutsideCall
+
+from .rule import Misread, WrongReading
+
+#: what tensors use, and by no means what the allocator or the device has
+_USED = lazy_pattern(r"(?<!un)(?<!de)alloc(ated)?($|[^a-z])")
+_HELD = lazy_pattern(r"reserv|cach|pool|segment|total|system|device|driver|process|smi|free|nvidia|allocator")
+_OBJECTS = lazy_pattern(r"(^|[^a-z])obj(ect)?s?($|[^a-z])")
+_BYTES = lazy_pattern(r"(^|[^a-z])([mgk]i?b|bytes?)($|[^a-z])")
+#: what somebody who counts a tensor's bytes reads as well
+_COUNTED = frozenset({"element_size", "nelement", "numel", "nbytes", "storage", "untyped_storage"})
+#: what puts a reading into another unit
+_UNITS, _SCALES = ("/", "//", "*", ">>"), frozenset({"round", "int", "float", "str", "sum"})
+_TOGETHER = frozenset({"get_count", "memory_reserved", "memory_cached", "max_memory_reserved", "max_memory_cached"})
+#: a reading that is divided by so much was bytes
+_KILO = 1000
+
+
+def _readings(*names: str) -> frozenset[str]:
+    return frozenset(
+        f"torch.{device}.{place}{most}memory_{name}"
+        for device in ("cuda", "xpu", "accelerator")
+        for place in ("", "memory.")
+        for most in ("", "max_")
+        for name in names
+    )
+
+
+#: what tensors use, and what the allocator has taken from the driver: that, and free blocks
+_ALLOCATED, _RESERVED = _readings("allocated"), _readings("reserved", "cached")
+#: how much of the last second memory was read or written in, in percent
+_USAGE = "torch.cuda.memory_usage"
+_COUNT, _SIZE = "gc.get_count", "sys.getsizeof"
+CALLS = _RESERVED | {_USAGE, _COUNT, _SIZE}
+
+
+def detect(analyser: Analyser, frame: Frame) -> Iterator[WrongReading]:
+    """The readings that one function misreads."""
+    for at, call in sorted(frame.notes.outside.items()):
+        statement = statement_at(frame.function.body, at) if call.name in CALLS else None
+        if statement is None:
+            continue
+        found = _misread(analyser, frame, call, statement)
+        if found is not None:
+            yield WrongReading(
+                site=frame.site(at),
+                function=frame.function.qual,
+                certainty="medium" if found[0] in ("used", "objects") else "high",
+                taken_for=found[0],
+                text=text(call.expr),
+                label=found[1],
+            )
+    yield from _together(analyser, frame)
+
+
+def _misread(analyser: Analyser, frame: Frame, call: OutsideCall, statement: ir.Stmt) -> tuple[Misread, str] | None:
+    """What a reading is taken for, and what it is called."""
+    if call.name == _SIZE:
+        return _size(analyser, frame, call)
+    labels = list(_labels(statement, call.expr))
+    if call.name in _RESERVED:
+        wrong = (label for label in labels if _USED.search(label.lower()) and not _HELD.search(label.lower()))
+        return next((("used", label) for label in wrong), None)
+    if call.name == _COUNT:
+        return next((("objects", label) for label in labels if _OBJECTS.search(label.lower())), None)
+    if call.name == _USAGE:
+        divided = next((part for expr in expressions(statement) for part in _divided(expr, call.expr)), None)
+        if divided is not None:
+            return "bytes", text(divided)
+        return next((("bytes", label) for label in labels if _BYTES.search(label.lower())), None)
+    return None
+
+
+def _size(analyser: Analyser, frame: Frame, call: OutsideCall) -> tuple[Misread, str] | None:
+    """``sys.getsizeof`` of a tensor or module is that of the Python object alone."""
+    given = call.given
+    if not call.expr.args or _COUNTED & identifiers(frame.function.body)[1]:
+        return None
+    label = text(call.expr.args[0])
+    if given.is_only(TENSOR):
+        # (what a class of torch makes that no table knows is taken for a tensor)
+        made = Names(analyser, frame).made_by(call.expr.args[0])
+        return ("tensor", label) if not names_class(made) or made.endswith("Tensor") else None
+    return ("module", label) if given.is_only(MODULE) else None
+
+
+def _scaled(expr: ir.Expr, call: ir.Call) -> bool:
+    """Whether an expression is the call's result in some unit: divided, rounded or summed."""
+    while expr.at != call.at or not isinstance(expr, ir.Call):
+        if isinstance(expr, ir.Binary) and expr.op in _UNITS:
+            expr = expr.left
+        elif isinstance(expr, ir.Call) and expr.args and last_name(expr.func) in _SCALES:
+            expr = expr.args[0]
+        else:
+            return False
+    return True
+
+
+def _labels(statement: ir.Stmt, call: ir.Call) -> Iterator[str]:
+    """What the call's result is called: the variable, key, keyword or word that it goes with."""
+    if isinstance(statement, ir.Assign | ir.AnnAssign) and statement.value is not None:
+        targets = statement.targets if isinstance(statement, ir.Assign) else (statement.target,)
+        if _scaled(statement.value, call):
+            yield from filter(None, map(_name, targets))
+    for expr in expressions(statement):
+        for part in walk_expression(expr):
+            if isinstance(part, ir.DictDisplay):
+                pairs = zip(part.keys, part.values, strict=True)
+                yield from (_word(key) for key, value in pairs if key is not None and _scaled(value, call))
+            elif isinstance(part, ir.Call):
+                yield from (word.name for word in part.keywords if word.name and _scaled(word.value, call))
+                pairs = zip(part.args, part.args[1:], strict=False)
+                yield from (_word(word) for word, value in pairs if _scaled(value, call))
+
+
+def _name(target: ir.Expr) -> str:
+    return _word(target.index) if isinstance(target, ir.Subscript) else last_name(target)
+
+
+def _word(expr: ir.Expr | None) -> str:
+    return expr.value if isinstance(expr, ir.Const) and isinstance(expr.value, str) else ""
+
+
+def _divided(expr: ir.Expr, call: ir.Call) -> Iterator[ir.Expr]:
+    """The quotients of the call by a thousand or more."""
+    for part in walk_expression(expr):
+        if isinstance(part, ir.Binary) and part.op in ("/", "//") and _scaled(part.left, call):
+            size = _number(part.right)
+            if size is not None and size >= _KILO:
+                yield part
+
+
+def _number(expr: ir.Expr) -> float | None:
+    if isinstance(expr, ir.Const) and expr.kind in ("int", "float"):
+        return float(expr.value or 0)
+    if isinstance(expr, ir.Binary) and expr.op in ("*", "**"):
+        left, right = _number(expr.left), _number(expr.right)
+        if left is None or right is None or right > 10 * _KILO:
+            return None
+        return left * right if expr.op == "*" else left ** min(right, 64.0)
+    return None
+
+
+def _together(analyser: Analyser, frame: Frame) -> Iterator[WrongReading]:
+    """Readings that say nothing together: two of the collector's counters that are compared, as if they told how many
+    objects there are, and what tensors use added to what the allocator has taken, which holds it."""
+    if not frame.function.names & _TOGETHER:
+        return
+    names = Names(analyser, frame)
+    resets = "disable" in identifiers(frame.function.body)[1]
+    for statement in walk_statements(frame.function.body, into_definitions=False):
+        for expr in expressions(statement):
+            for part in walk_expression(expr):
+                sides = _sides(part)
+                read = [_reading(names, side) for side in sides]
+                if read == [_COUNT, _COUNT] and not resets and not (isinstance(part, ir.Binary) and part.op == "+"):
+                    taken_for: Misread = "objects"
+                elif isinstance(part, ir.Binary) and part.op == "+" and _overlap(*read):
+                    taken_for = "apart"
+                else:
+                    continue
+                yield WrongReading(
+                    site=frame.site(part.at),
+                    function=frame.function.qual,
+                    taken_for=taken_for,
+                    text=text(part) if taken_for == "apart" else "gc.get_count()",
+                    label=text(part),
+                )
+
+
+def _sides(expr: ir.Expr) -> tuple[ir.Expr, ...]:
+    if isinstance(expr, ir.Compare) and len(expr.rights) == 1:
+        return expr.left, expr.rights[0]
+    if isinstance(expr, ir.Binary) and expr.op in ("-", "+"):
+        return expr.left, expr.right
+    return ()
+
+
+def _overlap(left: str, right: str) -> bool:
+    """Whether one is what tensors use, and the other what was taken for them; both now, or both at their peaks."""
+    peaks = ["max_" in name for name in (left, right)]
+    both = (left in _ALLOCATED and right in _RESERVED) or (left in _RESERVED and right in _ALLOCATED)
+    return both and peaks[0] == peaks[1]
+
+
+def _reading(names: Names, expr: ir.Expr) -> str:
+    """The qualified name of what an expression reads, in whatever unit; "" where that is not known."""
+    for _ in range(6):
+        if isinstance(expr, ir.Binary) and expr.op in _UNITS:
+            expr = expr.left
+        elif isinstance(expr, ir.Call) and len(expr.args) == 1 and last_name(expr.func) in _SCALES:
+            expr = expr.args[0]
+        elif isinstance(expr, ir.Name):
+            bound = names.value(expr.id) if expr.id in names.frame.function.locals else None
+            if bound is None or bound[1]:
+                return ""
+            expr = bound[0]
+        elif isinstance(expr, ir.Call):
+            return names.analyser.program.outside(names.module, expr.func, names.frame.function)
+        else:
+            return ""
+    return ""
