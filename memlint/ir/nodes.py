@@ -17,9 +17,6 @@ class Node(msgspec.Struct, frozen=True, gc=False, tag=True, array_like=True):
     at: int
 
 
-# ---------------------------------------------------------------------------------------- expressions
-
-
 class Name(Node, frozen=True, gc=False, tag=True, array_like=True):
     id: str
 
@@ -204,9 +201,6 @@ Expr = (
     | Yield
     | FormattedString
 )
-
-
-# ---------------------------------------------------------------------------------------- statements
 
 
 class Assign(Node, frozen=True, gc=False, tag=True, array_like=True):
