@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import gc
 import os
 import sys
 import threading
@@ -17,16 +16,17 @@ from ..loops.clocks import Clocks, ClockWatch, Turn
 from ..loops.loops import LoopWatch
 from ..loops.losses import Losses
 from ..loops.running import Run, Running
-from ..memory.meters import CpuMeter, allocator_variable, meter_for
+from ..memory.meters import CpuMeter, meter_for
 from ..memory.peaks import Peaks
 from ..memory.traced import Traced
 from ..plan import Plan
 from ..processes.agreement import agreement
 from ..processes.files import write
 from ..processes.spawned import Spawned, number_here, rank_here
-from ..retention.old import Old
-from ..sites.site_runs import check_of, stack_of
+from ..sites.site_runs import stack_of
 from ..sites.sites import SiteWatch
+from .checks import Checks
+from .environment import environment
 from .stopping import Patience
 from .timeline import Timeline
 from .windows import Windows
@@ -35,8 +35,6 @@ from .windows import Windows
 _SECONDS = 1.0
 #: a program that catches everything is asked to stop so often, and then ended
 _PATIENCE = 5
-#: modules that are imported when a process is started
-_STARTERS = tuple(f"multiprocessing.popen_{way}" for way in ("fork", "spawn_posix", "spawn_win32", "forkserver"))
 
 
 class Stop(BaseException):
@@ -67,6 +65,7 @@ class Session:
         self._patience = Patience(self._sites, self._loops, in_loops, limit)
         self._windows = Windows(self._loops, self._sites.values(), Traced() if plan.trace_host else None)
         self.paths = {os.path.realpath(path) for path in (plan.target, *(file.path for file in plan.files))}
+        self._checks = Checks(self._sites, self._windows, plan.warmup, self.paths, self._judged)
         self._running = Running()
         self._runs = 0
         own = {os.path.realpath(path) for path in (*plan.own, *self.paths)}
@@ -76,9 +75,6 @@ class Session:
         self._steps = 0
         self._timeline = Timeline()
         self._peaks = Peaks()
-        self._due: list[SiteWatch] = []
-        self._old: Old | None = None
-        self._old_tick = -1
         self._asked = 0
         self._stopped_at: tuple[int, int] | None = None
         self._ready = False
@@ -100,7 +96,7 @@ class Session:
     def leave(self) -> None:
         """Measure no more."""
         self.active = False
-        self._ignore_collections()
+        self._checks.ignore_collections()
         self._clocks.remove()
 
     def broken(self, error: Exception) -> None:
@@ -117,14 +113,14 @@ class Session:
         if self.plan.device == "cuda" and not torch.cuda.is_available():
             self.finish({"kind": "environment", "reason": f"torch {torch.__version__} sees no CUDA device here"})
             raise Stop
-        self.torch = torch
+        self.torch = self._checks.torch = torch
         self._windows.begin(meter_for(self.plan.device, torch), torch)
         if self.plan.seed is not None:
             torch.manual_seed(self.plan.seed)
             if "numpy" in sys.modules:  # torch imports it where it is installed
                 sys.modules["numpy"].random.seed(self.plan.seed)
         if self._sites:
-            gc.callbacks.append(self._collecting)
+            self._checks.follow_collections()
         if self.plan.losses:
             self._losses = Losses(torch)
         if self.plan.gpu_memory is not None:
@@ -152,7 +148,7 @@ class Session:
         self._loops[number].outer.update(run.loop for run in runs[:-1])
         for site in self._sites.values():
             if site.loops and site.loops[-1] == number:
-                self._note_old(site)
+                self._checks.note_old(site)
         if self._is_here:
             self._forget(self._loops[number])
 
@@ -195,6 +191,7 @@ class Session:
         watch.tops += 1
         watch.longest = max(watch.longest, run.count)
         self._tick += 1
+        self._checks.tick = self._tick
         self._note()
         here = self.torch is not None and self._is_here
         if here:
@@ -202,8 +199,8 @@ class Session:
         if counts and not watch.holds_loops:
             self._steps += 1
         self._windows.tick(self._tick)
-        if self._due and not isinstance(watch, ClockWatch):
-            self._settle(number)
+        if not isinstance(watch, ClockWatch):
+            self._checks.settle(number)
         if here and not self._rests and self._windows.top(watch, self._tick):
             self._judged()
         watch.time(run)
@@ -244,8 +241,9 @@ class Session:
         number = run.loop
         for site in self._sites.values():
             if site.generations and number in site.loops and not site.measured:
-                self._check_exit(site)
-        self._end_site_runs(run.number)
+                self._checks.check_exit(site)
+        if self._is_here:
+            self._checks.end_runs(run.number)
         self._loops[number].whole_runs += 1
         if not self._ready:
             self._ready = self._all_measured()
@@ -269,8 +267,8 @@ class Session:
     def hit(self, number: int, value: Any, frame: FrameType) -> None:
         """A flagged place is reached, with the first of its values."""
         site = self._sites[number]
-        if site.full and (site in self._due or site.recording) and len(site.windows) < 2 and site.alone:
-            self._check_alone(site)
+        if site.full and (site in self._checks.due or site.recording) and len(site.windows) < 2 and site.alone:
+            self._checks.check_alone(site)
         if not site.full or not site.runs.decided:
             self._running.settle(frame)
         clocks = self._clocks.around()
@@ -283,133 +281,27 @@ class Session:
             if site.hits == 1:
                 site.stack = stack_of(frame)
             self.value(number, value)
-        if site not in self._due and (
+        if site not in self._checks.due and (
             (site.recording and site.full) or (site.hits >= site.limit + self.plan.window and len(site.windows) == 1)
         ):
-            self._due.append(site)
-
-    def _check_alone(self, site: SiteWatch) -> None:
-        """No loop of the program is around it, or none whose iterations end: a library calls it again and again."""
-        site.leave_loops()
-        self._due = [each for each in self._due if each is not site]
-        self._check([site], "window")
-        if site.survives and site.emptied is None:
-            site.follow_emptying(self.paths)
+            self._checks.due.append(site)
 
     def begin_comprehension(self, number: int, frame: FrameType) -> None:
         """The elements of a comprehension are hits of a site: it is a run of a loop."""
         site = self._sites[number]
         self._runs += 1
         site.comprehension = Run(0, self._runs, frame)
-        self._note_old(site)
+        self._checks.note_old(site)
 
     def end_comprehension(self, number: int) -> None:
         """It is whole."""
         run, self._sites[number].comprehension = self._sites[number].comprehension, None
-        if run is not None:
-            self._end_site_runs(run.number)
-
-    def _note_old(self, site: SiteWatch) -> None:
-        """A run of the loop around a site begins: what is there now does not come from it."""
-        if site.hits and not site.runs.decided and self.torch is not None:
-            site.runs.begins(lambda: self._before(0))
+        if run is not None and self._is_here:
+            self._checks.end_runs(run.number)
 
     def value(self, number: int, value: Any) -> None:
         """A further value of the hit."""
-        site = self._sites[number]
-        if site.following and self.torch is not None:
-            with self.torch._C.DisableTorchFunctionSubclass():
-                if site.old is None:
-                    site.old = self._before(self.plan.warmup)
-                site.add(value, self.torch)
-
-    def _before(self, most: int) -> Old:
-        """What is there now; what was ``most`` ticks ago will do."""
-        if self._old is None or self._tick - self._old_tick > most:
-            self._old = Old(self.torch)
-            self._old_tick = self._tick
-        return self._old
-
-    def _settle(self, loop: int) -> None:
-        """Judge the sites whose window is over, at the next top of the loop around them."""
-        due = [site for site in self._due if not site.loops or loop in site.loops]
-        if due:
-            self._due = [site for site in self._due if site not in due]
-            self._check(due, "window")
-
-    def _check(self, sites: list[SiteWatch], when: str) -> None:
-        for site in sites:
-            site.let_go(self.torch)
-        before = [[generation.uncollected() for generation in site.generations] for site in sites]
-        if any(any(alive) for each in before for alive in each):
-            gc.collect()
-        for site, alive in zip(sites, before, strict=False):
-            site.recording = False
-            site.check(when, alive, self._known_to_earlier(site))
-        self._ask_owners([site for site in sites if when == "window" or not site.holders])
-        if all(site.windows for site in self._sites.values()):
-            self._ignore_collections()
-        self._judged()
-
-    def _collecting(self, phase: str, _: dict[str, int]) -> None:
-        """Called by Python before and after it collects garbage."""
-        for site in list(self._sites.values()):
-            site.collecting(begins=phase == "start")
-
-    def _ignore_collections(self) -> None:
-        """No site is in its window any more, and the program collects its garbage alone."""
-        if self._collecting in gc.callbacks:
-            gc.callbacks.remove(self._collecting)
-
-    def _check_exit(self, site: SiteWatch) -> None:
-        """A loop around a site has ended: the last chance to see what its function keeps."""
-        if site.hits > site.let_go_at:
-            site.let_go(self.torch)
-        before = [generation.uncollected() for generation in site.generations]
-        if not site.full and site.hits > site.collected_at and any(before):
-            gc.collect()  # takes longer than many an iteration
-            site.collected_at = site.hits
-        site.check("exit", before, self._known_to_earlier(site))
-        if site.holders is None:
-            self._ask_owners([site])
-
-    def _ask_owners(self, sites: list[SiteWatch]) -> None:
-        """Who keeps what sites have left?"""
-        wanted = {site.number: targets for site in sites if (targets := site.survivors())}
-        found = self._windows.ask(wanted)
-        for number in wanted:
-            self._sites[number].holders = found.get(number, [])
-
-    def _end_site_runs(self, number: int) -> None:
-        """A run of a loop has ended: what the hits in it left is still held by its function."""
-        ended = [site for site in self._sites.values() if site.runs.current and site.runs.current.number == number]
-        if self.torch is None or not self._is_here:
-            return
-        self._ask_owners([site for site in ended if site.holders is None])
-        collected = False
-        for site in ended:
-            before = [each.uncollected() for each in site.runs.current.generations] if site.runs.current else []
-            if len(before) > 1 and any(before):
-                site.let_go(self.torch)
-                if not collected:
-                    gc.collect()
-                collected = True
-            site.runs.end(
-                lambda run, site=site, before=before: check_of(  # type: ignore[misc]
-                    "run",
-                    run.hits,
-                    before,
-                    run.generations,
-                    self._known_to_earlier(site),
-                    () if site.runs.old is None else site.runs.old.addresses(),
-                ),
-                self.paths,
-            )
-
-    def _known_to_earlier(self, site: SiteWatch) -> dict[int, int]:
-        """The storages that sites before this one follow as well, with the first of these: they count once."""
-        earlier = [other for other in reversed(self._sites.values()) if other.number < site.number]
-        return {key: other.number for other in earlier for key in other.followed()}
+        self._checks.value(self._sites[number], value)
 
     # the end
 
@@ -466,7 +358,7 @@ class Session:
                         self._windows.close(loop)
                 self._note(always=True)
                 self._peaks.note(self._windows.meter, self._steps, 0, self.torch, look=False)
-                self._check([site for site in self._sites.values() if site.generations], "end")
+                self._checks.check([site for site in self._sites.values() if site.generations], "end")
             self.write()
         except Exception as error:  # a mistake of ours must not become one of the program's
             self.broken(error)
@@ -487,21 +379,15 @@ class Session:
 
     def data(self) -> dict[str, Any]:
         """All that was measured, as JSON."""
-        torch, meter = self.torch, self._windows.meter
+        meter = self._windows.meter
         return {
             "version": 1,
             "rank": int(self._rank) if self._rank.isdigit() else 0,
             "end": self._end,
             "seconds": time.time() - self._started,
-            "python": sys.version.split()[0],
-            "torch": None if torch is None else str(torch.__version__),
-            "meter": meter.name,
-            "allocator_variable": None if torch is None else allocator_variable(torch),
-            "device": self._device(),
+            **environment(self.torch, meter),
             "unmeasurable": meter.reason(),
             "missing": self.missing,
-            "compiled": _has_compiled(),
-            "processes": any(name in sys.modules for name in _STARTERS),
             "sites": [site.data() for site in self._sites.values()],
             "loops": [loop.data() for loop in self._loops.values()],
             "located": self._windows.located(),
@@ -512,18 +398,3 @@ class Session:
             "timeline": self._timeline.data(),
             "losses": None if self._losses is None or self._end["kind"] == "running" else self._losses.data(),
         }
-
-    def _device(self) -> str | None:
-        if self.torch is None:
-            return None
-        if self._windows.meter.name != "cuda":
-            return self._windows.meter.name
-        cuda = self.torch.cuda
-        return str(cuda.get_device_name(0)) if cuda.is_initialized() else None
-
-
-def _has_compiled() -> bool:
-    """Whether torch.compile has made something: no probe sees what runs there."""
-    dynamo = sys.modules.get("torch._dynamo.utils")
-    counters: Any = getattr(dynamo, "counters", None) or {}
-    return bool(counters.get("stats", {}).get("unique_graphs"))

@@ -1,0 +1,40 @@
+"""What a program runs on, and what of it no probe can see."""
+
+from __future__ import annotations
+
+import sys
+from typing import Any
+
+from ..memory.meters import Meter, allocator_variable
+
+#: modules that are imported when a process is started
+_STARTERS = tuple(f"multiprocessing.popen_{way}" for way in ("fork", "spawn_posix", "spawn_win32", "forkserver"))
+
+
+def environment(torch: Any, meter: Meter) -> dict[str, Any]:
+    """The versions, the device and the ways to run code that no probe sees, as JSON. ``torch``: None where it has not
+    been imported."""
+    return {
+        "python": sys.version.split()[0],
+        "torch": None if torch is None else str(torch.__version__),
+        "meter": meter.name,
+        "allocator_variable": None if torch is None else allocator_variable(torch),
+        "device": _device(torch, meter),
+        "compiled": _has_compiled(),
+        "processes": any(name in sys.modules for name in _STARTERS),
+    }
+
+
+def _device(torch: Any, meter: Meter) -> str | None:
+    if torch is None:
+        return None
+    if meter.name != "cuda":
+        return meter.name
+    return str(torch.cuda.get_device_name(0)) if torch.cuda.is_initialized() else None
+
+
+def _has_compiled() -> bool:
+    """Whether torch.compile has made something: no probe sees what runs there."""
+    dynamo = sys.modules.get("torch._dynamo.utils")
+    counters: Any = getattr(dynamo, "counters", None) or {}
+    return bool(counters.get("stats", {}).get("unique_graphs"))
