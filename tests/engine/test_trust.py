@@ -24,6 +24,10 @@ def check(facts):
     Path({mark!r}).touch()
     return ()
 """
+DETECT = """
+def detect(analyser, frame):
+    return ()
+"""
 
 
 @pytest.fixture
@@ -33,7 +37,8 @@ def stranger(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[], bo
     for name in ("lint/mem950_their_room", "src"):
         (root / name).mkdir(parents=True)
     (root / "lint/mem950_their_room/rule.py").write_text(RULE.format(mark=str(mark)))
-    (root / "lint/mem950_their_room/probe.py").write_text(f"open({str(mark)!r}, 'w').close()\n")
+    for name in ("probe", "detect", "beside"):
+        (root / f"lint/mem950_their_room/{name}.py").write_text(f"open({str(mark)!r}, 'w').close()\n{DETECT}")
     (root / "lint/mem950_their_room/README.md").write_text("# their-own (MEM950)\n\nTheirs.\n")
     (root / "pyproject.toml").write_text(
         '[tool.memlint]\nrule-paths = ["lint"]\nextend-exclude = ["lint"]\nignore = ["their-own"]\n'
@@ -63,6 +68,7 @@ def stranger(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[], bo
         ["src", "--diff"],
         ["src", "--config", "pyproject.toml"],
         ["src", "--jobs", "2"],
+        ["explain", "src/a.py:2"],
         ["rule"],
         ["rule", "MEM950"],
         ["rule", "their-own", "--output-format", "json"],
