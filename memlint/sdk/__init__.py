@@ -1,7 +1,7 @@
-"""The one module that a rule imports: events to query, and the words to report them with.
+"""What a rule is written with: here, what rule.py imports; in the modules beside, what detect.py imports as well.
 
-A room is a folder ``memNNN_some_name`` with ``rule.py`` and ``README.md``. ``rule.py`` defines ``META`` and
-``check(facts)``::
+A rule is a folder ``memNNN_some_name`` with ``rule.py``, ``README.md`` and, where it does not report events of the
+analysis, ``detect.py``. ``rule.py`` defines ``META`` and ``check(facts)``::
 
     META = Meta(code="MEM101", name="loss-accumulation", summary="…", severity="error")
 
@@ -9,6 +9,9 @@ A room is a folder ``memNNN_some_name`` with ``rule.py`` and ``README.md``. ``ru
         for event in facts.of(Carry):
             if …:
                 yield Report(event.site, "…", …)
+
+``detect.py`` defines ``detect(analyser, frame)``, which gives the rule's own events of one function. It is loaded when
+there is something to analyse; ``rule.py`` is loaded by every command, so it imports nothing of the modules beside.
 """
 
 from __future__ import annotations

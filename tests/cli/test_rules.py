@@ -60,7 +60,8 @@ def test_a_new_rule_is_ready_to_run(toy: Toy, capsys: Capture) -> None:
     root = toy({"train.py": "leak(1)\n"})
     assert main(["new-rule", "MEM950", "my-rule"]) == 0
     folder = root / "lint_rules/mem950_my_rule"
-    assert capsys.readouterr().out.split() == [str(folder / "rule.py"), str(folder / "README.md")]
+    files = [str(folder / name) for name in ("rule.py", "detect.py", "README.md")]
+    assert capsys.readouterr().out.split() == files
     assert main(["train.py", "--select", "MEM950", "--preview"]) == 0
     assert main(["rule", "my-rule"]) == 0
     page = (folder / "README.md").read_text("utf-8")
@@ -68,9 +69,10 @@ def test_a_new_rule_is_ready_to_run(toy: Toy, capsys: Capture) -> None:
     assert headings(page) == headings((ROOT / "rules/mem101_loss_accumulation/README.md").read_text("utf-8"))
     for code in re.findall(r"```python\n(.*?)```", page, re.DOTALL):
         compile(code, "page", "exec")
-    for command in (["ruff", "check", "--config", str(ROOT / "pyproject.toml")], ["mypy", "--strict"]):
+    ruff = ["ruff", "check", "--config", str(ROOT / "pyproject.toml")]
+    for command in (ruff, ["mypy", "--strict", "--explicit-package-bases"]):
         done = subprocess.run(
-            [sys.executable, "-m", *command, str(folder / "rule.py")], capture_output=True, text=True, check=False
+            [sys.executable, "-m", *command, *files[:2]], cwd=root, capture_output=True, text=True, check=False
         )
         assert done.returncode == 0, done.stdout + done.stderr
 

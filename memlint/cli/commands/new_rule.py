@@ -18,7 +18,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from memlint.sdk import Facts, Meta, Report
+from memlint.sdk import Event, Facts, Growth, Meta, Report
 
 META = Meta(
     code="{code}",
@@ -27,11 +27,53 @@ META = Meta(
     severity="warning",
     preview=True,
 )
+SEEKS = "say what is looked for"
+
+
+class {event}(Event, frozen=True, kw_only=True):
+    """What detect.py finds in one place. ``text``: its source."""
+
+    text: str
 
 
 def check(facts: Facts) -> Iterator[Report]:
-    # pick the events that matter: for event in facts.of(Retain): … yield Report(site=event.site, …)
-    yield from ()
+    for event in facts.of({event}):
+        yield Report(
+            site=event.site,
+            message=f"`{{event.text}}` takes device memory: say how much, and how it grows",
+            help="say what to do instead",
+            severity="warning",
+            confidence=event.certainty,
+            growth=Growth("device-tensor", "per-iteration"),
+        )
+'''
+
+_DETECT = '''\
+"""Say in one line what is looked for."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from memlint.sdk.project import Analyser, Frame
+from memlint.sdk.syntax import text
+
+from .rule import {event}
+
+#: functions outside the project whose calls are noted, by qualified name, such as "torch.eye"
+CALLS = frozenset[str]()
+
+
+def detect(analyser: Analyser, frame: Frame) -> Iterator[{event}]:
+    """The places in one function that are reported."""
+    for at, call in sorted(frame.notes.outside.items()):
+        if call.name in CALLS:
+            yield {event}(
+                site=frame.site(at),
+                function=frame.function.qual,
+                certainty="high",
+                text=text(call.expr),
+            )
 '''
 
 _PAGE = """\
@@ -95,7 +137,7 @@ Not measured yet: the rule stays in preview until it is.
 
 
 def scaffold(parsed: argparse.Namespace) -> int:
-    """Write ``rule.py`` and ``README.md`` of a new rule. Raises ConfigError; nothing is overwritten."""
+    """Write ``rule.py``, ``detect.py`` and ``README.md`` of a new rule. Raises ConfigError; nothing is overwritten."""
     code, name = parsed.code.upper(), parsed.name
     if not CODE.fullmatch(code):
         raise ConfigError(f"`{parsed.code}` is not a code: write MEM and three digits, such as MEM901")
@@ -113,8 +155,9 @@ def scaffold(parsed: argparse.Namespace) -> int:
         folder.mkdir(parents=True)
     except FileExistsError:
         raise ConfigError(f"{folder} already exists") from None
-    for file, text in (("rule.py", _RULE), ("README.md", _PAGE)):
-        (folder / file).write_text(text.format(code=code, name=name), "utf-8")
+    event = name.title().replace("-", "")
+    for file, text in (("rule.py", _RULE), ("detect.py", _DETECT), ("README.md", _PAGE)):
+        (folder / file).write_text(text.format(code=code, name=name, event=event), "utf-8")
         print(printable(str(folder / file)))
     return 0
 
