@@ -12,7 +12,7 @@ from memlint import knowledge
 from memlint.analysis.demand.layered_calls import leads_to_model, runs_model
 from memlint.analysis.demand.needed_later import dropped_by_callers
 from memlint.analysis.demand.used_up_graphs import captured, used_up
-from memlint.analysis.domain.bound_names import Names, argument
+from memlint.analysis.domain.bound_names import Names, argument, peel
 from memlint.analysis.domain.devices import code, is_of_script, names_an_accelerator, touches_an_accelerator
 from memlint.analysis.domain.periods import MAX_PERIOD
 from memlint.analysis.domain.summary.frame import Frame
@@ -25,11 +25,16 @@ from memlint.analysis.index.mentions import tree_of
 from memlint.analysis.index.program import Class, Function, Module, Program, in_tests
 from memlint.analysis.index.programs import is_collected, is_program
 from memlint.analysis.index.roles_by_name import is_test
+from memlint.analysis.index.uses import of_module
 from memlint.analysis.reach.known_calls import KnownCall
+from memlint.analysis.safety import vocabulary
+from memlint.analysis.safety.bindings import binders
 from memlint.analysis.safety.mentions import TooManyError, calls_of_function
 from memlint.analysis.transfer.annotations import annotation_value
 from memlint.analysis.transfer.library.feeding import feeds_device
 from memlint.analysis.transfer.library.instances import names_class
+from memlint.analysis.transfer.library.optimizer_steps import is_step
+from memlint.analysis.transfer.modules.inert_guards import last_ordinal
 from memlint.knowledge import memory
 
 __all__ = [
@@ -46,6 +51,7 @@ __all__ = [
     "TooManyError",
     "annotation_value",
     "argument",
+    "binders",
     "calls_of_function",
     "captured",
     "code",
@@ -58,14 +64,18 @@ __all__ = [
     "is_collected",
     "is_of_script",
     "is_program",
+    "is_step",
     "is_test",
     "knowledge",
+    "last_ordinal",
     "layer_code",
     "leads_to_model",
     "memory",
     "names_an_accelerator",
     "names_class",
     "names_model",
+    "of_module",
+    "peel",
     "repeated",
     "runs_model",
     "touches_an_accelerator",
@@ -73,4 +83,5 @@ __all__ = [
     "unguarded",
     "used_names",
     "used_up",
+    "vocabulary",
 ]

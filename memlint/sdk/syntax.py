@@ -7,8 +7,9 @@ from __future__ import annotations
 
 from memlint.analysis.syntax.bindings import assigned_names, binds, identifiers, mentions, names_bound_by
 from memlint.analysis.syntax.expression_text import text
-from memlint.analysis.syntax.memo import kept
+from memlint.analysis.syntax.memo import kept, kept_for
 from memlint.analysis.syntax.syntax import (
+    assignments,
     bodies,
     call_at,
     calls,
@@ -29,6 +30,7 @@ from memlint.ir import nodes as ir
 
 __all__ = [
     "assigned_names",
+    "assignments",
     "binds",
     "bodies",
     "call_at",
@@ -42,6 +44,7 @@ __all__ = [
     "is_false",
     "is_true",
     "kept",
+    "kept_for",
     "last_name",
     "loops_around",
     "mentions",

@@ -8,6 +8,7 @@ noted.
 
 from __future__ import annotations
 
+from memlint.analysis.domain.events import SIZES
 from memlint.analysis.domain.state import OFF
 from memlint.analysis.domain.summary.effects import Backward, LoopFrame, ModelRun, Store, excluded
 from memlint.analysis.domain.values import (
@@ -26,6 +27,7 @@ from memlint.analysis.domain.values import (
     SCALAR,
     TENSOR,
     TENSORS,
+    TREE,
     UNKNOWN,
     UNKNOWN_VALUE,
     Path,
@@ -42,6 +44,7 @@ from memlint.analysis.transfer.loops import member_and_whole, over_loader
 from memlint.analysis.transfer.modules.modes import PARAMETERS
 from memlint.analysis.transfer.narrowing import narrow
 from memlint.analysis.transfer.stores.context_attributes import FORWARD, OWN, SETUP, Kept
+from memlint.analysis.transfer.stores.loop_updates import LoopUpdate, is_place, makes
 
 __all__ = [
     "ACCELERATOR",
@@ -64,14 +67,17 @@ __all__ = [
     "SAMPLE",
     "SCALAR",
     "SETUP",
+    "SIZES",
     "TENSOR",
     "TENSORS",
+    "TREE",
     "UNKNOWN",
     "UNKNOWN_VALUE",
     "Backward",
     "HookCall",
     "Kept",
     "LoopFrame",
+    "LoopUpdate",
     "MetricUse",
     "ModelRun",
     "OutsideCall",
@@ -82,7 +88,9 @@ __all__ = [
     "V",
     "deep",
     "excluded",
+    "is_place",
     "join_all",
+    "makes",
     "member_and_whole",
     "narrow",
     "ordered",

@@ -4,7 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from memlint.sdk import Facts, Growth, Meta, Plan, Rebind, Replace, Report, Severity, Silent, each_round, silent
+from memlint.sdk import (
+    Event,
+    Fact,
+    Facts,
+    Growth,
+    Loop,
+    Meta,
+    Plan,
+    Replace,
+    Report,
+    Severity,
+    Silent,
+    Size,
+    Weight,
+    each_round,
+    silent,
+)
 
 META = Meta(
     code="MEM301",
@@ -12,6 +28,23 @@ META = Meta(
     summary="A tensor is replaced by an updated copy in a hot loop where an in-place update is correct.",
     severity="warning",
 )
+
+
+class Rebind(Event, frozen=True, gc=False, kw_only=True):
+    """A loop-carried tensor without a graph is replaced by an out-of-place result. ``op``: its source;
+    ``inplace``: the in-place form; ``alone``: no alias needs the old value. ``doubt``: why the in-place form may give
+    something else, a clause."""
+
+    op: str
+    inplace: str
+    target: str
+    alone: Fact
+    recorded: Fact
+    size: Size
+    loop: Loop
+    doubt: str = ""
+    weight: Weight = "unknown"
+
 
 LARGE = ("activation", "model")
 SMALL = ("scalar", "sample")

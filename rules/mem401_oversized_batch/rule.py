@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Literal
 
-from memlint.sdk import Facts, Growth, Meta, OversizedBatch, Report
+from memlint.sdk import Event, Facts, Growth, Meta, Report
 
 META = Meta(
     code="MEM401",
@@ -12,6 +13,15 @@ META = Meta(
     summary="A whole dataset goes through the device as one batch, or a literal shape exceeds its memory.",
     severity="warning",
 )
+
+
+class OversizedBatch(Event, frozen=True, gc=False, kw_only=True):
+    """``kind``: loader (batch_size is the data set's length), whole (a whole data set through a model in one
+    call), literal (a literal shape). ``bytes``: of a literal shape, else None."""
+
+    kind: Literal["loader", "whole", "literal"]
+    text: str
+    bytes: int | None
 
 
 def check(facts: Facts) -> Iterator[Report]:

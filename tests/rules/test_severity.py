@@ -6,7 +6,7 @@ import pages
 import pytest
 from test_rooms import load
 
-from memlint.sdk import Carry, Event, Facts, Loop, ModelCall, Place, Rebind, Report, Retain, Site, Step, Value
+from memlint.sdk import Carry, Event, Facts, Loop, ModelCall, Place, Report, Retain, Site, Step, Value
 
 ROOM = {room.name[:6].upper(): load(room) for room in pages.ROOMS}
 SITE = Site("train.py", 0, 1)
@@ -245,7 +245,7 @@ def test_loops_that_are_calls_are_named_as_such() -> None:
 
 
 def test_small_updates_are_not_worth_a_word() -> None:
-    event = Rebind(
+    event = ROOM["MEM301"].Rebind(
         site=SITE,
         function="f",
         op="x + y",

@@ -306,34 +306,9 @@ class Guard(Event, frozen=True, gc=False, kw_only=True):
     place: GuardPlace | None = None
 
 
-class Rebind(Event, frozen=True, gc=False, kw_only=True):
-    """A loop-carried tensor without a graph is replaced by an out-of-place result. ``op``: its source;
-    ``inplace``: the in-place form; ``alone``: no alias needs the old value. ``doubt``: why the in-place form may give
-    something else, a clause."""
-
-    op: str
-    inplace: str
-    target: str
-    alone: Fact
-    recorded: Fact
-    size: Size
-    loop: Loop
-    doubt: str = ""
-    weight: Weight = "unknown"
-
-
 class SummedLosses(Event, frozen=True, gc=False, kw_only=True):
     """Losses of independent micro-batches are summed in a loop, and one backward follows it."""
 
     place: Place
     loop: Loop
     backward: Site
-
-
-class OversizedBatch(Event, frozen=True, gc=False, kw_only=True):
-    """``kind``: loader (batch_size is the data set's length), whole (a whole data set through a model in one
-    call), literal (a literal shape). ``bytes``: of a literal shape, else None."""
-
-    kind: Literal["loader", "whole", "literal"]
-    text: str
-    bytes: int | None

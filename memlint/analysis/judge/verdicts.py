@@ -12,7 +12,7 @@ from memlint.analysis.domain.summary.frame import Frame
 from memlint.analysis.domain.values import Path, Source
 from memlint.analysis.facts.repeats import is_training_step
 from memlint.analysis.index.roles_by_name import is_test
-from memlint.analysis.judge import growing_tensors, updates
+from memlint.analysis.judge import growing_tensors
 from memlint.analysis.judge.bounded_places import may_be_bounded
 from memlint.analysis.judge.candidate import Candidate
 from memlint.analysis.judge.carried_state import carried_on, state_of
@@ -31,7 +31,6 @@ from memlint.analysis.judge.retention import (
 )
 from memlint.analysis.safety.blocks import with_places
 from memlint.analysis.safety.cuts import cut_of
-from memlint.analysis.transfer.library import batches
 from memlint.analysis.transfer.modules import inert_guards
 from memlint.finding import Confidence, weakest
 
@@ -44,11 +43,9 @@ _CODES = {"add": "MEM101", "cat": "MEM302"}
 
 
 def judge(analyser: Analyser, frame: Frame) -> Iterator[Event]:
-    """The events of one function, but for those of practices."""
+    """The events of one function that several rules read, or that hang on each other."""
     if frame.exit is None and not frame.loops and not frame.stores and not frame.runs:
         return
-    yield from batches.events(analyser, frame)
-    yield from updates.events(analyser, frame)
     verdicts = evaluations(analyser, frame)
     kept: dict[Source, Keeper] = {}
     events: list[Event] = []

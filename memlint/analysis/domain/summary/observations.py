@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from memlint.analysis.transfer.library.noted_calls import MetricUse, OutsideCall
     from memlint.analysis.transfer.stores.context_attributes import Kept
     from memlint.analysis.transfer.stores.left_rounds import LeftRound
-    from memlint.analysis.transfer.stores.loop_updates import Candidate
+    from memlint.analysis.transfer.stores.loop_updates import LoopUpdate
 
 #: how many calls away the caller is that says how a helper is used
 MAX_CALLERS_UP = 4
@@ -107,7 +107,7 @@ class Notes(Lean):
         self.oversized: dict[int, tuple[ir.Call, int]] = {}
         #: names that statements of a loop update, and the updates by statement
         self.updated: set[str] = set()
-        self.rebound: dict[int, Candidate] = {}
+        self.rebound: dict[int, LoopUpdate] = {}
         #: the kinds of what is stored, by the position of its expression: a list, where the store tells of its members
         self.kinds: dict[int, int] = {}
         #: storages that unknown code may hold, and who holds an earlier round's tensor

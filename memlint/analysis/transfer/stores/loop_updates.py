@@ -56,7 +56,7 @@ _ELEMENTWISE = frozenset(
 
 
 @dataclass
-class Candidate:
+class LoopUpdate:
     """An update that was seen; ``alone`` is what every pass over the loop agreed on, ``freed`` the graphs that a
     backward has freed by then on every path."""
 
@@ -86,7 +86,7 @@ def rebound(frame: Frame, state: State, statement: ir.Assign | ir.AnnAssign, tar
         frame.notes.rebound[statement.at] = candidate
 
 
-def _candidate(frame: Frame, state: State, statement: ir.Assign, target: ir.Expr, value: V) -> Candidate | None:
+def _candidate(frame: Frame, state: State, statement: ir.Assign, target: ir.Expr, value: V) -> LoopUpdate | None:
     if not isinstance(statement.value, ir.Binary | ir.Call):
         return None
     if not isinstance(target, ir.Name | ir.Attr) and not is_member(target):
@@ -107,7 +107,7 @@ def _candidate(frame: Frame, state: State, statement: ir.Assign, target: ir.Expr
     grad = state.grad | (before.grad if before else 0)
     freed, around = frozenset(state.freed_must), frame.innermost(())
     full = crowded(frame, statement.value, place)
-    return Candidate(statement, target, old, value, grad, around, form, alone, freed, full)
+    return LoopUpdate(statement, target, old, value, grad, around, form, alone, freed, full)
 
 
 # -------------------------------------------------------------------------------------- the form in place

@@ -4,10 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from memlint.analysis.domain.summary.effects import LoopFrame
-from memlint.analysis.syntax.memo import kept
-from memlint.analysis.syntax.syntax import expressions, walk_expression, walk_statements
-from memlint.ir import nodes as ir
+from memlint.sdk.syntax import expressions, ir, kept, walk_expression, walk_statements
+from memlint.sdk.values import LoopFrame
 
 
 def carried_in(loop: LoopFrame, name: str) -> bool:

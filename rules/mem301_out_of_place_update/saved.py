@@ -4,11 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from memlint.analysis.domain.summary.frame import Frame
-from memlint.analysis.domain.values import Path
-from memlint.analysis.syntax.syntax import children, dotted, expressions, walk_expression, walk_statements
-from memlint.analysis.transfer.stores.loop_updates import Candidate
-from memlint.ir import nodes as ir
+from memlint.sdk.project import Frame
+from memlint.sdk.syntax import children, dotted, expressions, ir, walk_expression, walk_statements
+from memlint.sdk.values import LoopUpdate, Path
 
 #: operations whose gradient needs none of their operands
 _NEEDS_NOTHING = frozenset({"+", "-"})
@@ -46,7 +44,7 @@ _VIEWS = frozenset(
 )
 
 
-def is_saved(frame: Frame, one: Candidate, symbols: Callable[[Path], bool | None]) -> bool:
+def is_saved(frame: Frame, one: LoopUpdate, symbols: Callable[[Path], bool | None]) -> bool:
     """Whether an operation that autograd records has the variable (or a view of it) as an operand, and its graph may
     be there still when the variable is updated. ``symbols``: as for `Graphs.attached`."""
     assert isinstance(one.target, ir.Name)

@@ -3,29 +3,28 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import TYPE_CHECKING
 
-from memlint.analysis.domain.events import SIZES, Fact, Loop, Rebind, Size
-from memlint.analysis.domain.state import OFF
-from memlint.analysis.domain.summary.frame import Frame
-from memlint.analysis.domain.values import TENSOR, TENSORS, TREE, UNKNOWN, Path, Sources
-from memlint.analysis.facts.repeats import each_call, layer_code, repeated
-from memlint.analysis.index.program import Function
-from memlint.analysis.judge.first_uses import carried_in
-from memlint.analysis.judge.peaks import needed_anyway
-from memlint.analysis.safety.inplace import doubt
-from memlint.analysis.safety.saved import is_saved
-from memlint.analysis.syntax.bindings import mentions
-from memlint.analysis.syntax.expression_text import text
-from memlint.analysis.syntax.memo import kept_for
-from memlint.analysis.syntax.syntax import assignments, children, dotted, expressions, walk_expression, walk_statements
-from memlint.analysis.transfer.library.optimizer_steps import is_step
-from memlint.analysis.transfer.stores.loop_updates import Candidate, is_place
-from memlint.finding import Confidence
-from memlint.ir import nodes as ir
+from memlint.sdk import Confidence, Fact, Loop, Size
+from memlint.sdk.project import Analyser, Frame, Function, each_call, is_step, layer_code, repeated
+from memlint.sdk.syntax import (
+    assignments,
+    children,
+    dotted,
+    expressions,
+    ir,
+    kept_for,
+    mentions,
+    text,
+    walk_expression,
+    walk_statements,
+)
+from memlint.sdk.values import OFF, SIZES, TENSOR, TENSORS, TREE, UNKNOWN, LoopUpdate, Path, Sources, is_place
 
-if TYPE_CHECKING:
-    from memlint.analysis.facts.analyser import Analyser
+from .first_uses import carried_in
+from .inplace import doubt
+from .peaks import needed_anyway
+from .rule import Rebind
+from .saved import is_saved
 
 #: factories of floating-point tensors; others may make integers
 _FLOATS = frozenset(
@@ -93,7 +92,7 @@ _TENSOR_METHODS = frozenset(
 SMALL, LARGE = 4096, 2**22
 
 
-def events(analyser: Analyser, frame: Frame) -> Iterator[Rebind]:
+def detect(analyser: Analyser, frame: Frame) -> Iterator[Rebind]:
     """The out-of-place updates of one function."""
     seen = frame.notes.rebound
     for at, one in sorted(seen.items()):
@@ -120,7 +119,7 @@ def events(analyser: Analyser, frame: Frame) -> Iterator[Rebind]:
         )
 
 
-def _hot(analyser: Analyser, frame: Frame, one: Candidate) -> Loop | None:
+def _hot(analyser: Analyser, frame: Frame, one: LoopUpdate) -> Loop | None:
     """The loop that carries the target from round to round."""
     if isinstance(one.target, ir.Name):
         if one.loop is None or not carried_in(one.loop, one.target.id):
@@ -137,14 +136,14 @@ def _hot(analyser: Analyser, frame: Frame, one: Candidate) -> Loop | None:
     return repeated(analyser, frame.function)
 
 
-def _made_here(frame: Frame, one: Candidate) -> bool:
+def _made_here(frame: Frame, one: LoopUpdate) -> bool:
     """Whether the target is a part of what a call of this function has made: the next call makes another one."""
     base = dotted(one.target).partition(".")[0]
     bound = [statement.value for statement in assignments(frame.function.body).get(base, ())]
     return bool(bound) and all(isinstance(value, ir.Call) for value in bound)
 
 
-def _is_tensor(frame: Frame, one: Candidate) -> bool:
+def _is_tensor(frame: Frame, one: LoopUpdate) -> bool:
     """Tensors of a floating type only: another type would change with the operation."""
     if _is_of_tensor(frame, one.target):
         return True
@@ -192,13 +191,13 @@ def function_target(analyser: Analyser, function: Function, func: ir.Expr) -> tu
     return ("ext", str(what)) if kind == "ext" else ("", "")
 
 
-def _small(frame: Frame, one: Candidate) -> bool:
+def _small(frame: Frame, one: LoopUpdate) -> bool:
     made = frame.notes.made
     known = [made[item][2] for item in one.old.store if item in made]
     return bool(known) and all(0 <= count <= SMALL for count in known)
 
 
-def _size(frame: Frame, one: Candidate) -> Size:
+def _size(frame: Frame, one: LoopUpdate) -> Size:
     """Large only where a literal shape or a model's parameters say so."""
     made = frame.notes.made
     if any(made[item][2] >= LARGE for item in one.old.store if item in made):
@@ -207,7 +206,7 @@ def _size(frame: Frame, one: Candidate) -> Size:
     return "batch" if known == "activation" else known
 
 
-def _recorded(analyser: Analyser, frame: Frame, one: Candidate) -> Fact:
+def _recorded(analyser: Analyser, frame: Frame, one: LoopUpdate) -> Fact:
     """Whether autograd records the update: never where grad mode is off or no operand carries a graph."""
     if one.grad == OFF:
         return "no"
@@ -238,7 +237,7 @@ def _is_state(path: Path, own: str) -> bool | None:
     return None if members[-1:] == ["[params]"] else False
 
 
-def _plain_operands(one: Candidate) -> bool:
+def _plain_operands(one: LoopUpdate) -> bool:
     """``p.data = m * p.data + q.data``: members, numbers and products of them, no call of a model."""
     for part in walk_expression(one.statement.value):
         if isinstance(part, ir.Call) and isinstance(part.func, ir.Name):
@@ -246,7 +245,7 @@ def _plain_operands(one: Candidate) -> bool:
     return True
 
 
-def _stands_alone(analyser: Analyser, frame: Frame, one: Candidate) -> Fact:
+def _stands_alone(analyser: Analyser, frame: Frame, one: LoopUpdate) -> Fact:
     if not one.alone:
         return "unknown"
     if isinstance(one.target, ir.Name):
@@ -334,6 +333,3 @@ def _taken(body: tuple[ir.Stmt, ...], place: str) -> bool:
                 ):
                     return True
     return False
-
-
-__all__ = ["events", "function_target"]

@@ -2,15 +2,9 @@
 
 from __future__ import annotations
 
-from memlint.analysis.demand.layered_calls import leads_to_model
-from memlint.analysis.domain.state import OFF
-from memlint.analysis.domain.summary.frame import Frame
-from memlint.analysis.domain.tensor_ops import names_model
-from memlint.analysis.syntax.bindings import mentions
-from memlint.analysis.syntax.expression_text import text
-from memlint.analysis.syntax.syntax import calls, last_name, walk_statements
-from memlint.analysis.transfer.stores.loop_updates import Candidate, is_place, makes
-from memlint.ir import nodes as ir
+from memlint.sdk.project import Frame, leads_to_model, names_model
+from memlint.sdk.syntax import calls, ir, last_name, mentions, text, walk_statements
+from memlint.sdk.values import OFF, LoopUpdate, is_place, makes
 
 #: functions that make a new tensor of what they are given, which they need until it is done
 _COMPUTES = frozenset(
@@ -42,7 +36,7 @@ _COMPUTES = frozenset(
 _DEPTH = 1
 
 
-def needed_anyway(frame: Frame, one: Candidate) -> bool:
+def needed_anyway(frame: Frame, one: LoopUpdate) -> bool:
     """Whether the loop holds as many tensors of this size at another moment: while a model computes with the old one,
     while another statement replaces it by what is computed of it, or while what is added is made."""
     if one.crowded:
@@ -55,7 +49,7 @@ def needed_anyway(frame: Frame, one: Candidate) -> bool:
     return beside or _made_anew(frame, one, name) or _computes_in_two(frame, one, name)
 
 
-def _runs_layers(frame: Frame, one: Candidate) -> bool:
+def _runs_layers(frame: Frame, one: LoopUpdate) -> bool:
     """Whether a method that the loop calls runs a model: its layers hold more at once than their result."""
     assert one.loop is not None
     ats = {call.at for call in calls(one.loop.body)}
@@ -63,7 +57,7 @@ def _runs_layers(frame: Frame, one: Candidate) -> bool:
     return any(leads_to_model(frame.analyser, key, _DEPTH) for key in called)
 
 
-def _computes_in_two(frame: Frame, one: Candidate, name: str) -> bool:
+def _computes_in_two(frame: Frame, one: LoopUpdate, name: str) -> bool:
     """``delta = a * x - b * d``, in the loop that replaces ``x``: both products are there beside it."""
     assert one.loop is not None
     return any(
@@ -78,7 +72,7 @@ def _computes_in_two(frame: Frame, one: Candidate, name: str) -> bool:
     )
 
 
-def _made_anew(frame: Frame, one: Candidate, name: str) -> bool:
+def _made_anew(frame: Frame, one: LoopUpdate, name: str) -> bool:
     assert one.loop is not None
     return any(
         isinstance(statement, ir.Assign)
@@ -99,7 +93,7 @@ def _computes(value: ir.Expr) -> bool:
     return own or last_name(value.func) in _COMPUTES
 
 
-def _is_input(frame: Frame, one: Candidate, name: str) -> bool:
+def _is_input(frame: Frame, one: LoopUpdate, name: str) -> bool:
     assert one.loop is not None
     return any(
         (call.at in frame.notes.models or names_model(text(call.func)))

@@ -2,19 +2,13 @@
 
 from __future__ import annotations
 
-from memlint import knowledge
-from memlint.analysis.domain.summary.frame import Frame
-from memlint.analysis.index.program import Function
-from memlint.analysis.safety import vocabulary as words
-from memlint.analysis.safety.bindings import binders
-from memlint.analysis.syntax.bindings import mentions
-from memlint.analysis.syntax.expression_text import text
-from memlint.analysis.syntax.syntax import children, dotted, expressions, walk_expression, walk_statements
-from memlint.analysis.transfer.stores.loop_updates import Candidate, is_place
-from memlint.ir import nodes as ir
+from memlint.sdk.project import Frame, Function, binders, knowledge
+from memlint.sdk.project import vocabulary as words
+from memlint.sdk.syntax import children, dotted, expressions, ir, mentions, text, walk_expression, walk_statements
+from memlint.sdk.values import LoopUpdate, is_place
 
 
-def doubt(frame: Frame, one: Candidate) -> str:
+def doubt(frame: Frame, one: LoopUpdate) -> str:
     """Why the form in place may not give the same: only a floating tensor that was made here takes every number."""
     if "…" in one.spine:
         return "the expression is too long to be shown completely"
@@ -113,6 +107,6 @@ def _is_plainly_made(value: ir.Expr) -> bool:
     return True
 
 
-def _is_callee(one: Candidate, part: ir.Expr) -> bool:
+def _is_callee(one: LoopUpdate, part: ir.Expr) -> bool:
     calls = (call for call in walk_expression(one.statement.value) if isinstance(call, ir.Call))
     return any(part is inner for call in calls for inner in walk_expression(call.func))
