@@ -230,7 +230,7 @@ def _rest(report: Report) -> list[str]:
         for row in report.fragmentation
     ]
     said += [peak_said(peak) for peak in report.peaks]
-    said += [report.run.out_of_memory] if report.run.out_of_memory else []
+    said += filter(None, (report.run.out_of_memory, report.run.broken))
     said += [f"{failure.path}: failed: {failure.reason}" for failure in report.failures]
     for rank in report.ranks:
         differ = ", ".join(f"{name} for {fingerprint}" for fingerprint, name in rank.verdicts.items())

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import TextIO
 
 from rich.table import Table
@@ -13,6 +13,7 @@ from memlint.finding import Finding
 from memlint.report.text import clean, console
 from memlint.verifier.model import (
     BAD,
+    HOST,
     Comparison,
     Fragmentation,
     Holder,
@@ -69,8 +70,8 @@ def write(report: Report, out: TextIO) -> None:
     for rank in report.ranks:
         for line in _rank(rank, report):
             target.print(clean(line), soft_wrap=True)
-    if report.run.out_of_memory:
-        target.print(clean(Text(report.run.out_of_memory, "bold red")), soft_wrap=True)
+    for said in filter(None, (report.run.out_of_memory, report.run.broken)):
+        target.print(clean(Text(said, "bold red")), soft_wrap=True)
     if report.run.reason:
         target.print(clean(Text(f"Loops: {report.run.reason}.")), soft_wrap=True)
     target.print(clean(how(report.run)), soft_wrap=True)
@@ -84,8 +85,8 @@ def write_short(report: Report, out: TextIO) -> None:
         target.print(table(report))
     for row in report.unattributed:
         target.print(clean(next(_unattributed(row))), soft_wrap=True)
-    if report.run.out_of_memory:
-        target.print(clean(Text(report.run.out_of_memory, "bold red")), soft_wrap=True)
+    for said in filter(None, (report.run.out_of_memory, report.run.broken)):
+        target.print(clean(Text(said, "bold red")), soft_wrap=True)
     target.print(clean(how(report.run)), soft_wrap=True)
     target.print(Text(summary(report), "bold"), soft_wrap=True)
 
@@ -151,7 +152,8 @@ def how(run: Run) -> Text:
         f"Python {run.python}" if run.python else "",
         f"warm-up {run.warmup}, window {run.window}",
         plural(run.steps, "step"),
-        f"program {run.end}" + (f" with exit code {run.exit}" if run.exit else ""),
+        ("probes broken" if run.end == "broken" else f"program {run.end}")
+        + (f" with exit code {run.exit}" if run.exit else ""),
     ]
     return Text("Measured: " + ", ".join(part for part in parts if part) + ".", "dim")
 
@@ -239,15 +241,23 @@ def _of_loop(loop: LoopBill) -> list[tuple[str, str] | str]:
     if loop.bytes_per_iteration is None:
         return [("not judged: ", "dim"), f"{loop.reason} ({seen})"]
     left = {device: count for device, count in loop.bytes_per_iteration.items() if count}
-    host = loop.host_bytes_per_iteration or 0
-    beside = f", {host:,} B of host memory beside them" if host else ""
-    if left:
-        each = ", ".join(f"{count:,} B on {device}" for device, count in left.items())
-        return [("grows: ", "bold yellow"), f"an iteration leaves {each}{beside} ({seen})"]
-    if loop.until_its_end:
-        each = ", ".join(f"{count:,} B on {device}" for device, count in loop.until_its_end.items())
-        return [("given back: ", "green"), f"an iteration leaves {each}{beside}, until the loop ends ({seen})"]
-    return [("flat: ", "green"), f"an iteration leaves 0 B of tensors{beside} ({seen})"]
+    if loop.host_bytes_per_iteration:
+        left[HOST] = loop.host_bytes_per_iteration
+    kept = f"an iteration leaves {_amounts(left)}" if left else ""
+    passing = f"an iteration leaves {_amounts(loop.until_its_end)}, until the loop ends" if loop.until_its_end else ""
+    if kept:
+        return [("grows: ", "bold yellow"), f"{'; '.join(filter(None, (kept, passing)))} ({seen})"]
+    if passing:
+        return [("given back: ", "green"), f"{passing} ({seen})"]
+    return [("flat: ", "green"), f"an iteration leaves 0 B of tensors ({seen})"]
+
+
+def _amounts(by_device: Mapping[str, int]) -> str:
+    """Bytes by device, and those of the host beside tensors."""
+    return ", ".join(
+        f"{count:,} B of host memory beside tensors" if device == HOST else f"{count:,} B on {device}"
+        for device, count in by_device.items()
+    )
 
 
 def _fragmentation(row: Fragmentation) -> Text:

@@ -14,6 +14,9 @@ from memlint.finding import PerIteration as PerIteration
 #: these say that the program wastes memory
 BAD: frozenset[str] = frozenset({"confirmed", "confirmed-host", "cycle", "peak-only"})
 
+#: what growth is on that is none of tensors on a device
+HOST, WORKERS = "host", "workers"
+
 
 class Holder(msgspec.Struct, frozen=True, kw_only=True):
     """Who keeps what stays. ``path``: from a root of the program, in its own names (``registry.CACHE['17']``).
@@ -88,7 +91,7 @@ class Unattributed(msgspec.Struct, frozen=True):
     @property
     def in_words(self) -> str:
         """What an iteration leaves, a clause."""
-        where = {"host": "of host memory beside tensors", "workers": "of host memory in worker processes"}
+        where = {HOST: "of host memory beside tensors", WORKERS: "of host memory in worker processes"}
         said = (
             f"each iteration leaves {self.bytes_per_iteration:,} B {where.get(self.device or '', f'on {self.device}')}"
         )
@@ -185,7 +188,8 @@ class Rank(msgspec.Struct, frozen=True):
 
 class Run(msgspec.Struct, frozen=True):
     """How the program ran. ``exit``: its exit code; None where it was stopped when all was measured. ``end``:
-    finished, stopped, failed, timeout, interrupted or killed. ``steps``: iterations of the loop that ran most.
+    finished, stopped, failed, timeout, interrupted, killed, or broken, where the program went well and memlint's probes
+    failed in it. ``broken``: that, a sentence. ``steps``: iterations of the loop that ran most.
     ``out_of_memory``: after such an error, what was asked for, and whether a setting of the allocator would have
     helped.
     """
@@ -200,6 +204,7 @@ class Run(msgspec.Struct, frozen=True):
     end: str
     reason: str = ""
     out_of_memory: str = ""
+    broken: str = ""
     warmup: int = 3
     window: int = 12
 
@@ -237,8 +242,8 @@ class Timeline(msgspec.Struct, frozen=True):
 class LoopBill(msgspec.Struct, frozen=True, kw_only=True):
     """What one loop was seen to do. ``place``: ``path:line``. ``bytes_per_iteration``: what an iteration leaves of
     tensors, by device, and ``host_bytes_per_iteration`` beside them, 0 for noise, where its window was read;
-    ``until_its_end``: what an iteration leaves of tensors that are freed when the loop ends. ``reason``: why it was
-    not read, and what would have it be. ``longest``: the most iterations of one of its ``runs``."""
+    ``until_its_end``: the same of what is freed when the loop ends, that of the host under "host". ``reason``: why it
+    was not read, and what would have it be. ``longest``: the most iterations of one of its ``runs``."""
 
     place: str
     iterations: int

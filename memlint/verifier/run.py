@@ -263,7 +263,7 @@ def how_it_ran(ran: Ran, wanted: Wanted) -> Run:
     elif ran.exit < 0 and "failed" not in ends:
         end = "killed"
     elif ran.exit == 0 and "failed" not in ends:
-        end = "finished"
+        end = "broken" if "broken" in ends else "finished"
     return Run(
         python=first.get("python"),
         torch=first.get("torch"),
@@ -273,7 +273,15 @@ def how_it_ran(ran: Ran, wanted: Wanted) -> Run:
         seconds=first.get("seconds", 0.0),
         exit=None if end == "stopped" else code,
         end=end,
+        broken=next((said for one in ran.measured if (said := _broken(one))), ""),
         out_of_memory=next((said for one in ran.measured if (said := out_of_memory(one))), ""),
         warmup=wanted.warmup,
         window=wanted.window,
     )
+
+
+def _broken(measured: Mapping[str, Any]) -> str:
+    if measured["end"]["kind"] != "broken":
+        return ""
+    told = str(measured["end"]["reason"]).strip().rpartition("\n")[2]
+    return f"memlint's probes failed in this program, which is a mistake of memlint, and measured no more: {told}"

@@ -45,9 +45,10 @@ class Done(msgspec.Struct, frozen=True):
         return {row["code"]: (row["verdict"]["verdict"], row["verdict"]["reason"]) for row in self.report["findings"]}
 
 
-def verified(*arguments: str, cwd: Path, before: tuple[str, ...] | None = None) -> Done:
-    """A verification. ``before``: the launcher in front of ``-m memlint``, with its Python."""
-    python = python_with_torch()
+def verified(*arguments: str, cwd: Path, before: tuple[str, ...] | None = None, python: str | None = None) -> Done:
+    """A verification. ``before``: the launcher in front of ``-m memlint``, with its Python; ``python``: that of the
+    program."""
+    python = python or python_with_torch()
     end = arguments.index("--") if "--" in arguments else len(arguments)
     words = [*arguments[:end], "--isolated", "--python", python, "-o", "report.json", "--output-format", "json"]
     done = subprocess.run(

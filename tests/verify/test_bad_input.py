@@ -136,6 +136,20 @@ def test_how_a_program_ended_is_said(put: Put, text: str, code: int, end: str) -
     assert json.loads((cwd / "report.json").read_text())["run"]["end"] == end
 
 
+@pytest.mark.parametrize("keeps", ["float(y.sum())", "y"])
+def test_probes_that_fail_are_no_clean_end(put: Put, keeps: str) -> None:
+    """The program takes from them what they ask."""
+    cwd = put(
+        "import os\nimport torch\nmodel = torch.nn.Linear(8, 8)\nkept = []\nos.sysconf = None\n"
+        "for _ in range(40):\n    y = model(torch.ones(2, 8))\n    kept.append(" + keeps + ")\nprint('ran on')\n"
+    )
+    done = verify("p.py", cwd=cwd)
+    assert done.returncode == 2
+    assert "ran on" in done.stdout
+    assert "memlint's probes failed in this program, which is a mistake of memlint" in done.stdout
+    assert "probes broken" in done.stdout and "finished" not in done.stdout
+
+
 @pytest.mark.parametrize(
     "text",
     [

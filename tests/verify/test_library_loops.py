@@ -47,6 +47,11 @@ class Trainer:
         with torch.no_grad():
             return [self.task(batch[0]).argmax(1).tolist() for batch in batches]
 
+    def learn(self, batches):
+        for _ in range(3):
+            self.predict(batches)
+            self.train(batches)
+
     def run(self, update, batches, epochs):
         for _ in range(epochs):
             for batch in batches:
@@ -146,12 +151,21 @@ def _run(tmp_path: Path, *options: str, **parts: str) -> dict[str, Any]:
         {"callback": "put(torch.zeros(16, 64))"},
         {"validation": "put(out)", "run": "trainer.validate(loader)"},
         {"validation": "put(out)", "run": "trainer.validate(loader)", "loader": _LIST},
+        {"training": "put(out)", "run": "trainer.learn(loader)", "loader": _LIST},
         {
             "training": "put(out)",
             "run": "for _ in range(2):\n    trainer.fit(loader, epochs=2)\n    optimizer.zero_grad()",
         },
     ],
-    ids=["batches", "optimizer steps", "callback", "validation", "model calls", "inside a loop of the program's own"],
+    ids=[
+        "batches",
+        "optimizer steps",
+        "callback",
+        "validation",
+        "model calls",
+        "training behind them",
+        "inside a loop of the program's own",
+    ],
 )
 def test_growth_in_a_library_s_loop_is_measured_to_the_byte(tmp_path: Path, parts: dict[str, str]) -> None:
     report = _run(tmp_path, **parts)

@@ -52,6 +52,11 @@ class Slots:
     __slots__ = ("out",)
 
 
+class Odd:
+    __module__ = property(lambda self: "odd")
+
+
+ODD = Odd()
 Pair = collections.namedtuple("Pair", "number out")
 
 
@@ -104,6 +109,11 @@ def attributes():
     trainer.meter = Meter()
     trainer.meter.values["loss"] += [new() for _ in range(4)]
     ask("attributes", trainer.meter.values["loss"][1:3])
+
+
+def odd_class():
+    ODD.outputs = [new(), new()]
+    ask("a class whose module is a property", ODD.outputs[1:])
 
 
 def class_attribute():
@@ -302,6 +312,7 @@ NAMED = {
     "a function that calls eval()": ("kept[1]", "local", "local_in_library_frame"),
     "global dict": ("CACHE['3']", "global", "__main__"),
     "attributes": ("trainer.meter.values['loss'][1]", "local", "attributes"),
+    "a class whose module is a property": ("ODD.outputs[1]", "global", "__main__"),
     "class attribute": ("Meter.seen[7]", "class", "__main__"),
     "slots and tuples": ("rows[2].out.out", "local", "slots_and_tuples"),
     "bound method as hook": ("model[0]._forward_hooks[0].__self__.values['out'][1]", "local", "hook"),

@@ -321,14 +321,14 @@ def test_each_loop_gets_a_line_that_says_how_far_it_was_seen() -> None:
         {**_loop(4), **counted, "longest": 5},
         {**_loop(5), **counted},
         {**_loop(6), **counted, "longest": 5},
-        {**_loop(7, readings=rising), **counted, "settled": {"cuda:0": 9 * KIB}},
+        {**_loop(7, readings=rising), **counted, "settled": {"cuda:0": 9 * KIB}, "host_settled": 100},
     ]
     run = {"loops": loops, "sites": [{"id": 9, "loops": [6], "runs": [{"loop": 6}]}], "located": None}
     found = bill(run, {number: f"p.py:{10 * number}" for number in range(1, 8)}, 3, 12)
     assert [one.place for one in found] == [f"p.py:{10 * number}" for number in range(1, 8)]
     assert (found[0].bytes_per_iteration, found[0].host_bytes_per_iteration) == ({"cpu": 0}, 0)
     assert (found[1].bytes_per_iteration, found[1].host_bytes_per_iteration) == ({"cuda:0": KIB}, 3000)
-    assert [one.until_its_end for one in found] == [{}] * 6 + [{"cuda:0": KIB}]
+    assert [one.until_its_end for one in found] == [{}] * 6 + [{"cuda:0": KIB, "host": 3000}]
     said = ["", "", "never run", "too short", "--full", "judged by what the findings in it keep", ""]
     assert all(each in one.reason for each, one in zip(said, found, strict=True))
     assert [bool(one.reason) for one in found] == [False, False, True, True, True, True, False]

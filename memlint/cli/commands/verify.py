@@ -85,11 +85,12 @@ def _refuse(parsed: argparse.Namespace) -> None:
 
 
 def exit_code(report: Report, fail_on: str = "confirmed", limit: int = 0) -> int:
-    """3 where the program itself failed, whatever was found; 1 where something is confirmed, or grows unexplained where
-    ``fail_on`` is "growth", by ``limit`` bytes an iteration or more. A program that took too long has not failed."""
+    """2 where memlint could not do all of it, 3 where the program itself failed, whatever was found; 1 where something
+    is confirmed, or grows unexplained where ``fail_on`` is "growth", by ``limit`` bytes an iteration or more. A program
+    that took too long has not failed."""
     if report.run.end == "interrupted":
         return INTERRUPTED
-    if report.failures:
+    if report.failures or report.run.end == "broken":
         return FAILED
     if report.run.end in ("failed", "killed"):
         return PROGRAM_FAILED

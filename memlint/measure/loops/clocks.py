@@ -34,16 +34,19 @@ Turn = Callable[[str, Any, FrameType], None]
 
 
 class ClockWatch(LoopWatch):
-    """A loop of a library. ``kind``: what ticks; ``path`` and ``line``: where the program has called the library."""
+    """A loop of a library. ``kind``: what ticks; ``path`` and ``line``: where the program has called the library;
+    ``trains``: whether an optimizer steps in it."""
 
     def __init__(self, number: int, kind: str, warmup: int, window: int) -> None:
         super().__init__(number, warmup, window)
         self.kind = kind
         self.path: str | None = None
         self.line = 0
+        self.trains = kind == STEPS
 
     def data(self) -> dict[str, Any]:
-        return {**super().data(), "clock": {"kind": self.kind, "path": self.path, "line": self.line}}
+        clock = {"kind": self.kind, "path": self.path, "line": self.line, "trains": self.trains}
+        return {**super().data(), "clock": clock}
 
 
 class _Subject:
@@ -82,6 +85,8 @@ class Clocks:
         self._inside: set[tuple[Any, int]] = set()
         #: runs over batches that go on, outermost first, with their iterators
         self._going: list[tuple[Run, Any]] = []
+        #: whether a run over batches has just ended: a library that draws ahead still has the last batch
+        self._drawn_ahead = False
         self._over: list[Run] = []
         self._clock: Any = None
         self._last: Run | None = None
@@ -127,6 +132,7 @@ class Clocks:
         if subject is not None and subject.run is not None:
             self._going = [(run, each) for run, each in self._going if run is not subject.run]
             self._over.append(subject.run)
+            self._drawn_ahead = True
 
     def over(self) -> list[Run]:
         """The runs that have ended since this was asked last."""
@@ -206,6 +212,10 @@ class Clocks:
             subject.run = None
         for each in self._optimizers.values():
             each.since = 0
+        for run in self._alive()[-1:]:
+            watch = self._loops[run.loop]
+            assert isinstance(watch, ClockWatch)
+            watch.trains = True
         if subject.run is None:
             subject.run = self._begin(_NUMBERS[STEPS], STEPS, frame)
         self._last = subject.run
@@ -215,6 +225,9 @@ class Clocks:
         """A model is called from outside of any: an iteration only where nothing else tells of one."""
         subject = self._single.setdefault(CALLS, _Subject())
         if self._own_run() is not None or self._alive() or self._code.is_bare(frame):
+            return None
+        if self._drawn_ahead:
+            self._drawn_ahead = False
             return None
         if subject.run is None or self._last is not subject.run:
             subject.run = self._begin(_NUMBERS[CALLS], CALLS, frame)

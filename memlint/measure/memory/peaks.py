@@ -3,11 +3,10 @@ optimizers. All else was there for the step alone, or is kept by the program."""
 
 from __future__ import annotations
 
-import gc
 from collections.abc import Mapping
 from typing import Any
 
-from ..retention.storages import device_of, storages_of
+from ..retention.storages import device_of, heap, storages_of
 from .meters import Bytes, Meter
 
 #: looked through are so many peaks at most, each by so much higher than the one before
@@ -52,14 +51,14 @@ def _states(optimizer: Any) -> list[Any]:
 
 def _kept(torch: Any) -> dict[str, Bytes]:
     """The bytes of parameters, of gradients and of the state of optimizers, by device, no storage twice."""
-    heap = gc.get_objects()
+    there = heap()
     optimizer = torch.optim.Optimizer
     with torch._C.DisableTorchFunctionSubclass():
-        parameters = [each for each in heap if issubclass(type(each), torch.nn.Parameter)]
+        parameters = [each for each in there if issubclass(type(each), torch.nn.Parameter)]
         gradients = [each.grad for each in parameters if each.is_leaf and each.grad is not None]
         states = [
             value
-            for each in heap
+            for each in there
             if issubclass(type(each), optimizer)
             for state in _states(each)
             if type(state) is dict

@@ -6,12 +6,11 @@ keeps it may be any tensor computed from it, so all graphs that there are are wa
 
 from __future__ import annotations
 
-import gc
 from collections.abc import Mapping
 from typing import Any
 
 from .graph import function_of, saved_now
-from .storages import tensors_among
+from .storages import heap, tensors_among
 
 
 class Holders:
@@ -53,5 +52,5 @@ class Holders:
 
 def _roots(torch: Any) -> list[Any]:
     """The functions that made the tensors there are."""
-    roots = map(function_of, tensors_among(gc.get_objects(), torch))
+    roots = map(function_of, tensors_among(heap(), torch))
     return [root for root in roots if root is not None]

@@ -41,6 +41,12 @@ def shown(text: str) -> str:
     return _PARTS.sub(lambda found: f"[{found[1]}]" if found[1].isdigit() else f".{found[1]}", text)
 
 
+def module_of(kind: type) -> str:
+    """The name of a class's module; empty where something else stands there, such as a property of its objects."""
+    name = type.__getattribute__(kind, "__module__")
+    return name if type(name) is str else ""
+
+
 def _steps(chain: Sequence[Any]) -> Iterator[tuple[Any, str]]:
     """What refers to the next on the way, and what that is called."""
     place = 0

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import gc
 import weakref
 from typing import Any
 
-from .storages import storage_of, tensors_among
+from .storages import heap, storage_of, tensors_among
 
 
 class Old:
@@ -14,7 +13,7 @@ class Old:
 
     def __init__(self, torch: Any) -> None:
         self._references: dict[int, Any] = {}
-        for each in tensors_among(gc.get_objects(), torch):
+        for each in tensors_among(heap(), torch):
             storage = storage_of(each)
             if storage is not None:
                 self._references[storage._cdata] = weakref.ref(storage)

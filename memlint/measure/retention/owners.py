@@ -15,9 +15,9 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from .graph import function_of, held_by_graphs, number
-from .naming import largest, pattern, shown
+from .naming import largest, module_of, pattern, shown
 from .roots import Roots
-from .storages import storages_of, tensors_among
+from .storages import heap, storages_of, tensors_among
 
 #: seconds of the processor for one question, and for all of a process
 _ONE, _ALL = 3.0, 12.0
@@ -88,11 +88,11 @@ class _Search:
     def __init__(self, torch: Any, until: float, frames: bool) -> None:
         self._torch = torch
         self._until = until
-        heap = gc.get_objects()
+        there = heap()
         #: what is there now: all else that comes up is made by the search itself
-        self._there = set(map(id, heap))
-        self._tensors = list(tensors_among(heap, torch))
-        self._roots = Roots([each for each in heap if type(each) is threading.local], frames=frames)
+        self._there = set(map(id, there))
+        self._tensors = list(tensors_among(there, torch))
+        self._roots = Roots([each for each in there if type(each) is threading.local], frames=frames)
         #: the objects that were met, so that their identities stay theirs
         self._kept: dict[int, Any] = {}
         self._up: dict[int, list[int]] = {}
@@ -157,7 +157,7 @@ class _Search:
         """Those of many tensors that an object refers to, by their identities, and those that are variables."""
         ids = {id(each) for each in tensors}
         held = {id(each) for each in tensors if self._roots.cost(each) is not None}
-        for holder in gc.get_objects():
+        for holder in heap():
             if type(holder) not in _NO_HOLDERS and not self._is_own(holder):
                 held |= ids.intersection(map(id, gc.get_referents(holder)))
         return held
@@ -170,7 +170,7 @@ class _Search:
         """Arrays on the memory of tensors are unknown to the garbage collector, unlike what refers to them."""
         array = sys.modules["numpy"].ndarray
         found: list[Any] = []
-        for holder in gc.get_objects():
+        for holder in heap():
             if time.thread_time() > self._until:
                 break
             for each in gc.get_referents(holder) if not self._is_own(holder) else ():
@@ -226,7 +226,7 @@ class _Search:
             id(holder) not in self._there
             or id(holder) in self._roots.running
             or kind is types.ModuleType
-            or (kind.__module__ or "").startswith(_OWN)
+            or module_of(kind).startswith(_OWN)
         )
 
     def _best(self, target: Target) -> Found | None:

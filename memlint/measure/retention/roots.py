@@ -12,7 +12,7 @@ import types
 from typing import Any, NamedTuple
 
 from ..stacks import HERE, PACKAGES
-from .naming import SUSPENDED, frame_of, path, variables
+from .naming import SUSPENDED, frame_of, module_of, path, variables
 
 _OWN = ("_memlint_", "memlint.")
 _LIBRARIES = tuple(
@@ -135,7 +135,7 @@ def _attribute(owner: type, down: list[Any]) -> tuple[Root, str] | None:
     name = next((name for name, value in list(vars(owner).items()) if value is down[2]), None)
     if name is None:
         return None
-    module = owner.__module__
+    module = module_of(owner)
     said = f"{owner.__qualname__}.{name}" if module == "__main__" else f"{module}.{owner.__qualname__}.{name}"
     return Root(said, "class", module, _file_of(owner), None), said + path(down[2:])
 
@@ -165,11 +165,11 @@ def _of_suspended(down: list[Any], kind: str) -> tuple[Root, str] | None:
 
 def _is_context(holder: Any) -> bool:
     kind = type(holder)
-    return kind.__name__ in _CONTEXT and kind.__module__ in ("builtins", "_contextvars")
+    return kind.__name__ in _CONTEXT and module_of(kind) in ("builtins", "_contextvars")
 
 
 def _file_of(owner: type) -> str | None:
-    return _text(getattr(sys.modules.get(owner.__module__), "__file__", None))
+    return _text(getattr(sys.modules.get(module_of(owner)), "__file__", None))
 
 
 def _text(file: Any) -> str | None:

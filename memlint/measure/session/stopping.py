@@ -6,6 +6,7 @@ from __future__ import annotations
 import time
 from collections.abc import Collection, Iterable, Mapping
 
+from ..loops.clocks import ClockWatch
 from ..loops.loops import LoopWatch
 from ..sites.sites import SiteWatch
 
@@ -53,6 +54,8 @@ class Patience:
             return True
         if not any(loop.done for loop in self._loops.values()) and self._loops:
             return self._is_over("nothing", tick, 0, _FOR_SITES)
+        if self._may_have_others() and not self._is_over("others", tick, len(self._loops), _FOR_LOOPS):
+            return False
         return not unsettled or self._is_over("unreached", tick, len(unsettled), _FOR_LOOPS)
 
     def is_due(self, tick: int) -> bool:
@@ -71,6 +74,12 @@ class Patience:
             if not loop.suspect and (loop.whole_runs or loop.runs > 1) and loop.longest <= self._shortest:
                 continue
             yield loop
+
+    def _may_have_others(self) -> bool:
+        """Whether libraries may have loops that have not turned yet, so that they are not known: until one of those
+        that are known begins again."""
+        libraries = [loop for loop in self._loops.values() if isinstance(loop, ClockWatch)]
+        return bool(libraries) and all(loop.runs < 2 for loop in libraries)
 
     def _is_passed(self, site: SiteWatch) -> bool:
         """Whether the loop around a place has run whole again and again and never came by: an option is off."""

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from memlint.measure.memory.host import rises_on_host
 from memlint.verifier.judging.leftover import growth, rising
-from memlint.verifier.judging.verdicts import BLOCK, HOST_NOISE, host_growth
-from memlint.verifier.model import LoopBill
+from memlint.verifier.judging.verdicts import BLOCK, host_growth
+from memlint.verifier.model import HOST, LoopBill
 
 
 def bill(run: Mapping[str, Any], names: Mapping[int, str], warmup: int, window: int) -> tuple[LoopBill, ...]:
@@ -27,13 +28,17 @@ def _loop(run: Mapping[str, Any], loop: Mapping[str, Any], place: str, needed: i
         if each >= BLOCK and not left.get(device)
     }
     host = host_growth(loop["readings"]) if read else None
+    if host is not None and not rises_on_host(loop["readings"]):
+        host = 0
+    if host and not rises_on_host(loop["readings"], loop.get("host_settled")):
+        passing[HOST], host = host, 0
     return LoopBill(
         place=place,
         iterations=loop["tops"],
         runs=loop["runs"],
         longest=loop["longest"],
         bytes_per_iteration=left if read else None,
-        host_bytes_per_iteration=None if host is None else host * (host >= HOST_NOISE),
+        host_bytes_per_iteration=host,
         until_its_end=passing,
         reason="" if read else _why_not(run, loop, needed),
     )

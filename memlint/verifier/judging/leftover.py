@@ -11,10 +11,7 @@ from memlint.measure.memory.halves import by_half, rises
 from memlint.measure.memory.host import NOISE, rises_in_workers, rises_on_host
 from memlint.verifier.judging.holders import holders
 from memlint.verifier.judging.verdicts import BLOCK, by_iteration, host_growth
-from memlint.verifier.model import BAD, Fragmentation, Frame, Stack, Unattributed, Verdict
-
-#: what growth is on that is none of tensors
-HOST, WORKERS = "host", "workers"
+from memlint.verifier.model import BAD, HOST, WORKERS, Fragmentation, Frame, Stack, Unattributed, Verdict
 
 #: two segments of the allocator for tensors of 1 to 10 MiB; as much is left unused where all is well
 _SEGMENTS = 2 * 20 * 2**20

@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+#: by what ticks, and whether an optimizer steps meanwhile
 _WHAT = {
-    "batches": "batches that a library draws",
-    "steps": "optimizer steps of a library",
-    "calls": "model calls of a library",
+    ("batches", True): "batches that a library draws to train",
+    ("batches", False): "batches that a library draws",
+    ("steps", True): "optimizer steps of a library",
+    ("calls", False): "model calls of a library",
 }
 
 
@@ -20,7 +22,7 @@ def names(run: Mapping[str, Any], places: Mapping[int, tuple[str, int]], shown: 
         clock = loop.get("clock")
         if clock is not None:
             path = shown.get(clock["path"], clock["path"])
-            found[loop["id"]] = f"{path}:{clock['line']} ({_WHAT[clock['kind']]})"
+            found[loop["id"]] = f"{path}:{clock['line']} ({_WHAT[clock['kind'], clock['trains']]})"
     return found
 
 

@@ -12,13 +12,12 @@ import msgspec
 from memlint.amounts import plural
 from memlint.finding import Growth
 from memlint.measure.memory.halves import by_half
+from memlint.measure.memory.host import NOISE
 from memlint.verifier.judging.site_runs import clearest, emptied, keeping, peak, release, start, used
 from memlint.verifier.model import PerIteration, Verdict
 
 #: the smallest block of an accelerator's allocator: less than this an iteration is no leak of tensors
 BLOCK = 512
-#: what is called growth of the host: less is noise
-HOST_NOISE = 1024
 #: the reason where only two runs beside each other can tell
 NEEDS_COMPARISON = "needs --compare-fix"
 #: what the runs of a loop may say better
@@ -307,7 +306,7 @@ class _Measured:
     def _host(self, full: bool, until: str = "") -> Verdict:
         nodes = self._nodes()
         host = self._host_bytes()
-        said = "" if host is None or host < HOST_NOISE else f", {host:,} B of host memory"
+        said = "" if host is None or host < NOISE else f", {host:,} B of host memory"
         said = f"each iteration leaves {plural(nodes, 'node')} of the autograd graph{said}{until}"
         return self._make("confirmed-host", said + self._after(full, sized=False))
 

@@ -1,7 +1,7 @@
 """Which loops of a program are watched: those that train or evaluate, and those around flagged places.
 
 Watching a loop costs little and says nothing by itself, so here names are enough: what is called like something that
-was put into training or evaluation mode is a model.
+was made of a class of modules, or was put into training or evaluation mode, is a model.
 """
 
 from __future__ import annotations
@@ -27,7 +27,8 @@ def loops_to_watch(texts: Mapping[str, str], flagged: Mapping[str, Sequence[int]
     cannot read has none.
     """
     trees = {path: tree for path, text in texts.items() if (tree := _parsed(text)) is not None}
-    models = {name for tree in trees.values() for name in _models(tree)}
+    classes = _classes(trees.values())
+    models = {name for tree in trees.values() for name in (*_models(tree), *_made(tree, classes))}
     working = _working(trees.values(), models)
     found: dict[str, list[Place]] = {}
     for path, tree in trees.items():
@@ -107,6 +108,35 @@ def _models(tree: ast.Module) -> Iterator[str]:
             name = _last(node.func.value)
             if name is not None and name != "self":
                 yield name
+
+
+def _classes(trees: Iterable[ast.Module]) -> set[str]:
+    """The names of the program's classes of modules."""
+    defined = [node for tree in trees for node in ast.walk(tree) if isinstance(node, ast.ClassDef)]
+    found = {"Module"}
+    while new := {one.name for one in defined if one.name not in found and found.intersection(map(_last, one.bases))}:
+        found |= new
+    return found
+
+
+def _made(node: ast.AST, classes: set[str]) -> Iterator[str]:
+    """The last names of what is bound to a new module, but for the layers of another."""
+    for child in ast.iter_child_nodes(node):
+        if isinstance(child, ast.ClassDef) and child.name in classes:
+            continue
+        if isinstance(child, ast.Assign) and _is_made(child.value, classes):
+            yield from (name for target in child.targets if (name := _last(target)) is not None)
+        yield from _made(child, classes)
+
+
+def _is_made(value: ast.expr, classes: set[str]) -> bool:
+    """``Net()``, ``nn.Linear(8, 8)``, ``torch.nn.Sequential(…).to(device)``."""
+    while isinstance(value, ast.Call):
+        made = value.func
+        if _last(made) in classes or (isinstance(made, ast.Attribute) and _last(made.value) == "nn"):
+            return True
+        value = made.value if isinstance(made, ast.Attribute) else made
+    return False
 
 
 def _last(node: ast.expr) -> str | None:
