@@ -30,6 +30,7 @@ class Here(Session):
         failed = {"kind": "failed", "code": 1, "exception": None if kind is None else kind.__name__}
         self.finish({"kind": "finished", "code": 0, "exception": None} if kind is None else failed)
         self._windows.meter.close()
+        probes.remove(self)
 
     def enter(self, number: int, around: tuple[int, ...], frame: FrameType) -> None:
         if number in self._numbers:

@@ -4,9 +4,9 @@ the variables of its own frame, and then skipped. Functions that exist already g
 from __future__ import annotations
 
 import ast
+import builtins
 import contextlib
 import ctypes
-import gc
 import importlib
 import os
 import sys
@@ -14,12 +14,16 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from types import CellType, CodeType, FrameType, FunctionType
 from typing import Any
 
+from memlint.measure.retention.storages import heap
+
 _FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)
 _SCOPES = (*_FUNCTIONS, ast.ClassDef)
 _LOOPS = (ast.For, ast.AsyncFor, ast.While)
 _OPTIMIZED = 0x1
 _FEATURES = importlib.import_module("__future__")
 _FUTURE = sum(getattr(_FEATURES, name).compiler_flag for name in _FEATURES.all_feature_names)
+#: a builtin while a block runs: what the name behind ``as`` stands for
+_ENTERED = "_memlint_entered"
 _ELSEWHERE = "put it into a function that the block calls"
 
 
@@ -50,6 +54,7 @@ class Block:
         if all(isinstance(one, ast.Expr) and isinstance(one.value, ast.Constant) for one in node.body):
             raise BlockError("its block does nothing")
         self.position = node.lineno, node.col_offset
+        self._name = node.items[0].optional_vars
         #: the first line of its body
         self.first = min([node.body[0].lineno, *(one.lineno for one in getattr(node.body[0], "decorator_list", ()))])
         #: where the loops begin that stand in it and in no other
@@ -61,16 +66,23 @@ class Block:
         if frame.f_code.co_flags & _OPTIMIZED and self._function is not None:
             _refuse_shared(self._function, node, frame.f_code)
 
-    def run(self, tree: ast.Module) -> None:
-        """Run it as it stands in another tree of the same source."""
+    def run(self, tree: ast.Module, entered: object) -> None:
+        """Run it as it stands in another tree of the same source, with ``entered`` under the name behind ``as``."""
         node = next(
             one for one in ast.walk(tree) if isinstance(one, ast.With) and (one.lineno, one.col_offset) == self.position
         )
         frame = self.frame
-        if frame.f_code.co_flags & _OPTIMIZED:
-            self._run_in_function(node.body)
-        else:
-            exec(self._compiled(node.body), frame.f_globals, frame.f_locals)
+        body = node.body
+        if self._name is not None:
+            setattr(builtins, _ENTERED, entered)
+            body = [ast.copy_location(ast.Assign([self._name], ast.Name(_ENTERED, ast.Load())), self._name), *body]
+        try:
+            if frame.f_code.co_flags & _OPTIMIZED:
+                self._run_in_function(body)
+            else:
+                exec(self._compiled(body), frame.f_globals, frame.f_locals)
+        finally:
+            vars(builtins).pop(_ENTERED, None)
 
     def _compiled(self, body: list[ast.stmt]) -> CodeType:
         return _as_it_was(ast.fix_missing_locations(ast.Module(body, [])), self.frame.f_code)
@@ -136,7 +148,7 @@ def with_code_of(trees: Mapping[str, ast.Module]) -> Iterator[None]:
     """Meanwhile the functions of files (by their real paths) run the code of other trees of the same sources."""
     made: dict[str, dict[tuple[Any, ...], CodeType | None]] = {}
     changed: list[tuple[FunctionType, CodeType]] = []
-    for one in gc.get_objects():
+    for one in heap():
         if type(one) is not FunctionType:
             continue
         code = one.__code__

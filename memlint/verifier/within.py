@@ -141,7 +141,7 @@ class verify:  # noqa: N801 - used as a function is
             program, findings = self._read(frame)
         except BlockError as error:
             raise BlockError(f"memlint.verify: {error}") from None
-        said.report = self._measure(program, findings, block)
+        said.report = self._measure(program, findings, block, said)
         self._put_back = block.skip()
         return said
 
@@ -162,7 +162,7 @@ class verify:  # noqa: N801 - used as a function is
             raised.__context__ = context
             del raised
 
-    def _measure(self, program: Program, findings: list[Finding], block: Block) -> Report:
+    def _measure(self, program: Program, findings: list[Finding], block: Block, said: Verification) -> Report:
         own = _display(program, block.frame)
 
         def run(trees: Mapping[str, ast.Module]) -> bool:
@@ -170,7 +170,7 @@ class verify:  # noqa: N801 - used as a function is
             by_path |= {os.path.realpath(path): tree for path, tree in by_path.items()}
             with with_code_of(by_path):
                 try:
-                    block.run(trees[own])
+                    block.run(trees[own], said)
                 except BaseException as error:  # raised again when the block is over
                     self._error = error
             return self._error is None

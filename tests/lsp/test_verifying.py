@@ -34,6 +34,7 @@ for step in range(60):
     print("step", step, flush=True)
 """
 WAITS = SCRIPT.replace("    print(", "    time.sleep(600)\n    print(")
+TITLE = "Verify this script: run it with `memlint verify`"
 NOWHERE = types.Range(types.Position(0, 0), types.Position(0, 0))
 
 
@@ -74,7 +75,7 @@ async def test_a_finding_carries_what_was_measured(root: Path) -> None:
 async def test_nothing_else_runs_a_script(root: Path) -> None:
     file = root / "train.py"
     file.write_text(SCRIPT, "utf-8")
-    async with editing(root, options={"verify": {"args": []}}) as editor:
+    async with editing(root, options=options()) as editor:
         uri = editor.open(file)
         (found,) = await editor.found(uri)
         everything = await editor.actions(uri, found.range)
@@ -82,13 +83,10 @@ async def test_nothing_else_runs_a_script(root: Path) -> None:
             await editor.resolve(action)
         for kind in ("source", "source.fixAll", "quickfix", "refactor"):
             assert [one for one in await editor.actions(uri, found.range, [kind]) if one.command is not None] == []
-        assert [one.title for one in await editor.actions(uri, found.range, ["memlint.verify"])] == [
-            "Verify this script: run it with `memlint verify`"
-        ]
+        assert [one.title for one in await editor.actions(uri, found.range, ["memlint.verify"])] == [TITLE]
         await editor.hover(uri, found.range.start.line, found.range.start.character)
         editor.save(uri)
         await editor.pull(uri)
-        assert not (root / "ran").exists()
         clean = root / "clean.py"
         clean.write_text("import torch\n", "utf-8")
         other = editor.open(clean)
@@ -97,6 +95,12 @@ async def test_nothing_else_runs_a_script(root: Path) -> None:
         notebook = editor.open_notebook(root / "a.ipynb", SCRIPT)
         assert len(await editor.found(notebook[1])) == 1
         assert await offered(editor, notebook[1]) == []
+        # a run that had begun would be shown, and have come further than one that begins now
+        assert editor.progress == {}
+        await editor.execute("memlint.verify", other)
+        await editor.shown("clean.py: ")
+        assert len(editor.progress) == 1
+        assert not (root / "ran").exists()
 
 
 @pytest.mark.parametrize("how", ["by its progress", "by the command", "by the end of the server"])
@@ -120,8 +124,9 @@ async def test_a_run_can_be_stopped(root: Path, how: str) -> None:
             await editor.execute("memlint.stopVerifying", uri)
         if how != "by the end of the server":
             assert await editor.shown("the run of train.py was stopped")
-            (found,) = await editor.found(uri) if editor.published else (None,)
-            assert found is None or "measured: " not in found.message
+            (values,) = editor.progress.values()
+            assert values[-1]["kind"] == "end"
+            assert [one.title for one in await offered(editor, uri)] == [TITLE]
     await asyncio.wait_for(gone(program), SECONDS)
 
 

@@ -27,6 +27,14 @@ print("kept", len(kept))
 
 #: starts a script as a process of its own, as launchers do
 STARTER = "import subprocess, sys\nsys.exit(subprocess.call([sys.executable, '-u', *sys.argv[1:]]))\n"
+#: the same from another folder, which is not given by its name
+ELSEWHERE = """\
+import os, subprocess, sys
+here = os.getcwd()
+os.chdir("/")
+words = [sys.executable, *sys.argv[1:]]
+sys.exit(subprocess.Popen(words, -1, None, None, None, None, None, True, False, os.fsencode(here)).wait())
+"""
 #: imports it, with a finder of its own in front, as pytest does
 RUNNER = """\
 import importlib, sys
@@ -39,14 +47,14 @@ importlib.import_module("leak")
 @pytest.mark.slow
 def test_what_an_installed_module_runs_is_measured(tmp_path: Path) -> None:
     site, here = tmp_path / "site", tmp_path / "here"
-    for folder, text in (("starter", STARTER), ("runner", RUNNER)):
+    for folder, text in (("starter", STARTER), ("elsewhere", ELSEWHERE), ("runner", RUNNER)):
         (site / folder).mkdir(parents=True)
         (site / folder / "__init__.py").touch()
         (site / folder / "__main__.py").write_text(text)
     here.mkdir()
     (here / "leak.py").write_text(LEAK)
     path = os.pathsep.join([str(ROOT), str(site)])
-    for module in ("starter", "runner"):
+    for module in ("starter", "elsewhere", "runner"):
         words = ("--isolated", "--device", "cpu", "--output-format", "json", "-m", module, "leak.py", "40")
         done = verify(*words, cwd=here, more={"PYTHONPATH": path})
         verdicts = {one["code"]: one["verdict"]["verdict"] for one in json.loads(done.stdout)["findings"]}

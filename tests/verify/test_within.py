@@ -48,6 +48,9 @@ _OTHER_PLACES = {
     "idle = Idle()\n" + _LEAK,
     "a function that it calls": "def go():\n    kept = []\n    for x in batches:\n        kept.append(model(x))\n"
     "    return kept\n\n\nwith memlint.verify() as report:\n    kept = go()\n",
+    "behind gc.freeze()": "import gc\n\n\ndef go():\n    kept = []\n    for x in batches:\n"
+    "        kept.append(model(x))\n    return kept\n\n\n"
+    "gc.freeze()\nwith memlint.verify() as report:\n    kept = go()\n",
 }
 
 
@@ -132,9 +135,24 @@ def test_the_program_goes_on_as_without_it(tmp_path: Path) -> None:
 
         assert Mangled().go() == 1
         before = model.forward.__func__.__code__
-        with memlint.verify() as report:
+        with memlint.verify() as Mangled.report:
+            first_seen = Mangled.report
             with torch.no_grad():
                 y = model(batches[0])
+        assert first_seen is Mangled.report and first_seen.report is not None
+
+
+        def inside():
+            with memlint.verify() as report:
+                seen = report, report.report, repr(report)
+            return seen, report
+
+
+        (seen, empty, said), after = inside()
+        assert seen is after and empty is None and "its block has not ended" in said and after.report is not None
+        import gc
+        gc.collect()
+        assert [one for one in gc.get_objects() if type(one).__name__ == "Here"] == []
         from torch.utils._python_dispatch import _len_torch_dispatch_stack
         assert _len_torch_dispatch_stack() == 0 and model.forward.__func__.__code__ is before
         print("fine")

@@ -26,13 +26,16 @@ def _never() -> bool:
 
 _compiling: Callable[[], bool] = _never
 _session: Session | Forked | None = None
+_at_forks: list[bool] = []
 
 
 def install(session: Session) -> None:
     """Make the probes known to the program."""
     global _session
+    if not _at_forks:  # for as long as the process lives
+        os.register_at_fork(after_in_child=_forked)
+        _at_forks.append(True)
     _session = session
-    os.register_at_fork(after_in_child=_forked)
     for name, probe in (
         (instrument.ENTER, enter),
         (instrument.LOOP, loop),
@@ -45,6 +48,13 @@ def install(session: Session) -> None:
         setattr(builtins, name, probe)
 
 
+def remove(session: Session) -> None:
+    """What is left of the probes of a session says nothing any more, and keeps nothing of it."""
+    global _session
+    if _session is session:
+        _session = None
+
+
 def is_measuring() -> bool:
     """Whether something is measured in this process now."""
     return isinstance(_session, Session) and _session.active
@@ -52,8 +62,9 @@ def is_measuring() -> bool:
 
 def _forked() -> None:
     global _session
-    if _session is not None:
-        _session = Forked(_session.plan.output) if isinstance(_session, Session) else _session
+    if isinstance(_session, Session):
+        _session.leave()
+        _session = Forked(_session.plan.output)
 
 
 def torch_came() -> None:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
+import inspect
 import itertools
 import os
 import subprocess
@@ -26,11 +28,13 @@ def follow_scripts(plan: Plan, leave: Callable[[], None]) -> None:
     files = {os.path.realpath(file.path) for file in plan.files}
     numbers = itertools.count()
 
+    signature = inspect.signature(begin)
+
     def probed(args: Any, cwd: Any) -> Any:
         at = script_at(args)
         if at is None:
             return args
-        script = os.path.join(cwd or os.getcwd(), args[at])
+        script = os.path.join(os.fsdecode(cwd or os.getcwd()), args[at])
         if os.path.realpath(script) not in files:
             return args
         leave()
@@ -41,8 +45,11 @@ def follow_scripts(plan: Plan, leave: Callable[[], None]) -> None:
         file.write_text(own.dumps(), encoding="utf-8")
         return [*args[:at], _LAUNCH, str(file)]
 
-    def start(self: Any, args: Any, *rest: Any, **options: Any) -> None:
-        begin(self, probed(args, options.get("cwd")), *rest, **options)
+    @functools.wraps(begin)
+    def start(*arguments: Any, **options: Any) -> None:
+        given = signature.bind(*arguments, **options)
+        given.arguments["args"] = probed(given.arguments["args"], given.arguments.get("cwd"))
+        begin(*given.args, **given.kwargs)
 
     subprocess.Popen.__init__ = start  # type: ignore[method-assign]
 

@@ -86,7 +86,6 @@ class Session:
         self._end: dict[str, Any] = {"kind": "running"}
         self._rank = "" if spawned else os.environ.get("RANK", "0")
         self._agreement = Spawned(plan.output) if spawned else agreement(plan.output)
-        os.register_at_fork(after_in_child=self.leave)
 
     @property
     def _is_here(self) -> bool:
