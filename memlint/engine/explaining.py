@@ -11,7 +11,7 @@ import msgspec
 from memlint.amounts import plural
 from memlint.analysis import Analysis, AnalysisOptions, analyse
 from memlint.analysis.domain.detector import Detector
-from memlint.analysis.domain.events import Event
+from memlint.analysis.domain.events import CandidateKind, Event
 from memlint.analysis.explained.line import LineWatch
 from memlint.analysis.judge.reasons import Judged
 from memlint.config import ConfigError
@@ -29,13 +29,13 @@ from memlint.finding import Finding
 from memlint.project import Project, Source, is_notebook
 from memlint.sdk import silent
 
-#: rules that a candidate of a kind is one for: (how it is stored, the codes); "" is any other way
-_RULES: dict[tuple[str, str], tuple[str, ...]] = {
-    ("retain", ""): ("MEM102", "MEM104"),
-    ("carry", "add"): ("MEM101", "MEM103"),
-    ("carry", ""): ("MEM103",),
-    ("cat", ""): ("MEM302",),
-    ("run", ""): ("MEM201", "MEM202"),
+#: the kinds that a judged candidate is of, by how it was judged; "" is any other way
+_KINDS: dict[tuple[str, str], tuple[CandidateKind, ...]] = {
+    ("retain", ""): ("retain", "tensor"),
+    ("carry", "add"): ("add", "carry"),
+    ("carry", ""): ("carry",),
+    ("cat", ""): ("cat",),
+    ("run", ""): ("run",),
 }
 
 
@@ -300,7 +300,7 @@ class _Said:
     def _reasons(self, room: Room) -> Iterator[Judged]:
         for one in self._watch.reasons:
             kind, how = one.what
-            if room.meta.code in _RULES.get((kind, how), _RULES.get((kind, ""), ())):
+            if not room.candidates.isdisjoint(_KINDS.get((kind, how), _KINDS.get((kind, ""), ()))):
                 yield one
 
     @staticmethod
@@ -333,7 +333,7 @@ class _Said:
             )
             return
         said = _seeks(room)
-        lacks = self._watch.absent.get(meta.code)
+        lacks = next((said for kind, said in self._watch.absent.items() if kind in room.candidates), None)
         if lacks:
             yield Why("no-candidate", f"{said}; {lacks}")
         else:

@@ -76,7 +76,7 @@ def _raw(room: Room, report: Report, analysis: Analysis, sources: Mapping[str, S
     span = analysis.span(report.site)
     reached = _reach(report, analysis)
     why = ""
-    if room.meta.code in _OF_GRAD_MODE and report.severity != "note" and reached.reach != "cannot-run":
+    if room.meta.of_grad_mode and report.severity != "note" and reached.reach != "cannot-run":
         why = analysis.dated(report.site.path)
     trace = report.trace
     if why:
@@ -108,10 +108,6 @@ def _raw(room: Room, report: Report, analysis: Analysis, sources: Mapping[str, S
     )
     around, source = analysis.statement(report.site)
     return Raw(finding, analysis.qualified_name(report.site), source, (around.line, around.end_line))
-
-
-#: rules whose advice is a guard of grad mode
-_OF_GRAD_MODE = frozenset({"MEM201", "MEM202", "MEM203"})
 
 
 def _reach(report: Report, analysis: Analysis) -> Reached:

@@ -22,6 +22,7 @@ from typing import Any, Literal, TypeVar
 import msgspec
 
 from memlint.analysis.domain.events import (
+    CandidateKind,
     Carry,
     Cut,
     Event,
@@ -64,6 +65,7 @@ __all__ = [
     "After",
     "Argument",
     "Around",
+    "CandidateKind",
     "Carry",
     "Change",
     "Confidence",
@@ -118,7 +120,8 @@ E = TypeVar("E", bound=Event)
 class Meta(msgspec.Struct, frozen=True, kw_only=True):
     """What a rule is. ``severity`` is the highest that it reports; ``preview`` rules run with ``--preview`` only.
     ``summary`` is one line. ``fix_rank``: the fixes of rules of the lowest rank are made before any other, so a rule
-    whose fix takes away what others find has a lower one than they."""
+    whose fix takes away what others find has a lower one than they. ``of_grad_mode``: its advice is a guard of grad
+    mode, which a torch before 0.4 does not know: in files that are written for one, its findings are notes."""
 
     code: str
     name: str
@@ -126,6 +129,7 @@ class Meta(msgspec.Struct, frozen=True, kw_only=True):
     severity: Severity
     preview: bool = False
     fix_rank: int = 1
+    of_grad_mode: bool = False
 
 
 class Report(msgspec.Struct, frozen=True, kw_only=True):

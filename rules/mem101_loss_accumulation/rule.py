@@ -34,6 +34,7 @@ META = Meta(
 
 
 SEEKS = "a value with a graph that a loop adds to something that outlives the iteration"
+CANDIDATES = ("add",)
 
 SILENT = (
     Silent(Carry, "", "", lambda event: event.how != "add"),

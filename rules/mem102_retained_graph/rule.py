@@ -35,6 +35,7 @@ LARGE = ("batch", "activation", "model")
 
 
 SEEKS = "a tensor with a graph that a loop stores in something that outlives the iteration"
+CANDIDATES = ("retain",)
 
 SILENT = (
     needed_graph(Retain),

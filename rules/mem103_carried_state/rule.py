@@ -38,6 +38,7 @@ LARGE = ("sample", "batch", "activation", "model")
 
 
 SEEKS = "a variable or attribute that each iteration computes from its own previous value, with its graph"
+CANDIDATES = ("carry",)
 
 SILENT = (
     Silent(

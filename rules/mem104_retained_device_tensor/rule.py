@@ -41,6 +41,7 @@ _BATCH = re.compile(r"batch|data|tensors|inputs|samples|images")
 
 
 SEEKS = "a tensor of batch size without a graph, on the accelerator, that a loop over batches collects"
+CANDIDATES = ("tensor",)
 
 SILENT = (
     Silent(

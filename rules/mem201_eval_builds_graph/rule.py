@@ -26,10 +26,12 @@ META = Meta(
     summary="An evaluation runs the model with grad mode on and saves activations for a backward that never comes.",
     severity="error",
     fix_rank=0,  # under a guard there are no graphs for other rules to find
+    of_grad_mode=True,
 )
 
 
 SEEKS = "a model that an evaluation runs while autograd records"
+CANDIDATES = ("run",)
 
 SILENT = (
     Silent(

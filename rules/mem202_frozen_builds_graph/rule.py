@@ -12,10 +12,12 @@ META = Meta(
     summary="A network that no optimizer trains runs with grad mode on, though its output needs no gradient.",
     severity="warning",
     fix_rank=0,  # under a guard there are no graphs for other rules to find
+    of_grad_mode=True,
 )
 
 
 SEEKS = "a network that no optimizer trains, or whose output is used without its graph, run while autograd records"
+CANDIDATES = ("run",)
 
 SILENT = (
     # (an evaluation of a model that is trained is of MEM201)

@@ -12,6 +12,7 @@ META = Meta(
     summary="A guard that should turn autograd off has no effect on the model call that it is meant for.",
     severity="warning",
     fix_rank=0,  # under a guard there are no graphs for other rules to find
+    of_grad_mode=True,
 )
 
 WHY = {

@@ -33,6 +33,7 @@ META = Meta(
 )
 
 SEEKS = "a tensor that a loop, or each call of a function, concatenates onto itself"
+CANDIDATES = ("cat",)
 
 LARGE = ("batch", "activation", "model")
 _GRAVEST: tuple[Severity, ...] = ("error", "warning", "note")

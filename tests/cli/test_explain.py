@@ -430,6 +430,7 @@ from memlint.sdk import Facts, Growth, Meta, Report, Retain, Silent, silent
 
 META = Meta(code="MEM901", name="kept-logits", summary="Logits are kept.", severity="note")
 SEEKS = "logits that are kept"
+CANDIDATES = ("retain",)
 SILENT = (
     Silent(
         Retain, "other-name", "`{event.value.text}` is not named logits", lambda event: event.value.text != "logits"
@@ -452,7 +453,8 @@ def check(facts: Facts):
     [
         ("history.append(loss)", "other-name: `loss` is not named logits"),
         ("logits = loss; history.append(logits)", "MEM901[kept-logits]: reported"),
-        ("pass", "MEM901 looks for logits that are kept"),
+        ("pass", "MEM901 looks for logits that are kept; this line stores nothing in a container or attribute"),
+        ("history.append(loss.item())", "stores a number (`.item()`), which has no graph"),
     ],
 )
 def test_a_rule_of_the_project_names_its_reasons(

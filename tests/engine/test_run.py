@@ -104,6 +104,13 @@ def test_an_installation_without_rules_is_an_error(
             "def check(facts): ...\n",
             "two rules have the name toy-leak",
         ),
+        (
+            "from memlint.sdk import Meta\n"
+            "META = Meta(code='MEM998', name='a', summary='', severity='note')\n"
+            "CANDIDATES = ('retian',)\n"
+            "def check(facts): ...\n",
+            "`CANDIDATES` must be a tuple of some of add, carry, retain, tensor, cat, run",
+        ),
     ],
 )
 def test_a_room_that_cannot_be_loaded_is_an_error(toy: Toy, capsys: Capture, text: str, said: str) -> None:

@@ -18,6 +18,9 @@ Fact = Literal["yes", "no", "some", "unknown"]
 PlaceKind = Literal["local", "attribute", "global", "closure", "parameter", "buffer", "foreign"]
 Over = Literal["loader", "epochs", "range", "modules", "time", "rows", "unknown"]
 How = Literal["add", "average", "call", "cat", "update"]
+#: what the analysis judges, and may drop for a reason: a sum that grows, what is computed from its own last value, what
+#: is stored with its graph, a tensor that is stored, a tensor that grows by concatenation, a run of a model
+CandidateKind = Literal["add", "carry", "retain", "tensor", "cat", "run"]
 GuardKind = Literal["bare", "volatile", "early", "class"]
 #: likely: where a model lies that goes through batches, in a project that names CUDA
 Device = Literal["accelerator", "likely", "cpu", "unknown"]

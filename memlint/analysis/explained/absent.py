@@ -1,9 +1,10 @@
-"""What a line lacks to be a candidate for a rule."""
+"""What a line lacks to be a candidate that rules ask for."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
+from memlint.analysis.domain.events import CandidateKind
 from memlint.analysis.domain.summary.frame import Frame
 from memlint.analysis.domain.values import DATA, NONE, TENSORS, UNKNOWN, V
 from memlint.analysis.explained.watch import Recording
@@ -20,40 +21,40 @@ _CATS = frozenset({"cat", "concat", "concatenate", "stack", "hstack", "vstack"})
 _CUTS = frozenset({"item", "detach", "tolist", "numpy", "cpu", "float"})
 
 
-def absent(frame: Frame, recording: Recording, statement: ir.Stmt, facts: StatementFacts) -> dict[str, str]:
-    """By rule, what is not there of what the rule looks for, as a clause."""
+def absent(frame: Frame, recording: Recording, statement: ir.Stmt, facts: StatementFacts) -> dict[CandidateKind, str]:
+    """By kind of candidate, what is not there of one, as a clause."""
     if not facts.reached:
         return {}
-    found: dict[str, str] = {}
+    found: dict[CandidateKind, str] = {}
     added = _added(statement)
     stored = _stored(statement)
     repeats = _unrepeated(frame, recording, statement, facts)
     if added is None:
-        found["MEM101"] = "this line adds nothing to a running sum (`total += …`, `total = total + …`)"
-        found["MEM103"] = "no variable is computed from its own previous value here"
+        found["add"] = "this line adds nothing to a running sum (`total += …`, `total = total + …`)"
+        found["carry"] = "no variable is computed from its own previous value here"
     else:
-        found["MEM101"] = _graphless(recording, added, f"`{facts.source.strip()}` adds", facts) or repeats
-        found["MEM103"] = found["MEM101"]
+        found["add"] = _graphless(recording, added, f"`{facts.source.strip()}` adds", facts) or repeats
+        found["carry"] = found["add"]
     if stored is None:
-        found["MEM102"] = "this line stores nothing in a container or attribute"
-        found["MEM104"] = found["MEM102"]
+        found["retain"] = "this line stores nothing in a container or attribute"
+        found["tensor"] = found["retain"]
     else:
-        found["MEM102"] = _graphless(recording, stored, f"`{facts.source.strip()}` stores", facts) or repeats
-        found["MEM104"] = _hostly(recording, stored) or repeats
+        found["retain"] = _graphless(recording, stored, f"`{facts.source.strip()}` stores", facts) or repeats
+        found["tensor"] = _hostly(recording, stored) or repeats
     if not any(last_name(call.func) in _CATS for call in _calls(statement)):
-        found["MEM302"] = "this line concatenates nothing (`x = torch.cat([x, part])`)"
+        found["cat"] = "this line concatenates nothing (`x = torch.cat([x, part])`)"
     else:
-        found["MEM302"] = repeats or "what is concatenated does not become the next round's first part"
+        found["cat"] = repeats or "what is concatenated does not become the next round's first part"
     ran = [run for run in frame.runs.values() if run.site.at in {call.at for call in _calls(statement)}]
     if not ran:
         calls_here = [call for call in _calls(statement) if isinstance(call.func, ir.Name | ir.Attr)]
         model = "no model is known to run on this line"
         if facts.grad_mode == "off" and calls_here:
             model += f" while autograd records: grad mode is off ({facts.decided_by})"
-        found["MEM201"] = found["MEM202"] = model
+        found["run"] = model
     elif facts.grad_mode == "off":
-        found["MEM201"] = found["MEM202"] = f"`{ran[0].text}` runs with grad mode off ({facts.decided_by})"
-    return {code: said for code, said in found.items() if said}
+        found["run"] = f"`{ran[0].text}` runs with grad mode off ({facts.decided_by})"
+    return {kind: said for kind, said in found.items() if said}
 
 
 def _unrepeated(frame: Frame, recording: Recording, statement: ir.Stmt, facts: StatementFacts) -> str:

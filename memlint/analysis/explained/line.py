@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from memlint.analysis.domain.events import Site
+from memlint.analysis.domain.events import CandidateKind, Site
 from memlint.analysis.domain.state import State
 from memlint.analysis.domain.summary.effects import ModelRun
 from memlint.analysis.domain.summary.frame import Frame
@@ -33,14 +33,14 @@ _MOST = 40
 
 class LineWatch:
     """Who is told what the analysis does on one line of a file. ``statements``: what is known of them in the end;
-    ``reasons``: what was decided of candidates there; ``absent``: by rule, what a candidate lacks;
+    ``reasons``: what was decided of candidates there; ``absent``: by kind, what a candidate lacks;
     ``asked``: by rule, the question at which its detection left what stands there."""
 
     def __init__(self, path: str, line: int, column: int | None) -> None:
         self.path, self.line, self.column = path, line, column
         self.statements: list[StatementFacts] = []
         self.reasons: list[Judged] = []
-        self.absent: dict[str, str] = {}
+        self.absent: dict[CandidateKind, str] = {}
         self.asked: dict[str, str] = {}
         #: files that may call a function on the line of which no caller is known
         self.callers: set[str] = set()
@@ -63,8 +63,8 @@ class LineWatch:
             ordinals = {one.statement.at, *(part.at for part, _ in one.parts)}
             for code, said in asked(analysis.analyser, frame, ordinals).items():
                 self.asked.setdefault(code, said)
-            for code, said in absent(frame, recording, one.statement, facts).items():
-                self.absent.setdefault(code, said)
+            for kind, said in absent(frame, recording, one.statement, facts).items():
+                self.absent.setdefault(kind, said)
         spans = [(one.function.unit, one.span) for one in found]
         for judged in self._judged:
             span = analysis.span(judged.site)

@@ -10,11 +10,12 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from pathlib import Path
 from types import ModuleType
-from typing import Any
+from typing import Any, get_args
 
 import msgspec
 
 from memlint.analysis.domain.detector import Detector
+from memlint.analysis.domain.events import CandidateKind
 from memlint.config import ConfigError
 from memlint.patterns import lazy_pattern
 from memlint.project.presence import is_file, listed
@@ -34,8 +35,10 @@ class Room(msgspec.Struct, frozen=True):
     folder: Path
     package: str = ""
     closed: bool = False
-    #: what it looks for, and why it says nothing of some events (`memlint.sdk.Silent`), as far as it tells
+    #: what it looks for, the candidates of the analysis that are some for it, and why it says nothing of some events
+    #: (`memlint.sdk.Silent`), as far as it tells
     seeks: str = ""
+    candidates: frozenset[CandidateKind] = frozenset()
     silent: tuple[Silent, ...] = ()
 
     @property
@@ -159,8 +162,23 @@ def _load(folder: Path) -> Room:
     expected = folder.name.partition("_")[0].upper()
     if not CODE.fullmatch(meta.code) or meta.code != expected:
         raise ConfigError(f"the rule in {folder} has the code {meta.code!r}; its folder's name says {expected}")
-    silent = tuple(row for row in getattr(module, "SILENT", ()) if isinstance(row, Silent))
-    return Room(meta, check, folder, _package(folder), seeks=str(getattr(module, "SEEKS", "")), silent=silent)
+    return Room(
+        meta,
+        check,
+        folder,
+        _package(folder),
+        seeks=str(getattr(module, "SEEKS", "")),
+        candidates=_candidates(module, folder),
+        silent=tuple(row for row in getattr(module, "SILENT", ()) if isinstance(row, Silent)),
+    )
+
+
+def _candidates(module: ModuleType, folder: Path) -> frozenset[CandidateKind]:
+    given: Any = getattr(module, "CANDIDATES", ())
+    known = get_args(CandidateKind)
+    if not isinstance(given, tuple) or not all(one in known for one in given):
+        raise ConfigError(f"the rule in {folder}: `CANDIDATES` must be a tuple of some of {', '.join(known)}")
+    return frozenset(given)
 
 
 def _package(folder: Path) -> str:
