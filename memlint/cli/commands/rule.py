@@ -37,7 +37,7 @@ def show(parsed: argparse.Namespace) -> int:
 
 def _row(room: Room) -> dict[str, Any]:
     meta = msgspec.to_builtins(room.meta)
-    del meta["fix_rank"]  # between rules, and nothing to users
+    del meta["fix_rank"], meta["of_grad_mode"]  # between rules and the engine, and nothing to users
     return {**meta, "page": page(room)}
 
 
