@@ -4,10 +4,24 @@ from __future__ import annotations
 
 import atexit
 import gc
+import importlib
 import os
 import sys
 from collections.abc import Sequence
 
+#: by command: the module of `memlint.cli.commands` that does it, and its function; imported only where it is asked for
+_DONE_BY = {
+    "check": ("check", "check"),
+    "rule": ("rule", "show"),
+    "explain": ("explain", "explain"),
+    "new-rule": ("new_rule", "scaffold"),
+    "clean": ("clean", "clean"),
+    "config": ("config", "show"),
+    "init": ("init", "init"),
+    "lsp": ("lsp", "run_lsp"),
+    "verify-rules": ("verify_rules", "run_verify_rules"),
+    "verify": ("verify", "run_verify"),
+}
 COMMANDS = ("check", "explain", "verify", "rule", "new-rule", "clean", "config", "init", "lsp")
 
 
@@ -82,45 +96,9 @@ def _run(arguments: list[str]) -> int:
 
             return print_completion([*([shell] if shell else []), *arguments[1:]])
         parsed = parse(arguments)
-        if parsed.command == "rule":
-            from memlint.cli.commands.rule import show
-
-            return show(parsed)
-        if parsed.command == "explain":
-            from memlint.cli.commands.explain import explain
-
-            return explain(parsed)
-        if parsed.command == "new-rule":
-            from memlint.cli.commands.new_rule import scaffold
-
-            return scaffold(parsed)
-        if parsed.command == "clean":
-            from memlint.cli.commands.clean import clean
-
-            return clean(parsed)
-        if parsed.command == "config":
-            from memlint.cli.commands.config import show as show_config
-
-            return show_config(parsed)
-        if parsed.command == "init":
-            from memlint.cli.commands.init import init
-
-            return init(parsed)
-        if parsed.command == "lsp":
-            from memlint.cli.commands.lsp import run_lsp
-
-            return run_lsp(parsed)
-        if parsed.command == "verify-rules":
-            from memlint.cli.commands.verify_rules import run_verify_rules
-
-            return run_verify_rules(parsed)
-        if parsed.command == "verify":
-            from memlint.cli.commands.verify import run_verify
-
-            return run_verify(parsed)
-        from memlint.cli.commands.check import check
-
-        return check(parsed)
+        module, function = _DONE_BY[parsed.command]
+        code: int = getattr(importlib.import_module(f"memlint.cli.commands.{module}"), function)(parsed)
+        return code
     except ConfigError as error:
         from memlint.printable import clipped, printable
 

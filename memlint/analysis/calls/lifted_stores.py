@@ -100,67 +100,72 @@ class Lifting:
             ),
             *store.trace,
         )
-        tag = (*self.call.key, store.key)
         for where, kind, shown in self._places(place, store):
-            if store.kind == "retain":
-                made = note_store(
-                    self.frame,
-                    self.state,
-                    "retain",
-                    store.how,
-                    where,
-                    kind,
-                    shown,
-                    incoming,
-                    self.call.at,
-                    self._argument(store),
-                    trace=trace,
-                    tag=tag,
-                )
-            else:
-                marks: Sources = frozenset(("prev", loop.id, _mark(where)) for loop in self.frame.loops)
-                marks |= {where} if isinstance(where, Path) else EMPTY
-                if place.steps:
-                    # what the place held before the call: made anew in this round, it leads back to no other
-                    marks = self.call.graph_of(place)
-                made = note_carry(
-                    self.frame,
-                    self.state,
-                    store.how,
-                    where,
-                    kind,
-                    shown,
-                    incoming.but(src=incoming.src | marks),
-                    incoming,
-                    self.call.at,
-                    self._argument(store),
-                    trace=trace,
-                    tag=tag,
-                )
-            if made is None:
-                continue
-            if store.objs:
-                made.objs = self.call.resolve(place).objs
-            made.lifted = store.lifted + 1
-            made.guessed = made.guessed or store.guessed
-            made.evaluates = made.evaluates or store.evaluates
-            made.record = made.record or store.record or record
-            made.sure_part = made.sure_part or sure_part
-            made.loose = made.loose or carried_loosely(self.callee, store)
-            made.cleared = made.cleared or store.cleared
-            made.origin = "argument" if passed else "callee"
-            if not passed:
-                made.site, made.trace, made.text = (
-                    store.site,
-                    (
-                        Step(
-                            self.frame.site(self.call.at),
-                            f"{text(self.call.expr.func) if self.call.expr else 'the call'} runs in each iteration",
-                        ),
-                        *store.trace,
-                    ),
-                    store.text,
-                )
+            note = self._retained if store.kind == "retain" else self._carried
+            made = note(store, where, kind, shown, incoming, trace)
+            if made is not None:
+                made.record = made.record or record
+                made.sure_part = made.sure_part or sure_part
+                self._tell(made, store, passed=passed)
+
+    def _retained(
+        self, store: Store, where: Source, kind: PlaceKind, shown: str, incoming: V, trace: tuple[Step, ...]
+    ) -> Store | None:
+        return note_store(
+            self.frame,
+            self.state,
+            "retain",
+            store.how,
+            where,
+            kind,
+            shown,
+            incoming,
+            self.call.at,
+            self._argument(store),
+            trace=trace,
+            tag=(*self.call.key, store.key),
+        )
+
+    def _carried(
+        self, store: Store, where: Source, kind: PlaceKind, shown: str, incoming: V, trace: tuple[Step, ...]
+    ) -> Store | None:
+        assert isinstance(store.place, Path)
+        marks: Sources = frozenset(("prev", loop.id, _mark(where)) for loop in self.frame.loops)
+        marks |= {where} if isinstance(where, Path) else EMPTY
+        if store.place.steps:
+            # what the place held before the call: made anew in this round, it leads back to no other
+            marks = self.call.graph_of(store.place)
+        return note_carry(
+            self.frame,
+            self.state,
+            store.how,
+            where,
+            kind,
+            shown,
+            incoming.but(src=incoming.src | marks),
+            incoming,
+            self.call.at,
+            self._argument(store),
+            trace=trace,
+            tag=(*self.call.key, store.key),
+        )
+
+    def _tell(self, made: Store, store: Store, *, passed: bool) -> None:
+        """Give a store of this function what is known of the callee's. ``passed``: the caller gives what is stored."""
+        if store.objs:
+            assert isinstance(store.place, Path)
+            made.objs = self.call.resolve(store.place).objs
+        made.lifted = store.lifted + 1
+        made.guessed = made.guessed or store.guessed
+        made.evaluates = made.evaluates or store.evaluates
+        made.record = made.record or store.record
+        made.loose = made.loose or carried_loosely(self.callee, store)
+        made.cleared = made.cleared or store.cleared
+        made.origin = "argument" if passed else "callee"
+        if not passed:
+            called = text(self.call.expr.func) if self.call.expr else "the call"
+            step = Step(self.frame.site(self.call.at), f"{called} runs in each iteration")
+            made.site, made.trace, made.text = store.site, (step, *store.trace), store.text
 
     def _of_starred(self, reached: frozenset[Source]) -> V | None:
         """All that a starred parameter has collected, where some of it is kept: ``self.rows.append(Row(*args))``."""

@@ -84,27 +84,10 @@ def call_method(frame: Frame, state: State, expr: ir.Call, receiver: V, name: st
         return standard_library.bound_to(receiver, args, words)  # (as ``types.MethodType`` does)
     if entered_by_hand(frame, state, receiver, name, args):
         return NONE_VALUE
-    if receiver.kinds & OPTIMIZER and receiver.kinds & MODULE and name not in _OF_OPTIMIZERS:
-        receiver = receiver.but(kinds=receiver.kinds & ~OPTIMIZER)  # what a helper gives back that loads either
-    if name in PARAMETERS and receiver.kinds & UNKNOWN and not receiver.kinds & (TENSORS | CONTAINER):
-        receiver = receiver.but(kinds=receiver.kinds & ~UNKNOWN | MODULE, src=EMPTY)
-    if (
-        not receiver.kinds & UNKNOWN
-        and receiver.may_be_module()
-        and (name in ("eval", "train") or name in knowledge.module_evidence())
-    ):
-        receiver = receiver.as_module()
-    receiver = with_its_parts(frame, state, expr, receiver, name)
-    if name == "get" and not receiver.objs and args and isinstance(expr.func, ir.Attr):
-        found = function_tables.entries(frame, expr.func.value)
-        if found.kinds:
-            return found
-    if not receiver.objs and (found := function_tables.members(frame, state, expr, name)).kinds:
+    receiver = with_its_parts(frame, state, expr, _narrowed(receiver, name), name)
+    found = _looked_up(frame, state, expr, receiver, name, args)
+    if found is not None:
         return found
-    if name == "get" and not receiver.objs and _names_setting(args):
-        return DATA_VALUE
-    if name in _OF_TEXT and not receiver.resolved() and not receiver.objs and all(one.is_only(DATA) for one in args):
-        return DATA_VALUE
     threaded = threads.call_method(frame, state, expr, receiver, name, args, words)
     if threaded is not None:
         return threaded
@@ -117,13 +100,57 @@ def call_method(frame: Frame, state: State, expr: ir.Call, receiver: V, name: st
     if resolved is not None:
         return resolved
     if receiver.kinds & OPTIMIZER or name == "step":
-        for value in args:
-            if value.kinds & CALLABLE:
-                frame.interpreter.call_value(frame, state, value, [], {}, ir.Call(expr.at, expr.func, (), ()))
-        if receiver.kinds & OPTIMIZER:
-            if name == "add_param_group":
-                note_optimizer(frame, state, next(iter(args), words.get("param_group")))
-            return UNKNOWN_VALUE if name == "step" else NONE_VALUE
+        _run_closures(frame, state, expr, args)
+    if receiver.kinds & OPTIMIZER:
+        if name == "add_param_group":
+            note_optimizer(frame, state, next(iter(args), words.get("param_group")))
+        return UNKNOWN_VALUE if name == "step" else NONE_VALUE
+    told = _told_by_name(frame, state, expr, receiver, name, args, words)
+    return told if told is not None else _by_kind(frame, state, expr, receiver, name, args, words)
+
+
+def _narrowed(receiver: V, name: str) -> V:
+    """A receiver that may be several things, as what has the method."""
+    if receiver.kinds & OPTIMIZER and receiver.kinds & MODULE and name not in _OF_OPTIMIZERS:
+        receiver = receiver.but(kinds=receiver.kinds & ~OPTIMIZER)  # what a helper gives back that loads either
+    if name in PARAMETERS and receiver.kinds & UNKNOWN and not receiver.kinds & (TENSORS | CONTAINER):
+        receiver = receiver.but(kinds=receiver.kinds & ~UNKNOWN | MODULE, src=EMPTY)
+    if (
+        not receiver.kinds & UNKNOWN
+        and receiver.may_be_module()
+        and (name in ("eval", "train") or name in knowledge.module_evidence())
+    ):
+        receiver = receiver.as_module()
+    return receiver
+
+
+def _looked_up(frame: Frame, state: State, expr: ir.Call, receiver: V, name: str, args: Args) -> V | None:
+    """What a table, or the settings of a program, give under a key; what a method of text gives."""
+    if name == "get" and not receiver.objs and args and isinstance(expr.func, ir.Attr):
+        found = function_tables.entries(frame, expr.func.value)
+        if found.kinds:
+            return found
+    if not receiver.objs and (found := function_tables.members(frame, state, expr, name)).kinds:
+        return found
+    if name == "get" and not receiver.objs and _names_setting(args):
+        return DATA_VALUE
+    if name in _OF_TEXT and not receiver.resolved() and not receiver.objs and all(one.is_only(DATA) for one in args):
+        return DATA_VALUE
+    return None
+
+
+def _run_closures(frame: Frame, state: State, expr: ir.Call, args: Args) -> None:
+    """``optimizer.step(closure)``"""
+    for value in args:
+        if value.kinds & CALLABLE:
+            frame.interpreter.call_value(frame, state, value, [], {}, ir.Call(expr.at, expr.func, (), ()))
+
+
+def _told_by_name(
+    frame: Frame, state: State, expr: ir.Call, receiver: V, name: str, args: Args, words: Words
+) -> V | None:
+    """Methods of networks and of what wraps them (an ``Accelerator``, a ``GradScaler``) that have names of their own,
+    also where the receiver's class is not known."""
     if name in ("eval", "train") and receiver.is_only(UNKNOWN) and is_no_network(expr.func):
         return UNKNOWN_VALUE
     if name in ("eval", "train") and receiver.kinds & (MODULE | UNKNOWN):
@@ -134,19 +161,13 @@ def call_method(frame: Frame, state: State, expr: ir.Call, receiver: V, name: st
     if name == "requires_grad_" and receiver.is_only(UNKNOWN) and not receiver.syms and args and args[0].const is False:
         # ``load(path)["model"].requires_grad_(False)``
         return module_method(frame, state, expr, V(MODULE), name, args, words)
-    if (
-        name in ("prepare", "setup_dataloaders")
-        and args
-        and receiver.kinds & (UNKNOWN | CALLABLE) | (not receiver.kinds)
-    ):
-        ready = [
-            value.but(device=ACCELERATOR) if value.kinds & (MODULE | LOADER | UNKNOWN) else value for value in args
-        ]
-        return (
-            ready[0]
-            if len(ready) == 1
-            else make(frame, state, expr.at, "tuple", NOTHING, {str(i): v for i, v in enumerate(ready)})
-        )
+    wraps = receiver.kinds & (UNKNOWN | CALLABLE) | (not receiver.kinds)
+    if name in ("prepare", "setup_dataloaders") and args and wraps:
+        moved = MODULE | LOADER | UNKNOWN
+        ready = [value.but(device=ACCELERATOR) if value.kinds & moved else value for value in args]
+        if len(ready) == 1:
+            return ready[0]
+        return make(frame, state, expr.at, "tuple", NOTHING, {str(i): v for i, v in enumerate(ready)})
     if (
         name in ("scale", "gather", "gather_for_metrics", "reduce", "unwrap_model", "setup_module")
         and args
@@ -154,6 +175,11 @@ def call_method(frame: Frame, state: State, expr: ir.Call, receiver: V, name: st
         and not args[0].is_only(DATA)  # (``scores.gather(1, labels)`` is a tensor's own)
     ):
         return args[0]
+    return None
+
+
+def _by_kind(frame: Frame, state: State, expr: ir.Call, receiver: V, name: str, args: Args, words: Words) -> V:
+    """What the method gives for each kind of value that the receiver may be, joined."""
     found = NOTHING
     if receiver.kinds & CONTAINER or (
         receiver.syms and receiver.kinds & UNKNOWN and containers.is_container_method(name, args)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from memlint.analysis.calls.call_symbols import Symbols
 from memlint.analysis.domain.graphs import Node
 from memlint.analysis.domain.recorded_modes import whole_of
@@ -172,27 +174,67 @@ class Translation(Symbols):
         """A callee's graph source, here: at most a few nodes of our own stand for all of the callee's."""
         if isinstance(source, Path):
             return self.graph_of(source)
-        if source in self._nodes:
-            return self._nodes[source]
+        if source not in self._nodes:
+            self._nodes[source] = self._translated(source)
+        return self._nodes[source]
+
+    def _translated(self, source: Source) -> frozenset[Source]:
         graphs = self.callee.graphs
         if source not in graphs.nodes or self._is_cut(graphs.nodes[source].callee):
-            self._nodes[source] = EMPTY
             return EMPTY
         if self.frame.is_full or not self.frame.spend(len(graphs.ancestry(source)) // 16):
-            return self._unfollowed(source)
-        definite: Node | None = None
-        unknown: Node | None = None
-        model = False
+            return self._unfollowed()
+        symbols, nodes, roots = graphs.digest(source)
         parents: frozenset[Source] = EMPTY
         certain: frozenset[Source] = EMPTY
-        symbols, nodes, roots = graphs.digest(source)
         for path, sure in symbols:
             here = self.graph_of(path)
             parents |= here
             certain |= here if sure else EMPTY
         # a node that stands on thousands of others takes as much room, and so does each of its kind
         if len(parents) > MANY_PARENTS and not self.frame.spend(len(parents) // 16):
-            return self._unfollowed(source)
+            return self._unfollowed()
+        definite, unknown, model = self._recorded(nodes)
+        own = graphs.nodes[source]
+        if own.ambient and self.state.grad == OFF:
+            return EMPTY
+        if graphs.beside(source):
+            # (whatever stands beside the output of a model that cannot be followed may well be a number to show)
+            definite, model, unknown = None, False, own
+        if definite is None and source in self.proved:
+            definite = own
+        if definite is None and unknown is None and not parents:
+            return EMPTY
+        fate = self._fate(source)
+        tag = "d" if definite else "u" if unknown else "o"
+        # of one kind, but from different arguments: graphs of their own
+        key = (*self.key, tag, fate, source if tag == "u" else roots)
+        shown = definite or own
+        open_mode = own.ambient or shown.ambient
+        node = Node(
+            self.at,
+            text(self.expr.func) if self.expr is not None else shown.what,
+            definite is not None,
+            unknown is not None and definite is None,
+            open_mode and not self.state.grad & ON and bool(self.state.grad & AMBIENT),
+            parents,
+            self._called_again(own.callee) if tag == "u" else None,
+            ((self.callee.site(shown.at), shown.what), *shown.via)[:4],
+            model,
+            own.guess,
+            own.leaf,
+            loops=self.frame.loop_ids,
+            loose=parents - certain,
+        )
+        self.frame.graphs.record(key, node)
+        return self._recorded_anew(key, fate)
+
+    def _recorded(self, nodes: Iterable[Node]) -> tuple[Node | None, Node | None, bool]:
+        """Of the operations behind a graph those that record here: one that does for sure, one that may, and whether a
+        model is among the former."""
+        definite: Node | None = None
+        unknown: Node | None = None
+        model = False
         for node in nodes:
             if node.ambient and self.state.grad == OFF:
                 continue
@@ -205,44 +247,10 @@ class Translation(Symbols):
                 unknown = node
             elif node.unknown and node.callee is not None and self._is_model(node.callee):
                 definite, model = _shown_first(definite, node), True
-        own = graphs.nodes[source]
-        if own.ambient and self.state.grad == OFF:
-            self._nodes[source] = EMPTY
-            return EMPTY
-        if graphs.beside(source):
-            # (whatever stands beside the output of a model that cannot be followed may well be a number to show)
-            definite, model, unknown = None, False, own
-        if definite is None and source in self.proved:
-            definite = own
-        if definite is None and unknown is None and not parents:
-            self._nodes[source] = EMPTY
-            return EMPTY
-        fate = self._fate(source)
-        tag = "d" if definite else "u" if unknown else "o"
-        # of one kind, but from different arguments: graphs of their own
-        key = (*self.key, tag, fate, source if tag == "u" else roots)
-        shown = definite or own
-        open_mode = own.ambient or (definite or own).ambient
-        ambient = open_mode and not self.state.grad & ON and bool(self.state.grad & AMBIENT)
-        via = ((self.callee.site(shown.at), shown.what), *shown.via)
-        self.frame.graphs.record(
-            key,
-            Node(
-                self.at,
-                text(self.expr.func) if self.expr is not None else shown.what,
-                definite is not None,
-                unknown is not None and definite is None,
-                ambient,
-                parents,
-                self._called_again(own.callee) if tag == "u" else None,
-                via[:4],
-                model,
-                own.guess,
-                own.leaf,
-                loops=self.frame.loop_ids,
-                loose=parents - certain,
-            ),
-        )
+        return definite, unknown, model
+
+    def _recorded_anew(self, key: Source, fate: str) -> frozenset[Source]:
+        """A graph that the call has made again: in this state it is freed as the callee leaves it."""
         one = frozenset((key,))
         if key in self.state.freed_may:  # which holds all of `freed_must`
             self.state.freed_must -= one
@@ -251,7 +259,6 @@ class Translation(Symbols):
             self.state.freed_must |= one
         if fate != "live":
             self.state.freed_may |= one
-        self._nodes[source] = one
         return one
 
     def _fate(self, source: Source) -> str:
@@ -264,12 +271,11 @@ class Translation(Symbols):
             return "freed"
         return "some" if source in may or not models.isdisjoint(may) else "live"
 
-    def _unfollowed(self, source: Source) -> frozenset[Source]:
+    def _unfollowed(self) -> frozenset[Source]:
         """A graph that is too large to follow: one node for all of them, of which nothing is known."""
         key = (*self.key, "cut")
         self.frame.graphs.record(key, Node(self.at, self.key[-1], unknown=True, loops=self.frame.loop_ids))
-        self._nodes[source] = frozenset((key,))
-        return self._nodes[source]
+        return frozenset((key,))
 
     def _is_cut(self, path: Path | None) -> bool:
         """Whether what the callee calls is a function, passed in here, that gives no graph (``lambda t: t.item()``)."""

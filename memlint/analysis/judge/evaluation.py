@@ -94,32 +94,18 @@ def model_calls(
     """
     groups: dict[Source, list[Verdict]] = {}
     for verdict in verdicts:
-        run = verdict.run
-        owner = owner_of(analyser, frame, run)
-        if owner == "no" and not _may_be_asked(frame) and not differentiates_itself(analyser, run):
-            keeper = _keeper(frame, [run], kept)
-            in_loss = any({run.node} & reached for reached, *_ in frame.backwards)
-            yield _event(
-                frame,
-                verdict,
-                loop_of(analyser, frame, run),
-                "high",
-                "loss" if in_loss else consumed_as(frame, run),
-                keeper=keeper,
-                owner=owner,
-            )
-            continue
-        if verdict.evaluation == "eval" and verdict.wanted == REACHED and teaches(analyser, frame, run):
-            verdict.evaluation = "beside"
-            yield _event(frame, verdict, run.loop.loop if run.loop is not None else None, "medium", "loss")
+        event = _by_itself(analyser, frame, verdict, kept)
+        if event is not None:
+            yield event
         elif _is_evaluation(analyser, frame, verdict, kept):
-            groups.setdefault(run.loop.id if run.loop is not None else ("function",), []).append(verdict)
+            loop = verdict.run.loop
+            groups.setdefault(loop.id if loop is not None else ("function",), []).append(verdict)
         elif verdict.evaluation == "cut":
-            yield _event(frame, verdict, run.loop.loop if run.loop is not None else None, "medium", "detached")
+            yield _event(frame, verdict, _loop_around(verdict.run), "medium", "detached")
         elif verdict.evaluation and verdict.wanted:
-            tell_run(analyser, frame, run, "dropped", "gradients-wanted", verdict.wanted)
+            tell_run(analyser, frame, verdict.run, "dropped", "gradients-wanted", verdict.wanted)
         else:
-            tell_run(analyser, frame, run, "dropped", "no-evaluation")
+            tell_run(analyser, frame, verdict.run, "dropped", "no-evaluation")
     for name, group in [(name, part) for name, whole in groups.items() for part in _apart(whole)]:
         if name == ("function",):
             group = _on_their_own(group, groups)
@@ -127,46 +113,86 @@ def model_calls(
             for item in group:
                 tell_run(analyser, frame, item.run, "dropped", "same-guard")
             continue
-        first = min(group, key=lambda item: _SUREST.index(item.evaluation))
-        retained = _keeper(frame, [first.run], kept)
-        for other in group if retained is None else ():
-            # the call whose graph is kept speaks for the loop: of another one, nothing stays
-            if other.evaluation == first.evaluation and (keeper := _keeper(frame, [other.run], kept)):
-                first, retained = other, keeper
-                break
-        run = first.run
-        for other in group:
-            if other is not first:
-                tell_run(analyser, frame, other.run, "dropped", "same-guard")
-        loop = loop_of(analyser, frame, run)
-        told = run.mode is not None or first.thread is not None
-        certainty: Confidence = "high" if told and first.evaluation == "eval" else "medium"
-        if first.unguarded:
-            certainty = "medium"
-        script, doubt = _is_script(analyser, frame, loop, run), ""
-        if is_trial(frame.function) and not script and (loop is None or first.evaluation == "spent"):
-            # (what follows a training loop is no trial)
-            beside = first.evaluation == "eval" or (loop is not None and loop.over_data and frame.function.node is None)
-            sure = (frame.backwards and beside) or _applies(analyser, frame, first)
-            certainty, doubt = ("medium", "") if sure else ("low", "trial")
-        elif loop is None and (run.probes or is_dropped(frame, run)):
-            doubt = "asks-for-shape"
-        elif loop is None and _made_here(run) and (first.evaluation == "spent" or _tries(frame.function)):
-            doubt = "new-model-runs-once"
-        elif first.evaluation == "kept" and retained is not None:
-            certainty = weakest(certainty, retained.lost)
-            doubt = "may-be-trained-by" if retained.lost == "low" else ""
-        consumed = consumed_as(frame, run)
-        doubt = doubt or doubt_of(analyser, frame, first, consumed)
-        if doubt:
-            tell_run(analyser, frame, run, "low", doubt)
-            certainty = "low"
-        if first.evaluation == "name" and (_only_shows(frame, run) or _keeps_for_nobody(retained)):
-            consumed = "detached"
-        beside = first.evaluation == "name" and consumed == "escapes" and is_beside_training(analyser, frame, run)
-        yield _event(
-            frame, first, loop, certainty, consumed, keeper=retained, phase=first.phase, beside=beside, group=group
+        yield _of_group(analyser, frame, group, kept)
+
+
+def _loop_around(run: ModelRun) -> Loop | None:
+    return run.loop.loop if run.loop is not None else None
+
+
+def _by_itself(analyser: Analyser, frame: Frame, verdict: Verdict, kept: dict[Source, Keeper]) -> ModelCall | None:
+    """The event of a run that no guard around an evaluation would spare: of a model that nobody trains, or whose output
+    teaches another one."""
+    run = verdict.run
+    owner = owner_of(analyser, frame, run)
+    if owner == "no" and not _may_be_asked(frame) and not differentiates_itself(analyser, run):
+        in_loss = any({run.node} & reached for reached, *_ in frame.backwards)
+        return _event(
+            frame,
+            verdict,
+            loop_of(analyser, frame, run),
+            "high",
+            "loss" if in_loss else consumed_as(frame, run),
+            keeper=_keeper(frame, [run], kept),
+            owner=owner,
         )
+    if verdict.evaluation == "eval" and verdict.wanted == REACHED and teaches(analyser, frame, run):
+        verdict.evaluation = "beside"
+        return _event(frame, verdict, _loop_around(run), "medium", "loss")
+    return None
+
+
+def _of_group(analyser: Analyser, frame: Frame, group: list[Verdict], kept: dict[Source, Keeper]) -> ModelCall:
+    """The event of runs that one guard would spare: of the first, or of the one whose graph is kept."""
+    first = min(group, key=lambda item: _SUREST.index(item.evaluation))
+    retained = _keeper(frame, [first.run], kept)
+    for other in group if retained is None else ():
+        # the call whose graph is kept speaks for the loop: of another one, nothing stays
+        if other.evaluation == first.evaluation and (keeper := _keeper(frame, [other.run], kept)):
+            first, retained = other, keeper
+            break
+    run = first.run
+    for other in group:
+        if other is not first:
+            tell_run(analyser, frame, other.run, "dropped", "same-guard")
+    loop = loop_of(analyser, frame, run)
+    certainty, doubt = _certainty(analyser, frame, first, loop, retained)
+    consumed = consumed_as(frame, run)
+    doubt = doubt or doubt_of(analyser, frame, first, consumed)
+    if doubt:
+        tell_run(analyser, frame, run, "low", doubt)
+        certainty = "low"
+    if first.evaluation == "name" and (_only_shows(frame, run) or _keeps_for_nobody(retained)):
+        consumed = "detached"
+    beside = first.evaluation == "name" and consumed == "escapes" and is_beside_training(analyser, frame, run)
+    return _event(
+        frame, first, loop, certainty, consumed, keeper=retained, phase=first.phase, beside=beside, group=group
+    )
+
+
+def _certainty(
+    analyser: Analyser, frame: Frame, first: Verdict, loop: Loop | None, retained: Keeper | None
+) -> tuple[Confidence, str]:
+    """How sure it is that a run is an evaluation that records in vain, and the name of what speaks against it, "" for
+    nothing."""
+    run = first.run
+    told = run.mode is not None or first.thread is not None
+    certainty: Confidence = "high" if told and first.evaluation == "eval" else "medium"
+    if first.unguarded:
+        certainty = "medium"
+    script = _is_script(analyser, frame, loop, run)
+    if is_trial(frame.function) and not script and (loop is None or first.evaluation == "spent"):
+        # (what follows a training loop is no trial)
+        beside = first.evaluation == "eval" or (loop is not None and loop.over_data and frame.function.node is None)
+        sure = (frame.backwards and beside) or _applies(analyser, frame, first)
+        return ("medium", "") if sure else ("low", "trial")
+    if loop is None and (run.probes or is_dropped(frame, run)):
+        return certainty, "asks-for-shape"
+    if loop is None and _made_here(run) and (first.evaluation == "spent" or _tries(frame.function)):
+        return certainty, "new-model-runs-once"
+    if first.evaluation == "kept" and retained is not None:
+        return weakest(certainty, retained.lost), "may-be-trained-by" if retained.lost == "low" else ""
+    return certainty, ""
 
 
 def _may_be_asked(frame: Frame) -> bool:
