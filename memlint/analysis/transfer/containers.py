@@ -96,27 +96,7 @@ def call(frame: Frame, state: State, expr: ir.Call, receiver: V, name: str, args
         )
         return NONE_VALUE
     if name == "update" and (args or words):
-        items = [(ir.Const(expr.at, "str", word.name), word.value) for word in expr.keywords if word.name]
-        put_items(frame, state, expr.at, receiver, func.value, items, words)
-        if len(args) == 1 and isinstance(expr.args[0], ir.DictDisplay):
-            put_display(frame, state, expr.at, receiver, func.value, expr.args[0], args[0])
-            return NONE_VALUE
-        for key in ordered(receiver.objs):
-            obj = state.heap.get(key)
-            if obj is None:
-                continue
-            fields = dict(obj.fields)
-            for given in args:
-                for other in ordered(given.objs):
-                    if other in state.heap:
-                        fields.update(state.heap[other].fields)
-            fields.update({word: value for word, value in words.items() if not word.startswith("**")})
-            for word, value in fields.items():
-                obj = obj.with_field(word, value)
-            given_by_caller = [one.but(objs=EMPTY) for one in args if one.syms and one.kinds & (UNKNOWN | CONTAINER)]
-            rest = join_all(elements_of(frame, state, one) for one in given_by_caller)
-            state.heap[key] = obj.with_elem(join(obj.elem, rest)) if rest.src else obj
-        return NONE_VALUE
+        return _update(frame, state, expr, func.value, receiver, args, words)
     if name == "clear":
         empty(frame, state, receiver)
         return NONE_VALUE
@@ -130,17 +110,7 @@ def call(frame: Frame, state: State, expr: ir.Call, receiver: V, name: str, args
             found = read_item(frame, state, receiver, args[0], ir.Subscript(expr.at, func.value, expr.args[0]))
         return join(found, args[1]) if len(args) > 1 else found
     if name == "setdefault" and args:
-        found = elements_of(frame, state, receiver)
-        if len(args) > 1:
-            for key in ordered(receiver.objs):
-                if key in state.heap:
-                    state.heap[key] = state.heap[key].with_elem(join(state.heap[key].elem, args[1]))
-                    _lives_as_long(state, args[1], state.heap[key])
-            for path in ordered(receiver.syms):
-                place_path = path.then("[]")
-                state.sym[place_path] = join(state.sym.get(place_path, NOTHING), args[1])
-        inside = elements_of(frame, state, receiver) if receiver.objs or receiver.syms else found
-        return inside.but(syms=inside.syms | {path.then("[]") for path in receiver.syms})
+        return _default_set(frame, state, receiver, args)
     if name in ("values", "items", "keys"):
         members = elements_of(frame, state, receiver)
         if name == "items":
@@ -156,6 +126,48 @@ def call(frame: Frame, state: State, expr: ir.Call, receiver: V, name: str, args
     if name in ("join", "format", "split"):
         return DATA_VALUE
     return NOTHING if not receiver.is_only(CONTAINER) else UNKNOWN_VALUE
+
+
+def _update(
+    frame: Frame, state: State, expr: ir.Call, place: ir.Expr, receiver: V, args: list[V], words: dict[str, V]
+) -> V:
+    """``stats.update(loss=loss)``, ``stats.update({"loss": loss})``, ``stats.update(others)``"""
+    items = [(ir.Const(expr.at, "str", word.name), word.value) for word in expr.keywords if word.name]
+    put_items(frame, state, expr.at, receiver, place, items, words)
+    if len(args) == 1 and isinstance(expr.args[0], ir.DictDisplay):
+        put_display(frame, state, expr.at, receiver, place, expr.args[0], args[0])
+        return NONE_VALUE
+    for key in ordered(receiver.objs):
+        obj = state.heap.get(key)
+        if obj is None:
+            continue
+        fields = dict(obj.fields)
+        for given in args:
+            for other in ordered(given.objs):
+                if other in state.heap:
+                    fields.update(state.heap[other].fields)
+        fields.update({word: value for word, value in words.items() if not word.startswith("**")})
+        for word, value in fields.items():
+            obj = obj.with_field(word, value)
+        given_by_caller = [one.but(objs=EMPTY) for one in args if one.syms and one.kinds & (UNKNOWN | CONTAINER)]
+        rest = join_all(elements_of(frame, state, one) for one in given_by_caller)
+        state.heap[key] = obj.with_elem(join(obj.elem, rest)) if rest.src else obj
+    return NONE_VALUE
+
+
+def _default_set(frame: Frame, state: State, receiver: V, args: list[V]) -> V:
+    """``losses.setdefault(name, [])``: what is there, or the default, which is there from now on."""
+    found = elements_of(frame, state, receiver)
+    if len(args) > 1:
+        for key in ordered(receiver.objs):
+            if key in state.heap:
+                state.heap[key] = state.heap[key].with_elem(join(state.heap[key].elem, args[1]))
+                _lives_as_long(state, args[1], state.heap[key])
+        for path in ordered(receiver.syms):
+            place_path = path.then("[]")
+            state.sym[place_path] = join(state.sym.get(place_path, NOTHING), args[1])
+    inside = elements_of(frame, state, receiver) if receiver.objs or receiver.syms else found
+    return inside.but(syms=inside.syms | {path.then("[]") for path in receiver.syms})
 
 
 def heap(frame: Frame, state: State, name: str, args: list[V], expr: ir.Call) -> V:

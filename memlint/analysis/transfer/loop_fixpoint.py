@@ -137,21 +137,8 @@ def _loop(
     outer_pending = state.pending
     begin = frame.graphs.clock
     for _ in range(MAX_PASSES):
-        inner = frame.fork(head)
         frame.passes += 1
-        inner.fresh = frozenset(key for key in inner.fresh if loop.id not in _loops_of(inner, key))
-        inner.pending = outer_pending
-        inner.met = {}  # what a test gave before the loop, it need not give in the next round
-        for name in loop.bound:
-            value = inner.env.get(name)
-            if value is not None and name in loop.anew and not value.objs:
-                del inner.env[name]  # (a container that is let go of has to be seen to go)
-                continue
-            if value is not None and value.objs:
-                _mark_members(inner, value, ("prev", loop.id, name))
-            if value is not None and not value.is_only(MODULE | OPTIMIZER | LOADER | CALLABLE | CONTAINER | NONE):
-                inner.env[name] = value.marked(("prev", loop.id, name))
-        mark_previous(inner, loop.id)
+        inner = _round_begun(frame.fork(head), loop, outer_pending)
         loop.breaks, loop.continues = [], []
         frame.loops.append(loop)
         started = enter(inner)
@@ -183,6 +170,25 @@ def _loop(
     if after is not None:
         keep_frozen(end, after, loop.items)  # (nor one to freeze)
     return after
+
+
+def _round_begun(inner: State, loop: LoopFrame, pending: frozenset[Source]) -> State:
+    """The state in which a round begins, of that at the head of the loop: what is bound there is marked as the previous
+    round's. ``pending``: the stores that wait for the end of an outer iteration."""
+    inner.fresh = frozenset(key for key in inner.fresh if loop.id not in _loops_of(inner, key))
+    inner.pending = pending
+    inner.met = {}  # what a test gave before the loop, it need not give in the next round
+    for name in loop.bound:
+        value = inner.env.get(name)
+        if value is not None and name in loop.anew and not value.objs:
+            del inner.env[name]  # (a container that is let go of has to be seen to go)
+            continue
+        if value is not None and value.objs:
+            _mark_members(inner, value, ("prev", loop.id, name))
+        if value is not None and not value.is_only(MODULE | OPTIMIZER | LOADER | CALLABLE | CONTAINER | NONE):
+            inner.env[name] = value.marked(("prev", loop.id, name))
+    mark_previous(inner, loop.id)
+    return inner
 
 
 def _mark_members(state: State, value: V, mark: Source) -> None:

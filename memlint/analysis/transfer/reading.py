@@ -53,7 +53,6 @@ _OF_DICTS = frozenset({"items", "values", "keys", "get", "pop", "update", "copy"
 
 def read_attribute(frame: Frame, state: State, base: V, name: str, expr: ir.Expr | None) -> V:
     """``base.name`` as a value; a method gives a bound reference."""
-    found = NOTHING
     if name in ("grad", "absgrad"):
         learns(frame, base)
     if name == "data" and base.kinds & UNKNOWN and not base.kinds & INSTANCE and not base.resolved():
@@ -62,7 +61,45 @@ def read_attribute(frame: Frame, state: State, base: V, name: str, expr: ir.Expr
     plain = name in ("shape", "device", "dtype", "ndim", "requires_grad", "is_cuda")
     if plain and base.kinds & UNKNOWN and not base.resolved() and not base.objs:
         return DATA_VALUE
-    analyser = frame.analyser
+    found = _of_references(frame, state, base, name, _of_objects(frame, state, base, name))
+    if found.refs and found.kinds & CALLABLE:
+        place = next(iter(ordered(base.syms)), None)
+        found = held(found, place.then("." + name)) if place is not None else without_holder(found)
+    if found.kinds & ~UNKNOWN and not found.kinds & ~CALLABLE and found.refs:
+        return found
+    if base.kinds & CALLABLE and (part := part_of_callable(frame, state, base, name)).kinds:
+        return part
+    if name == "__class__" and (made := class_of(base)) is not None:
+        return made
+    shared = class_places(frame.analyser, base, name) or _shared_places(frame, base, name, found)
+    if shared:
+        return join_all(_at_place(state, found, path) for path in ordered(shared))
+    if name == "device" and base.is_only(MODULE | INSTANCE) and base.kinds & MODULE and _tells_where(frame, base):
+        return V(DATA, size=SCALAR, device=base.device, refs=frozenset((OWN_DEVICE,)))
+    if name == "module" and base.kinds & MODULE and not found.kinds and not base.resolved():
+        return base  # what DataParallel wraps
+    if name == "_modules" and base.is_only(MODULE | INSTANCE) and base.kinds & MODULE and not found.kinds:
+        return V(MODULE)  # its parts by name, which are gone through as ``children()`` is
+    made_here = read_made(frame, state, base, name, found)
+    if made_here is not None:
+        return made_here
+    found = _at_places(state, base, name, found)
+    if base.kinds & TENSORS and not found.kinds:
+        packed = name == "data" and _is_packed(frame, base)
+        if name == "data" and not packed:
+            frame.used |= base.src
+        found = base if packed else _tensor_attribute(base, name)
+    if base.kinds & MODULE and base.store and not base.syms and not (found.store or found.syms):
+        found = _part_of_made(base, name, found)
+    if base.kinds & UNKNOWN and not base.syms and not found.kinds:
+        plain = plain or asks_for_count(name)
+        found = V(DATA, size=SCALAR) if plain else derive(frame, base, "." + name)
+    return found if found.kinds else UNKNOWN_VALUE
+
+
+def _of_objects(frame: Frame, state: State, base: V, name: str) -> V:
+    """What the objects that a value may be have under a name, themselves or by their classes."""
+    found, analyser = NOTHING, frame.analyser
     for key in ordered(base.objs) if base.objs else ():
         obj = state.heap.get(key)
         if obj is None or (obj.kind != "instance" and obj.cls is None and name not in obj.fields):
@@ -77,6 +114,12 @@ def read_attribute(frame: Frame, state: State, base: V, name: str, expr: ir.Expr
             if obj.kind != "instance" and not member.resolved() and opens(analyser.program, obj.cls):
                 member = join(member, members(obj))  # (``__getattr__ = dict.__getitem__``)
             found = join(found, member)
+    return found
+
+
+def _of_references(frame: Frame, state: State, base: V, name: str, found: V) -> V:
+    """What was found under a name, joined with what modules, classes and instances have that a value refers to."""
+    analyser = frame.analyser
     for ref in ordered(base.refs) if base.refs else ():
         if ref.kind == "ext":
             found = join(found, analyser.external(f"{ref.name}.{name}"))
@@ -94,27 +137,11 @@ def read_attribute(frame: Frame, state: State, base: V, name: str, expr: ir.Expr
             cls = analyser.program.module(ref.key).cls(ref.name)
             if cls is not None:
                 found = join(found, _class_member(frame, state, cls, name, base))
-    if found.refs and found.kinds & CALLABLE:
-        place = next(iter(ordered(base.syms)), None)
-        found = held(found, place.then("." + name)) if place is not None else without_holder(found)
-    if found.kinds & ~UNKNOWN and not found.kinds & ~CALLABLE and found.refs:
-        return found
-    if base.kinds & CALLABLE and (part := part_of_callable(frame, state, base, name)).kinds:
-        return part
-    if name == "__class__" and (made := class_of(base)) is not None:
-        return made
-    shared = class_places(analyser, base, name) or _shared_places(frame, base, name, found)
-    if shared:
-        return join_all(_at_place(state, found, path) for path in ordered(shared))
-    if name == "device" and base.is_only(MODULE | INSTANCE) and base.kinds & MODULE and _tells_where(frame, base):
-        return V(DATA, size=SCALAR, device=base.device, refs=frozenset((OWN_DEVICE,)))
-    if name == "module" and base.kinds & MODULE and not found.kinds and not base.resolved():
-        return base  # what DataParallel wraps
-    if name == "_modules" and base.is_only(MODULE | INSTANCE) and base.kinds & MODULE and not found.kinds:
-        return V(MODULE)  # its parts by name, which are gone through as ``children()`` is
-    made_here = read_made(frame, state, base, name, found)
-    if made_here is not None:
-        return made_here
+    return found
+
+
+def _at_places(state: State, base: V, name: str, found: V) -> V:
+    """What was found under a name, with what is stored at the places that the value stands for, or may be there."""
     for path in ordered(base.syms) if base.syms else ():
         inner = path.then("." + name)
         if len(path.steps) >= MAX_CHAIN:
@@ -132,25 +159,21 @@ def read_attribute(frame: Frame, state: State, base: V, name: str, expr: ir.Expr
             )
         else:
             found = found.but(syms=found.syms | {inner})
-    if base.kinds & TENSORS and not found.kinds:
-        packed = name == "data" and _is_packed(frame, base)
-        if name == "data" and not packed:
-            frame.used |= base.src
-        found = base if packed else _tensor_attribute(base, name)
-    if base.kinds & MODULE and base.store and not base.syms and not (found.store or found.syms):
-        parts = frozenset(
-            ("part", item, name)
-            for item in base.store
-            if not isinstance(item, tuple) or item[0] != "part" or len(repr(item)) < 120
-        )
-        if not found.kinds:
-            found = V(UNKNOWN, store=parts)
-        elif found.kinds & MODULE:
-            found = found.but(store=parts)
-    if base.kinds & UNKNOWN and not base.syms and not found.kinds:
-        plain = plain or asks_for_count(name)
-        found = V(DATA, size=SCALAR) if plain else derive(frame, base, "." + name)
-    return found if found.kinds else UNKNOWN_VALUE
+    return found
+
+
+def _part_of_made(base: V, name: str, found: V) -> V:
+    """A part of a module that was made here, which is known by the module's mark."""
+    parts = frozenset(
+        ("part", item, name)
+        for item in base.store
+        if not isinstance(item, tuple) or item[0] != "part" or len(repr(item)) < 120
+    )
+    if not found.kinds:
+        found = V(UNKNOWN, store=parts)
+    elif found.kinds & MODULE:
+        found = found.but(store=parts)
+    return found
 
 
 def _alike(base: V) -> Sources:

@@ -111,6 +111,34 @@ def _by_row(
             return args[0]
         return guard_value(frame, state, OFF if grad is None else grad)
     inner = [deep(frame, state, value) for value in args] + [deep(frame, state, value) for value in words.values()]
+    if row.graph in ("backward", "grad", "alias", "leaf"):
+        return _by_graph(frame, state, name, row, inner, args, words, expr)
+    if row.returns == "none":
+        return NONE_VALUE
+    if row.returns in ("data", "loader", "optimizer", "metric"):
+        return _by_result(frame, state, name, row, inner, args, words, expr)
+    if row.returns in ("module", "plainmodule", "lossmodule"):
+        return _module_made(frame, state, name, row, args, words, expr)
+    if row.returns in ("module-transform", "module-transform-transform"):
+        parts = {str(at): V(CALLABLE) for at in range(row.returns.count("-") + 1)}
+        parts["0"] = V(MODULE, refs=frozenset((Ref("foreign", "", name),)), store=frozenset((expr.at,)))
+        return make(frame, state, expr.at, "tuple", NOTHING, parts)
+    if row.graph in ("none", "given"):
+        return _without_graph(frame, state, name, row, inner, args, words, expr)
+    return _operation(frame, state, row, inner, args, words, expr)
+
+
+def _by_graph(
+    frame: Frame,
+    state: State,
+    name: str,
+    row: knowledge.Row,
+    inner: list[V],
+    args: list[V],
+    words: dict[str, V],
+    expr: ir.Call,
+) -> V:
+    """A function that runs a backward, gives what it is given, or makes a leaf."""
     if row.graph == "backward":
         for value in inner:
             frame.backward(state, value, expr.at)
@@ -130,16 +158,26 @@ def _by_row(
             if not name.endswith(("split", "chunk", "unbind"))
             else make(frame, state, expr.at, "tuple", inner[0])
         )
-    if row.graph == "leaf":
-        needs = words.get("requires_grad", args[1] if len(args) > 1 else None)
-        # (one that is made on the host goes to the device with its module)
-        device = ACCELERATOR if args and on_accelerator(args[0].device) else ANYWHERE
-        if needs is not None and needs.const is False:
-            return V(TENSOR, size=MODEL, device=device)
-        src = frame.record(state, expr.at, expr.at, text(expr), EMPTY, definite=True, leaf=True)
-        return V(TENSOR, src, size=MODEL, device=device)
-    if row.returns == "none":
-        return NONE_VALUE
+    needs = words.get("requires_grad", args[1] if len(args) > 1 else None)
+    # (one that is made on the host goes to the device with its module)
+    device = ACCELERATOR if args and on_accelerator(args[0].device) else ANYWHERE
+    if needs is not None and needs.const is False:
+        return V(TENSOR, size=MODEL, device=device)
+    src = frame.record(state, expr.at, expr.at, text(expr), EMPTY, definite=True, leaf=True)
+    return V(TENSOR, src, size=MODEL, device=device)
+
+
+def _by_result(
+    frame: Frame,
+    state: State,
+    name: str,
+    row: knowledge.Row,
+    inner: list[V],
+    args: list[V],
+    words: dict[str, V],
+    expr: ir.Call,
+) -> V:
+    """A function that gives data, a loader, an optimizer or a metric."""
     if row.returns == "data":
         if name in _ARRAYS and args and args[0].is_only(TENSOR) and args[0].src and not frame.handlers:
             frame.notes.arrays.append((args[0].src, tuple(frame.tests)))
@@ -154,52 +192,63 @@ def _by_row(
         if "optim" in name and "lr_scheduler" not in name:
             note_optimizer(frame, state, next(iter(args), words.get("params")))
         return V(OPTIMIZER)
-    if row.returns == "metric":
-        return V(CALLABLE, refs=frozenset((Ref("extinstance", "", name),)))
-    if row.returns in ("module", "plainmodule", "lossmodule"):
-        give_away(frame, state, [*args, *words.values()])
-        layer = layer_extents.layer_of(name, args, words, expr)
-        chain = instances.members(name, args)
-        if chain:
-            note_made(frame, expr)
-        refs = (
-            frozenset((Ref("extinstance", "", name, args=chain, keywords=_made_with(layer, words)),))
-            if name.startswith("torch.nn.") or row.returns != "module"
-            else frozenset((Ref("foreign", "", name),))
-        )
-        made = V(MODULE if row.returns == "module" else CALLABLE, refs=refs, store=frozenset((expr.at,)))
-        put_together(frame, state, name, args, made)
-        if row.evaluates:
-            state.modes["made", expr.at] = True
-        if row.starts_evaluating:
-            state.modes["starts", ("made", expr.at)] = True
-        return made
-    if row.returns in ("module-transform", "module-transform-transform"):
-        parts = {str(at): V(CALLABLE) for at in range(row.returns.count("-") + 1)}
-        parts["0"] = V(MODULE, refs=frozenset((Ref("foreign", "", name),)), store=frozenset((expr.at,)))
-        return make(frame, state, expr.at, "tuple", NOTHING, parts)
-    if row.graph in ("none", "given"):
-        for value in inner:
-            frame.used |= value.src
-        keeps = row.graph == "given" and not names_integers(expr)
-        given = [value.src for value in args if value.is_only(TENSORS)] if keeps else []
-        if row.allocates:
-            factories.made(frame, state, name, expr, args, words)
-        size = {"sample": SAMPLE, "scalar": SCALAR, "model": MODEL}.get(row.size, SOME_SIZE)
-        if (
-            name in ("torch.tensor", "torch.as_tensor", "torch.Tensor", "torch.FloatTensor")
-            and args
-            and args[0].is_only(DATA)
-        ):
-            size = SCALAR
-        follows = args and "device" not in words and (name.endswith("_like") or not row.allocates)
-        device = args[0].device if follows else _device_word(words, expr)
-        if name.startswith("torch.cuda."):
-            device = ACCELERATOR
-        store = frozenset((expr.at, ELSEWHERE)) if row.shares else frozenset((expr.at,))
-        src = EMPTY.union(*given)
-        return V(TENSOR if row.returns == "tensor" else TREE, src, size=size, device=device, store=store)
-    return _operation(frame, state, row, inner, args, words, expr)
+    return V(CALLABLE, refs=frozenset((Ref("extinstance", "", name),)))
+
+
+def _module_made(
+    frame: Frame, state: State, name: str, row: knowledge.Row, args: list[V], words: dict[str, V], expr: ir.Call
+) -> V:
+    """A module that a library's class makes."""
+    give_away(frame, state, [*args, *words.values()])
+    layer = layer_extents.layer_of(name, args, words, expr)
+    chain = instances.members(name, args)
+    if chain:
+        note_made(frame, expr)
+    refs = (
+        frozenset((Ref("extinstance", "", name, args=chain, keywords=_made_with(layer, words)),))
+        if name.startswith("torch.nn.") or row.returns != "module"
+        else frozenset((Ref("foreign", "", name),))
+    )
+    made = V(MODULE if row.returns == "module" else CALLABLE, refs=refs, store=frozenset((expr.at,)))
+    put_together(frame, state, name, args, made)
+    if row.evaluates:
+        state.modes["made", expr.at] = True
+    if row.starts_evaluating:
+        state.modes["starts", ("made", expr.at)] = True
+    return made
+
+
+def _without_graph(
+    frame: Frame,
+    state: State,
+    name: str,
+    row: knowledge.Row,
+    inner: list[V],
+    args: list[V],
+    words: dict[str, V],
+    expr: ir.Call,
+) -> V:
+    """A tensor that has no graph, or that of the tensors that it is given."""
+    for value in inner:
+        frame.used |= value.src
+    keeps = row.graph == "given" and not names_integers(expr)
+    given = [value.src for value in args if value.is_only(TENSORS)] if keeps else []
+    if row.allocates:
+        factories.made(frame, state, name, expr, args, words)
+    size = {"sample": SAMPLE, "scalar": SCALAR, "model": MODEL}.get(row.size, SOME_SIZE)
+    if (
+        name in ("torch.tensor", "torch.as_tensor", "torch.Tensor", "torch.FloatTensor")
+        and args
+        and args[0].is_only(DATA)
+    ):
+        size = SCALAR
+    follows = args and "device" not in words and (name.endswith("_like") or not row.allocates)
+    device = args[0].device if follows else _device_word(words, expr)
+    if name.startswith("torch.cuda."):
+        device = ACCELERATOR
+    store = frozenset((expr.at, ELSEWHERE)) if row.shares else frozenset((expr.at,))
+    src = EMPTY.union(*given)
+    return V(TENSOR if row.returns == "tensor" else TREE, src, size=size, device=device, store=store)
 
 
 def _made_with(layer: layer_extents.Layer | None, words: dict[str, V]) -> tuple[tuple[str, Any], ...]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 from memlint import knowledge
 from memlint.analysis.domain.call_arity import fitting_classes
 from memlint.analysis.domain.extents import by_name
@@ -22,6 +24,7 @@ from memlint.analysis.domain.values import (
     TREE,
     UNKNOWN,
     Args,
+    Source,
     Sources,
     V,
     Words,
@@ -49,6 +52,17 @@ _DECODES = frozenset({"predict", "translate", "transcribe", "answer"})
 _MAX_PARTS = 3
 
 
+class _Forwards(NamedTuple):
+    """What is known of the forwards of a model that are in sight, where none says what the model gives."""
+
+    #: a class leaves its forward to subclasses
+    is_open: bool = False
+    #: the graphs that they leave in places of their own
+    elsewhere: Sources = EMPTY
+    #: what they compute may be wherever code that cannot be followed puts it
+    leaves: bool = False
+
+
 def run_module(
     frame: Frame,
     state: State,
@@ -66,64 +80,12 @@ def run_module(
     if prepares(words) and not module.resolved():
         return V(TREE, size=BATCH)
     batches.model_called(frame, expr)
-    shown = text(expr.func)
-    program = frame.analyser.program
     freezes = frozen_of(frame, state, module, module_expression(expr, module))
+    found = _through_classes(frame, state, expr, module, args, words, method, freezes)
+    if isinstance(found, V):
+        return found
+    shown = text(expr.func)
     frozen = freezes is True
-    #: classes whose subclasses have the forward that runs
-    open_classes = set()
-    elsewhere: Sources = EMPTY
-    leaves = False
-    for ref in fitting_classes(frame, module.refs, expr, method):
-        if ref.kind == "extinstance" and method == "forward":
-            if ref.args:
-                return instances.call_chain(frame, state, ref.args, args, words, expr, module)
-            return instances.call_instance(frame, state, ref.name, args, words, expr, module)
-        if ref.kind != "instance" or frozen:
-            continue
-        cls = program.module(ref.key).cls(ref.name)
-        if freezes is None and module.syms and cls is not None and freezes_itself(frame.analyser, cls):
-            continue  # (another one may be passed in, which is not)
-        function = program.method(cls, method) if cls is not None else None
-        if function is None and cls is not None and method == "forward":
-            function = program.method(cls, "__call__")
-        if function is None:
-            continue
-        if is_left_open(frame, function):
-            open_classes.add(ref.name)
-            continue
-        known = frame.interpreter.call_function(frame, state, function, [module, *args], words, expr.at, expr)
-        inner = deep(frame, state, known)
-        told = known.kinds & ~(UNKNOWN | NONE) and not (
-            known.kinds & UNKNOWN and not known.kinds & (TENSORS | CONTAINER)
-        )
-        if known.is_only(NONE) and known.kinds and not _saves(frame, function, expr):
-            return known  # it changes the model (a larger vocabulary), and runs no layer
-        if told or _computes_only(frame, function, expr, known):
-            tips = [tip for tip in ordered(inner.src) if tip in frame.graphs.nodes and frame.graphs.nodes[tip].model]
-            if not tips:  # its own parameters take part
-                tips = [
-                    tip
-                    for tip in ordered(inner.src)
-                    if (node := frame.graphs.nodes.get(tip)) is not None and node.definite and not node.leaf
-                ]
-                for tip in tips:
-                    frame.graphs.mark_model(tip)
-            followed = is_abstract(function)  # (all that may run in its place was called)
-            if not tips and not followed and cls is not None and (below := _overrides(frame, cls, method)):
-                if any(one is not None and one.notes.gradients for one in below):
-                    frame.notes.gradients = frame.notes.differentiates = True
-                continue  # it may be one of those that run layers
-            if not told and not tips:
-                return as_output(state, known.but(kinds=TREE), device_of(frame, state, [module, *args]), shown)
-            if not tips and state.grad != OFF and (_saves(frame, function, expr) or _runs_parts(frame, function, expr)):
-                tips = list(frame.record(state, (expr.at, "run"), expr.at, shown, EMPTY, definite=True, model=True))
-                inner = inner.but(src=inner.src | _left_behind(frame, function, expr))
-            if tips:
-                note_run(frame, state, expr, module, inner, tips[0], args)
-            return as_output(state, known, device_of(frame, state, [module, *args, *words.values()]), shown)
-        elsewhere |= _left_behind(frame, function, expr)
-        leaves = leaves or _lets_go(frame, function, expr)
     parents = EMPTY
     for value in (*args, *words.values()):
         parents |= deep(frame, state, value).src
@@ -154,14 +116,101 @@ def run_module(
         frame.graphs.nodes[key].opaque = True
     if key in src and not frozen and graph != "unheard":
         # (that a model runs is beyond doubt where its class is known, though which forward runs is not)
-        kept = result.but(src=src | elsewhere)
-        if leaves:
+        kept = result.but(src=src | found.elsewhere)
+        if found.leaves:
             frame.leave(frame.graphs.closure(src))
-        note_run(frame, state, expr, module, kept, key, args, resolved=bool(open_classes))
+        note_run(frame, state, expr, module, kept, key, args, resolved=found.is_open)
         if expr.at in frame.runs:
             frame.runs[expr.at].method = method
-            frame.runs[expr.at].served = not open_classes and _is_served(frame, shown, method)
+            frame.runs[expr.at].served = not found.is_open and _is_served(frame, shown, method)
     return result
+
+
+def _through_classes(
+    frame: Frame, state: State, expr: ir.Call, module: V, args: Args, words: Words, method: str, freezes: bool | None
+) -> V | _Forwards:
+    """What a model gives by the classes that it may be of. ``freezes``: whether it is frozen here, None for unknown."""
+    program = frame.analyser.program
+    forwards = _Forwards()
+    for ref in fitting_classes(frame, module.refs, expr, method):
+        if ref.kind == "extinstance" and method == "forward":
+            if ref.args:
+                return instances.call_chain(frame, state, ref.args, args, words, expr, module)
+            return instances.call_instance(frame, state, ref.name, args, words, expr, module)
+        if ref.kind != "instance" or freezes is True:
+            continue
+        cls = program.module(ref.key).cls(ref.name)
+        if freezes is None and module.syms and cls is not None and freezes_itself(frame.analyser, cls):
+            continue  # (another one may be passed in, which is not)
+        function = program.method(cls, method) if cls is not None else None
+        if function is None and cls is not None and method == "forward":
+            function = program.method(cls, "__call__")
+        if function is None:
+            continue
+        if is_left_open(frame, function):
+            forwards = forwards._replace(is_open=True)
+            continue
+        known = frame.interpreter.call_function(frame, state, function, [module, *args], words, expr.at, expr)
+        inner = deep(frame, state, known)
+        if known.is_only(NONE) and known.kinds and not _saves(frame, function, expr):
+            return known  # it changes the model (a larger vocabulary), and runs no layer
+        told = bool(known.kinds & ~(UNKNOWN | NONE)) and not (
+            known.kinds & UNKNOWN and not known.kinds & (TENSORS | CONTAINER)
+        )
+        if told or _computes_only(frame, function, expr, known):
+            tips = _tips(frame, inner)
+            followed = is_abstract(function)  # (all that may run in its place was called)
+            if not tips and not followed and cls is not None and (below := _overrides(frame, cls, method)):
+                if any(one is not None and one.notes.gradients for one in below):
+                    frame.notes.gradients = frame.notes.differentiates = True
+                continue  # it may be one of those that run layers
+            if not told and not tips:
+                return as_output(
+                    state, known.but(kinds=TREE), device_of(frame, state, [module, *args]), text(expr.func)
+                )
+            return _output(frame, state, expr, module, args, words, function, known, inner, tips)
+        forwards = forwards._replace(
+            elsewhere=forwards.elsewhere | _left_behind(frame, function, expr),
+            leaves=forwards.leaves or _lets_go(frame, function, expr),
+        )
+    return forwards
+
+
+def _tips(frame: Frame, inner: V) -> list[Source]:
+    """The operations of models that an output comes from last; where there are none, those that its own parameters take
+    part in, which are a model's then."""
+    tips = [tip for tip in ordered(inner.src) if tip in frame.graphs.nodes and frame.graphs.nodes[tip].model]
+    if not tips:
+        tips = [
+            tip
+            for tip in ordered(inner.src)
+            if (node := frame.graphs.nodes.get(tip)) is not None and node.definite and not node.leaf
+        ]
+        for tip in tips:
+            frame.graphs.mark_model(tip)
+    return tips
+
+
+def _output(
+    frame: Frame,
+    state: State,
+    expr: ir.Call,
+    module: V,
+    args: Args,
+    words: Words,
+    function: Function,
+    known: V,
+    inner: V,
+    tips: list[Source],
+) -> V:
+    """The output of a model whose forward was followed: it gives ``known``, ``inner`` with all that it holds."""
+    shown = text(expr.func)
+    if not tips and state.grad != OFF and (_saves(frame, function, expr) or _runs_parts(frame, function, expr)):
+        tips = list(frame.record(state, (expr.at, "run"), expr.at, shown, EMPTY, definite=True, model=True))
+        inner = inner.but(src=inner.src | _left_behind(frame, function, expr))
+    if tips:
+        note_run(frame, state, expr, module, inner, tips[0], args)
+    return as_output(state, known, device_of(frame, state, [module, *args, *words.values()]), shown)
 
 
 def _is_served(frame: Frame, shown: str, method: str) -> bool:

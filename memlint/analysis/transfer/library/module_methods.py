@@ -43,18 +43,7 @@ def module_method(frame: Frame, state: State, expr: ir.Call, receiver: V, name: 
         write_attribute(frame, state, receiver, args[0].const, args[1])
         return NONE_VALUE
     if name in ("requires_grad_", "freeze", "unfreeze") and isinstance(expr.func, ir.Attr):
-        flag = next(iter([*args, *words.values()]), None)
-        const = name == "unfreeze" if flag is None or name != "requires_grad_" else flag.const
-        frozen = not const if isinstance(const, bool) else None
-        if not receiver.syms and not receiver.store:  # it has no name yet to be known by
-            receiver = receiver.but(store=frozenset((expr.at,)))
-        freeze(
-            state,
-            receiver,
-            expr.func.value,
-            name == "freeze" or (frozen if flag is not None or name != "requires_grad_" else False),
-        )
-        return receiver
+        return _frozen(state, expr, expr.func.value, receiver, name, args, words)
     if name in ("to", "cuda", "cpu"):
         return moved_module(state, expr, receiver, args, words)
     if name == "apply" and args and isinstance(expr.func, ir.Attr):
@@ -62,29 +51,41 @@ def module_method(frame: Frame, state: State, expr: ir.Call, receiver: V, name: 
     if name in ("half", "float", "double", "eval", "train", "apply", "share_memory", "bfloat16", "compile"):
         return receiver
     if name in PARAMETERS:
-        return V(
-            CONTAINER | UNKNOWN,
-            objs=make(
-                frame,
-                state,
-                expr.at,
-                "list",
-                V(
-                    TREE,
-                    frame.record(state, (expr.at, "leaf"), expr.at, text(expr), EMPTY, definite=True, leaf=True)
-                    if state.grad != OFF
-                    else EMPTY,
-                    size=4,
-                    store=marks_of_parameters(receiver, expr.func.value if isinstance(expr.func, ir.Attr) else None),
-                ),
-            ).objs,
-        )
+        return _parameters(frame, state, expr, receiver)
     if name in ("modules", "children", "named_modules", "named_children", "values", "items", "get_submodule"):
         return parts_of(frame, state, receiver)
     if name in ("state_dict", "buffers", "named_buffers"):
         return V(TREE, size=4)
     if name in ("forward", "__call__"):
         return run_module(frame, state, expr, receiver, args, words)
+    return _of_class(frame, state, expr, receiver, name, args, words)
+
+
+def _frozen(state: State, expr: ir.Call, place: ir.Expr, receiver: V, name: str, args: Args, words: Words) -> V:
+    """``net.requires_grad_(False)``, ``net.freeze()``"""
+    flag = next(iter([*args, *words.values()]), None)
+    const = name == "unfreeze" if flag is None or name != "requires_grad_" else flag.const
+    frozen = not const if isinstance(const, bool) else None
+    if not receiver.syms and not receiver.store:  # it has no name yet to be known by
+        receiver = receiver.but(store=frozenset((expr.at,)))
+    told = flag is not None or name != "requires_grad_"
+    freeze(state, receiver, place, name == "freeze" or (frozen if told else False))
+    return receiver
+
+
+def _parameters(frame: Frame, state: State, expr: ir.Call, receiver: V) -> V:
+    """``net.parameters()``: leaves, as many as there are, with the mark of their network."""
+    if state.grad != OFF:
+        leaf = frame.record(state, (expr.at, "leaf"), expr.at, text(expr), EMPTY, definite=True, leaf=True)
+    else:
+        leaf = EMPTY
+    place = expr.func.value if isinstance(expr.func, ir.Attr) else None
+    parameter = V(TREE, leaf, size=4, store=marks_of_parameters(receiver, place))
+    return V(CONTAINER | UNKNOWN, objs=make(frame, state, expr.at, "list", parameter).objs)
+
+
+def _of_class(frame: Frame, state: State, expr: ir.Call, receiver: V, name: str, args: Args, words: Words) -> V:
+    """A method that torch's own modules do not have: it may run the module."""
     if is_any_callable(frame.analyser, receiver, name):
         return unknown_call(frame, state, expr, read_attribute(frame, state, receiver, name, expr.func), args, words)
     if prepares(words) and not _defines(frame, receiver, name):

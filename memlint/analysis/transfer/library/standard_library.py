@@ -7,7 +7,7 @@ import msgspec
 from memlint.analysis.domain.recorded_modes import freeze, mode_of
 from memlint.analysis.domain.state import State
 from memlint.analysis.domain.summary.frame import Frame
-from memlint.analysis.domain.tensor_ops import cut, device_named, tensor_op
+from memlint.analysis.domain.tensor_ops import device_named, tensor_op
 from memlint.analysis.domain.values import (
     ACCELERATOR,
     CALLABLE,
@@ -21,7 +21,6 @@ from memlint.analysis.domain.values import (
     OF_MODULES,
     OVER_LOADER,
     PER_BATCH,
-    TREE,
     UNKNOWN,
     UNKNOWN_VALUE,
     Args,
@@ -40,6 +39,7 @@ from memlint.analysis.transfer.collecting import members_of
 from memlint.analysis.transfer.comprehensions import comprehension
 from memlint.analysis.transfer.heap import element, elements_of, make, tuple_of
 from memlint.analysis.transfer.held_values import deep
+from memlint.analysis.transfer.library.wrapping_functions import of_torch
 from memlint.analysis.transfer.loops import over_loader
 from memlint.analysis.transfer.modules.modes import frozen_of
 from memlint.analysis.transfer.modules.touched_parameters import switched
@@ -47,21 +47,6 @@ from memlint.analysis.transfer.reading import read_attribute
 from memlint.analysis.transfer.stores.class_places import class_of
 from memlint.ir import nodes as ir
 
-#: what runs the module that it is given
-_WRAPPERS = frozenset(
-    {
-        "torch.nn.DataParallel",
-        "torch.nn.parallel.DataParallel",
-        "torch.nn.parallel.DistributedDataParallel",
-        "torch.nn.SyncBatchNorm.convert_sync_batchnorm",
-        "torch.compile",
-        "torch.jit.script",
-        "apex.parallel.DistributedDataParallel",
-        "apex.parallel.convert_syncbn_model",
-        "torch.distributed.fsdp.FullyShardedDataParallel",
-        "intel_extension_for_pytorch.optimize",
-    }
-)
 _CONVERT = frozenset(
     {
         "float",
@@ -100,10 +85,6 @@ _CONVERT = frozenset(
 )
 
 
-#: what checkpoint itself is told
-_OF_CHECKPOINT = frozenset({"use_reentrant", "preserve_rng_state", "context_fn", "determinism_check", "debug"})
-#: methods that are called by the name of their class, or as functions
-_UNBOUND = frozenset({"torch.detach", "torch.Tensor.detach", "torch.Tensor.item", "torch.Tensor.tolist"})
 #: functions that compute as the operators do
 _OPERATORS = frozenset(f"operator.{name}" for name in ("add", "sub", "mul", "truediv", "iadd", "isub", "imul"))
 #: what stands for any class of a library's module
@@ -113,10 +94,6 @@ _ANY_OF = {"torch.nn": "Module", "torch.optim": "Optimizer", "torchvision.models
 def _called(frame: Frame, state: State, callee: V, args: list[V], words: dict[str, V], expr: ir.Call) -> V:
     """What a value gives that a library's function calls."""
     return frame.interpreter.call_value(frame, state, callee, args, words, expr)
-
-
-#: distributions that a location moves and does not shape: their entropy is one of the scale alone
-_OF_LOCATION = frozenset({"Normal", "Laplace", "Cauchy", "Gumbel"})
 
 
 def builtin(frame: Frame, state: State, name: str, args: list[V], words: dict[str, V], expr: ir.Call) -> V:
@@ -156,18 +133,8 @@ def builtin(frame: Frame, state: State, name: str, args: list[V], words: dict[st
             return make(frame, state, expr.at, "list", items[0])
         inner = ir.Call(expr.at, expr.args[0] if expr.args else expr.func, (), ())
         return make(frame, state, (expr.at, "map"), "list", _called(frame, state, args[0], items, {}, inner))
-    if name == "getattr" and len(args) >= 2 and isinstance(args[1].const, str):
-        found = read_attribute(frame, state, args[0], args[1].const, None)
-        return join(found, args[2]) if len(args) > 2 and not args[2].is_only(NONE) else found
-    if name == "getattr" and len(args) == 2 and any(ref.kind == "ext" for ref in args[0].refs):
-        # ``getattr(nn.functional, name)``: one of those, whichever it is
-        some = frozenset(Ref("ext", "", f"{ref.name}.{_ANY_OF.get(ref.name, 'any')}") for ref in args[0].refs)
-        return V(CALLABLE, refs=some)
-    if name == "getattr" and len(args) == 2 and (networks := function_tables.of_module(frame, args[0])).kinds:
-        return networks
-    if name == "getattr" and len(args) == 2 and args[0].kinds & MODULE and args[0].syms:
-        some = frozenset(path.then(".*") for path in args[0].syms)  # (of its parts, the one that a run tells)
-        return V(UNKNOWN, some, syms=some)
+    if name == "getattr" and len(args) >= 2:
+        return _attribute_by_name(frame, state, args)
     if name == "setattr" and len(args) == 3 and isinstance(args[1].const, str):
         if args[1].const == "requires_grad" and args[2].const is not True:
             switched(frame, args[0])
@@ -188,6 +155,25 @@ def builtin(frame: Frame, state: State, name: str, args: list[V], words: dict[st
     ):
         return DATA_VALUE
     return DATA_VALUE if name[:1].isupper() else UNKNOWN_VALUE
+
+
+def _attribute_by_name(frame: Frame, state: State, args: list[V]) -> V:
+    """``getattr(x, name)``, with a default or without."""
+    if isinstance(args[1].const, str):
+        found = read_attribute(frame, state, args[0], args[1].const, None)
+        return join(found, args[2]) if len(args) > 2 and not args[2].is_only(NONE) else found
+    if len(args) > 2:
+        return UNKNOWN_VALUE
+    if any(ref.kind == "ext" for ref in args[0].refs):
+        # ``getattr(nn.functional, name)``: one of those, whichever it is
+        some = frozenset(Ref("ext", "", f"{ref.name}.{_ANY_OF.get(ref.name, 'any')}") for ref in args[0].refs)
+        return V(CALLABLE, refs=some)
+    if (networks := function_tables.of_module(frame, args[0])).kinds:
+        return networks
+    if args[0].kinds & MODULE and args[0].syms:
+        parts = frozenset(path.then(".*") for path in args[0].syms)  # (of its parts, the one that a run tells)
+        return V(UNKNOWN, parts, syms=parts)
+    return UNKNOWN_VALUE
 
 
 def bound_to(function: V, args: Args, words: Words) -> V:
@@ -223,6 +209,38 @@ def standard(
     """The standard library's containers, iterators and wrappers; None for other names."""
     if last in ("namedtuple", "NamedTuple"):
         return records.factory(name, expr)
+    for kind in (_collection, of_torch, _copied, _iterator):
+        found = kind(frame, state, name, last, args, words, expr)
+        if found is not None:
+            return found
+    if name in ("functools.partial", "types.MethodType") and args:
+        return bound_to(args[0], args[1:], words)
+    if name in ("typing.cast", "typing_extensions.cast", "typing.assert_type", "typing_extensions.assert_type"):
+        return args[last == "cast"] if len(args) == 2 else words.get("val", UNKNOWN_VALUE)
+    if name in ("contextlib.nullcontext", "contextlib.suppress", "contextlib.ExitStack", "contextlib.closing"):
+        return args[0] if args and last in ("nullcontext", "closing") else DATA_VALUE
+    if name in ("types.SimpleNamespace", "argparse.Namespace", "easydict.EasyDict"):
+        return make(
+            frame,
+            state,
+            expr.at,
+            "dict",
+            NOTHING,
+            {word: value for word, value in words.items() if not word.startswith("**")},
+        )
+    if name in _OPERATORS and len(args) == 2:
+        return tensor_op(frame, state, expr.at, args, text(expr))
+    if name.startswith("heapq.") and args:
+        return containers.heap(frame, state, last, args, expr)
+    if name in ("functools.reduce",) and len(args) >= 2:
+        return _reduced(frame, state, expr, args)
+    return None
+
+
+def _collection(
+    frame: Frame, state: State, name: str, last: str, args: list[V], words: dict[str, V], expr: ir.Call
+) -> V | None:
+    """Deques, dictionaries with defaults, and queues; None for other names."""
     if name == "collections.deque":
         maxlen = words.get("maxlen") or (args[1] if len(args) > 1 else None)
         bounded = maxlen is not None and not maxlen.is_only(NONE)
@@ -261,33 +279,13 @@ def standard(
     ):
         bounded = bool(args or "maxsize" in words)
         return make(frame, state, expr.at, "queue", NOTHING, bounded=bounded)
-    if name in ("torch.utils.checkpoint.checkpoint", "torch.func.functional_call") and args:
-        given = args[1:] if last == "checkpoint" else [elements_of(frame, state, value) for value in args[2:]]
-        own = {word: value for word, value in words.items() if word not in _OF_CHECKPOINT}
-        shown = expr.args[0] if expr.args else expr.func
-        return _called(frame, state, args[0], given, own, ir.Call(expr.at, shown, (), ()))
-    if name in _UNBOUND and args:
-        frame.used |= deep(frame, state, args[0]).src
-        return cut(args[0]) if last == "detach" else DATA_VALUE
-    if (
-        last in ("tree_map", "tree_map_only")
-        and name.startswith("torch.utils.")
-        and len(args) > (last == "tree_map_only") + 1
-    ):
-        at = 1 if last == "tree_map_only" else 0
-        leaf = deep(frame, state, args[at + 1])
-        of_leaf = ir.Call(expr.at, expr.args[at] if len(expr.args) > at else expr.func, (), ())
-        made = _called(frame, state, args[at], [leaf], {}, of_leaf)
-        return make(frame, state, (expr.at, "tree"), "list", made)
-    if name.startswith("torch.distributions.") and last[:1].isupper():
-        given = [deep(frame, state, value) for value in (*args, *words.values())]
-        made = tensor_op(frame, state, expr.at, given, text(expr)).but(kinds=TREE)
-        shaping = words.get("scale", args[1] if len(args) > 1 else None) if last in _OF_LOCATION else None
-        return made.but(
-            refs=frozenset((Ref("shape", "", "", made if shaping is None else deep(frame, state, shaping)),))
-        )
-    if name in ("functools.partial", "types.MethodType") and args:
-        return bound_to(args[0], args[1:], words)
+    return None
+
+
+def _copied(
+    frame: Frame, state: State, name: str, last: str, args: list[V], words: dict[str, V], expr: ir.Call
+) -> V | None:
+    """The copy of a network: it has the same mode, and is frozen as that is; None for other values."""
     if name == "copy.deepcopy" and args and args[0].kinds & (MODULE | UNKNOWN) and (args[0].syms or args[0].store):
         made = args[0].but(syms=EMPTY, store=frozenset((expr.at,)), src=EMPTY)
         same = args[0].but(refs=EMPTY)
@@ -297,15 +295,13 @@ def standard(
         if mode is not None:
             state.modes["made", expr.at] = mode
         return made
-    if name in _WRAPPERS and (args or "module" in words):
-        wrapped = args[0] if args else words["module"]
-        if name.endswith("DataParallel") and not wrapped.kinds & (MODULE | CALLABLE):
-            return wrapped.but(kinds=MODULE, src=EMPTY)  # (a part of what was loaded, say)
-        return (
-            wrapped.but(kinds=wrapped.kinds & ~UNKNOWN | MODULE, src=EMPTY)
-            if wrapped.kinds & (MODULE | UNKNOWN)
-            else wrapped
-        )
+    return None
+
+
+def _iterator(
+    frame: Frame, state: State, name: str, last: str, args: list[V], words: dict[str, V], expr: ir.Call
+) -> V | None:
+    """What goes through what it is given; None for other names."""
     if name in (
         "itertools.cycle",
         "itertools.islice",
@@ -315,8 +311,6 @@ def standard(
         "more_itertools.peekable",
     ):
         return args[0] if args else UNKNOWN_VALUE
-    if name in ("typing.cast", "typing_extensions.cast", "typing.assert_type", "typing_extensions.assert_type"):
-        return args[last == "cast"] if len(args) == 2 else words.get("val", UNKNOWN_VALUE)
     if name in ("itertools.chain", "itertools.product", "itertools.zip_longest", "itertools.starmap"):
         return make(
             frame, state, expr.at, "list", join_all(element(frame, state, value, expr.at) for value in args)
@@ -325,23 +319,6 @@ def standard(
         return make(frame, state, expr.at, "list", elements_of(frame, state, args[0]))
     if name == "itertools.count" or name.startswith("itertools."):
         return DATA_VALUE
-    if name in ("contextlib.nullcontext", "contextlib.suppress", "contextlib.ExitStack", "contextlib.closing"):
-        return args[0] if args and last in ("nullcontext", "closing") else DATA_VALUE
-    if name in ("types.SimpleNamespace", "argparse.Namespace", "easydict.EasyDict"):
-        return make(
-            frame,
-            state,
-            expr.at,
-            "dict",
-            NOTHING,
-            {word: value for word, value in words.items() if not word.startswith("**")},
-        )
-    if name in _OPERATORS and len(args) == 2:
-        return tensor_op(frame, state, expr.at, args, text(expr))
-    if name.startswith("heapq.") and args:
-        return containers.heap(frame, state, last, args, expr)
-    if name in ("functools.reduce",) and len(args) >= 2:
-        return _reduced(frame, state, expr, args)
     return None
 
 

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from memlint import knowledge
+from memlint.analysis.domain.events import PlaceKind
 from memlint.analysis.domain.state import OFF, Obj, State
 from memlint.analysis.domain.summary.frame import Frame
 from memlint.analysis.domain.tensor_ops import cut, moved, reduced, tensor_op
@@ -25,6 +26,7 @@ from memlint.analysis.domain.values import (
     UNKNOWN,
     Path,
     Source,
+    Sources,
     V,
     join,
     ordered,
@@ -135,24 +137,38 @@ def _call(frame: Frame, state: State, expr: ir.Call, receiver: V, name: str, arg
     if name in table.op:
         certain = receiver.may_be(TENSORS)
         return tensor_op(frame, state, expr.at, inputs, text(expr), what=text(expr), certain=certain)
-    if receiver.kinds & TREE and name in ("log_prob", "cdf", "icdf"):
+    if receiver.kinds & TREE:
+        return _of_tree(frame, state, expr, receiver, name, args, words, inputs)
+    return unknown_call(frame, state, expr, receiver, args, words)
+
+
+def _of_tree(
+    frame: Frame,
+    state: State,
+    expr: ir.Call,
+    receiver: V,
+    name: str,
+    args: list[V],
+    words: dict[str, V],
+    inputs: list[V],
+) -> V:
+    """A method of a distribution, or of what holds tensors. ``inputs``: the receiver and the arguments."""
+    if name in ("log_prob", "cdf", "icdf"):
         return tensor_op(frame, state, expr.at, inputs, text(expr))  # of a distribution
     if name == "entropy" and receiver.is_only(TREE) and any(ref.kind == "shape" for ref in receiver.refs):
         shapes = [ref.self_ for ref in ordered(receiver.refs) if ref.kind == "shape"]
         return tensor_op(frame, state, expr.at, shapes, text(expr))
-    if receiver.kinds & TREE and name == "sample":
+    if name == "sample":
         frame.used |= receiver.src
         return cut(receiver)  # of a distribution: what is drawn has no graph (what rsample() gives has)
-    if receiver.kinds & TREE:
-        # a batch or a model's output: a method gives more of the same, and one of its own where it likes
-        device = receiver.device if name in _MEMBERS else ANYWHERE
-        # (what is computed of arguments where nothing is recorded has no graph: a solver that a model's class made)
-        src = receiver.src if state.grad != OFF or name in _MEMBERS or not (args or words) else frozenset[Source]()
-        found = V(receiver.kinds & TENSORS, src, bare=receiver.bare, size=receiver.size, device=device)
-        # (a list or a text that stands for it where it is not there)
-        is_list = name in _OR_ELSE and len(args) > 1 and _is_no_tensor(args[1]) and not _is_brought(frame, expr)
-        return no_batch(found) if is_list else found
-    return unknown_call(frame, state, expr, receiver, args, words)
+    # a batch or a model's output: a method gives more of the same, and one of its own where it likes
+    device = receiver.device if name in _MEMBERS else ANYWHERE
+    # (what is computed of arguments where nothing is recorded has no graph: a solver that a model's class made)
+    src = receiver.src if state.grad != OFF or name in _MEMBERS or not (args or words) else frozenset[Source]()
+    found = V(receiver.kinds & TENSORS, src, bare=receiver.bare, size=receiver.size, device=device)
+    # (a list or a text that stands for it where it is not there)
+    is_list = name in _OR_ELSE and len(args) > 1 and _is_no_tensor(args[1]) and not _is_brought(frame, expr)
+    return no_batch(found) if is_list else found
 
 
 def cut_everywhere(state: State, value: V) -> None:
@@ -316,21 +332,15 @@ def _overwrite(
     """The place that an in-place operation changed now holds ``result``."""
     shown = text(base)
     argument = text(expr.args[0]) if expr.args else text(expr)
+
+    def carried(place: Source, kind: PlaceKind, previous: Sources) -> None:
+        src = result.src | previous
+        note_carry(frame, state, how, place, kind, shown, result.but(src=src), incoming, expr.at, argument)
+
     for path in sorted(receiver.syms):
         state.sym[path] = result.but(syms=frozenset())
         if not copied:
-            note_carry(
-                frame,
-                state,
-                how,
-                path,
-                "buffer" if _is_buffer(frame, path) else kind_of(path),
-                shown,
-                result.but(src=result.src | {path}),
-                incoming,
-                expr.at,
-                argument,
-            )
+            carried(path, "buffer" if _is_buffer(frame, path) else kind_of(path), frozenset((path,)))
         return
     if isinstance(base, ir.Name) and base.id in state.env:
         old = state.env[base.id]
@@ -339,33 +349,11 @@ def _overwrite(
         if loop is not None and base.id not in loop.bound:
             old = old.marked(("prev", loop.id, base.id))  # (nothing binds the name anew: it is the last round's)
         if not copied:
-            note_carry(
-                frame,
-                state,
-                how,
-                ("var", base.id),
-                "local",
-                shown,
-                result.but(src=result.src | old.src),
-                incoming,
-                expr.at,
-                argument,
-            )
+            carried(("var", base.id), "local", old.src)
         return
     if isinstance(base, ir.Call) and frame.loops and _looks_up(base):
         place = Path(f"x:{shown}")
-        note_carry(
-            frame,
-            state,
-            how,
-            place,
-            "foreign",
-            shown,
-            result.but(src=result.src | {place}),
-            incoming,
-            expr.at,
-            argument,
-        )
+        carried(place, "foreign", frozenset((place,)))
 
 
 def _looks_up(call: ir.Call) -> bool:

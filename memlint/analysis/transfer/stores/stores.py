@@ -122,15 +122,7 @@ def note_store(
     made, survives = outlived(frame, state, place)
     around = _around(frame, made, place, frame.loops if growing is None else growing)
     local = not isinstance(place, Path)
-    if around is None and local:
-        return None
-    if value.is_plain() and not value.src:
-        return None
-    # (an object that the caller has made holds what the caller has put into it)
-    of_caller = kind == "retain" and value.kinds & INSTANCE and not value.kinds & MODULE and bool(value.syms)
-    if not of_caller and not value.may_be(TENSORS | UNKNOWN | DATA | CONTAINER):
-        return None
-    if not value.src and _picked_by_names(frame, shown):
+    if (around is None and local) or _keeps_nothing(frame, kind, value, shown):
         return None
     key = ("s", at, place, kind, tag)
     old = frame.stores.get(key)
@@ -169,6 +161,17 @@ def note_store(
     frame.stores[key] = store
     state.pending |= {key}
     return store
+
+
+def _keeps_nothing(frame: Frame, kind: str, value: V, shown: str) -> bool:
+    """Whether a value is surely no tensor, holds none, and has no graph."""
+    if value.is_plain() and not value.src:
+        return True
+    # (an object that the caller has made holds what the caller has put into it)
+    of_caller = kind == "retain" and value.kinds & INSTANCE and not value.kinds & MODULE and bool(value.syms)
+    if not of_caller and not value.may_be(TENSORS | UNKNOWN | DATA | CONTAINER):
+        return True
+    return not value.src and _picked_by_names(frame, shown)
 
 
 def _around(frame: Frame, made: tuple[Source, ...], place: Source, growing: Sequence[LoopFrame]) -> LoopFrame | None:

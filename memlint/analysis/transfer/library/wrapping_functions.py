@@ -1,0 +1,84 @@
+"""Functions of torch and of its extensions that call, wrap or map what they are given, and distributions."""
+
+from __future__ import annotations
+
+from memlint.analysis.domain.state import State
+from memlint.analysis.domain.summary.frame import Frame
+from memlint.analysis.domain.tensor_ops import cut, tensor_op
+from memlint.analysis.domain.values import (
+    CALLABLE,
+    DATA_VALUE,
+    EMPTY,
+    MODULE,
+    TREE,
+    UNKNOWN,
+    Ref,
+    V,
+)
+from memlint.analysis.syntax.expression_text import text
+from memlint.analysis.transfer.heap import elements_of, make
+from memlint.analysis.transfer.held_values import deep
+from memlint.ir import nodes as ir
+
+#: what runs the module that it is given
+_WRAPPERS = frozenset(
+    {
+        "torch.nn.DataParallel",
+        "torch.nn.parallel.DataParallel",
+        "torch.nn.parallel.DistributedDataParallel",
+        "torch.nn.SyncBatchNorm.convert_sync_batchnorm",
+        "torch.compile",
+        "torch.jit.script",
+        "apex.parallel.DistributedDataParallel",
+        "apex.parallel.convert_syncbn_model",
+        "torch.distributed.fsdp.FullyShardedDataParallel",
+        "intel_extension_for_pytorch.optimize",
+    }
+)
+#: what checkpoint itself is told
+_OF_CHECKPOINT = frozenset({"use_reentrant", "preserve_rng_state", "context_fn", "determinism_check", "debug"})
+#: methods that are called by the name of their class, or as functions
+_UNBOUND = frozenset({"torch.detach", "torch.Tensor.detach", "torch.Tensor.item", "torch.Tensor.tolist"})
+#: distributions that a location moves and does not shape: their entropy is one of the scale alone
+_OF_LOCATION = frozenset({"Normal", "Laplace", "Cauchy", "Gumbel"})
+
+
+def of_torch(
+    frame: Frame, state: State, name: str, last: str, args: list[V], words: dict[str, V], expr: ir.Call
+) -> V | None:
+    """What the function gives; None for other names."""
+    if name in ("torch.utils.checkpoint.checkpoint", "torch.func.functional_call") and args:
+        given = args[1:] if last == "checkpoint" else [elements_of(frame, state, value) for value in args[2:]]
+        own = {word: value for word, value in words.items() if word not in _OF_CHECKPOINT}
+        shown = expr.args[0] if expr.args else expr.func
+        return frame.interpreter.call_value(frame, state, args[0], given, own, ir.Call(expr.at, shown, (), ()))
+    if name in _UNBOUND and args:
+        frame.used |= deep(frame, state, args[0]).src
+        return cut(args[0]) if last == "detach" else DATA_VALUE
+    if (
+        last in ("tree_map", "tree_map_only")
+        and name.startswith("torch.utils.")
+        and len(args) > (last == "tree_map_only") + 1
+    ):
+        at = 1 if last == "tree_map_only" else 0
+        leaf = deep(frame, state, args[at + 1])
+        of_leaf = ir.Call(expr.at, expr.args[at] if len(expr.args) > at else expr.func, (), ())
+        made = frame.interpreter.call_value(frame, state, args[at], [leaf], {}, of_leaf)
+        return make(frame, state, (expr.at, "tree"), "list", made)
+    if name.startswith("torch.distributions.") and last[:1].isupper():
+        given = [deep(frame, state, value) for value in (*args, *words.values())]
+        made = tensor_op(frame, state, expr.at, given, text(expr)).but(kinds=TREE)
+        shaping = words.get("scale", args[1] if len(args) > 1 else None) if last in _OF_LOCATION else None
+        return made.but(
+            refs=frozenset((Ref("shape", "", "", made if shaping is None else deep(frame, state, shaping)),))
+        )
+    if name in _WRAPPERS and (args or "module" in words):
+        wrapped = args[0] if args else words["module"]
+        if name.endswith("DataParallel") and not wrapped.kinds & (MODULE | CALLABLE):
+            return wrapped.but(kinds=MODULE, src=EMPTY)  # (a part of what was loaded, say)
+        return (
+            wrapped.but(kinds=wrapped.kinds & ~UNKNOWN | MODULE, src=EMPTY)
+            if wrapped.kinds & (MODULE | UNKNOWN)
+            else wrapped
+        )
+    return None
