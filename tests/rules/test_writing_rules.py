@@ -14,8 +14,8 @@ from torch_python import torch_python
 
 PAGE = (pages.ROOT / "docs" / "writing-rules.md").read_text("utf-8")
 #: the files that the page shows, by name, and the commands
-FILES = dict(re.findall(r'(?s)```\w+ title="([^"]+)"\n(.*?)```', PAGE))
-NEW, FIND, FIX, MEASURE = own(pages.ROOT / "docs" / "writing-rules.md")
+FILES = {name: text for _, name, text in re.findall(r'(?ms)^(```+)\w+ title="([^"]+)"\n(.*?)^\1$', PAGE)}
+NEW, FIND, FIX, TEST, MEASURE = own(pages.ROOT / "docs" / "writing-rules.md")
 (SHOWN,) = re.findall(r"(?s)```text\n(.*?)```", PAGE)
 ROOM = "lint_rules/mem901_identity_rows"
 
@@ -42,6 +42,7 @@ def test_the_new_rule_runs_and_finds_nothing(tmp_path: Path) -> None:
     assert run(NEW, tmp_path).returncode == 0
     done = run(f"{FIND} --preview", tmp_path)
     assert (done.returncode, done.stderr) == (0, ""), done.stdout + done.stderr
+    assert "MEM901: all is as marked in 2 programs" in run(TEST, tmp_path).stdout
 
 
 def test_the_page_shows_what_is_found(folder: Path) -> None:
@@ -54,6 +55,65 @@ def test_the_page_shows_what_is_found(folder: Path) -> None:
 def test_the_page_shows_what_is_fixed(folder: Path) -> None:
     run(FIX, folder)
     assert (folder / "train.py").read_text("utf-8") == FILES["train.py, fixed"]
+
+
+def test_the_programs_of_the_page_are_tests(folder: Path) -> None:
+    done = run(TEST, folder)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert done.stdout.startswith("MEM901: all is as marked in 4 programs of ")
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "said"),
+    [
+        (
+            "eye(classes)[:, :2]",
+            "eye(classes)[[0]]  # error: [MEM901]",
+            "Columns: train.py:5 is marked, and nothing is found",
+        ),
+        (
+            "torch.eye(classes)[labels]  # error: [MEM901]",
+            "torch.eye(classes)[labels]",
+            "Labels of a batch: train.py:5 is not marked, and something is found",
+        ),
+        (
+            "rows[labels]",
+            "torch.eye(classes)[labels]  # todo-error: [MEM901]",
+            "A matrix that is kept: train.py:6 is found: make its todo-error an error",
+        ),
+        (
+            "rows[labels]",
+            "rows[labels]  # todo-ok: [MEM901]",
+            "A matrix that is kept: train.py:6 is no false alarm any more: take its todo-ok away",
+        ),
+        ("(labels, classes).float()", "(labels)", "Labels of a batch: train.py is not fixed as shown, but:"),
+    ],
+)
+def test_what_is_not_as_the_page_says_is_told(before: str, after: str, said: str, folder: Path) -> None:
+    page = folder / ROOM / "README.md"
+    text = page.read_text("utf-8")
+    assert before in text
+    page.write_text(text.replace(before, after, 1), "utf-8")
+    done = run(TEST, folder)
+    assert done.returncode == 1, done.stderr
+    assert done.stdout.startswith(said) and "MEM901: 1 mistake in 4 programs of " in done.stdout
+
+
+@pytest.mark.parametrize(
+    ("command", "said"),
+    [
+        ("memlint rule MEM901 --test", "MEM901 is a rule of the project, which runs with --local-rules only"),
+        ("memlint rule --test", "name the rule to test"),
+    ],
+)
+def test_a_rule_that_may_not_run_is_not_tested(command: str, said: str, folder: Path) -> None:
+    done = run(command, folder, MEMLINT_LOCAL_RULES="")
+    assert done.returncode == 2 and said in " ".join(done.stderr.split())
+
+
+def test_our_own_rules_are_tested_so(tmp_path: Path) -> None:
+    done = run("memlint rule MEM404 --test", tmp_path)
+    assert done.returncode == 0, done.stdout + done.stderr
 
 
 def test_explaining_a_line_asks_the_rule_of_the_page(folder: Path) -> None:

@@ -93,7 +93,8 @@ Which memory grows, how, and why.
 
 ### The plain case
 
-Every program below is a test: the marker becomes `# error: [{code}]` once the rule finds it.
+Every program below is a test (`memlint rule {code} --test`): the marker becomes `# error: [{code}]` once the rule finds
+it.
 
 ```python
 import torch

@@ -9,6 +9,7 @@ from typing import Any
 
 import msgspec
 
+from memlint.amounts import plural
 from memlint.config import ConfigError
 from memlint.engine.rules.rooms import Room, load_rooms
 from memlint.engine.rules.selection import find_room
@@ -18,11 +19,16 @@ from memlint.reading import read_text
 
 
 def show(parsed: argparse.Namespace) -> int:
-    """Print one page, every page with ``--all``, or the list of rules. Raises ConfigError for an unknown rule."""
-    config = local_rules(Path.cwd())
+    """Print one page, every page with ``--all``, or the list of rules; with ``--test``, run the programs of a page.
+    Raises ConfigError for an unknown rule."""
+    config = local_rules(Path.cwd(), asked=parsed.local_rules)
     rooms = load_rooms(config.rule_paths, config.closed_rules)
     if parsed.rule is not None and parsed.all:
         raise ConfigError("name a rule, or --all, not both")
+    if parsed.test:
+        if parsed.rule is None:
+            raise ConfigError("name the rule to test")
+        return _test(find_room(rooms, parsed.rule))
     chosen = [find_room(rooms, parsed.rule)] if parsed.rule is not None else list(rooms.values())
     if parsed.output_format == "json":
         rows = [_row(room) for room in chosen]
@@ -33,6 +39,17 @@ def show(parsed: argparse.Namespace) -> int:
     else:
         _pages(chosen)
     return 0
+
+
+def _test(room: Room) -> int:
+    from memlint.engine.rules.page_tests import run_programs
+
+    tested = run_programs(room)
+    for line in tested.wrong:
+        print("\n".join(map(printable, line.split("\n"))))
+    said = f"{plural(len(tested.wrong), 'mistake')} in" if tested.wrong else "all is as marked in"
+    print(printable(f"{room.meta.code}: {said} {plural(tested.programs, 'program')} of {room.page}"))
+    return 1 if tested.wrong else 0
 
 
 def _row(room: Room) -> dict[str, Any]:

@@ -216,6 +216,8 @@ def _rule_parser() -> argparse.ArgumentParser:
     parser = Parser(prog="memlint rule", description="Print a rule's page, or list all rules.", allow_abbrev=False)
     parser.add_argument("rule", nargs="?", metavar="CODE|NAME", help="for example MEM101 or loss-accumulation")
     parser.add_argument("--all", action="store_true", help="print every page")
+    parser.add_argument("--test", action="store_true", help="run the programs of the page, and compare with its marks")
+    local_rules_option(parser)
     parser.add_argument(
         "--output-format", type=OneOf("text", "json"), default="text", metavar="FORMAT", help="text (default) or json"
     )
