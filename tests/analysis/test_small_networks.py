@@ -119,6 +119,130 @@ SMALL = {
         """,
         "Net()",
     ),
+    "a list of widths, by its neighbours": (
+        """
+        class Net(nn.Module):
+            def __init__(self, inputs, sizes=(64, 64), outputs=4):
+                super().__init__()
+                widths = [inputs, *sizes, outputs]
+                self.layers = nn.ModuleList([nn.Linear(a, b) for a, b in zip(widths[:-1], widths[1:])])
+
+            def forward(self, x):
+                for layer in self.layers:
+                    x = F.relu(layer(x))
+                return x
+        """,
+        "Net(library.INPUTS, sizes=[128, 64])",
+    ),
+    "a list of widths, by numbers": (
+        """
+        class Net(nn.Module):
+            def __init__(self, inputs, outputs):
+                super().__init__()
+                sizes = [inputs] + [32] * 3 + [outputs]
+                self.layers = nn.ModuleList()
+                for i in range(len(sizes) - 1):
+                    self.layers.append(nn.Linear(sizes[i], sizes[i + 1]))
+
+            def forward(self, x):
+                for i, _ in enumerate(self.layers):
+                    x = F.relu(self.layers[i](x))
+                return x
+        """,
+        "Net(library.INPUTS, 10)",
+    ),
+    "the defaults that a parser is given": (
+        """
+        parser.set_defaults(layers=[16, 16])
+
+        class Net(nn.Module):
+            def __init__(self, args):
+                super().__init__()
+                self.first = GCNConv(9, args.layers[0])
+                self.second = GCNConv(args.layers[0], args.layers[1])
+
+            def forward(self, x, edges=None):
+                return self.second(F.relu(self.first(x, edges)), edges)
+        """,
+        "Net(args)",
+    ),
+    "a constant": (
+        """
+        HIDDEN = 64
+
+        class Net(nn.Module):
+            def __init__(self, hidden):
+                super().__init__()
+                self.first, self.last = nn.Linear(library.INPUTS, hidden), nn.Linear(hidden, 3)
+
+            def forward(self, x):
+                return self.last(F.relu(self.first(x)))
+        """,
+        "Net(HIDDEN)",
+    ),
+    "the field of a data class": (
+        """
+        from dataclasses import dataclass, field
+
+        @dataclass
+        class ModelConfig:
+            width: int = 48
+            depth: int = field(default=2)
+
+        class Net(nn.Module):
+            def __init__(self, config):
+                super().__init__()
+                self.layers = nn.ModuleList(nn.Linear(config.width, config.width) for _ in range(config.depth))
+
+            def forward(self, x):
+                for layer in self.layers:
+                    x = F.relu(layer(x))
+                return x
+        """,
+        "Net(ModelConfig())",
+    ),
+    "a member of a configuration": (
+        """
+        config = {"model": {"width": 48}, "epochs": 10}
+
+        class Net(nn.Module):
+            def __init__(self, width):
+                super().__init__()
+                self.layer = nn.Linear(9, width)
+
+            def forward(self, x):
+                return F.relu(self.layer(x))
+        """,
+        'Net(config["width"])',
+    ),
+    "an attribute of a namespace": (
+        """
+        from types import SimpleNamespace
+
+        options = SimpleNamespace(lr=0.1, width=96)
+
+        class Net(nn.Module):
+            def __init__(self, options):
+                super().__init__()
+                self.layer = nn.Linear(9, options.width)
+
+            def forward(self, x):
+                return F.relu(self.layer(x))
+        """,
+        "Net(options)",
+    ),
+    "a last layer as wide as the data": (
+        """
+        class Net(nn.Module):
+            def __init__(self, inputs, outputs, hidden=64):
+                super().__init__()
+                self.first, self.last = nn.Linear(inputs, hidden), nn.Linear(hidden, outputs)
+
+            def forward(self, x):
+                return self.last(torch.tanh(self.first(x)))
+        """,
+        "Net(library.INPUTS, library.OUTPUTS)",
+    ),
     "a chain": ("", "nn.Sequential(nn.Flatten(), nn.Linear(784, 128), nn.ReLU(), nn.Linear(128, 10))"),
 }
 #: what is not small, or not known to be
@@ -272,6 +396,50 @@ OTHER = {
                 return h
         """,
         "Net()",
+    ),
+    "two layers of unknown width": (
+        """
+        class Net(nn.Module):
+            def __init__(self, inputs, outputs):
+                super().__init__()
+                self.mean, self.rest = nn.Linear(64, outputs), nn.Linear(64, inputs)
+
+            def forward(self, x):
+                return self.rest(x), self.mean(x)
+        """,
+        "Net(library.INPUTS, library.OUTPUTS)",
+    ),
+    "a list of widths, one of which is wide": (
+        """
+        class Net(nn.Module):
+            def __init__(self, sizes):
+                super().__init__()
+                self.layers = nn.ModuleList([nn.Linear(a, b) for a, b in zip(sizes, sizes[1:])])
+
+            def forward(self, x):
+                for layer in self.layers:
+                    x = F.relu(layer(x))
+                return x
+        """,
+        "Net([9, 64, 4096, 64])",
+    ),
+    "a configuration that is wide in one place": (
+        """
+        class Config:
+            width = 64
+
+        class LargeConfig:
+            width = 8192
+
+        class Net(nn.Module):
+            def __init__(self, config):
+                super().__init__()
+                self.layer = nn.Linear(9, config.width)
+
+            def forward(self, x):
+                return F.relu(self.layer(x))
+        """,
+        "Net(Config())",
     ),
     "no class in sight": ("", "library.Net()"),
 }

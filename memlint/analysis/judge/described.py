@@ -34,7 +34,8 @@ from memlint.analysis.facts.repeats import layer_code
 from memlint.analysis.index.program import Function
 from memlint.analysis.syntax.expression_text import text
 from memlint.analysis.syntax.memo import kept
-from memlint.analysis.syntax.syntax import calls
+from memlint.analysis.syntax.syntax import call_at, calls
+from memlint.analysis.transfer.methods_by_name import graph_of_part
 from memlint.analysis.transfer.stores.collected import is_moved_later
 from memlint.finding import Confidence
 from memlint.ir import nodes as ir
@@ -273,7 +274,7 @@ def lacks_guard(frame: Frame, value: V) -> bool:
 
 def _state_of_model(frame: Frame, sources: frozenset[Source]) -> bool:
     """A part of a model's output that goes back into the model, as it is or computed with (``state.clone()``), is its
-    recurrent state, and has the model's graph."""
+    recurrent state, and has the model's graph, unless all of the project's models that it may be cut it."""
     todo, seen = list(sources), set(sources)
     while todo:
         source = todo.pop()
@@ -288,7 +289,19 @@ def _state_of_model(frame: Frame, sources: frozenset[Source]) -> bool:
             and parent.definite
             and parent.model
             and part_of(source, item)
+            and not _is_cut_by_all(frame, source, item)
             for item in node.parents
         ):
             return True
     return False
+
+
+def _is_cut_by_all(frame: Frame, part: Source, output: Source) -> bool:
+    """Whether a model's class is not known (it was loaded whole), and each class of the project that the call fits
+    gives that part of its output detached, or as it came in."""
+    run = next((one for one in frame.runs.values() if one.node == output), None)
+    call = call_at(frame.function.body, run.site.at) if run is not None else None
+    if run is None or run.resolved or run.origin is not None or call is None or not isinstance(part, tuple):
+        return False
+    steps = tuple(step for step in part if isinstance(step, str) and step.startswith("["))
+    return graph_of_part(frame, call, run.method, steps) == "no"

@@ -167,7 +167,8 @@ def of_layers(analyser: Analyser, function: Function, depth: int = 0) -> bool:
     """Whether the function is a forward, or a method of a module that only forwards call."""
     inner: Function | None = function
     while inner is not None:
-        if inner.cls is not None and inner.name in _LAYER_METHODS and analyser.program.is_module(inner.cls):
+        named = inner.name in _LAYER_METHODS or inner.name.startswith("forward_")
+        if inner.cls is not None and named and analyser.program.is_module(inner.cls):
             return True
         inner = inner.enclosing
     if depth >= MAX_CALLERS_UP or not of_module(analyser, function):

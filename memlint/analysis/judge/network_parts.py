@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 
 from memlint.analysis.domain.bound_names import bindings
 from memlint.analysis.syntax.memo import kept
-from memlint.analysis.syntax.syntax import calls_named, dotted, last_name, parts, walk_expression, walk_statements
-from memlint.analysis.transfer.library.known_numbers import Scope, calls_in_rounds
+from memlint.analysis.syntax.syntax import calls_named, dotted, last_name, walk_expression, walk_statements
+from memlint.analysis.transfer.library.known_numbers import Scope, calls_in_rounds, iterations
 from memlint.ir import nodes as ir
 from memlint.patterns import lazy_pattern
 
@@ -100,7 +100,7 @@ class Parts:
         name = _attribute_of(func, own) if own else ""
         if name:
             known = self._holds_known(name) or (isinstance(func, ir.Attr) and not self._held.get(name))
-            return known and (isinstance(func, ir.Attr) or self._runs_each_once(around, scope))
+            return known and (isinstance(func, ir.Attr) or _by_number(around) or self._runs_each_once(around, scope))
         return isinstance(func, ir.Attr) or (isinstance(func, ir.Call) and self._is_known(func, scope))
 
     def _runs_each_once(self, around: list[ir.Expr | None], scope: Scope) -> bool:
@@ -174,6 +174,11 @@ class Parts:
         return kind == "function"
 
 
+def _by_number(around: list[ir.Expr | None]) -> bool:
+    """Whether a loop counts what it goes through: ``for i, size in enumerate(sizes): x = self.layers[i](x)``"""
+    return len(around) == 1 and isinstance(around[0], ir.Call) and dotted(around[0].func) == "enumerate"
+
+
 def _elements(expr: ir.Expr) -> tuple[ir.Expr, ...] | None:
     """What an expression puts together, or is one of; None for all else."""
     if isinstance(expr, ir.Display):
@@ -220,21 +225,11 @@ def _bound_to(body: tuple[ir.Stmt, ...], name: str) -> Iterator[ir.Expr | None]:
     for value, unpacked in bindings(body).get(name, []):
         if not unpacked:
             yield value
-    for target, iterated in _rounds(body):
+    for target, iterated in iterations(body):
         if any(isinstance(part, ir.Name) and part.id == name for part in walk_expression(target)):
             yield iterated
     if any(unpacked and not isinstance(value, ir.Const) for value, unpacked in bindings(body).get(name, [])):
         yield None
-
-
-def _rounds(body: tuple[ir.Stmt, ...]) -> Iterator[tuple[ir.Expr, ir.Expr]]:
-    """The targets of loops and comprehensions, and what they go through."""
-    for statement in walk_statements(body, into_definitions=False):
-        if isinstance(statement, ir.For):
-            yield statement.target, statement.iter
-    for part in parts(body):
-        if isinstance(part, ir.Comprehension):
-            yield from ((clause.target, clause.iter) for clause in part.fors)
 
 
 __all__ = ["Parts"]

@@ -20,7 +20,7 @@ from memlint.analysis.judge.network_parts import Parts
 from memlint.analysis.syntax.memo import kept_for
 from memlint.analysis.syntax.syntax import dotted, last_name, parts
 from memlint.analysis.transfer.library import layer_extents
-from memlint.analysis.transfer.library.known_numbers import Numbers, Scope, calls_in_rounds
+from memlint.analysis.transfer.library.known_numbers import Known, Numbers, Scope, calls_in_rounds
 from memlint.ir import nodes as ir
 from memlint.patterns import lazy_pattern
 
@@ -50,6 +50,8 @@ _HEAVY = frozenset(
 #: layers of graphs in other libraries
 _GRAPH_LAYER = lazy_pattern(r"(torch_geometric|dgl)\.(.*\.)?\w*Conv")
 _PLAIN_BASES = lazy_pattern(r"(.*\.)?(Module|LightningModule|ABC|object|Generic|Protocol)")
+#: widths of scores of all words, or of all that may be asked for
+_OF_WORDS = lazy_pattern(r"vocab|voc_|words?|tok|item|entit|hidden|width")
 _PRODUCTS = frozenset({"matmul", "mm", "bmm", "baddbmm", "einsum"})
 
 
@@ -65,6 +67,8 @@ def size_of_network(analyser: Analyser, frame: Frame, run: ModelRun) -> str:
     """ "small", "large", or "" for a network of which too little is known."""
     if run.origin is not None:
         inner, _ = run.origin
+        if (own := inner.function.cls) is not None and analyser.program.is_module(own):
+            return _of_class(analyser, own)  # (one of its layers)
         sizes = {size_of_network(analyser, inner, one) for one in inner.runs.values()}
         return sizes.pop() if len(sizes) == 1 else "large" if "large" in sizes else ""
     values = [run.module]
@@ -113,9 +117,7 @@ def _of_chain(layer: layer_extents.Layer) -> int | None:
 class _Network:
     """A class of a network, made with what is known of its constructor's arguments."""
 
-    def __init__(
-        self, analyser: Analyser, numbers: Numbers, cls: Class, given: dict[str, int | None], depth: int
-    ) -> None:
+    def __init__(self, analyser: Analyser, numbers: Numbers, cls: Class, given: dict[str, Known], depth: int) -> None:
         program = analyser.program
         order, outside = program.ancestors(cls)
         if depth == 0 or not program.is_module(cls) or not all(map(_PLAIN_BASES.fullmatch, outside)):
@@ -130,9 +132,12 @@ class _Network:
         for scope in self._scopes:
             scope.held = self._held
         #: what networks in it save, by what they are made with; None where that is unknown
-        self._parts: dict[tuple[tuple[str, str], tuple[tuple[str, int | None], ...]], int | None] = {}
+        self._parts: dict[tuple[tuple[str, str], tuple[tuple[str, Known], ...]], int | None] = {}
         #: the calls that make layers, and how much each saves
         self._layers: dict[tuple[Function, int], int] = {}
+        #: what the layer that gives rows of unknown width calls that width, and what layers call those that they take
+        self._open: list[str] = []
+        self._taken: set[str] = set()
 
     def saved(self) -> int:
         """The numbers that it saves for a row."""
@@ -149,7 +154,11 @@ class _Network:
                     total += saved * times
         if any(map(_attends, self._by_class())):
             raise _LargeError
-        if unknown or not Parts(self._analyser.program, self._scopes, self._layers, self._held).knows_all():
+        if (
+            unknown
+            or len(self._open) > 1
+            or not Parts(self._analyser.program, self._scopes, self._layers, self._held).knows_all()
+        ):
             raise _UnknownError
         return total
 
@@ -184,7 +193,7 @@ class _Network:
             return None
         return self._of_layer(own, call, scope)
 
-    def _of_part(self, cls: Class, given: dict[str, int | None]) -> int:
+    def _of_part(self, cls: Class, given: dict[str, Known]) -> int:
         made = (cls.key, tuple(given.items()))
         if made not in self._parts:
             try:
@@ -204,11 +213,27 @@ class _Network:
             return 0
         if name not in _WIDTHS:
             raise _LargeError if name[:4] in ("Conv", "Mult", "Tran") and not name.endswith("1d") else _UnknownError
+        if name == "Linear" and (given := self._given_to_last(call, scope)) is not None:
+            return given
         width = self._width(argument(call, *_WIDTHS[name]), scope)
         if not name.startswith(("RNN", "GRU", "LSTM")):
             return width
         layers = argument(call, 2, "num_layers")
         return width * _RECURRENT * (self._width(layers, scope) if layers is not None else 1)
+
+    def _given_to_last(self, call: ir.Call, scope: Scope) -> int | None:
+        """What a layer saves whose result is of unknown width: its input, where that is known. (Its result is that of
+        the network, which lies there with a graph or without, if no layer follows: one such layer may be the last.)"""
+        made, taken = argument(call, *_WIDTHS["Linear"]), argument(call, 0, "in_features")
+        if taken is not None:
+            self._taken.add(last_name(taken))
+        if self._depth < _DEPTH or made is None or self._numbers.most(made, scope) is not None:
+            return None
+        given, name = self._numbers.most(taken, scope), last_name(made)
+        if given is None or not name or _OF_WORDS.search(name.lower()) is not None:
+            return None
+        self._open.append(name)
+        return given
 
     def _width(self, expr: ir.Expr | None, scope: Scope) -> int:
         found = self._numbers.most(expr, scope)

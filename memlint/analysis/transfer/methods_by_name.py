@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import NamedTuple
 
 from memlint import knowledge
 from memlint.analysis.domain.state import AMBIENT, OFF, ON, State
 from memlint.analysis.domain.summary.frame import Frame
 from memlint.analysis.domain.tensor_ops import names_model
-from memlint.analysis.domain.values import DATA, NONE, Args, Path, Source, V, Words
+from memlint.analysis.domain.values import DATA, NONE, Args, Path, Source, V, Words, join_all
 from memlint.analysis.index.program import Function
 from memlint.analysis.transfer.held_values import deep
 from memlint.analysis.transfer.library.computing import names_part
@@ -77,6 +78,36 @@ def namesakes(frame: Frame, state: State, receiver: V, name: str, args: Args, wo
         bool(summaries) and all(summary.result is None or summary.result.is_only(NONE) for _, summary in summaries),
         graph == "no" and not any(_computes(summary) for _, summary in summaries),
     )
+
+
+def graph_of_part(frame: Frame, call: ir.Call, name: str, steps: tuple[str, ...]) -> str:
+    """Whether a part of what the project's methods of a name give (``[1]``, of a tuple) has a graph that the method
+    records: "yes" or "no" where all that fit the call agree, "" where none does, else "unknown". (A part that is given
+    back as it came in has none from there.)"""
+    if any(isinstance(arg, ir.Starred) for arg in call.args) or any(not word.name for word in call.keywords):
+        return "unknown"
+    words = {word.name for word in call.keywords if word.name}
+    facts = set()
+    for method in frame.analyser.methods_named(name, frame.function):
+        if method.cls is None or is_abstract(method) or not accepts(method, len(call.args) + 1, words):
+            continue
+        summary = frame.analyser.summary(method)
+        if summary is None or summary.cut_short:
+            facts.add("unknown")
+        elif (part := _part(summary, steps)) is not None:
+            own = f"p:{method.own_name}"
+            facts.add(_strongest(_fact(summary, source, own, set(), returned="no") for source in part.src))
+    return facts.pop() if len(facts) == 1 else "unknown" if facts else ""
+
+
+def _part(summary: Frame, steps: tuple[str, ...]) -> V | None:
+    """The part of a method's result; None where it has no such part."""
+    value = summary.result
+    for step in steps:
+        objs = [] if value is None or summary.exit is None else [summary.exit.heap.get(key) for key in value.objs]
+        parts = [obj.fields[step[1:-1]] for obj in objs if obj is not None and step[1:-1] in obj.fields]
+        value = join_all(parts) if parts else None
+    return None if value is None or summary.exit is None else deep(summary, summary.exit, value)
 
 
 def unseen(name: str) -> str:
@@ -149,18 +180,23 @@ def _graph_of(frame: Frame, method: Function, summary: Frame) -> str:
         return "no"
     inner = deep(summary, summary.exit, value)
     own = f"p:{summary.function.params[0].name}" if summary.function.params else ""
-    facts = {_fact(summary, source, own, set()) for source in inner.src}
-    if "yes" in facts:
-        return "yes"
-    return "unknown" if "unknown" in facts or summary.cut_short else "no"
+    fact = _strongest(_fact(summary, source, own, set()) for source in inner.src)
+    return "unknown" if fact == "no" and summary.cut_short else fact
 
 
-def _fact(summary: Frame, source: Source, own: str, seen: set[Source]) -> str:
+def _strongest(facts: Iterable[str]) -> str:
+    """What is so of a value that is computed from several."""
+    found = set(facts)
+    return "yes" if "yes" in found else "unknown" if "unknown" in found else "no"
+
+
+def _fact(summary: Frame, source: Source, own: str, seen: set[Source], returned: str = "unknown") -> str:
+    """``returned``: what is said of an argument that is given back."""
     if source in seen:
         return "no"
     seen.add(source)
     if isinstance(source, Path):
-        return "unknown"
+        return returned if source.root != own else "unknown"
     node = summary.graphs.nodes.get(source)
     if node is None or node.leaf:
         return "no"
@@ -170,5 +206,4 @@ def _fact(summary: Frame, source: Source, own: str, seen: set[Source]) -> str:
         return "unknown" if called in knowledge.guarded_methods() else "yes"
     if node.unknown:
         return "unknown"
-    facts = {_fact(summary, parent, own, seen) for parent in node.parents}
-    return "yes" if "yes" in facts else "unknown" if "unknown" in facts else "no"
+    return _strongest(_fact(summary, parent, own, seen, returned) for parent in node.parents)

@@ -15,7 +15,7 @@ from memlint.patterns import lazy_pattern
 
 #: names of how many classes there are, and of how many words
 _CLASSES = lazy_pattern(
-    r"(n|num|nb|number_of)?_?(class(es)?|cls|labels?|actions?|categor(y|ies)|attr(ibute)?s|ways?)(_?num)?"
+    r"(n|num|nb|number_of)?_?(class(es)?|cls|labels?|actions?|categor(y|ies)|attr(ibute)?s|ways?)(_?(num|count))?"
 )
 _WORDS = lazy_pattern(r".*vocab.*|n_?tokens?|num_(tokens|words|embeddings)|voc(_size)?")
 #: what a size is by its name alone

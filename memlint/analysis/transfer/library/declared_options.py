@@ -1,0 +1,93 @@
+"""Where a program declares a setting, and its default: command-line options, and the fields of configurations."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from memlint.analysis.domain.bound_names import argument
+from memlint.analysis.index.definitions import functions_of
+from memlint.analysis.index.program import Function, Module, Program
+from memlint.analysis.syntax.syntax import calls_named, dotted, last_name, walk_expression, walk_statements
+from memlint.ir import nodes as ir
+from memlint.patterns import lazy_pattern
+
+#: of more files that declare options, or fields, nobody reads all
+_MAX_FILES = 24
+_PARSERS = frozenset({"add_argument", "set_defaults"})
+#: what makes an object, or a dict, of the keywords that it is given
+_NAMESPACES = frozenset(
+    {"dict", "Namespace", "SimpleNamespace", "EasyDict", "edict", "AttrDict", "Munch", "ConfigDict"}
+)
+#: classes whose fields are settings
+_SETTINGS = lazy_pattern(r".*(config|cfg|args|arguments|options?|opts?|param(eter)?s|settings)", re.IGNORECASE)
+
+#: what a setting is by default, and where that is written; None for an option that has no default
+Default = tuple[ir.Expr | None, Function]
+
+
+def defaults_of(program: Program, name: str, held_by: str, asker: Function) -> list[Default]:
+    """The defaults of the setting that an attribute, or a member of a dict, is read from: ``args.hidden``,
+    ``config["hidden"]``. Those of the same file go before all others. ``held_by``: the last name before it."""
+    for declared, word in ((_of_parsers, "add_argument"), (_of_objects, name)):
+        files = program.words.files(word)
+        own = asker.module.key
+        for keys in ([own] if own in files else [], files if len(files) <= _MAX_FILES else []):
+            found = [default for key in keys for default in declared(program.module(key), name, held_by)]
+            if found:
+                return found
+    return []
+
+
+def _of_parsers(module: Module, name: str, held_by: str) -> Iterator[Default]:
+    """``parser.add_argument("--hidden", default=64)``, ``parser.set_defaults(hidden=64)``"""
+    for function in functions_of(module):
+        for call in calls_named(function.body, _PARSERS):
+            if last_name(call.func) == "set_defaults":
+                yield from ((word.value, function) for word in call.keywords if word.name == name)
+            elif name in {_option_name(arg) for arg in call.args}:
+                yield argument(call, 99, "default"), function
+
+
+def _option_name(arg: ir.Expr) -> str:
+    value = arg.value if isinstance(arg, ir.Const) else None
+    return value.lstrip("-").replace("-", "_") if isinstance(value, str) else ""
+
+
+def _of_objects(module: Module, name: str, held_by: str) -> Iterator[Default]:
+    """``class Config: hidden = 64``, ``config = dict(hidden=64)``, ``config.hidden = 64``"""
+    for function in functions_of(module):
+        for statement in walk_statements(function.body, into_definitions=False):
+            targets = [dotted(one) for one in statement.targets] if isinstance(statement, ir.Assign) else []
+            if isinstance(statement, ir.Assign) and f"{held_by}.{name}" in targets:
+                yield statement.value, function
+            elif isinstance(statement, ir.Assign) and any(one.rpartition(".")[2] == held_by for one in targets):
+                yield from ((value, function) for value in _members(statement.value, name))
+    for cls in module.classes.values():
+        if cls.node.name == held_by or _SETTINGS.fullmatch(cls.node.name):
+            yield from ((value, module.main) for value in _fields(cls.node, name))
+
+
+def _fields(node: ir.ClassDef, name: str) -> Iterator[ir.Expr]:
+    """``hidden = 64``, ``hidden: int = 64``, ``hidden: int = field(default=64)``"""
+    for statement in node.body:
+        if isinstance(statement, ir.Assign):
+            targets: tuple[ir.Expr, ...] = statement.targets
+        elif isinstance(statement, ir.AnnAssign):
+            targets = (statement.target,)
+        else:
+            continue
+        if statement.value is not None and any(isinstance(one, ir.Name) and one.id == name for one in targets):
+            value = statement.value
+            yield (argument(value, 99, "default") if isinstance(value, ir.Call) else None) or value
+
+
+def _members(value: ir.Expr, name: str) -> Iterator[ir.Expr]:
+    """What the dicts and namespaces of an expression hold under a name."""
+    for part in walk_expression(value):
+        if isinstance(part, ir.DictDisplay):
+            for key, held in zip(part.keys, part.values, strict=True):
+                if isinstance(key, ir.Const) and key.value == name:
+                    yield held
+        elif isinstance(part, ir.Call) and last_name(part.func) in _NAMESPACES:
+            yield from (word.value for word in part.keywords if word.name == name)
