@@ -88,7 +88,7 @@ def _severity(event: ModelCall) -> Severity:
     """
     if event.served and not event.followed:
         return "note"
-    if event.loop is None and event.function == "<module>" and not event.large:
+    if event.function == "<module>" and not event.retained and _is_demonstration(event):
         return "note"  # a script that runs its model once ends soon, and the graph with it
     through_data = event.loop is not None and (event.loop.over == "loader" or event.loop.names_data)
     signs = sum((event.followed, through_data, event.named))
@@ -103,6 +103,13 @@ def _severity(event: ModelCall) -> Severity:
     grows = event.rounds is not None and event.rounds.over_data
     evaluated = event.evaluation == "eval" and event.certainty == "high"
     return "error" if grows and (signs > 1 or (evaluated and through_data)) else "warning"
+
+
+def _is_demonstration(event: ModelCall) -> bool:
+    """A script, or a notebook, runs a model once, or on single samples on the host."""
+    if event.loop is None:
+        return event.single or not event.large
+    return event.single and event.on_host
 
 
 def _what(event: ModelCall) -> str:

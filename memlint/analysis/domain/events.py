@@ -294,6 +294,8 @@ class ModelCall(Event, frozen=True, gc=False, kw_only=True):
     unguarded: bool = False
     #: the model is known to be large whatever it is given: a pretrained transformer, an autoencoder, a detector
     large: bool = False
+    #: it runs on a batch of one sample
+    single: bool = False
     #: by its layers the network saves little for each row, or it runs on a single sample and is not known to be large
     small: bool = False
 

@@ -32,7 +32,7 @@ from memlint.analysis.judge.phases import Phase
 from memlint.analysis.judge.run_callers import left_to_callers, reported_inside, spent_inside
 from memlint.analysis.judge.run_doubts import doubt_of
 from memlint.analysis.judge.run_reasons import tell_run
-from memlint.analysis.judge.single_samples import runs_on_one_sample, runs_on_one_state
+from memlint.analysis.judge.single_samples import runs_on_one_sample, runs_on_one_state, shows_a_picture
 from memlint.analysis.judge.small_networks import size_of_network
 from memlint.analysis.transfer.held_values import deep
 from memlint.analysis.transfer.modules.parameter_loops import of_networks
@@ -275,6 +275,7 @@ def _event(
         beside_training=beside,
         unguarded=bool(verdict.unguarded),
         large=runs_a_large_network(frame.analyser, frame, run),
+        single=runs_on_one_sample(frame.analyser, frame, run),
         small=all(_is_small(frame.analyser, frame, one.run) for one in group or (verdict,)),
     )
 
@@ -283,12 +284,12 @@ def _is_small(analyser: Analyser, frame: Frame, run: ModelRun) -> bool:
     """Whether the graph of a run takes little memory: by the network's layers, or because it has a single sample."""
     if runs_a_large_network(analyser, frame, run):
         return False
-    if runs_on_one_state(frame, run):
+    if runs_on_one_state(analyser, frame, run):
         return True
     size = size_of_network(analyser, frame, run)
     if size or run.module.is_of_library():  # (one sample is enough for what a library has trained)
         return size == "small"
-    return runs_on_one_sample(frame, run)
+    return runs_on_one_sample(analyser, frame, run) and not shows_a_picture(frame, run)
 
 
 def _held_by(frame: Frame, run: ModelRun) -> str:

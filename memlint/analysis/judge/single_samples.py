@@ -3,19 +3,35 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import TYPE_CHECKING
 
 from memlint.analysis.domain.bound_names import argument, bindings, peel
 from memlint.analysis.domain.extents import by_name
 from memlint.analysis.domain.summary.effects import ModelRun
 from memlint.analysis.domain.summary.frame import Frame
-from memlint.analysis.syntax.syntax import call_at, last_name, walk_expression
+from memlint.analysis.syntax.bindings import names_bound_by
+from memlint.analysis.syntax.syntax import (
+    call_at,
+    dotted,
+    last_name,
+    loops_around,
+    walk_expression,
+    walk_statements,
+    way_to,
+)
 from memlint.analysis.transfer.library.extent_ops import literal
 from memlint.ir import nodes as ir
 from memlint.patterns import lazy_pattern
 
+if TYPE_CHECKING:
+    from memlint.analysis.facts.analyser import Analyser
+
 _Question = Callable[[ir.Expr, bool], bool]
 
 _ENVIRONMENT = lazy_pattern(r"([a-z]\w*_)?(v?envs?|environment|gym)(_\w+)?")
+_TOKENIZER = lazy_pattern(r"(\w+_)?(tokenizer|processor|encode|encode_plus)")
+#: how many callers up what a parameter gets is followed
+_CALLERS_UP = 2
 _NEW_AXIS = frozenset({"unsqueeze", "expand_dims"})
 #: functions that read a picture
 _READS = frozenset({"imread", "imdecode"})
@@ -23,26 +39,21 @@ _RESHAPES = frozenset({"view", "reshape"})
 _DISPLAYED = frozenset({"tensor", "as_tensor", "Tensor", "FloatTensor", "LongTensor", "array", "asarray"})
 
 
-def runs_on_one_sample(frame: Frame, run: ModelRun) -> bool:
-    """Whether all that a model is given is a batch of one sample, which is no picture."""
-    return _runs_on(frame, run, _is_batch_of_one) and not _shows_a_picture(frame, run)
-
-
-def runs_on_one_state(frame: Frame, run: ModelRun) -> bool:
-    """Whether a model is given what an environment showed in its last step."""
-    return _runs_on(frame, run, _is_observed)
-
-
-def _runs_on(frame: Frame, run: ModelRun, asked: _Question) -> bool:
-    if run.origin is not None and _runs_on(*run.origin, asked):
+def runs_on_one_sample(analyser: Analyser, frame: Frame, run: ModelRun) -> bool:
+    """Whether all that a model is given is a batch of one sample."""
+    if _runs_on(analyser, frame, run, _is_batch_of_one):
         return True
-    call = call_at(frame.function.body, run.site.at)
-    if call is None or not call.args or any(isinstance(arg, ir.Starred) for arg in call.args):
-        return False
-    return _holds(frame, call.args[0], asked, set()) is True
+    around = loops_around(frame.function.body, run.site.at) if run.origin is None else []
+    return any(isinstance(loop, ir.For) and _gives_single_samples(frame, loop.iter) for loop in around)
 
 
-def _shows_a_picture(frame: Frame, run: ModelRun) -> bool:
+def runs_on_one_state(analyser: Analyser, frame: Frame, run: ModelRun) -> bool:
+    """Whether a model is given what an environment showed in its last step."""
+    return _runs_on(analyser, frame, run, _is_observed)
+
+
+def shows_a_picture(frame: Frame, run: ModelRun) -> bool:
+    """Whether what a model is given may be a picture, by its names or by what reads it."""
     call = call_at(frame.function.body, run.site.at)
     if call is None:
         return True
@@ -53,27 +64,106 @@ def _shows_a_picture(frame: Frame, run: ModelRun) -> bool:
     return any(name in _READS or by_name.of_name(name) is by_name.PICTURE for name in names if name)
 
 
-def _holds(frame: Frame, expr: ir.Expr, asked: _Question, seen: set[str]) -> bool | None:
-    """Whether something is so of an expression, and of all that its name is bound to; None for a name that is asked
-    about already."""
-    step: ir.Expr | None = expr
-    while step is not None:
-        expr = step
-        if asked(expr, False):
+def _runs_on(analyser: Analyser, frame: Frame, run: ModelRun, asked: _Question) -> bool:
+    if run.origin is not None and _runs_on(analyser, *run.origin, asked):
+        return True
+    call = call_at(frame.function.body, run.site.at)
+    given = None if call is None else call.args[0] if call.args else call.keywords[0].value if call.keywords else None
+    if call is None or given is None or any(isinstance(arg, ir.Starred) for arg in call.args):
+        return False
+    return _Given(analyser, frame, asked).holds(given, call.at) is True
+
+
+class _Given:
+    """What a question's answer is for an expression of a function, and for all that it is made of."""
+
+    def __init__(self, analyser: Analyser, frame: Frame, asked: _Question, depth: int = _CALLERS_UP) -> None:
+        self._analyser, self._frame, self._asked, self._depth = analyser, frame, asked, depth
+        self._seen: set[tuple[str, int]] = set()
+
+    def holds(self, expr: ir.Expr, before: int) -> bool | None:
+        """``before``: the ordinal at which it stands; None for a name that is asked about already."""
+        step: ir.Expr | None = expr
+        while step is not None:
+            expr = step
+            if self._asked(expr, False):
+                return True
+            step = peel(expr)
+        if isinstance(expr, ir.Name):
+            return self._name_holds(expr.id, before)
+        if isinstance(expr, ir.Display):
+            return bool(expr.elements) and all(self.holds(one, before) is True for one in expr.elements)
+        return isinstance(expr, ir.Call) and self._is_passed_on(expr, before)
+
+    def _is_passed_on(self, call: ir.Call, before: int) -> bool:
+        """Whether a function of the project, or of the object, gets it first: ``self.normalize(state)``."""
+        function = self._frame.function
+        kind, _ = self._analyser.program.find_expression(function.module, call.func, function)
+        own = isinstance(call.func, ir.Attr) and dotted(call.func.value) == function.own_name != ""
+        return bool(call.args) and (kind == "function" or own) and self.holds(call.args[0], before) is True
+
+    def _name_holds(self, name: str, before: int) -> bool | None:
+        body = self._frame.function.body
+        last = _last_bound(body, name, before)
+        if (name, last.at if last is not None else -1) in self._seen:
+            return None
+        self._seen.add((name, last.at if last is not None else -1))
+        if last is not None:
+            found = [self._bound_holds(value, unpacked, last.at) for value, unpacked in bindings((last,)).get(name, [])]
+        elif any(param.name == name for param in self._frame.function.params):
+            return name not in bindings(body) and self._callers_hold(name)
+        else:
+            found = [self._bound_holds(value, unpacked, value.at) for value, unpacked in bindings(body).get(name, [])]
+        return any(found) and False not in found
+
+    def _bound_holds(self, value: ir.Expr, unpacked: bool, before: int) -> bool | None:
+        if self._asked(value, unpacked):
             return True
-        step = peel(expr)
-    if not isinstance(expr, ir.Name):
-        return False
-    if expr.id in seen:
-        return None
-    if any(param.name == expr.id for param in frame.function.params):
-        return False
-    seen.add(expr.id)
-    found = [
-        True if asked(value, unpacked) else False if unpacked else _holds(frame, value, asked, seen)
-        for value, unpacked in bindings(frame.function.body).get(expr.id, [])
+        return False if unpacked else self.holds(value, before)
+
+    def _callers_hold(self, name: str) -> bool:
+        """Whether it is so of what all calls of the function give for a parameter."""
+        function = self._frame.function
+        at = next((number for number, param in enumerate(function.given) if param.name == name), None)
+        calls = self._analyser.facts.calls_of(function) if self._depth and at is not None else []
+        for caller, record in calls:
+            call = call_at(caller.function.body, record.at)
+            given = argument(call, at, name) if call is not None and at is not None else None
+            inner = _Given(self._analyser, caller, self._asked, self._depth - 1)
+            if given is None or inner.holds(given, record.at) is not True:
+                return False
+        return bool(calls)
+
+
+def _last_bound(body: tuple[ir.Stmt, ...], name: str, before: int) -> ir.Assign | None:
+    """The assignment that has given a name what it has at an ordinal; None where that depends on the way there."""
+    for block, place in reversed(way_to(body, before)):
+        for statement in reversed(block[:place]):
+            if isinstance(statement, ir.Assign) and name in names_bound_by(statement):
+                return statement
+            if any(name in names_bound_by(inner) for inner in walk_statements((statement,), into_definitions=False)):
+                return None
+        around = block[place] if place < len(block) else None
+        if isinstance(around, ir.For | ir.While) and any(
+            name in names_bound_by(inner) for inner in walk_statements((around,), into_definitions=False)
+        ):
+            return None  # (by an earlier round)
+    return None
+
+
+def _gives_single_samples(frame: Frame, iterated: ir.Expr) -> bool:
+    """Whether a loop goes through a ``DataLoader`` whose batches have one sample."""
+    names = {part.id for part in walk_expression(iterated) if isinstance(part, ir.Name)}
+    body = frame.function.body if frame.function.node is None else (*frame.module.statements, *frame.function.body)
+    made = [
+        value
+        for name in names
+        for value, _ in bindings(body).get(name, [])
+        if isinstance(value, ir.Call) and last_name(value.func) == "DataLoader"
     ]
-    return any(found) and False not in found
+    sizes = [argument(one, 1, "batch_size") for one in made]
+    custom = any(word.name in ("batch_sampler", None) for one in made for word in one.keywords)
+    return bool(made) and not custom and all(size is None or literal(size) == 1 for size in sizes)
 
 
 def _is_observed(expr: ir.Expr, unpacked: bool) -> bool:
@@ -87,7 +177,7 @@ def _is_observed(expr: ir.Expr, unpacked: bool) -> bool:
 
 
 def _is_batch_of_one(expr: ir.Expr, unpacked: bool) -> bool:
-    """``x.unsqueeze(0)``, ``x[None]``, ``torch.tensor([x])``, ``x.view(1, -1)``"""
+    """``x.unsqueeze(0)``, ``x[None]``, ``torch.tensor([x])``, ``x.view(1, -1)``, ``tokenizer("a text")``"""
     if unpacked:
         return False
     if isinstance(expr, ir.Subscript):
@@ -96,6 +186,8 @@ def _is_batch_of_one(expr: ir.Expr, unpacked: bool) -> bool:
     if not isinstance(expr, ir.Call):
         return False
     name = last_name(expr.func)
+    if _TOKENIZER.fullmatch(name.lower()) is not None:
+        return bool(expr.args) and isinstance(expr.args[0], ir.Const) and expr.args[0].kind == "str"
     if name in _NEW_AXIS:
         by_axis = argument(expr, 99, "dim") or argument(expr, 99, "axis") or (expr.args[-1] if expr.args else None)
         return by_axis is not None and literal(by_axis) == 0
