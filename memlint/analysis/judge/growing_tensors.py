@@ -23,7 +23,14 @@ from memlint.analysis.safety.gather import gather_of
 from memlint.analysis.syntax.bindings import mentions
 from memlint.analysis.syntax.expression_text import text
 from memlint.analysis.syntax.memo import kept
-from memlint.analysis.syntax.syntax import expressions, last_name, walk_expression, walk_statements
+from memlint.analysis.syntax.syntax import (
+    dotted,
+    expressions,
+    last_name,
+    parts,
+    walk_expression,
+    walk_statements,
+)
 from memlint.analysis.transfer.stores.growing import CATS
 from memlint.ir import nodes as ir
 
@@ -122,6 +129,7 @@ def judged(analyser: Analyser, frame: Frame, store: Store) -> Iterator[Carry]:
         bounded=loop.over == "rows"
         or store.selected
         or _fed(frame, store)
+        or _rows_of_argument(frame, store)
         or of_one_update(frame, store)
         or _over_parts(analyser, frame, store)
         or _begun_by_others(analyser, store),
@@ -139,6 +147,27 @@ def _fed(frame: Frame, store: Store) -> bool:
     renamed, given = _handed(store.loop.body)
     names = {store.place_text, *renamed.get(store.place_text, ())}
     return any(at != store.site.at for name in names for at in given.get(name, ()))
+
+
+def _rows_of_argument(frame: Frame, store: Store) -> bool:
+    """Whether a function cuts a tensor that it was given into its rows, by their numbers, and returns what layers that
+    it has made itself give for them (an augmentation): one batch, as large as the one that is there."""
+    if store.loop is None or not store.local:
+        return False
+    reached = frame.graphs.closure((store.incoming or store.value).src)
+    if any(run.module.syms or not run.module.store for run in frame.runs.values() if run.node in reached):
+        return False
+    given = {param.name for param in frame.function.params}
+    cut = any(
+        isinstance(part, ir.Subscript)
+        and dotted(part.value) in given
+        and any(mentions(part.index, name) for name in store.loop.counters)
+        for part in parts(store.loop.body)
+    )
+    return cut and any(
+        isinstance(one, ir.Return) and one.value is not None and mentions(one.value, store.place_text)
+        for one in walk_statements(frame.function.body, into_definitions=False)
+    )
 
 
 @kept
