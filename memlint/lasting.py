@@ -26,8 +26,8 @@ def weight(event: Carry | Retain, most: Severity = "error") -> Weight:
     if passing:
         return Weight("note", "note")
     bounded = bool(event.reset) or event.value.device == "cpu" or not event.loop.over_data
-    # (a setting tells how often a method repeats itself on what it was given: a handful of times)
-    repeats = event.loop.over == "range" and event.place.kind == "local" and event.value.freed == "yes"
+    # (a setting tells how often a method repeats itself on what it was given, a handful of times; a batch has few rows)
+    repeats = event.loop.over in ("range", "rows") and event.place.kind == "local" and event.value.freed == "yes"
     small = event.loop.every == "epoch" or bool(event.reset) or repeats
     return Weight("warning" if bounded else most, "note" if small else "warning")
 

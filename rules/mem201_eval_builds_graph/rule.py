@@ -88,8 +88,9 @@ def _severity(event: ModelCall) -> Severity:
     """
     if event.served and not event.followed:
         return "note"
-    if event.function == "<module>" and not event.retained and _is_demonstration(event):
-        return "note"  # a script that runs its model once ends soon, and the graph with it
+    on_one = event.single and (event.loop is None or event.on_host)
+    if event.function == "<module>" and not event.retained and (on_one or (event.loop is None and not event.large)):
+        return "note"  # a script that runs its model once, or shows what it gives for single samples on the host
     through_data = event.loop is not None and (event.loop.over == "loader" or event.loop.names_data)
     signs = sum((event.followed, through_data, event.named))
     if signs < 2 and not (event.evaluation == "eval" and (event.followed or through_data or event.large)):
@@ -103,13 +104,6 @@ def _severity(event: ModelCall) -> Severity:
     grows = event.rounds is not None and event.rounds.over_data
     evaluated = event.evaluation == "eval" and event.certainty == "high"
     return "error" if grows and (signs > 1 or (evaluated and through_data)) else "warning"
-
-
-def _is_demonstration(event: ModelCall) -> bool:
-    """A script, or a notebook, runs a model once, or on single samples on the host."""
-    if event.loop is None:
-        return event.single or not event.large
-    return event.single and event.on_host
 
 
 def _what(event: ModelCall) -> str:

@@ -70,7 +70,9 @@ def _help(event: ModelCall) -> str:
 def _severity(event: ModelCall) -> Severity:
     if event.retained:
         return "warning"
-    return "warning" if event.consumed == "loss" and event.owner == "no" and not event.small else "note"
+    once = event.loop is None and event.function == "<module>"
+    trains = event.consumed == "loss" and event.owner == "no"
+    return "warning" if trains and not (event.small or once) else "note"
 
 
 def _cost(event: ModelCall) -> str:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 from memlint.analysis.domain.state import State
 from memlint.analysis.domain.summary.effects import LoopFrame
 from memlint.analysis.domain.summary.frame import Frame
@@ -94,6 +96,24 @@ def _ways_out(body: tuple[ir.Stmt, ...]) -> tuple[ir.If, ...]:
 def ends_early(loop: LoopFrame) -> bool:
     """Whether the loop's body counts its rounds, or what it collects, and ends at a limit: ``if i >= limit: break``."""
     return any(_at_limit(loop, statement.test) for statement in _ways_out(loop.body))
+
+
+def runs_once(loop: LoopFrame) -> bool:
+    """Whether the loop ends in its first round, or before it does anything in the second: ``if i > 0: break``."""
+    return any(isinstance(statement, ir.Jump) and statement.kind == "break" for statement in loop.body) or any(
+        _counted_to(loop, statement.test) <= (1 if statement is loop.body[0] else 0)
+        for statement in _ways_out(loop.body)
+    )
+
+
+def _counted_to(loop: LoopFrame, test: ir.Expr) -> float:
+    """The number of the round in which a test on the counter holds for the first time."""
+    if not isinstance(test, ir.Compare) or not isinstance(test.left, ir.Name) or test.left.id not in loop.counters:
+        return math.inf
+    limit = test.rights[0].value if isinstance(test.rights[0], ir.Const) else None
+    if not isinstance(limit, int) or test.ops[0] not in (">=", ">", "=="):
+        return math.inf
+    return limit + 1 if test.ops[0] == ">" else limit
 
 
 def ends_soon(loop: LoopFrame) -> bool:

@@ -11,6 +11,7 @@ from memlint.analysis.demand.teacher_networks import teaches
 from memlint.analysis.demand.unneeded_runs import gives_a_graph, runs_for_nothing
 from memlint.analysis.demand.used_up_graphs import is_spent, is_trial
 from memlint.analysis.domain.events import Loop, Step
+from memlint.analysis.domain.periods import runs_once
 from memlint.analysis.domain.state import AMBIENT, OFF, ON
 from memlint.analysis.domain.summary.effects import ModelRun
 from memlint.analysis.domain.summary.frame import Frame
@@ -224,9 +225,9 @@ def _uses_up(caller: Frame, at: int, callee: Function) -> bool:
 
 
 def loop_of(analyser: Analyser, frame: Frame, run: ModelRun) -> Loop | None:
-    """The loop around the call, here or around every call of this function."""
+    """The loop around the call, here or around every call of this function, that runs it more than once."""
     if run.loop is not None:
-        return run.loop.loop
+        return None if runs_once(run.loop) else run.loop.loop
     for _, record in analyser.facts.calls_of(frame.function):
         if record.counts:
             return each_call(frame.function)

@@ -104,16 +104,14 @@ class _Given:
 
     def _name_holds(self, name: str, before: int) -> bool | None:
         body = self._frame.function.body
-        last = _last_bound(body, name, before)
+        sure, last = _last_bound(body, name, before)
         if (name, last.at if last is not None else -1) in self._seen:
             return None
         self._seen.add((name, last.at if last is not None else -1))
-        if last is not None:
-            found = [self._bound_holds(value, unpacked, last.at) for value, unpacked in bindings((last,)).get(name, [])]
-        elif any(param.name == name for param in self._frame.function.params):
-            return name not in bindings(body) and self._callers_hold(name)
-        else:
-            found = [self._bound_holds(value, unpacked, value.at) for value, unpacked in bindings(body).get(name, [])]
+        if any(param.name == name for param in self._frame.function.params) and last is None:
+            return sure and self._callers_hold(name)
+        bound = bindings(body if last is None else (last,)).get(name, [])
+        found = [self._bound_holds(value, unpacked, value.at if last is None else last.at) for value, unpacked in bound]
         return any(found) and False not in found
 
     def _bound_holds(self, value: ir.Expr, unpacked: bool, before: int) -> bool | None:
@@ -135,20 +133,22 @@ class _Given:
         return bool(calls)
 
 
-def _last_bound(body: tuple[ir.Stmt, ...], name: str, before: int) -> ir.Assign | None:
-    """The assignment that has given a name what it has at an ordinal; None where that depends on the way there."""
+def _last_bound(body: tuple[ir.Stmt, ...], name: str, before: int) -> tuple[bool, ir.Assign | None]:
+    """Whether a single statement has given a name what it has at an ordinal, or none has, on all ways there; and that
+    statement."""
     for block, place in reversed(way_to(body, before)):
         for statement in reversed(block[:place]):
             if isinstance(statement, ir.Assign) and name in names_bound_by(statement):
-                return statement
-            if any(name in names_bound_by(inner) for inner in walk_statements((statement,), into_definitions=False)):
-                return None
-        around = block[place] if place < len(block) else None
-        if isinstance(around, ir.For | ir.While) and any(
-            name in names_bound_by(inner) for inner in walk_statements((around,), into_definitions=False)
-        ):
-            return None  # (by an earlier round)
-    return None
+                return True, statement
+            if _binds(statement, name):
+                return False, None
+        if isinstance(block[place], ir.For | ir.While) and _binds(block[place], name):
+            return False, None  # (an earlier round)
+    return True, None
+
+
+def _binds(statement: ir.Stmt, name: str) -> bool:
+    return any(name in names_bound_by(inner) for inner in walk_statements((statement,), into_definitions=False))
 
 
 def _gives_single_samples(frame: Frame, iterated: ir.Expr) -> bool:

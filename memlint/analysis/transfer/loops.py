@@ -31,6 +31,7 @@ from memlint.analysis.syntax.expression_text import text
 from memlint.analysis.syntax.memo import kept
 from memlint.analysis.syntax.syntax import bodies, calls, dotted, walk_expression, walk_statements
 from memlint.analysis.transfer.heap import elements_of
+from memlint.analysis.transfer.library.feeding import gives_transitions
 from memlint.ir import nodes as ir
 from memlint.patterns import lazy_pattern
 
@@ -60,7 +61,7 @@ def describe(
         over = "modules"
     elif any("epoch" in name.lower() for name in names):
         over = "epochs"
-    elif _rows(frame, state, source, iterable, called):
+    elif _rows(frame, state, source, iterable, called) or gives_transitions(frame.function.body, iterable, target):
         over = "rows"
     elif called.rsplit(".", 1)[-1] in ("range", "trange"):
         over = "range"

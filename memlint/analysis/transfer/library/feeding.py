@@ -9,13 +9,22 @@ from __future__ import annotations
 import functools
 from collections.abc import Set as AbstractSet
 
+from memlint.analysis.domain.bound_names import bindings
 from memlint.analysis.domain.state import State
 from memlint.analysis.domain.summary.frame import Frame
 from memlint.analysis.domain.values import LOADER, UNKNOWN, V
 from memlint.analysis.syntax.bindings import names_bound_by, reads_any
 from memlint.analysis.syntax.expression_text import text
 from memlint.analysis.syntax.memo import kept_for
-from memlint.analysis.syntax.syntax import calls, dotted, expressions, parts, walk_expression, walk_statements
+from memlint.analysis.syntax.syntax import (
+    calls,
+    dotted,
+    expressions,
+    last_name,
+    parts,
+    walk_expression,
+    walk_statements,
+)
 from memlint.analysis.transfer.narrowing import tells_tensors
 from memlint.ir import nodes as ir
 from memlint.patterns import lazy_pattern
@@ -138,6 +147,20 @@ def cuts_rows(counters: frozenset[str], body: tuple[ir.Stmt, ...]) -> bool:
         )
         for call in calls(body)
     )
+
+
+#: methods and functions that draw a batch from a memory
+_DRAWS = frozenset({"sample", "sample_batch", "choices"})
+#: what a transition has at least: a state, an action and a reward
+_TRANSITION = 3
+
+
+def gives_transitions(body: tuple[ir.Stmt, ...], iterable: ir.Expr, target: ir.Expr) -> bool:
+    """Whether a loop goes through one batch: ``for state, action, reward in random.sample(memory, 32)``."""
+    if not isinstance(target, ir.Display) or len(target.elements) < _TRANSITION:
+        return False
+    made = [value for value, _ in bindings(body).get(dotted(iterable), [])] or [iterable]
+    return all(isinstance(one, ir.Call) and last_name(one.func) in _DRAWS for one in made)
 
 
 def names_source(shown: str) -> bool:

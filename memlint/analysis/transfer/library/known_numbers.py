@@ -231,6 +231,7 @@ class Numbers:
 
     def rounds(self, iterated: ir.Expr | None, scope: Scope) -> int | None:
         """The most rounds of a loop over something."""
+        iterated = _made(scope.function.body, iterated) if iterated is not None else None
         if isinstance(iterated, ir.Call) and iterated.args:
             name = dotted(iterated.func)
             if name == "range":
@@ -300,7 +301,8 @@ def rounds_of(body: tuple[ir.Stmt, ...], name: str) -> list[ir.Expr | None]:
 @kept
 def _rounds(body: tuple[ir.Stmt, ...]) -> dict[str, list[ir.Expr | None]]:
     found: dict[str, list[ir.Expr | None]] = {}
-    for target, over in iterations(body):
+    for target, shown in iterations(body):
+        over = _made(body, shown)
         if isinstance(target, ir.Name):
             found.setdefault(target.id, []).append(over)
         elif isinstance(target, ir.Display):
@@ -314,6 +316,12 @@ def _rounds(body: tuple[ir.Stmt, ...]) -> dict[str, list[ir.Expr | None]]:
                     if isinstance(part, ir.Name):
                         found.setdefault(part.id, []).append(member if part is inner else None)
     return found
+
+
+def _made(body: tuple[ir.Stmt, ...], expr: ir.Expr) -> ir.Expr:
+    """What a name is bound to by a single statement: ``pairs = zip(sizes, sizes[1:])``."""
+    bound = bindings(body).get(expr.id, []) if isinstance(expr, ir.Name) else []
+    return bound[0][0] if len(bound) == 1 and not bound[0][1] else expr
 
 
 def iterations(body: tuple[ir.Stmt, ...]) -> Iterator[tuple[ir.Expr, ir.Expr]]:
