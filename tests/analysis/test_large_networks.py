@@ -81,3 +81,39 @@ def test_networks_of_any_size(tmp_path: Path, made: str) -> None:
     (tmp_path / "serve.py").write_text(text)
     found = {one.severity for one in memlint.lint([tmp_path]).findings if one.code == "MEM201"}
     assert found <= {"note"}
+
+
+SCRIPT = """
+import torch
+from torch.utils.data import DataLoader
+from transformers import AutoTokenizer, BertModel
+from texts import given, Texts
+
+tokenizer = AutoTokenizer.from_pretrained("bert-base-uncased")
+device = torch.device("{device}")
+net = BertModel.from_pretrained("bert-base-uncased").to(device)
+net.eval()
+{run}
+"""
+LOOP = """
+for ids in DataLoader(Texts(), batch_size={size}):
+    print(net(ids.to(device)).pooler_output.detach().cpu().numpy())
+"""
+
+
+@pytest.mark.parametrize(
+    ("run", "device", "expected"),
+    [
+        ('print(net(**tokenizer("a text", return_tensors="pt")).pooler_output.tolist())', "cuda", "note"),
+        ("print(net(torch.tensor([given]).to(device)).pooler_output.tolist())", "cuda", "note"),
+        ("print(net(given.unsqueeze(0)).pooler_output.tolist())", "cpu", "note"),
+        ("print(net(given.to(device)).pooler_output.tolist())", "cuda", "warning"),
+        (LOOP.format(size=1), "cpu", "note"),
+        (LOOP.format(size=32), "cpu", "warning"),
+        (LOOP.format(size=1), "cuda", "warning"),
+    ],
+)
+def test_scripts_that_show_single_samples(tmp_path: Path, run: str, device: str, expected: str) -> None:
+    (tmp_path / "show.py").write_text(SCRIPT.format(run=run, device=device))
+    found = [one.severity for one in memlint.lint([tmp_path], min_confidence="low").findings if one.code == "MEM201"]
+    assert found == [expected]

@@ -487,6 +487,14 @@ class Wide(nn.Module):
         return self.line(x)
 
 
+def as_row(array):
+    return torch.from_numpy(array)
+
+
+def scaled(state):
+    return torch.as_tensor(state).float() / 255.0
+
+
 def play(env, samples, loader, batch):
     model = {made}
     model.eval()
@@ -510,6 +518,12 @@ def play(env, samples, loader, batch):
         ("Wide(args.required)", "x = sample.reshape(1, -1)", "torch.FloatTensor(x).cuda()", "note"),
         ("Conv()", "", "torch.Tensor(obs).cuda()", "note"),
         ("Conv()", "state = obs", "torch.from_numpy(state).float() / 255.0", "note"),
+        ("Wide(args.required)", "", "as_row(sample[None])", "note"),
+        ("Wide(args.required)", "sample = torch.tensor(sample).float().view(1, -1)", "sample", "note"),
+        ("Conv()", "", "scaled(torch.Tensor(obs))", "note"),
+        ("Conv()", "", "scaled([obs, obs])", "note"),
+        ("Wide(args.required)", "", "scaled(sample)", "warning"),
+        ("Wide(args.required)", "if batch: sample = sample[None]", "sample", "warning"),
         ("Wide(args.required)", "", "sample.cuda()", "warning"),
         ("Wide(args.required)", "", "batch.unsqueeze(1)", "warning"),
         ("Wide(args.required)", "x = torch.stack([sample, sample])", "x", "warning"),
@@ -529,3 +543,71 @@ def test_single_samples(tmp_path: Path, made: str, before: str, given: str, expe
 def test_single_samples_of_a_library_s_network(tmp_path: Path, made: str, given: str) -> None:
     loop = LOOP.replace("model(x.cuda())", f"model({given})")
     assert severities(tmp_path, IMPORTS + loop.format(made=made)) == ["warning"]
+
+
+ACTS = """
+def act(policy, state):
+    policy.eval()
+    state = torch.from_numpy(state).float().cuda()
+    return policy(state).argmax(1).cpu().numpy()
+
+
+def play(envs, loader):
+    policy = Conv()
+    state = envs.reset()
+    while True:
+        action = act(policy, {given})
+        state, reward, done, _ = envs.step(action)
+"""
+
+
+@pytest.mark.parametrize(
+    ("given", "expected"), [("state", "note"), ("scaled([state, state])", "note"), ("loader.load()", "warning")]
+)
+def test_states_that_callers_give(tmp_path: Path, given: str, expected: str) -> None:
+    shown = STEPS[: STEPS.index("def play")].replace("{made}", "")
+    assert severities(tmp_path, IMPORTS + shown + ACTS.format(given=given))[0] == expected
+
+
+METHODS = """
+class Actor(nn.Module):
+    def __init__(self, inputs, outputs, hidden={hidden}):
+        super().__init__()
+        self.body = nn.Linear(inputs, hidden)
+        self.head = nn.Linear(hidden, outputs)
+
+    def act(self, x):
+        return self.head(F.relu(self.body(x)))
+
+
+def play(loader):
+    actor = Actor(library.INPUTS, library.OUTPUTS)
+    actor.eval()
+    return [actor.act(x.cuda()).argmax(1).tolist() for x in loader]
+"""
+
+
+@pytest.mark.parametrize(("hidden", "expected"), [("64", "note"), ("8192", "warning")])
+def test_methods_of_networks(tmp_path: Path, hidden: str, expected: str) -> None:
+    assert severities(tmp_path, IMPORTS + METHODS.format(hidden=hidden)) == [expected]
+
+
+@pytest.mark.parametrize(
+    ("body", "expected"),
+    [
+        ("if i > 0: break\n        print(model(x.cuda()).argmax(1).tolist())", "note"),
+        ("print(model(x.cuda()).argmax(1).tolist())\n        break", "note"),
+        ("print(model(x.cuda()).argmax(1).tolist())\n        if i >= 100: break", "warning"),
+        ("if i > 10: break\n        print(model(x.cuda()).argmax(1).tolist())", "warning"),
+    ],
+)
+def test_loops_that_end_in_their_first_round(tmp_path: Path, body: str, expected: str) -> None:
+    loop = """
+def test(loader):
+    model = Conv()
+    model.eval()
+    for i, (x, y) in enumerate(loader):
+        {body}
+"""
+    shown = STEPS[: STEPS.index("def as_row")]
+    assert severities(tmp_path, IMPORTS + shown + loop.format(body=body)) == [expected]

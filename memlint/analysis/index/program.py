@@ -18,7 +18,14 @@ from memlint.ir import nodes as ir
 from memlint.knowledge import MODULE_BASES, TENSOR_BASES
 
 #: what these names mean where they come out of a star import that cannot be followed
-USUAL_NAMES = {"torch": "torch", "nn": "torch.nn", "F": "torch.nn.functional", "optim": "torch.optim", "np": "numpy"}
+USUAL_NAMES = {
+    "torch": "torch",
+    "nn": "torch.nn",
+    "F": "torch.nn.functional",
+    "optim": "torch.optim",
+    "np": "numpy",
+    "DataLoader": "torch.utils.data.DataLoader",
+}
 
 
 def is_interactive(key: str) -> bool:

@@ -14,7 +14,6 @@ from memlint.analysis.syntax.syntax import (
     call_at,
     dotted,
     last_name,
-    loops_around,
     walk_expression,
     walk_statements,
     way_to,
@@ -43,8 +42,7 @@ def runs_on_one_sample(analyser: Analyser, frame: Frame, run: ModelRun) -> bool:
     """Whether all that a model is given is a batch of one sample."""
     if _runs_on(analyser, frame, run, _is_batch_of_one):
         return True
-    around = loops_around(frame.function.body, run.site.at) if run.origin is None else []
-    return any(isinstance(loop, ir.For) and _gives_single_samples(frame, loop.iter) for loop in around)
+    return run.loop is not None and run.loop.loop.single
 
 
 def runs_on_one_state(analyser: Analyser, frame: Frame, run: ModelRun) -> bool:
@@ -92,7 +90,8 @@ class _Given:
         if isinstance(expr, ir.Name):
             return self._name_holds(expr.id, before)
         if isinstance(expr, ir.Display):
-            return bool(expr.elements) and all(self.holds(one, before) is True for one in expr.elements)
+            each = [self.holds(one, before) for one in expr.elements]
+            return any(each) and False not in each
         return isinstance(expr, ir.Call) and self._is_passed_on(expr, before)
 
     def _is_passed_on(self, call: ir.Call, before: int) -> bool:
@@ -149,21 +148,6 @@ def _last_bound(body: tuple[ir.Stmt, ...], name: str, before: int) -> tuple[bool
 
 def _binds(statement: ir.Stmt, name: str) -> bool:
     return any(name in names_bound_by(inner) for inner in walk_statements((statement,), into_definitions=False))
-
-
-def _gives_single_samples(frame: Frame, iterated: ir.Expr) -> bool:
-    """Whether a loop goes through a ``DataLoader`` whose batches have one sample."""
-    names = {part.id for part in walk_expression(iterated) if isinstance(part, ir.Name)}
-    body = frame.function.body if frame.function.node is None else (*frame.module.statements, *frame.function.body)
-    made = [
-        value
-        for name in names
-        for value, _ in bindings(body).get(name, [])
-        if isinstance(value, ir.Call) and last_name(value.func) == "DataLoader"
-    ]
-    sizes = [argument(one, 1, "batch_size") for one in made]
-    custom = any(word.name in ("batch_sampler", None) for one in made for word in one.keywords)
-    return bool(made) and not custom and all(size is None or literal(size) == 1 for size in sizes)
 
 
 def _is_observed(expr: ir.Expr, unpacked: bool) -> bool:
