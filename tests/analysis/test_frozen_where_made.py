@@ -7,6 +7,8 @@ from pathlib import Path
 import pytest
 from linting import codes_in
 
+import memlint
+
 HEAD = """
 import torch
 from torch import nn
@@ -168,3 +170,44 @@ if __name__ == "__main__":
 """
     )
     assert "MEM201" in codes_in(tmp_path, text)
+
+
+FROZEN_BY_MODE = """
+import torch
+from torch import nn
+
+
+class Judge(nn.Module):
+    def __init__(self, net):
+        super().__init__()
+        self.net = net
+
+    def train(self, mode=True):
+        super().train(mode)
+        {switches}
+        return self
+
+    def requires(self, mode):
+        for weight in self.net.parameters():
+            weight.requires_grad = mode
+
+    def forward(self, x):
+        return self.net(x)
+
+
+def evaluate(loader):
+    judge = Judge(nn.Sequential(nn.Conv2d(3, 64, 3), nn.Flatten())).cuda()
+    judge.eval()
+    for x, _ in loader:
+        print(judge(x.cuda()).argmax(1).tolist())
+"""
+
+
+@pytest.mark.parametrize(
+    ("switches", "confidence"),
+    [("self.requires(mode)", "low"), ("self.net.requires_grad_(mode)", "low"), ("self.mode = mode", "high")],
+)
+def test_modes_that_freeze(tmp_path: Path, switches: str, confidence: str) -> None:
+    (tmp_path / "judge.py").write_text(FROZEN_BY_MODE.format(switches=switches))
+    found = memlint.lint([tmp_path], min_confidence="low").findings
+    assert [one.confidence for one in found if one.code == "MEM201"] == [confidence]

@@ -275,7 +275,7 @@ def _event(
         beside_training=beside,
         unguarded=bool(verdict.unguarded),
         large=runs_a_large_network(frame.analyser, frame, run),
-        single=runs_on_one_sample(frame.analyser, frame, run),
+        single=bool(run.loop and run.loop.loop.single) or runs_on_one_sample(frame.analyser, frame, run),
         small=all(_is_small(frame.analyser, frame, one.run) for one in group or (verdict,)),
     )
 

@@ -5,16 +5,19 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from memlint.analysis.demand.layered_calls import guards_a_way, may_be_any
+from memlint.analysis.domain.summary.effects import ModelRun
 from memlint.analysis.domain.summary.frame import Frame
 from memlint.analysis.facts.common_arguments import left_out
 from memlint.analysis.index.program import in_tests
 from memlint.analysis.index.uses import of_module
 from memlint.analysis.judge.judged_runs import Verdict
+from memlint.analysis.syntax.syntax import calls, last_name
 from memlint.patterns import lazy_pattern
 
 if TYPE_CHECKING:
     from memlint.analysis.facts.analyser import Analyser
 
+_SETS = frozenset({"requires_grad", "requires_grad_"})
 #: names of files that measure how long things take
 _BENCHMARK = lazy_pattern(r"(^|_)(bench|benchmarks?|benchmarking|profile|profiling|timing|timeit|speed)(_|\.|$)")
 
@@ -27,6 +30,8 @@ def doubt_of(analyser: Analyser, frame: Frame, one: Verdict, consumed: str) -> s
         return "may-be-any-model"
     if in_tests(frame.module.key) and frame.function.node is not None:
         return "library-test"
+    if _freezes_itself(analyser, frame, run):
+        return "freezes-itself"
     if guards_a_way(analyser, run):
         return "setting-decides"
     if left_out(analyser, frame, run.tests) or analyser.facts.is_skipped(frame.function):
@@ -34,6 +39,20 @@ def doubt_of(analyser: Analyser, frame: Frame, one: Verdict, consumed: str) -> s
     if one.evaluation == "name" and of_module(analyser, frame.function):
         return "named-only"
     return "measures-time" if consumed == "dropped" and _times_training(frame) else ""
+
+
+def _freezes_itself(analyser: Analyser, frame: Frame, run: ModelRun) -> bool:
+    """Whether the ``train()`` of the model's class, or of that whose part the model is, sets ``requires_grad``, itself
+    or by another method of its own: with ``eval()``, nothing is recorded."""
+    made = [analyser.program.module(ref.key).cls(ref.name) for ref in run.module.refs if ref.kind == "instance"]
+    for cls in (frame.function.cls, *made):
+        train = analyser.program.method(cls, "train") if cls is not None else None
+        if cls is None or train is None or [param.name for param in train.given] != ["mode"]:
+            continue
+        called = (analyser.program.method(cls, last_name(call.func)) for call in calls(train.body))
+        if any(not _SETS.isdisjoint(one.names) for one in (train, *called) if one is not None):
+            return True
+    return False
 
 
 def _times_training(frame: Frame) -> bool:

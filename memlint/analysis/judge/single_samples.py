@@ -39,10 +39,8 @@ _DISPLAYED = frozenset({"tensor", "as_tensor", "Tensor", "FloatTensor", "LongTen
 
 
 def runs_on_one_sample(analyser: Analyser, frame: Frame, run: ModelRun) -> bool:
-    """Whether all that a model is given is a batch of one sample."""
-    if _runs_on(analyser, frame, run, _is_batch_of_one):
-        return True
-    return run.loop is not None and run.loop.loop.single
+    """Whether all that a model is given is made into a batch of one sample."""
+    return _runs_on(analyser, frame, run, _is_batch_of_one)
 
 
 def runs_on_one_state(analyser: Analyser, frame: Frame, run: ModelRun) -> bool:
@@ -166,6 +164,8 @@ def _is_batch_of_one(expr: ir.Expr, unpacked: bool) -> bool:
         return False
     if isinstance(expr, ir.Subscript):
         first = expr.index.elements[0] if isinstance(expr.index, ir.Display) and expr.index.elements else expr.index
+        if isinstance(first, ir.Call):  # (one row of a table)
+            return _is_batch_of_one(first, unpacked)
         return (isinstance(first, ir.Const) and first.kind == "None") or last_name(first) == "newaxis"
     if not isinstance(expr, ir.Call):
         return False

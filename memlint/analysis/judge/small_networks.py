@@ -77,7 +77,19 @@ def size_of_network(analyser: Analyser, frame: Frame, run: ModelRun) -> str:
     found = {_size(analyser, ref) for value in values for ref in value.refs}
     if "large" in found:
         return "large"
-    return "small" if found == {"small"} and all(value.refs for value in values) else ""
+    if found == {"small"} and all(value.refs for value in values):
+        return "small"
+    return "small" if _is_part_of_small(analyser, run) else ""
+
+
+def _is_part_of_small(analyser: Analyser, run: ModelRun) -> bool:
+    """Whether a layer of torch runs that is a part of a small network, by the only class that has one of its name:
+    ``model.tower(x)``."""
+    called = run.text.split(".")
+    if len(called) < len(("model", "tower")) or not all(ref.kind == "extinstance" for ref in run.module.refs):
+        return False
+    owners = [cls for cls in analyser.facts.attributes.classes_with(called[-1]) if analyser.program.is_module(cls)]
+    return bool(run.module.refs) and len(owners) == 1 and _of_class(analyser, owners[0]) == "small"
 
 
 def _size(analyser: Analyser, ref: Ref) -> str:
