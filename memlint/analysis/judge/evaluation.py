@@ -27,13 +27,13 @@ from memlint.analysis.domain.values import CPU, Source, Sources
 from memlint.analysis.index.program import Function
 from memlint.analysis.index.roles_by_name import is_evaluation_name
 from memlint.analysis.judge.judged_runs import Verdict, consumed_as, is_layer_code, judge_run, loop_of, records
-from memlint.analysis.judge.large_networks import runs_a_large_network
 from memlint.analysis.judge.phases import Phase
 from memlint.analysis.judge.run_callers import left_to_callers, reported_inside, spent_inside
 from memlint.analysis.judge.run_doubts import doubt_of
 from memlint.analysis.judge.run_reasons import tell_run
-from memlint.analysis.judge.single_samples import runs_on_one_sample, runs_on_one_state, shows_a_picture
-from memlint.analysis.judge.small_networks import size_of_network
+from memlint.analysis.judge.sizes.large_networks import runs_a_large_network
+from memlint.analysis.judge.sizes.single_samples import runs_on_one_sample, runs_on_one_state, shows_a_picture
+from memlint.analysis.judge.sizes.small_networks import size_of_network
 from memlint.analysis.transfer.held_values import deep
 from memlint.analysis.transfer.modules.parameter_loops import of_networks
 from memlint.finding import Confidence, weakest

@@ -21,9 +21,9 @@ from memlint.analysis.facts.repeats import each_call, repeated
 from memlint.analysis.index.program import Function
 from memlint.analysis.index.roles_by_name import is_evaluation_name, is_test
 from memlint.analysis.index.uses import of_module
-from memlint.analysis.judge.large_networks import starts_evaluating
 from memlint.analysis.judge.phases import Phase, phase_of
 from memlint.analysis.judge.run_reasons import tell_run
+from memlint.analysis.judge.sizes.large_networks import starts_evaluating
 from memlint.analysis.transfer.library.threads import out_of_guard
 from memlint.analysis.transfer.stores.collected import gives_no_graph, may_give_no_graph
 

@@ -11,7 +11,8 @@ from memlint.analysis.facts.common_arguments import left_out
 from memlint.analysis.index.program import in_tests
 from memlint.analysis.index.uses import of_module
 from memlint.analysis.judge.judged_runs import Verdict
-from memlint.analysis.syntax.syntax import calls, last_name
+from memlint.analysis.syntax.syntax import calls, last_name, parts
+from memlint.ir import nodes as ir
 from memlint.patterns import lazy_pattern
 
 if TYPE_CHECKING:
@@ -50,7 +51,8 @@ def _freezes_itself(analyser: Analyser, frame: Frame, run: ModelRun) -> bool:
         if cls is None or train is None or [param.name for param in train.given] != ["mode"]:
             continue
         called = (analyser.program.method(cls, last_name(call.func)) for call in calls(train.body))
-        if any(not _SETS.isdisjoint(one.names) for one in (train, *called) if one is not None):
+        bodies = [one.body for one in (train, *called) if one is not None]
+        if any(isinstance(part, ir.Attr) and part.name in _SETS for body in bodies for part in parts(body)):
             return True
     return False
 

@@ -16,11 +16,11 @@ from memlint.analysis.domain.summary.effects import ModelRun
 from memlint.analysis.domain.summary.frame import Frame
 from memlint.analysis.domain.values import NOTHING, Ref
 from memlint.analysis.index.program import Class, Function
-from memlint.analysis.judge.network_parts import Parts
+from memlint.analysis.judge.sizes.known_numbers import Known, Numbers, Scope, calls_in_rounds
+from memlint.analysis.judge.sizes.network_parts import Parts
 from memlint.analysis.syntax.memo import kept_for
 from memlint.analysis.syntax.syntax import dotted, last_name, parts
 from memlint.analysis.transfer.library import layer_extents
-from memlint.analysis.transfer.library.known_numbers import Known, Numbers, Scope, calls_in_rounds
 from memlint.ir import nodes as ir
 from memlint.patterns import lazy_pattern
 

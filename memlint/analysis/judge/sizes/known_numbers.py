@@ -10,6 +10,7 @@ from memlint.analysis.domain.extents.by_operation import SAME_LAYERS
 from memlint.analysis.domain.extents.extents import NO_BOUND
 from memlint.analysis.index.definitions import functions_of
 from memlint.analysis.index.program import Class, Function, Module
+from memlint.analysis.judge.sizes.declared_options import defaults_of
 from memlint.analysis.syntax.memo import kept
 from memlint.analysis.syntax.syntax import (
     calls,
@@ -20,7 +21,6 @@ from memlint.analysis.syntax.syntax import (
     walk_expression,
     walk_statements,
 )
-from memlint.analysis.transfer.library.declared_options import defaults_of
 from memlint.analysis.transfer.library.extent_ops import literal, size_of
 from memlint.ir import nodes as ir
 from memlint.patterns import lazy_pattern

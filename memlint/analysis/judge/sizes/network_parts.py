@@ -7,9 +7,9 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from memlint.analysis.domain.bound_names import bindings
+from memlint.analysis.judge.sizes.known_numbers import Scope, calls_in_rounds, iterations
 from memlint.analysis.syntax.memo import kept
 from memlint.analysis.syntax.syntax import calls_named, dotted, last_name, walk_expression, walk_statements
-from memlint.analysis.transfer.library.known_numbers import Scope, calls_in_rounds, iterations
 from memlint.ir import nodes as ir
 from memlint.patterns import lazy_pattern
 
