@@ -83,9 +83,23 @@ def parse_error(text: str) -> SyntaxError | ValueError | None:
 
 def python_of_export(text: str) -> str:
     """A Python file with its masks, where it does not parse because of what only IPython understands; else the text."""
-    if _MAY_BE_MASKED.search(text) is None or parse_error(text) is None:
+    if not _may_be_masked(text) or parse_error(text) is None:
         return text
     return _Masker(text).masked()
+
+
+def _may_be_masked(text: str) -> bool:
+    """Whether a text may need masks. (Of each file of a project: its signs are found much faster than its lines.)"""
+    if "\r" in text:
+        return _MAY_BE_MASKED.search(text) is not None
+    for sign in "!%?":
+        at = text.find(sign)
+        while at >= 0:
+            # (most are of a comparison, and no command of a shell begins like one)
+            if not text.startswith("!=", at) and _MAY_BE_MASKED.match(text, text.rfind("\n", 0, at) + 1) is not None:
+                return True
+            at = text.find(sign, at + 1)
+    return False
 
 
 def python_of_cell(text: str) -> str:
@@ -106,7 +120,7 @@ def python_of_cell(text: str) -> str:
             lines[at] = _blank(line)
         at += 1
     made = "".join(lines)
-    found = _Masker(made).masked() if _MAY_BE_MASKED.search(made) is not None else made
+    found = _Masker(made).masked() if _may_be_masked(made) else made
     if parse_error(found) is not None:
         found = _Masker(made, automagic=True).masked()
         if not is_known and parse_error(found) is not None:
