@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import gc
+import hashlib
 import os
 import time
 from collections.abc import Mapping
@@ -38,6 +39,7 @@ class _Texts:
 
     def __init__(self) -> None:
         self._known: dict[str, bytes] = {}
+        self._records: dict[str, bytes] = {}
         self._size = 0
 
     def get(self, text: str) -> bytes | None:
@@ -49,6 +51,15 @@ class _Texts:
             self._known.clear()
             self._size = len(text) + len(value)
         self._known[text] = value
+
+    def digest(self, text: str) -> bytes:
+        return hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=16).digest()
+
+    def get_record(self, name: str) -> bytes | None:
+        return self._records.get(name)
+
+    def put_record(self, name: str, value: bytes) -> None:
+        self._records[name] = value
 
 
 class _Kept(msgspec.Struct):

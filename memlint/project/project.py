@@ -32,6 +32,15 @@ class Earlier(Protocol):
     def put(self, text: str, value: bytes) -> None:
         """Keep what was made of a text."""
 
+    def digest(self, text: str) -> bytes:
+        """What tells a text from others."""
+
+    def get_record(self, name: str) -> bytes | None:
+        """What was made of all texts together; None where it is not known."""
+
+    def put_record(self, name: str, value: bytes) -> None:
+        """Keep what was made of all texts together, in place of what was kept."""
+
 
 class Project:
     """The Python files and notebooks of one project.

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from memlint.analysis.index.word_index import words_of, words_of_bases
+from memlint.analysis.index.word_index import may_bind, may_define, words_of, words_of_bases
 
 
 @pytest.mark.parametrize(
@@ -71,3 +71,49 @@ def test_what_stands_elsewhere_is_the_base_of_none(text: str) -> None:
     found = words_of_bases(text)
     assert found is not None
     assert "Base" not in found
+
+
+@pytest.mark.parametrize(
+    ("line", "binds", "defines"),
+    [
+        ("net = 1", True, True),
+        ("a, net = 1, 2", True, True),
+        ("net: int = 1", True, True),
+        ("first = net = 1", True, True),
+        ("if x: net = 1", True, True),
+        ("def net(): pass", True, True),
+        ("class  net(Base): pass", True, True),
+        ("class net:", True, True),
+        ("import other as net", True, True),
+        ("from m import (one as net,\n  two)", True, True),
+        ("with open() as net:", True, True),
+        ("for net in x:", True, True),
+        ("for i, net in x:", True, True),
+        ("if (net := make()):", True, True),
+        ("def f():\n    global net", True, True),
+        ("import net", True, False),
+        ("from m import net", True, False),
+        ("from m import (\n    one,\n    net,\n)", True, False),
+        ("from m import one, net, two", True, False),
+        ("import net as other", False, False),
+        ("from m import net  as other", False, False),
+        ("x.net = 1", False, False),
+        ("# of the net\n'''a net and others'''", False, False),
+        ("subnet = nets = 1", False, False),
+        ("", False, False),
+    ],
+)
+def test_what_a_text_tells_of_a_name(line: str, binds: bool, defines: bool) -> None:
+    text = f"import torch\n{line}\nprint(x)\n"
+    assert (may_bind(text, "net"), may_define(text, "net")) == (binds, defines)
+
+
+def test_whatever_a_program_binds_its_text_may_bind() -> None:
+    for module in (ast, pytest):
+        text = Path(str(module.__file__)).read_text("utf-8")
+        for node in ast.parse(text).body:
+            names = [node.name] if isinstance(node, ast.FunctionDef | ast.ClassDef) else []
+            names += [each.id for each in getattr(node, "targets", ()) if isinstance(each, ast.Name)]
+            assert all(may_bind(text, name) and may_define(text, name) for name in names)
+            if isinstance(node, ast.Import | ast.ImportFrom):
+                assert all(may_bind(text, alias.asname or alias.name.split(".")[0]) for alias in node.names)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sqlite3
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -95,6 +96,28 @@ def test_a_name_that_is_bound_twice_is_no_import_alone(project: Path) -> None:
         with (project / "train.py").open("a") as file:
             file.write(line)
         assert run()[0] == cold
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda folder: (folder / "meters.py").rename(folder / "renamed.py"),
+        lambda folder: (folder / "copy.py").write_bytes((folder / "meters.py").read_bytes()),
+        lambda folder: (folder / "other.py").write_text("from meters import Meter as Old\nMeter = Old\n"),
+        lambda folder: (folder / "base.py").unlink(),
+        lambda folder: (folder / "base.py").write_text("# Base was here\n"),
+        lambda folder: (folder / "more.py").write_text("from base import *\nclass Meter(Base):\n    pass\n"),
+    ],
+    ids=["renamed", "copied", "another name", "gone", "a comment alone", "a class more"],
+)
+def test_words_of_files_that_come_and_go(project: Path, change: Callable[[Path], object]) -> None:
+    assert run()[0]
+    change(project)
+    (project / "train.py").write_text(TRAIN + "\none = 1\n")
+    found = run()[0]
+    assert found == run("--no-cache")[0]
+    forget_results(project)
+    assert run()[0] == found
 
 
 @pytest.mark.parametrize("content", [b"this is no database", b"", b"SQLite format 3\0" + b"\xff" * 4000])

@@ -271,6 +271,7 @@ def _analyse(project: Any, options: AnalysisOptions) -> Analysis:
         key: tuple(sorted(found, key=lambda event: (event.site, type(event).__name__))) for key, found in events.items()
     }
     analyser.errors.update(analyser.program.mistakes())
+    analyser.program.words.keep()
     analysis = Analysis(analyser, ordered, failures, sorted(set(analyser.remarks)))
     if options.observer is not None:
         options.observer.finish(analysis)

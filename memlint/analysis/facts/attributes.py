@@ -48,6 +48,7 @@ class Attributes:
         self._trained: dict[tuple[str, str], frozenset[str]] = {}
         self._made_and_frozen: dict[tuple[str, str], tuple[set[str], set[str]]] = {}
         self._begun: dict[str, bool] = {}
+        self._assigned_somewhere: dict[str, bool] = {}
         self._called: dict[str, bool] = {}
         self.stored: dict[str, list[tuple[str, int]]] = {}
         self._dispatching: dict[tuple[str, str], bool] = {}
@@ -310,7 +311,14 @@ class Attributes:
 
     def is_assigned(self, name: str) -> bool:
         """Whether any code of the project assigns an attribute of that name."""
-        return bool(self._assigning_units(name))
+        if name not in self._assigned_somewhere:
+            program = self.analyser.program
+            # (one is enough: to find all of them may mean to read a large project)
+            keys = program.words.files(name)
+            self._assigned_somewhere[name] = bool(self.stored.get(name)) or any(
+                name in unit.stores for key in keys for unit in program.module(key).index.units
+            )
+        return self._assigned_somewhere[name]
 
     def is_begun(self, name: str) -> bool:
         """Whether a method that is called, no constructor, or a function gives an attribute of this name a value of its

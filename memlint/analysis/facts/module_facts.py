@@ -152,13 +152,12 @@ def _holds_frozen(analyser: Analyser, holder: V, steps: tuple[str, ...]) -> bool
     """Whether all that an object may be are of classes that freeze what they keep at a place of theirs."""
     if not steps or not holder.refs or holder.kinds & UNKNOWN:
         return False
-    if _is_changed_elsewhere(analyser, steps[-1].lstrip(".")):
-        return False
     # (``else: energy = NotImplementedError`` is none that holds anything)
     refs = [ref for ref in holder.refs if not (ref.kind == "ext" and ref.name.startswith("builtins."))]
     classes = [analyser.cls(ref) if ref.kind == "instance" else None for ref in refs]
     frozen = (cls is not None and _made_mode(analyser, cls, steps, "frozen") is True for cls in classes)
-    return bool(refs) and all(frozen)
+    # (who changes it elsewhere is asked last: many files may have the name)
+    return bool(refs) and all(frozen) and not _is_changed_elsewhere(analyser, steps[-1].lstrip("."))
 
 
 def _is_changed_elsewhere(analyser: Analyser, name: str) -> bool:

@@ -61,7 +61,6 @@ class Module:
         """``indexes``: of the files that were read already, by key; this one's is there once it is read."""
         self.key = key
         self._source = source
-        self._is_ascii = source.text.isascii()
         self._indexes = indexes
         self._index: ModuleIndex | None = None
         self._units: tuple[UnitText, ...] | None = None
@@ -331,16 +330,18 @@ class Module:
         """The names of the definitions that stand in other statements of the module itself."""
         return frozenset(each.name for each in self.index.definitions if not each.unit)
 
-    def may_hold(self, name: str) -> bool:
-        """Whether a name may stand in the text, which need not be read as a program for that."""
-        if self._index is not None and self._index.complete:
-            return name in self.names
-        return not self._is_ascii or name in self.text  # (names of other alphabets are read in another normal form)
+    @property
+    def is_read(self) -> bool:
+        """Whether its index is there and tells all of its names."""
+        return self._index is not None and self._index.complete
 
     @functools.cached_property
     def stars(self) -> list[ir.ImportFrom]:
+        """The star imports among the module's own statements, in order."""
         if _STAR.search(self.text) is None:
             return []
+        if self.index.complete:
+            return [_import_from(each) for each in self.index.imports if each.name == "*"]
         return [
             statement
             for statement in walk_statements(self.statements, into_definitions=False)
@@ -352,7 +353,11 @@ def _statement(imported: Imported) -> ir.Stmt:
     """An import of one name as the IR has it, at no place of its own."""
     if imported.name is None:
         return ir.Import(-1, (ir.Alias(imported.module, imported.asname),))
-    return ir.ImportFrom(-1, imported.module, imported.level, (ir.Alias(imported.name, imported.asname),))
+    return _import_from(imported)
+
+
+def _import_from(imported: Imported) -> ir.ImportFrom:
+    return ir.ImportFrom(-1, imported.module, imported.level, (ir.Alias(imported.name or "", imported.asname),))
 
 
 def functions_of(module: Module) -> list[Function]:

@@ -67,4 +67,4 @@ class Texts:
 
     def __init__(self, project: Any) -> None:
         self.indexes = Indexes(project.earlier, project.kept.setdefault(_NAME, {}))
-        self.words = Words(project.sources, self.indexes.get)
+        self.words = Words(project, self.indexes.get)

@@ -18,12 +18,18 @@ class Lineage:
     """The names of what is above classes, as far as imports and definitions tell."""
 
     def __init__(
-        self, words: Words, index: Callable[[str], ModuleIndex], resolve: Callable[[str, str, int], str | None]
+        self,
+        words: Words,
+        index: Callable[[str], ModuleIndex],
+        may_define: Callable[[str, str], bool],
+        resolve: Callable[[str, str, int], str | None],
     ) -> None:
-        """``index``: of a file, by key; ``resolve``: the file of the project that a module (name, importer, level)
-        is, None for others."""
+        """``index``: of a file, by key; ``may_define``: whether a file, by key, may give a name to a class, told
+        without its index; ``resolve``: the file of the project that a module (name, importer, level) is, None for
+        others."""
         self._words = words
         self._index = index
+        self._may_define = may_define
         self._resolve = resolve
         self._next: dict[tuple[str, str], frozenset[tuple[str, str]]] = {}
         self._above: dict[tuple[str, str], frozenset[str]] = {}
@@ -74,6 +80,8 @@ class Lineage:
     def _defined_somewhere(self, name: str) -> Iterable[tuple[str, str]]:
         found: list[tuple[str, str]] = []
         for key in self._words.files(name):
+            if not self._may_define(key, name):
+                continue  # (it uses the class: to read all that do would mean to read a large project)
             index = self._index(key)
             if not index.complete or name in index.bound:
                 return ((key, _ANY),)

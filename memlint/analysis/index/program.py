@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import math
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 from memlint import knowledge
@@ -13,6 +13,7 @@ from memlint.analysis.index.definitions import Class, Module
 from memlint.analysis.index.file_texts import Texts
 from memlint.analysis.index.function import Function
 from memlint.analysis.index.lineage import Lineage
+from memlint.analysis.index.word_index import may_bind, may_define
 from memlint.analysis.syntax.syntax import dotted
 from memlint.ir import nodes as ir
 from memlint.knowledge import MODULE_BASES, TENSOR_BASES
@@ -55,7 +56,12 @@ class Program:
         texts = Texts(project)
         self._indexes = texts.indexes
         self.words = texts.words
-        self._lineage = Lineage(texts.words, lambda key: self.module(key).index, self.resolve)
+        self._lineage = Lineage(
+            texts.words,
+            lambda key: self.module(key).index,
+            lambda key, name: self._may_bind(self.module(key), name, may_define),
+            self.resolve,
+        )
         #: what names are, and through how many imports they were followed
         self._found: dict[tuple[str, str], tuple[tuple[str, Any], int]] = {}
         #: the most imports that were followed so far, in the search at hand
@@ -112,7 +118,9 @@ class Program:
         return found
 
     def _find(self, module: Module, name: str, depth: int) -> tuple[str, Any]:
-        told = module.may_hold(name)  # the text tells at once what most of the modules behind star imports do not have
+        told = self._may_bind(
+            module, name, may_bind
+        )  # the text tells at once what most modules behind star imports do not bind
         if told and name in module.numbers:
             function, cls = module.function(name), module.cls(name)
             if cls is not None:
@@ -145,6 +153,13 @@ class Program:
         if imports:
             return self._imported(module, imports[0], name, depth)
         return "value", (module, name)
+
+    def _may_bind(self, module: Module, name: str, tells: Callable[[str, str], bool]) -> bool:
+        """What a text ``tells`` of a name, where it need not be read as a program for that. (One that has the name in
+        another form, ``ﬁt``, tells nothing.)"""
+        if module.is_read:
+            return name in module.names
+        return module.key in self.words.holding(name) and (name not in module.text or tells(module.text, name))
 
     def _of_torch(self, module: Module, name: str) -> tuple[str, Any]:
         """What a star import of one of torch's modules binds, where none behind it may bind the name as well."""

@@ -2,14 +2,24 @@
 
 from __future__ import annotations
 
+import contextlib
+import functools
 import string
 import unicodedata
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+
+import msgspec
 
 from memlint.frontend.index_records import ModuleIndex
 from memlint.patterns import lazy_pattern
-from memlint.project import Source
+from memlint.project import Project
 
+#: characters around a name that are looked at: lines may be long
+_NEAR = 500
+#: a line that imports, up to a name
+_IMPORTS = lazy_pattern(r"\s*(?:from\b.*\bimport\b|import\b)")
+#: what follows a name in a list of others: what is imported, or handed over, stands so
+_LISTED = lazy_pattern(r"(?:[ \t]*,[ \t]*\w+(?:[ \t]+as[ \t]+\w+)?)*[ \t]*,?[ \t]*[)\]]*[,:]?[ \t]*(?:#.*)?\r?")
 _WORD = lazy_pattern(r"[^\W\d]\w*")
 #: (a pattern that begins with letters is searched for by these, twenty times as fast as one that begins with ``\b``)
 _DEFINED = lazy_pattern(r"def(?<!\wdef)[\s\\]+(\w+)")
@@ -22,45 +32,140 @@ _CLASS = lazy_pattern(r"class(?<![^\s]class)[\s\\]+\w+[\s\\]*(?=[\[(:])")
 _BASES = lazy_pattern(r"(?:\[[^\[\]'\"#]*\][\s\\]*)?(?::|\(((?:[^()'\"#]|\([^()'\"#]*\))*)\)[\s\\]*:)")
 
 
-class Words:
-    """Found in the text, which takes a tenth of the time that reading it as a program takes, where it was not read."""
+#: files whose words are not on record, as a part of all, from which on it pays to make a new record
+_MANY = 0.02
 
-    def __init__(self, sources: Mapping[str, Source], known: Callable[[str, str], ModuleIndex | None]) -> None:
+
+class _Record(msgspec.Struct, frozen=True, gc=False, array_like=True):
+    """The words of files, kept from run to run. ``digests``: of their texts, by number. ``words``: the files in which
+    each word may stand; ``defining``: the files that may define a function of that name."""
+
+    digests: tuple[bytes, ...]
+    words: dict[str, tuple[int, ...]]
+    defining: dict[str, tuple[int, ...]]
+
+
+class Words:
+    """Found in the text, which takes a tenth of the time that reading it as a program takes, where it was not read; of
+    a text that an earlier run had, in what this one has kept."""
+
+    def __init__(self, project: Project, known: Callable[[str, str], ModuleIndex | None]) -> None:
         """``known``: the index of a file, by key and text, where it was read as a program."""
-        self._sources = sources
+        self._sources = project.sources
+        self._earlier = project.earlier
         self._known = known
-        self._files: dict[str, list[str]] | None = None
-        self._defining: dict[str, list[str]] | None = None
+        #: what the record is called (an editor has several projects)
+        self._name = f"words of {project.root}"
+        self._holding: dict[str, frozenset[str]] = {}
 
     def files(self, word: str) -> list[str]:
         """The files in which the name may stand, in order."""
-        if self._files is None:
-            self._files = {}
-            for key in self._sources:
-                text = self._sources[key].text
-                index = self._known(key, text)
-                if index is None:
-                    names: Iterable[str] = words_of(text)
-                else:
-                    names = index.names
-                for name in names:
-                    self._files.setdefault(name, []).append(key)
-        return self._files.get(word, [])
+        return self._named.files(word)
+
+    def holding(self, word: str) -> frozenset[str]:
+        """As `files`."""
+        if word not in self._holding:
+            self._holding[word] = frozenset(self.files(word))
+        return self._holding[word]
 
     def defining(self, method: str) -> list[str]:
         """The files that may define a function or method of that name, in order."""
-        if self._defining is None:
-            self._defining = {}
-            for key in self._sources:
-                text = self._sources[key].text
-                index = self._known(key, text)
-                if index is None or not index.complete:
-                    names: Iterable[str] = _identifiers(_DEFINED.findall(text))
-                else:
-                    names = {method for definition in index.definitions for method in definition.methods}
-                for name in names:
-                    self._defining.setdefault(name, []).append(key)
-        return self._defining.get(method, [])
+        return self._defining.files(method)
+
+    def keep(self) -> None:
+        """Keep the words for later runs, where many are not on record."""
+        if self._earlier is None or "_named" not in vars(self):
+            return
+        missing = sum(digest not in self._recorded for digest in self._digests.values())
+        if missing > _MANY * len(self._digests):
+            kept = _Record(tuple(self._digests.values()), self._named.by_place(), self._defining.by_place())
+            self._earlier.put_record(self._name, msgspec.msgpack.encode(kept))
+
+    @functools.cached_property
+    def _record(self) -> _Record:
+        """What earlier runs have kept."""
+        kept = None if self._earlier is None else self._earlier.get_record(self._name)
+        with contextlib.suppress(msgspec.MsgspecError):
+            return _NOTHING if kept is None else _RECORD.decode(kept)
+        return _NOTHING
+
+    @functools.cached_property
+    def _recorded(self) -> dict[bytes, int]:
+        """The number on record of each text, by its digest."""
+        return {digest: number for number, digest in enumerate(self._record.digests)}
+
+    @functools.cached_property
+    def _digests(self) -> dict[str, bytes]:
+        """What tells the texts of the files from others, by key; empty where nothing is kept."""
+        if self._earlier is None:
+            return {}
+        return {key: self._earlier.digest(self._sources[key].text) for key in self._sources}
+
+    @functools.cached_property
+    def _named(self) -> _Inverted:
+        return self._inverted(self._record.words, self._names)
+
+    @functools.cached_property
+    def _defining(self) -> _Inverted:
+        return self._inverted(self._record.defining, self._defined)
+
+    def _inverted(self, recorded: Mapping[str, tuple[int, ...]], words: Callable[[str], Iterable[str]]) -> _Inverted:
+        """``words``: those of a file that is not on record, by key."""
+        inverted = _Inverted(self._sources, recorded)
+        for key in self._sources:
+            number = self._recorded.get(self._digests.get(key, b""))
+            if number is None:
+                inverted.add(key, words(key))
+            else:
+                inverted.by_number.setdefault(number, []).append(key)
+        return inverted
+
+    def _names(self, key: str) -> Iterable[str]:
+        text = self._sources[key].text
+        index = self._known(key, text)
+        return words_of(text) if index is None else index.names
+
+    def _defined(self, key: str) -> Iterable[str]:
+        text = self._sources[key].text
+        index = self._known(key, text)
+        if index is None or not index.complete:
+            return _identifiers(_DEFINED.findall(text))
+        return {method for definition in index.definitions for method in definition.methods}
+
+
+class _Inverted:
+    """The files of each word. ``by_number``: the keys of the files on record, by their number there (a copy of a file
+    has a key of its own)."""
+
+    def __init__(self, keys: Iterable[str], recorded: Mapping[str, tuple[int, ...]]) -> None:
+        self._place = {key: place for place, key in enumerate(keys)}
+        self._recorded = recorded
+        self._added: dict[str, list[str]] = {}
+        self.by_number: dict[int, list[str]] = {}
+        self._files: dict[str, list[str]] = {}
+
+    def add(self, key: str, words: Iterable[str]) -> None:
+        """Take the words of one file."""
+        for word in words:
+            self._added.setdefault(word, []).append(key)
+
+    def files(self, word: str) -> list[str]:
+        """The files that have a word, in order."""
+        if word not in self._files:
+            found = [*self._added.get(word, ())]
+            for number in self._recorded.get(word, ()):
+                found += self.by_number.get(number, ())
+            self._files[word] = sorted(found, key=self._place.__getitem__)
+        return self._files[word]
+
+    def by_place(self) -> dict[str, tuple[int, ...]]:
+        """The places of the files that have each word."""
+        place = self._place
+        return {word: tuple(place[key] for key in self.files(word)) for word in {*self._recorded, *self._added}}
+
+
+_NOTHING = _Record((), {}, {})
+_RECORD = msgspec.msgpack.Decoder(_Record)
 
 
 def words_of(text: str) -> set[str]:
@@ -76,6 +181,69 @@ def words_of(text: str) -> set[str]:
 def _identifiers(words: Iterable[str]) -> set[str]:
     """The words as Python reads them as names."""
     return {word if word.isascii() else unicodedata.normalize("NFKC", word) for word in set(words)}
+
+
+#: what stands before a name that is bound, or between a name and others that are bound with it
+_BEFORE_BOUND = frozenset("\n\r\f,;:([{*\\|=")
+_BINDS = frozenset(
+    {"as", "async", "case", "class", "def", "del", "for", "global", "import", "nonlocal", "type", "with"}
+)
+
+
+def may_bind(text: str, name: str) -> bool:
+    """Whether a source may bind a name, told by what stands around it wherever it is met: a word of prose, an attribute
+    and what is bound to another name are not. (It is not told of names that may be written in several ways.)"""
+    return any(True for _ in _bindings(text, name))
+
+
+def may_define(text: str, name: str) -> bool:
+    """As `may_bind`, but for importing what has that name: it may be defined, assigned, or another thing's alias."""
+    return any(_defines(text, start, start + len(name)) for start in _bindings(text, name))
+
+
+def _bindings(text: str, name: str) -> Iterator[int]:
+    """Where a name may be bound."""
+    start = text.find(name)
+    while start >= 0:
+        end = start + len(name)
+        mark, word = _before(text, start)
+        begins = not mark or mark in _BEFORE_BOUND or word in _BINDS
+        if begins and not _is_word(text[end : end + 1]) and not _is_renamed(text, end):
+            yield start
+        start = text.find(name, end)
+
+
+def _defines(text: str, start: int, end: int) -> bool:
+    """Whether a name that may be bound at a place may be so by more than an import."""
+    _, word = _before(text, start)
+    if word in _BINDS:
+        return word != "import"
+    near = max(start - _NEAR, 0)
+    line = text[max(text.rfind("\n", near, start) + 1, near) : start]
+    rest = text[end : end + _NEAR].partition("\n")[0]
+    return _IMPORTS.match(line) is None and (len(rest) == _NEAR or _LISTED.fullmatch(rest) is None)
+
+
+def _before(text: str, at: int) -> tuple[str, str]:
+    """The character before a place, blanks left out, and the word that it ends, which blanks part from the place."""
+    end = at
+    while end and text[end - 1] in " \t":
+        end -= 1
+    start = end
+    while end < at and start and _is_word(text[start - 1]):
+        start -= 1
+    return text[max(end - 1, 0) : end], text[start:end]
+
+
+def _is_renamed(text: str, end: int) -> bool:
+    """Whether ``as`` and another name follow; (``case`` may bind both)."""
+    return (
+        text[end : end + 16].split()[:1] == ["as"] and "case" not in text[max(end - _NEAR, 0) : end].rpartition("\n")[2]
+    )
+
+
+def _is_word(char: str) -> bool:
+    return char.isalnum() or char == "_"
 
 
 def words_of_bases(text: str) -> frozenset[str] | None:

@@ -87,7 +87,8 @@ def is_mode(ref: Ref) -> bool:
 
 
 def _registered(frame: Frame, module: Module, table: str) -> list[Ref]:
-    """What decorators of the project put into an empty table: ``@register("resnet")``."""
+    """What decorators of the project put into an empty table: ``@register("resnet")``. (It ends past what `entries`
+    follows: a registry may have a thousand functions, each of which would be lowered.)"""
     program = frame.analyser.program
     found: list[Ref] = []
     for registrar in module.index.definitions:
@@ -104,6 +105,8 @@ def _registered(frame: Frame, module: Module, table: str) -> list[Ref]:
                 made = other.function(definition.name) or other.cls(definition.name)
                 if made is not None and registrar.name in _decorating(made.node):
                     found.append(Ref("class" if isinstance(made, Class) else "func", key, definition.name))
+                if len(found) > _MAX_ENTRIES:
+                    return found
     return found
 
 

@@ -45,9 +45,15 @@ class Shelf:
 
     def get(self, text: str) -> bytes | None:
         """What was made of a text; None where it is not known."""
+        return self._get(self.digest(text))
+
+    def get_record(self, name: str) -> bytes | None:
+        """What was made of all texts together; None where it is not known."""
+        return self._get(self._key_of_record(name))
+
+    def _get(self, key: bytes) -> bytes | None:
         if self.remarks or not self._database.exists:
             return None
-        key = self._key(text)
 
         def look(database: sqlite3.Connection) -> bytes | None:
             row = database.execute(
@@ -65,10 +71,17 @@ class Shelf:
 
     def put(self, text: str, value: bytes) -> None:
         """Keep what was made of a text."""
+        self._put(self.digest(text), value)
+
+    def put_record(self, name: str, value: bytes) -> None:
+        """Keep what was made of all texts together, in place of what was kept."""
+        self._put(self._key_of_record(name), value)
+
+    def _put(self, key: bytes, value: bytes) -> None:
         if len(value) > MAX_INDEX:
             return
         packed = zlib.compress(value, 1)
-        self._new.append((self._key(text), self._now, len(packed), packed))
+        self._new.append((key, self._now, len(packed), packed))
         if len(self._new) >= _AT_ONCE:
             self._write()
 
@@ -94,8 +107,14 @@ class Shelf:
 
         self._database.write(keep)
 
-    def _key(self, text: str) -> bytes:
+    def digest(self, text: str) -> bytes:
+        """What tells a text from others."""
         return hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=16, key=self._salt).digest()
+
+    def _key_of_record(self, name: str) -> bytes:
+        return hashlib.blake2b(
+            name.encode("utf-8", "surrogatepass"), digest_size=16, key=self._salt, person=b"record"
+        ).digest()
 
 
 def _bound(database: sqlite3.Connection) -> None:
