@@ -132,6 +132,19 @@ def test_what_was_found_is_forgotten_when_its_files_change(file: str, text: str,
     assert [one[0] for one in found] == (["MEM950", "MEM102"] if file == "detect.py" else ["MEM102"])
 
 
+@pytest.mark.parametrize("file", ["rule.py", "detect.py", "names.py"])
+def test_a_process_that_stays_sees_what_its_files_have_become(file: str, project: Callable[..., Path]) -> None:
+    room = project()
+    assert [one.code for one in memlint.lint("train.py").findings] == ["MEM950", "MEM102"]
+    before = (room / file).read_text()
+    words = {"rule.py": ("is made", "is a matrix"), "detect.py": ("in CALLS", "in ()"), "names.py": ("eye", "zeros")}
+    (room / file).write_text(before.replace(*words[file]))
+    result = memlint.lint("train.py")
+    assert result.failures == ()
+    said = [one.message for one in result.findings if one.code == "MEM950"]
+    assert said == (["`torch.eye(n)` is a matrix"] if file == "rule.py" else [])
+
+
 @pytest.mark.parametrize(
     ("text", "said"),
     [

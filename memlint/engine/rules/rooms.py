@@ -101,7 +101,7 @@ def _detector(room: Room) -> Detector | None:
     """What detect.py of a rule defines; None where there is none, and events of the analysis are all that it asks."""
     if not is_file(room.folder / "detect.py"):
         return None
-    module = _module(room.folder, "detect")
+    module = _module(room.package, room.folder, "detect")
     detect = getattr(module, "detect", None)
     if not callable(detect):
         raise ConfigError(f"the rule in {room.folder} must define `detect(analyser, frame)` in detect.py")
@@ -155,7 +155,8 @@ def _is_name(node: ast.expr, name: str) -> bool:
 
 
 def _load(folder: Path) -> Room:
-    module = _module(folder, "rule")
+    package = _package(folder)
+    module = _module(package, folder, "rule")
     meta, check = getattr(module, "META", None), getattr(module, "check", None)
     if not isinstance(meta, Meta) or not callable(check):
         raise ConfigError(f"the rule in {folder} must define `META = Meta(…)` and `check(facts)`")
@@ -166,7 +167,7 @@ def _load(folder: Path) -> Room:
         meta,
         check,
         folder,
-        _package(folder),
+        package,
         seeks=str(getattr(module, "SEEKS", "")),
         candidates=_candidates(module, folder),
         silent=tuple(row for row in getattr(module, "SILENT", ()) if isinstance(row, Silent)),
@@ -182,13 +183,16 @@ def _candidates(module: ModuleType, folder: Path) -> frozenset[CandidateKind]:
 
 
 def _package(folder: Path) -> str:
-    """The package of a rule's modules: unique also where a user's room is named like one of ours."""
-    return f"memlint_room_{folder.name}_{zlib.crc32(str(folder).encode('utf-8', 'surrogatepass')):08x}"
+    """The package of a rule's modules: unique also where a user's room is named like one of ours, and another one when
+    its files have changed (a process that watches them loads them anew)."""
+    files = sorted(name for name in listed(folder) or () if name.endswith(".py"))
+    stamps = [(name, (folder / name).stat().st_mtime_ns) for name in files if is_file(folder / name)]
+    return f"memlint_room_{folder.name}_{zlib.crc32(repr((str(folder), stamps)).encode('utf-8', 'surrogatepass')):08x}"
 
 
-def _module(folder: Path, name: str) -> ModuleType:
+def _module(package: str, folder: Path, name: str) -> ModuleType:
     """A module of a rule, which may import those beside it (``from .rule import …``). Raises ConfigError."""
-    package, before = _package(folder), set(sys.modules)
+    before = set(sys.modules)
     if package not in sys.modules:
         made = sys.modules[package] = ModuleType(package)
         made.__path__ = [str(folder)]
