@@ -249,6 +249,8 @@ def _of_loop(loop: LoopBill) -> list[tuple[str, str] | str]:
         return [("grows: ", "bold yellow"), f"{'; '.join(filter(None, (kept, passing)))} ({seen})"]
     if passing:
         return [("given back: ", "green"), f"{passing} ({seen})"]
+    if loop.findings:
+        return [("grows: ", "bold yellow"), f"by what the findings in it keep ({seen})"]
     return [("flat: ", "green"), f"an iteration leaves 0 B of tensors ({seen})"]
 
 

@@ -243,7 +243,9 @@ class LoopBill(msgspec.Struct, frozen=True, kw_only=True):
     """What one loop was seen to do. ``place``: ``path:line``. ``bytes_per_iteration``: what an iteration leaves of
     tensors, by device, and ``host_bytes_per_iteration`` beside them, 0 for noise, where its window was read;
     ``until_its_end``: the same of what is freed when the loop ends, that of the host under "host". ``reason``: why it
-    was not read, and what would have it be. ``longest``: the most iterations of one of its ``runs``."""
+    was not read, and what would have it be. ``longest``: the most iterations of one of its ``runs``.
+    ``findings``: whether a finding in it is confirmed, which may be more than the readings of the whole process tell
+    from noise."""
 
     place: str
     iterations: int
@@ -253,6 +255,7 @@ class LoopBill(msgspec.Struct, frozen=True, kw_only=True):
     host_bytes_per_iteration: int | None
     until_its_end: dict[str, int] = {}
     reason: str = ""
+    findings: bool = False
 
 
 class Peak(msgspec.Struct, frozen=True):

@@ -216,7 +216,7 @@ def judged(program: Program, put_in: Probes, ran: Ran, wanted: Wanted) -> Report
         fragmentation=tuple(row for measured in ran.measured for row in fragmentation(measured)),
         ranks=tuple(ranks),
         timeline=None if first is None else timeline(first, put_in, verdicts[0], named),
-        loops=() if first is None else bill(first, named, wanted.warmup, wanted.window),
+        loops=() if first is None else bill(first, named, wanted.warmup, wanted.window, verdicts[0]),
         peak=peak(ran.measured),
         files=len(program.texts),
     )

@@ -363,6 +363,11 @@ def test_several_elements_of_one_list_are_one_holder() -> None:
     assert (row["survivors"], row["container"], row["elements"]) == (3, "list", 5)
 
 
+def test_the_variables_of_a_module_are_no_container() -> None:
+    row = found()["a class whose module is a property"][0]
+    assert (row["container"], row["elements"]) == ("list", 2)
+
+
 def test_asking_keeps_nothing() -> None:
     assert found()["freed"] is True
 

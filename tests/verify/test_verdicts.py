@@ -324,7 +324,7 @@ def test_each_loop_gets_a_line_that_says_how_far_it_was_seen() -> None:
         {**_loop(7, readings=rising), **counted, "settled": {"cuda:0": 9 * KIB}, "host_settled": 100},
     ]
     run = {"loops": loops, "sites": [{"id": 9, "loops": [6], "runs": [{"loop": 6}]}], "located": None}
-    found = bill(run, {number: f"p.py:{10 * number}" for number in range(1, 8)}, 3, 12)
+    found = bill(run, {number: f"p.py:{10 * number}" for number in range(1, 8)}, 3, 12, {})
     assert [one.place for one in found] == [f"p.py:{10 * number}" for number in range(1, 8)]
     assert (found[0].bytes_per_iteration, found[0].host_bytes_per_iteration) == ({"cpu": 0}, 0)
     assert (found[1].bytes_per_iteration, found[1].host_bytes_per_iteration) == ({"cuda:0": KIB}, 3000)

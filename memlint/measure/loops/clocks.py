@@ -197,6 +197,8 @@ class Clocks:
         return [run for run, _ in self._going]
 
     def _step(self, optimizer: Any, frame: FrameType) -> Run | None:
+        if (own := self._own_run()) is not None:
+            self._loops[own.loop].trains = True
         subject = self._optimizers.get(optimizer)
         if subject is None:
             subject = self._optimizers[optimizer] = _Subject()

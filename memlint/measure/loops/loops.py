@@ -54,6 +54,8 @@ class LoopWatch:
         self.longest = 0
         self.outer: set[int] = set()
         self.holds_loops = False
+        #: whether an optimizer steps in it, and in no loop in it
+        self.trains = False
         self.readings: list[dict[str, Any]] = []
         self.ticks: list[int] = []
         self.times: list[float] = []

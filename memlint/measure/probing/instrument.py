@@ -20,6 +20,8 @@ BEGUN, WHOLE = "__memlint_begun__", "__memlint_whole__"
 
 Position = tuple[int, int]
 Function = ast.FunctionDef | ast.AsyncFunctionDef
+#: methods of containers and queues that keep what they are given, and give None
+_STORES = frozenset({"add", "append", "appendleft", "extend", "extendleft", "insert", "put", "put_nowait", "update"})
 _LOOPS = (ast.For, ast.AsyncFor, ast.While)
 _FRAMES = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Lambda)
 
@@ -196,14 +198,32 @@ def _kept(path: Sequence[ast.AST], span: tuple[Position, Position]) -> list[ast.
     statement = next((node for node in reversed(path) if isinstance(node, ast.stmt)), None)
     if exact is not None:
         # alone, a call keeps what it is given; within something else it gives what is kept
-        alone = any(getattr(node, "value", None) is exact for node in path if isinstance(node, ast.Expr))
-        alone = alone or any(node.body is exact for node in path if isinstance(node, ast.Lambda))
-        return _of_statement(exact, alone)
+        return _of_statement(exact, _is_discarded(exact, path) or _is_store(exact))
     if isinstance(statement, (ast.Assign, ast.AugAssign, ast.AnnAssign, ast.Return, ast.Expr)):
         return [] if statement.value is None else _of_statement(statement.value, isinstance(statement, ast.Expr))
     # a header: of `with`, `if`, `for`
     around = next((node for node in reversed(path) if isinstance(node, ast.Call)), None)
     return [] if around is None else [*_given(around), around]
+
+
+def _is_discarded(node: ast.expr, path: Sequence[ast.AST]) -> bool:
+    """Whether nothing becomes of an expression's value."""
+    at = path.index(node) if node in path else 0  # (what a star unpacks is none of the path)
+    for around in reversed(path[:at]):
+        if isinstance(around, ast.Expr):
+            return True
+        is_last = isinstance(around, ast.BoolOp) and around.values[-1] is node
+        is_branch = isinstance(around, ast.IfExp) and around.test is not node
+        if not is_last and not is_branch:
+            return isinstance(around, ast.Lambda) and around.body is node
+        assert isinstance(around, ast.expr)
+        node = around
+    return False
+
+
+def _is_store(node: ast.expr) -> bool:
+    """Whether a call gives nothing, but keeps what it is given."""
+    return isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in _STORES
 
 
 def _decorated(path: Sequence[ast.AST]) -> Function | None:

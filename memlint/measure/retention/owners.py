@@ -264,7 +264,8 @@ class _Search:
         root, said = self._roots.of(chain) or (None, "")
         if root is None:
             return None
-        container = largest(chain[::-1])
+        # (the variables of a module are no container of the program's)
+        container = largest(chain[::-1] if root.kind != "global" else chain[-2::-1])
         return {
             "path": said,
             "kind": root.kind,

@@ -50,6 +50,8 @@ class Patience:
         unsettled = {loop.number: loop.tops for loop in self._unsettled()}
         if any(unsettled.values()) and not self._is_over("loops", tick, sum(unsettled.values()), _FOR_SITES):
             return False
+        if self._waits_to_train() and not self._is_over("training", tick, 0, _FOR_LOOPS):
+            return False
         if self._sites:
             return True
         if not any(loop.done for loop in self._loops.values()) and self._loops:
@@ -74,6 +76,11 @@ class Patience:
             if not loop.suspect and (loop.whole_runs or loop.runs > 1) and loop.longest <= self._shortest:
                 continue
             yield loop
+
+    def _waits_to_train(self) -> bool:
+        """Whether a loop that trains has yet to be read, though another was, in one of its iterations: an evaluation
+        that comes now and then."""
+        return any(loop.trains and loop.holds_loops and not loop.done for loop in self._loops.values())
 
     def _may_have_others(self) -> bool:
         """Whether libraries may have loops that have not turned yet, so that they are not known: until one of those

@@ -106,6 +106,7 @@ class Windows:
             watch.settle(self.meter.read(), self._on_host())
             alive = isinstance(self.meter, CpuMeter) and grows(self.meter.ledger, watch.ticks)
             gone = not alive and watch.is_given_back()
+            self._note_survivors(watch, new=not alive)
         if not gone and not waits.is_over(tick, watch.runs, watch.run_ended):
             return False
         self.close(watch)
@@ -115,15 +116,20 @@ class Windows:
         """All that will be read of a loop has been read. What of its growth is explained by which site?"""
         watch.done = True
         self._waiting = [each for each in self._waiting if each is not watch]
-        if watch.suspect:
+        # what was there in a later run is growth, though the end of the program's last function frees it
+        if watch.suspect and (self.running or not watch.looked_at):
             gc.collect()
             watch.settle(self.meter.read(), self._on_host())
-            if isinstance(self.meter, CpuMeter):
-                watch.survivors = survivors(self.meter.ledger, watch.ticks, watch.tick, self._following(), self.ask)
+            self._note_survivors(watch, new=True)
         if self._history is not None and self._history.loop == watch.number:
             self._history.step()
             self._history.end(self.ask)
         self._note_stacks()
+
+    def _note_survivors(self, watch: LoopWatch, *, new: bool) -> None:
+        """Note what of a window is alive, unless it is known already and not asked for anew."""
+        if isinstance(self.meter, CpuMeter) and (new or watch.survivors is None):
+            watch.survivors = survivors(self.meter.ledger, watch.ticks, watch.tick, self._following(), self.ask)
 
     def located(self) -> list[dict[str, Any]] | None:
         """The stacks that hold ever more, where the allocator notes them."""

@@ -8,16 +8,29 @@ from typing import Any
 from memlint.measure.memory.host import rises_on_host
 from memlint.verifier.judging.leftover import growth, rising
 from memlint.verifier.judging.verdicts import BLOCK, host_growth
-from memlint.verifier.model import HOST, LoopBill
+from memlint.verifier.model import BAD, HOST, LoopBill, Verdict
 
 
-def bill(run: Mapping[str, Any], names: Mapping[int, str], warmup: int, window: int) -> tuple[LoopBill, ...]:
-    """The loops of one process, by their ``names``, in the order of these."""
-    found = [_loop(run, loop, names[loop["id"]], warmup + window) for loop in run["loops"] if loop["id"] in names]
+def bill(
+    run: Mapping[str, Any], names: Mapping[int, str], warmup: int, window: int, verdicts: Mapping[int, Verdict]
+) -> tuple[LoopBill, ...]:
+    """The loops of one process, by their ``names``, in the order of these. ``verdicts`` by site."""
+    bad = {number for number, verdict in verdicts.items() if verdict.verdict in BAD}
+    flagged = {around[-1] for site in run["sites"] if site["id"] in bad and (around := _around(site))}
+    found = [
+        _loop(run, loop, names[loop["id"]], warmup + window, loop["id"] in flagged)
+        for loop in run["loops"]
+        if loop["id"] in names
+    ]
     return tuple(sorted(found, key=lambda one: one.place.rpartition(":")[0]))
 
 
-def _loop(run: Mapping[str, Any], loop: Mapping[str, Any], place: str, needed: int) -> LoopBill:
+def _around(site: Mapping[str, Any]) -> Sequence[int]:
+    """The loops around a site: libraries' where there are none of the program's own."""
+    return site["loops"] or site.get("clocks") or ()
+
+
+def _loop(run: Mapping[str, Any], loop: Mapping[str, Any], place: str, needed: int, flagged: bool) -> LoopBill:
     read = bool(loop["readings"])
     left: dict[str, int] = dict.fromkeys(loop["readings"][-1]["requested"], 0) if read else {}
     for device, each, _ in growth(run, loop) if read else ():
@@ -41,6 +54,7 @@ def _loop(run: Mapping[str, Any], loop: Mapping[str, Any], place: str, needed: i
         host_bytes_per_iteration=host,
         until_its_end=passing,
         reason="" if read else _why_not(run, loop, needed),
+        findings=flagged,
     )
 
 

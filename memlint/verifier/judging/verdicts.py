@@ -378,10 +378,14 @@ def by_iteration(site: Mapping[str, Any], check: Mapping[str, Any], start: int, 
 
 
 def _each_iteration(site: Mapping[str, Any], kept: Sequence[int], start: int) -> list[int]:
-    """What is ``kept`` of the hits from ``start`` on, for each iteration."""
-    by: dict[tuple[int, int], int] = {}
-    for (run, number), left in zip(site["iterations"][start:-1], kept[start:-1], strict=False):
-        by[run, number] = by.get((run, number), 0) + left
+    """What is ``kept`` of the hits from ``start`` on, for each iteration. One of which only some hits are judged, the
+    first or the last, counts where there is no other."""
+    iterations = [(run, number) for run, number in site["iterations"]]
+    every: dict[tuple[int, int], int] = {}
+    for iteration, left in zip(iterations[start:-1], kept[start:-1], strict=False):
+        every[iteration] = every.get(iteration, 0) + left
+    cut = {*iterations[max(start - 1, 0) : start], *iterations[-1:]}
+    by = {iteration: left for iteration, left in every.items() if iteration not in cut} or every
     # iterations that did not come to this place left nothing there
     for run in {run for run, _ in by} if site["loops"] else ():
         numbers = [number for each, number in by if each == run]
