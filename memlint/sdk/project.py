@@ -1,6 +1,6 @@
 """The function that detect.py of a rule looks at, and what the whole project tells of it.
 
-A `Frame` is the summary of one function: ``frame.function`` (its body, parameters and class), ``frame.module`` (its
+A `Summary` is the summary of one function: ``frame.function`` (its body, parameters and class), ``frame.module`` (its
 file), ``frame.notes`` (what was noted as it was read), ``frame.site(at)`` (a place to report). An `Analyser` answers
 questions about the project: what a name means (``analyser.program``), who calls a function (``analyser.facts``), what
 another function does (``analyser.summary``). Both are read only: whoever changes them changes other rules' findings.
@@ -15,7 +15,7 @@ from memlint.analysis.demand.used_up_graphs import captured, used_up
 from memlint.analysis.domain.bound_names import Names, argument, peel
 from memlint.analysis.domain.devices import code, is_of_script, names_an_accelerator, touches_an_accelerator
 from memlint.analysis.domain.periods import MAX_PERIOD
-from memlint.analysis.domain.summary.frame import Frame
+from memlint.analysis.domain.summary.summary import Summary
 from memlint.analysis.domain.tensor_ops import names_model
 from memlint.analysis.facts.analyser import Analyser
 from memlint.analysis.facts.memory_names import NameUse, unguarded, used_names
@@ -41,13 +41,13 @@ __all__ = [
     "MAX_PERIOD",
     "Analyser",
     "Class",
-    "Frame",
     "Function",
     "KnownCall",
     "Module",
     "NameUse",
     "Names",
     "Program",
+    "Summary",
     "TooManyError",
     "annotation_value",
     "argument",

@@ -8,8 +8,8 @@ from typing import NamedTuple
 from memlint.sdk import Confidence, Loop, Step
 from memlint.sdk.project import (
     Analyser,
-    Frame,
     Function,
+    Summary,
     each_call,
     goes_on,
     in_tests,
@@ -53,7 +53,7 @@ _TABLES = ("_forward_hooks", "_forward_pre_hooks", "_backward_hooks", "_post_acc
 class _Kept(NamedTuple):
     """What a hook keeps: the frame of the hook, the store, and whether it may have a graph."""
 
-    frame: Frame
+    frame: Summary
     store: Store
     attached: bool
 
@@ -68,7 +68,7 @@ class _Runs(NamedTuple):
     removed: bool = False
 
 
-def detect(analyser: Analyser, frame: Frame) -> Iterator[HookAdded]:
+def detect(analyser: Analyser, frame: Summary) -> Iterator[HookAdded]:
     """The hooks that one function adds, where they leak."""
     if not frame.notes.hooks or in_tests(frame.module.key):
         return
@@ -108,7 +108,7 @@ def detect(analyser: Analyser, frame: Frame) -> Iterator[HookAdded]:
             )
 
 
-def _piling(analyser: Analyser, frame: Frame, call: HookCall, loop: Loop, kept: list[_Kept]) -> HookAdded:
+def _piling(analyser: Analyser, frame: Summary, call: HookCall, loop: Loop, kept: list[_Kept]) -> HookAdded:
     own = next((one for one in kept if _made_for_it(analyser, frame, one)), None)
     return HookAdded(
         site=frame.site(call.expr.at),
@@ -123,7 +123,7 @@ def _piling(analyser: Analyser, frame: Frame, call: HookCall, loop: Loop, kept: 
     )
 
 
-def _made_for_it(analyser: Analyser, frame: Frame, kept: _Kept) -> bool:
+def _made_for_it(analyser: Analyser, frame: Summary, kept: _Kept) -> bool:
     """Whether what a hook adds to is made anew by the call that adds the hook, so that nobody else has it for long."""
     place = place_of(analyser, frame, kept.frame, kept.store)
     return place is not None and place.local_to is frame.function
@@ -175,7 +175,7 @@ def _of_tensors(path: Path) -> bool:
     return all(not step.startswith(".") for step in path.steps)
 
 
-def _made_of(frame: Frame, store: Store, given: set[str]) -> bool:
+def _made_of(frame: Summary, store: Store, given: set[str]) -> bool:
     """Whether what is stored is a tensor that is cut out of what the function is given: ``output.detach()``."""
     for call in calls(frame.function.body):
         for arg in call.args:
@@ -189,7 +189,7 @@ def _made_of(frame: Frame, store: Store, given: set[str]) -> bool:
 # -------------------------------------------------------------------------------------- how often the module runs
 
 
-def _runs(analyser: Analyser, frame: Frame, call: HookCall, place: Place) -> _Runs | None:
+def _runs(analyser: Analyser, frame: Summary, call: HookCall, place: Place) -> _Runs | None:
     """What runs the module with the hook again and again, while the place lives."""
     owner = root_of(frame, call.owner)
     if owner is None:
@@ -213,7 +213,7 @@ def _runs(analyser: Analyser, frame: Frame, call: HookCall, place: Place) -> _Ru
 # -------------------------------------------------------------------------------------- hooks that are added again
 
 
-def _added_again(analyser: Analyser, frame: Frame, call: HookCall) -> Loop | None:
+def _added_again(analyser: Analyser, frame: Summary, call: HookCall) -> Loop | None:
     """What adds the hook again and again to a module that stays, while nobody takes one away; None if nothing does."""
     if not _unconditional(frame, call) or not _dropped(frame, call) or _tables_touched(analyser):
         return None
@@ -233,7 +233,7 @@ def _added_again(analyser: Analyser, frame: Frame, call: HookCall) -> Loop | Non
     return again if again is not None or not of_module else added_for_each_input(analyser, frame, call)
 
 
-def _repeated(analyser: Analyser, frame: Frame, root: str, depth: int) -> Loop | None:
+def _repeated(analyser: Analyser, frame: Summary, root: str, depth: int) -> Loop | None:
     """The loop over data that calls the function with the same module in each round."""
     if depth >= MAX_DEPTH or frame.function.node is None:
         return None
@@ -270,7 +270,7 @@ def _returns(held: LoopFrame) -> bool:
     return any(isinstance(one, ir.Return) for one in walk_statements(held.body, False))
 
 
-def _unconditional(frame: Frame, call: HookCall) -> bool:
+def _unconditional(frame: Summary, call: HookCall) -> bool:
     """Whether nothing but the kind of a layer decides over the call."""
     return all(
         any(
@@ -281,7 +281,7 @@ def _unconditional(frame: Frame, call: HookCall) -> bool:
     )
 
 
-def _is_parameter(frame: Frame, owner: ir.Expr) -> bool:
+def _is_parameter(frame: Summary, owner: ir.Expr) -> bool:
     """Whether a name is bound by a loop over parameters."""
     return isinstance(owner, ir.Name) and any(
         isinstance(statement, ir.For)
@@ -291,7 +291,7 @@ def _is_parameter(frame: Frame, owner: ir.Expr) -> bool:
     )
 
 
-def _dropped(frame: Frame, call: HookCall) -> bool:
+def _dropped(frame: Summary, call: HookCall) -> bool:
     """Whether the handle that removes the hook is let go."""
     for statement in walk_statements(frame.function.body, into_definitions=False):
         if isinstance(statement, ir.ExprStmt) and statement.value is call.expr:
@@ -315,7 +315,7 @@ def _read(function: Function, target: ir.Name) -> bool:
     ) or any(isinstance(one, ir.Scope) and target.id in one.names for one in walk_statements(function.body))
 
 
-def _removed_at(frame: Frame, call: HookCall) -> int | None:
+def _removed_at(frame: Summary, call: HookCall) -> int | None:
     """Where the function itself removes hooks behind the call; None where it does not."""
     found = (
         other.at

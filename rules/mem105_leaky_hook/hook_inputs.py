@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from memlint.sdk import Loop
-from memlint.sdk.project import Analyser, Frame, each_call, repeated
+from memlint.sdk.project import Analyser, Summary, each_call, repeated
 from memlint.sdk.syntax import calls, dotted, ir, walk_statements
 from memlint.sdk.values import HookCall
 
@@ -15,7 +15,7 @@ _WHOLE = ("loader", "dataset", "batches")
 _PLAIN = frozenset({"eval", "train", "to", "cuda", "cpu", "zero_grad", "requires_grad_", "load_state_dict", "apply"})
 
 
-def added_for_each_input(analyser: Analyser, frame: Frame, call: HookCall) -> Loop | None:
+def added_for_each_input(analyser: Analyser, frame: Summary, call: HookCall) -> Loop | None:
     """The calls of a function that runs the module, or what it is a part of, on one of its own parameters behind the
     place where the hook is added: who calls it once has one input. None where it does not, and where all calls that are
     in sight are made once."""
@@ -38,7 +38,7 @@ def _is_whole(name: str) -> bool:
     return any(word in name for word in _WHOLE)
 
 
-def _owners(frame: Frame, call: HookCall) -> set[str]:
+def _owners(frame: Summary, call: HookCall) -> set[str]:
     """The parameters that the module comes from, and ``self.model`` of ``self.model.layer4``."""
     function = frame.function
     root = root_of(frame, call.owner)

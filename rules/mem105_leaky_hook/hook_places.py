@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from memlint.sdk.project import Analyser, Class, Frame, Function, Module, argument, functions_of
+from memlint.sdk.project import Analyser, Class, Function, Module, Summary, argument, functions_of
 from memlint.sdk.syntax import calls, expressions, ir, text, walk_expression, walk_statements
 from memlint.sdk.values import Path, Store
 
@@ -23,7 +23,7 @@ class Place(NamedTuple):
     local_to: Function | None = None
 
 
-def place_of(analyser: Analyser, frame: Frame, hook: Frame, store: Store) -> Place | None:
+def place_of(analyser: Analyser, frame: Summary, hook: Summary, store: Store) -> Place | None:
     """The place of a store in a hook that ``frame`` adds; None where it cannot be told."""
     path = store.place
     if not isinstance(path, Path):
@@ -61,7 +61,7 @@ def _of_self(function: Function, path: Path) -> Place | None:
     return Place(steps[0][1:], function.module, owner=function.cls)
 
 
-def _given(frame: Frame, factory: Function, name: str) -> Place | None:
+def _given(frame: Summary, factory: Function, name: str) -> Place | None:
     """What the function that adds the hook gives for a parameter of the function that made it."""
     position = [param.name for param in factory.given].index(name)
     found = [

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from memlint.sdk import Loop
-from memlint.sdk.project import Analyser, Frame, Function, goes_on
+from memlint.sdk.project import Analyser, Function, Summary, goes_on
 from memlint.sdk.syntax import call_at, calls, ir, mentions, names_bound_by, parts, walk_expression, walk_statements
 from memlint.sdk.values import OFF
 
@@ -37,7 +37,7 @@ class Found(NamedTuple):
     records: bool
 
 
-def root_of(frame: Frame, expr: ir.Expr) -> str | None:
+def root_of(frame: Summary, expr: ir.Expr) -> str | None:
     """The name that a module is a part of: ``model`` of ``model.layer4[1]``, of what a loop over its modules binds."""
     for _ in range(6):
         while not isinstance(expr, ir.Name):
@@ -86,7 +86,7 @@ def names_it(target: ir.Expr, name: str) -> bool:
     return any(isinstance(part, ir.Name) and part.id == name for part in walk_expression(target))
 
 
-def loop_behind(frame: Frame, name: str, at: int, end: int | None, place: Place | None = None) -> Found | None:
+def loop_behind(frame: Summary, name: str, at: int, end: int | None, place: Place | None = None) -> Found | None:
     """The first loop over data behind an ordinal that runs what has the name, to its end, and makes no new place."""
     for held in sorted(frame.notes.rounds.values(), key=lambda one: one.loop.site.at):
         start = held.loop.site.at
@@ -101,7 +101,9 @@ def loop_behind(frame: Frame, name: str, at: int, end: int | None, place: Place 
     return None
 
 
-def loop_of_callees(analyser: Analyser, frame: Frame, name: str, at: int, end: int | None, depth: int) -> Found | None:
+def loop_of_callees(
+    analyser: Analyser, frame: Summary, name: str, at: int, end: int | None, depth: int
+) -> Found | None:
     """The loop over data in a function that is called behind an ordinal with what has the name, and runs it there."""
     for record in sorted(frame.calls.values(), key=lambda one: one.at):
         function = analyser.function_at(record.callee) if record.at > at and (end is None or record.at < end) else None
@@ -136,7 +138,7 @@ def _begins(expr: ir.Expr, name: str) -> bool:
     return isinstance(expr, ir.Name) and expr.id == name
 
 
-def loop_of_callers(analyser: Analyser, frame: Frame, owner: str, depth: int) -> Found | None:
+def loop_of_callers(analyser: Analyser, frame: Summary, owner: str, depth: int) -> Found | None:
     """The loop over data that a caller runs behind the call, with what it gave for the parameter ``owner``."""
     if depth >= MAX_DEPTH or frame.function.node is None:
         return None
@@ -153,7 +155,7 @@ def loop_of_callers(analyser: Analyser, frame: Frame, owner: str, depth: int) ->
     return None
 
 
-def given_for(caller: Frame, callee: Function, expr: ir.Call, owner: str) -> str | None:
+def given_for(caller: Summary, callee: Function, expr: ir.Call, owner: str) -> str | None:
     """The name of what a call gives for a parameter of the callee: for ``self``, what the method is called on."""
     own = callee.own_name
     if owner == own:

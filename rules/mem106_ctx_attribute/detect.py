@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import Literal
 
 from memlint.sdk import lazy_pattern
-from memlint.sdk.project import Analyser, Class, Frame, Function
+from memlint.sdk.project import Analyser, Class, Function, Summary
 from memlint.sdk.syntax import call_at, dotted, expressions, ir, parts, text, walk_expression, walk_statements
 from memlint.sdk.values import FORWARD, OWN, SCALAR, SETUP, TENSORS, Path, V
 
@@ -19,7 +19,7 @@ Letting = Literal["dropped", "emptied"]
 _FUNCTIONS = lazy_pattern(r"torch\.autograd\.(function\.)?(Function|InplaceFunction)")
 
 
-def detect(analyser: Analyser, frame: Frame) -> Iterator[ContextAttribute]:
+def detect(analyser: Analyser, frame: Summary) -> Iterator[ContextAttribute]:
     """The tensors that one function keeps on its context."""
     function = frame.function
     if not frame.notes.on_context:
@@ -66,7 +66,7 @@ def detect(analyser: Analyser, frame: Frame) -> Iterator[ContextAttribute]:
         )
 
 
-def _handed_by(analyser: Analyser, frame: Frame) -> tuple[Function, ir.Call] | None:
+def _handed_by(analyser: Analyser, frame: Summary) -> tuple[Function, ir.Call] | None:
     """The forward, or setup_context, that hands its context to a helper, and the call."""
     if frame.function.name in (FORWARD, SETUP):
         return None

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 
 from memlint.sdk import Confidence, lazy_pattern
-from memlint.sdk.project import MAX_PERIOD, Analyser, Frame, Function, Names, feeds_device, is_test, knowledge
+from memlint.sdk.project import MAX_PERIOD, Analyser, Function, Names, Summary, feeds_device, is_test, knowledge
 from memlint.sdk.syntax import (
     bodies,
     calls,
@@ -58,7 +58,7 @@ CALLS = frozenset({"itertools.cycle", "itertools.tee"})
 LOADER_CALLS = frozenset({"builtins.list", "builtins.tuple"})
 
 
-def detect(analyser: Analyser, frame: Frame) -> Iterator[CachedBatches]:
+def detect(analyser: Analyser, frame: Summary) -> Iterator[CachedBatches]:
     """What one function makes of loaders that keeps their batches."""
     noted = [call for _, call in sorted(frame.notes.outside.items()) if call.name in _HOW]
     if not noted or is_test(frame.function):
@@ -99,7 +99,7 @@ def _source(expr: ir.Expr) -> ir.Expr:
     return expr
 
 
-def _is_loader(analyser: Analyser, frame: Frame, call: OutsideCall, source: ir.Expr) -> Confidence | None:
+def _is_loader(analyser: Analyser, frame: Summary, call: OutsideCall, source: ir.Expr) -> Confidence | None:
     """How well it is known that what is gone through is a data loader."""
     value = call.given
     if value.kinds & LOADER and value.syms and _assumed(analyser, frame, source):
@@ -128,7 +128,7 @@ def _is_loader(analyser: Analyser, frame: Frame, call: OutsideCall, source: ir.E
     return "medium" if _trains(frame) else "low"
 
 
-def _assumed(analyser: Analyser, frame: Frame, source: ir.Expr) -> bool:
+def _assumed(analyser: Analyser, frame: Summary, source: ir.Expr) -> bool:
     """Whether only a loop that brings its items to the device tells that it runs over a loader: they may as well be
     those of a list, which keeps them anyway."""
     param = next((one for one in frame.function.params if isinstance(source, ir.Name) and one.name == source.id), None)
@@ -139,7 +139,7 @@ def _assumed(analyser: Analyser, frame: Frame, source: ir.Expr) -> bool:
     return known is None or not known.kinds & LOADER
 
 
-def _assigned_loader(analyser: Analyser, frame: Frame, name: str) -> bool:
+def _assigned_loader(analyser: Analyser, frame: Summary, name: str) -> bool:
     """Whether all that the functions of this file give an attribute of that name, whatever it is an attribute of, are
     loaders: ``handlers.data = make_loader(options)``."""
     module = frame.module
@@ -192,13 +192,13 @@ def _of_class(analyser: Analyser, value: V, known: Callable[[str], bool]) -> boo
     )
 
 
-def _trains(frame: Frame) -> bool:
+def _trains(frame: Summary) -> bool:
     """Whether the function works on batches: it runs a model, or brings what it draws to a device."""
     body = frame.function.body
     return bool(frame.notes.models) or calls_backward(body) or feeds_device(None, body)
 
 
-def _takes_few(frame: Frame, expr: ir.Call) -> bool:
+def _takes_few(frame: Summary, expr: ir.Call) -> bool:
     """``zip(range(4), cycle(loader))``, ``next(cycle(loader))``: only the first batches are drawn."""
     if _drawn_once(frame, expr):
         return True
@@ -214,7 +214,7 @@ def _takes_few(frame: Frame, expr: ir.Call) -> bool:
     return False
 
 
-def _drawn_once(frame: Frame, expr: ir.Call) -> bool:
+def _drawn_once(frame: Summary, expr: ir.Call) -> bool:
     """Whether all that becomes of an iterator is a ``next`` of it, once or a literal handful of times."""
     body = frame.function.body
     made = statement_at(body, expr.at)
@@ -233,7 +233,7 @@ def _drawn_once(frame: Frame, expr: ir.Call) -> bool:
     return drawn > 0 and mentioned == bound + drawn
 
 
-def _drawn_now_and_then(frame: Frame, expr: ir.Call) -> bool:
+def _drawn_now_and_then(frame: Summary, expr: ir.Call) -> bool:
     """Whether an iterator is made anew in each round of a loop, and drawn from in every so many rounds of the loops
     inside (``if step % 50 == 0``): it is gone before it has given many batches."""
     body = frame.function.body
@@ -298,7 +298,7 @@ def _is_short(expr: ir.Expr, name: str) -> bool:
     return name != "zip" and _FEW.search(text(expr, 200).lower()) is not None
 
 
-def _in_step(frame: Frame, expr: ir.Call) -> bool:
+def _in_step(frame: Summary, expr: ir.Call) -> bool:
     """Whether both iterators are gone through together, so that neither runs ahead of the other."""
     statement = statement_at(frame.function.body, expr.at)
     if not isinstance(statement, ir.Assign):

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from memlint.sdk import Confidence, lazy_pattern
-from memlint.sdk.project import Analyser, Frame, is_test, names_model, runs_model
+from memlint.sdk.project import Analyser, Summary, is_test, names_model, runs_model
 from memlint.sdk.syntax import bodies, calls, ir, last_name, parts, text, walk_expression
 
 from .rule import Recover
@@ -47,7 +47,7 @@ class _Clause(NamedTuple):
     looped: bool
 
 
-def detect(analyser: Analyser, frame: Frame) -> Iterator[Recover]:
+def detect(analyser: Analyser, frame: Summary) -> Iterator[Recover]:
     """What the except clauses of one function do beside what failed."""
     clauses = list(_clauses(frame.function.body, False))
     if not clauses or is_test(frame.function):
@@ -183,7 +183,7 @@ def _brings_result(call: ir.Call) -> bool:
 # -------------------------------------------------------------------------------------- anew
 
 
-def _again(analyser: Analyser, frame: Frame, clause: _Clause, call: ir.Call) -> Confidence | None:
+def _again(analyser: Analyser, frame: Summary, clause: _Clause, call: ir.Call) -> Confidence | None:
     """How well it is known that a call of the clause does again what failed, in frames of its own; None where it does
     not."""
     if _is_itself(frame, call):
@@ -196,7 +196,7 @@ def _again(analyser: Analyser, frame: Frame, clause: _Clause, call: ir.Call) -> 
     return None
 
 
-def _is_itself(frame: Frame, call: ir.Call) -> bool:
+def _is_itself(frame: Summary, call: ir.Call) -> bool:
     """Whether the function calls itself."""
     function = frame.function
     if any(record.at == call.at and record.callee == function.key for record in frame.calls.values()):
@@ -209,7 +209,7 @@ def _is_itself(frame: Frame, call: ir.Call) -> bool:
     return isinstance(call.func, ir.Attr) and bool(own) and text(call.func.value) == own
 
 
-def _works(analyser: Analyser, frame: Frame, call: ir.Call) -> Confidence | None:
+def _works(analyser: Analyser, frame: Summary, call: ir.Call) -> Confidence | None:
     """How well it is known that a call has frames that hold tensors: operations of torch have none."""
     if runs_model(analyser, frame, call, _DEPTH):
         return "high"

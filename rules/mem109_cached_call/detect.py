@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from memlint.sdk import lazy_pattern
-from memlint.sdk.project import Analyser, Class, Frame, Function, Module, annotation_value, argument
+from memlint.sdk.project import Analyser, Class, Function, Module, Summary, annotation_value, argument
 from memlint.sdk.syntax import dotted, ir, last_name, parts, text
 from memlint.sdk.values import MODULE, NONE, TENSOR, V
 
@@ -31,7 +31,7 @@ class _Cache(NamedTuple):
     known: bool
 
 
-def detect(analyser: Analyser, frame: Frame) -> Iterator[CachedCall]:
+def detect(analyser: Analyser, frame: Summary) -> Iterator[CachedCall]:
     """The cache of one function, where it keeps what takes memory."""
     function = frame.function
     if not function.decorators:

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from memlint.sdk import Step, lazy_pattern
-from memlint.sdk.project import Analyser, Frame, Function, argument, is_test, runs_model, touches_an_accelerator
+from memlint.sdk.project import Analyser, Function, Summary, argument, is_test, runs_model, touches_an_accelerator
 from memlint.sdk.syntax import (
     assigned_names,
     calls,
@@ -49,7 +49,7 @@ class _Alive(NamedTuple):
     again: bool
 
 
-def detect(analyser: Analyser, frame: Frame) -> Iterator[NameOnly]:
+def detect(analyser: Analyser, frame: Summary) -> Iterator[NameOnly]:
     """The names that one function deletes in vain."""
     function = frame.function
     noted = {at for at, call in frame.notes.outside.items() if call.name in EMPTIES or call.name == _COLLECTS}
@@ -77,7 +77,7 @@ def _reflects(function: Function) -> bool:
 
 def _event(
     analyser: Analyser,
-    frame: Frame,
+    frame: Summary,
     everything: list[Spot],
     release: Release,
     name: str,
@@ -129,7 +129,7 @@ def _event(
 
 
 def _kind(
-    analyser: Analyser, frame: Frame, everything: list[Spot], release: Release, name: str, statement: ir.Stmt
+    analyser: Analyser, frame: Summary, everything: list[Spot], release: Release, name: str, statement: ir.Stmt
 ) -> Kind | None:
     """What a name stands for that takes much memory: a model, or a checkpoint on the device."""
     bound = _bindings(everything, release, name)
@@ -152,7 +152,7 @@ def _kind(
 _MAKES_NOTHING = lazy_pattern(r"^(cpu|step|zero_grad)$")
 
 
-def _calls_on(frame: Frame, name: str) -> Iterator[ir.Call]:
+def _calls_on(frame: Summary, name: str) -> Iterator[ir.Call]:
     for call in calls(frame.function.body):
         if isinstance(call.func, ir.Attr) and isinstance(call.func.value, ir.Name) and call.func.value.id == name:
             yield call
@@ -167,7 +167,7 @@ def _bindings(everything: list[Spot], release: Release, name: str) -> list[ir.Ex
     return found
 
 
-def _is_loaded(frame: Frame, value: ir.Expr) -> bool:
+def _is_loaded(frame: Summary, value: ir.Expr) -> bool:
     noted = frame.notes.outside.get(value.at) if isinstance(value, ir.Call) else None
     return noted is not None and noted.name == "torch.load"
 
@@ -178,7 +178,7 @@ def _is_on_host(value: ir.Expr) -> bool:
     return "cpu" in text(place, 200) or "storage" in text(place, 200) or isinstance(place, ir.Lambda)
 
 
-def _makes_model(analyser: Analyser, frame: Frame, value: ir.Expr) -> bool:
+def _makes_model(analyser: Analyser, frame: Summary, value: ir.Expr) -> bool:
     while isinstance(value, ir.Call) and isinstance(value.func, ir.Attr) and value.func.name in ("to", "cuda", "eval"):
         value = value.func.value
     if not isinstance(value, ir.Call):
@@ -204,7 +204,7 @@ def _makes_model(analyser: Analyser, frame: Frame, value: ir.Expr) -> bool:
 # -------------------------------------------------------------------------------------- who reads it
 
 
-def _is_shared(frame: Frame, everything: list[Spot], name: str) -> bool:
+def _is_shared(frame: Summary, everything: list[Spot], name: str) -> bool:
     """Whether something else than the function's own statements may read a name of it."""
     function = frame.function
     if any(
@@ -232,7 +232,7 @@ def _is_shared(frame: Frame, everything: list[Spot], name: str) -> bool:
 
 
 def _needed(
-    analyser: Analyser, frame: Frame, life: Afterlife, holder: Holder, name: str, known: dict[int, bool]
+    analyser: Analyser, frame: Summary, life: Afterlife, holder: Holder, name: str, known: dict[int, bool]
 ) -> _Alive | None:
     """What needs memory while the holder lives: what runs a model first, and what does so in this round. What gives the
     next one of that name makes a model as well."""
@@ -250,7 +250,7 @@ def _needed(
     return min(found, key=lambda one: (not one.runs, one.again, one.call.at), default=None)
 
 
-def _runs(analyser: Analyser, frame: Frame, call: ir.Call) -> bool:
+def _runs(analyser: Analyser, frame: Summary, call: ir.Call) -> bool:
     """Whether a call runs a model: by itself, in what it calls, or as a trainer's method."""
     if runs_model(analyser, frame, call, _DEPTH):
         return True

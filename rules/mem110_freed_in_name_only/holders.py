@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import Literal, NamedTuple
 
 from memlint.sdk import Confidence
-from memlint.sdk.project import Analyser, Frame
+from memlint.sdk.project import Analyser, Summary
 from memlint.sdk.syntax import expressions, ir, names_bound_by, walk_expression
 from memlint.sdk.values import Source
 
@@ -31,7 +31,7 @@ class Holder(NamedTuple):
 
 def holders_of(
     analyser: Analyser,
-    frame: Frame,
+    frame: Summary,
     everything: list[Spot],
     release: Release,
     name: str,
@@ -97,7 +97,7 @@ def _lets_go(statement: ir.Stmt, name: str) -> bool:
 
 
 def _holding(
-    analyser: Analyser, frame: Frame, statement: ir.Stmt, names: frozenset[str], kind: Kind
+    analyser: Analyser, frame: Summary, statement: ir.Stmt, names: frozenset[str], kind: Kind
 ) -> tuple[str, Hold] | None:
     """The name that comes to hold it by a statement."""
     if isinstance(statement, ir.Assign) and len(statement.targets) == 1:
@@ -149,7 +149,7 @@ def _common(a: tuple[tuple[ir.Stmt, int], ...], b: tuple[tuple[ir.Stmt, int], ..
 
 
 def _graphs(
-    frame: Frame,
+    frame: Summary,
     everything: list[Spot],
     release: Release,
     name: str,

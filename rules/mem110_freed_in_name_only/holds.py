@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from memlint.sdk import lazy_pattern
-from memlint.sdk.project import Analyser, Class, Frame
+from memlint.sdk.project import Analyser, Class, Summary
 from memlint.sdk.syntax import ir, last_name, parts, text, walk_expression, walk_statements
 from memlint.sdk.values import PARAMETERS
 
@@ -25,7 +25,7 @@ _WRAPS = lazy_pattern(
 )
 
 
-def held_by(analyser: Analyser, frame: Frame, value: ir.Expr, names: frozenset[str], kind: str) -> Hold | None:
+def held_by(analyser: Analyser, frame: Summary, value: ir.Expr, names: frozenset[str], kind: str) -> Hold | None:
     """How what an expression gives holds the memory of the objects with these names; None where that is not proven."""
     if isinstance(value, ir.Name):
         return "same" if value.id in names else None
@@ -42,7 +42,7 @@ def held_by(analyser: Analyser, frame: Frame, value: ir.Expr, names: frozenset[s
     return None
 
 
-def _any_held(analyser: Analyser, frame: Frame, values: Iterable[ir.Expr], names: frozenset[str], kind: str) -> bool:
+def _any_held(analyser: Analyser, frame: Summary, values: Iterable[ir.Expr], names: frozenset[str], kind: str) -> bool:
     return any(held_by(analyser, frame, value, names, kind) is not None for value in values)
 
 
@@ -81,7 +81,7 @@ def _names_state(value: ir.Subscript) -> bool:
     return _STATE.search(key) is not None and _NUMBERS.search(key) is None
 
 
-def _called(analyser: Analyser, frame: Frame, call: ir.Call, names: frozenset[str], kind: str) -> Hold | None:
+def _called(analyser: Analyser, frame: Summary, call: ir.Call, names: frozenset[str], kind: str) -> Hold | None:
     func = call.func
     given = [*call.args, *(word.value for word in call.keywords)]
     if isinstance(func, ir.Attr):

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from memlint.sdk import Confidence, Loop, lazy_pattern
-from memlint.sdk.project import Analyser, Frame, Function, argument, is_test, touches_an_accelerator
+from memlint.sdk.project import Analyser, Function, Summary, argument, is_test, touches_an_accelerator
 from memlint.sdk.syntax import bodies, calls, children, expressions, ir, text, walk_expression, walk_statements
 from memlint.sdk.values import LOADER, MODULE, TENSORS
 
@@ -46,7 +46,7 @@ class _Kept(NamedTuple):
     key: ir.Expr | None = None
 
 
-def detect(analyser: Analyser, frame: Frame) -> Iterator[ModelSnapshot]:
+def detect(analyser: Analyser, frame: Summary) -> Iterator[ModelSnapshot]:
     """The copies that one function puts aside."""
     function = frame.function
     if not function.names & {"deepcopy", "clone"} or is_test(function):
@@ -98,7 +98,7 @@ def _statements(
 # -------------------------------------------------------------------------------------- what is copied
 
 
-def _copies(analyser: Analyser, frame: Frame, statement: ir.Stmt) -> Iterator[_Copy]:
+def _copies(analyser: Analyser, frame: Summary, statement: ir.Stmt) -> Iterator[_Copy]:
     """The copies that a statement makes."""
     for expr in expressions(statement):
         for part in walk_expression(expr):
@@ -147,7 +147,7 @@ def _cloned(expr: ir.Comprehension) -> ir.Expr | None:
     return _of_state(items.value) if "clone" in steps and set(steps) <= {"clone", "detach", "data"} else None
 
 
-def _is_model(analyser: Analyser, frame: Frame, expr: ir.Expr) -> bool:
+def _is_model(analyser: Analyser, frame: Summary, expr: ir.Expr) -> bool:
     """Whether what is copied is known to be a module."""
     if text(expr) in frame.modules_by_use:
         return True
@@ -259,7 +259,7 @@ def _runs(function: Function, place: ir.Expr, around: tuple[ir.Stmt, ...]) -> bo
 # -------------------------------------------------------------------------------------- a list of them
 
 
-def _grows(analyser: Analyser, frame: Frame, kept: _Kept, around: tuple[ir.Stmt, ...]) -> Loop | None:
+def _grows(analyser: Analyser, frame: Summary, kept: _Kept, around: tuple[ir.Stmt, ...]) -> Loop | None:
     """The loop over epochs with which a container of copies grows."""
     place = text(kept.place)
     loops = [one for one in around if isinstance(one, ir.For | ir.While)]
@@ -282,7 +282,7 @@ def _grows(analyser: Analyser, frame: Frame, kept: _Kept, around: tuple[ir.Stmt,
     return None
 
 
-def _usually_few(analyser: Analyser, frame: Frame, loop: ir.For | ir.While) -> bool:
+def _usually_few(analyser: Analyser, frame: Summary, loop: ir.For | ir.While) -> bool:
     """``for _ in range(steps)``, where ``steps`` is a small number by default, and in every call that is seen."""
     if not isinstance(loop, ir.For) or not isinstance(loop.iter, ir.Call) or text(loop.iter.func) != "range":
         return False
@@ -314,7 +314,7 @@ def _binds(statement: ir.Stmt, place: str) -> bool:
 # -------------------------------------------------------------------------------------- the device
 
 
-def _on_device(analyser: Analyser, frame: Frame, model: ir.Expr) -> Confidence | None:
+def _on_device(analyser: Analyser, frame: Summary, model: ir.Expr) -> Confidence | None:
     """How sure it is that a model is on an accelerator; None where nothing says so."""
     shown = text(model)
     function = frame.function

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from memlint.sdk import lazy_pattern
-from memlint.sdk.project import Analyser, Class, Frame
+from memlint.sdk.project import Analyser, Class, Summary
 from memlint.sdk.syntax import ir, text, walk_statements
 from memlint.sdk.values import (
     CALLABLE,
@@ -49,7 +49,7 @@ def is_leaf(body: tuple[ir.Stmt, ...], name: str) -> bool:
     )
 
 
-def is_given(frame: Frame, path: Path, last: Backward) -> bool:
+def is_given(frame: Summary, path: Path, last: Backward) -> bool:
     """Whether a symbol is what the function is given, as it is or by position, and no attribute of it; beside a loop,
     a batch of the caller's is none."""
     if not last.loops and _BATCH.search(path.root[2:].lower()) is not None:
@@ -58,7 +58,7 @@ def is_given(frame: Frame, path: Path, last: Backward) -> bool:
     return path.root.startswith("p:") and path.root[2:] != own and not any(step[:1] == "." for step in path.steps)
 
 
-def is_kept(analyser: Analyser, frame: Frame, path: Path) -> bool:
+def is_kept(analyser: Analyser, frame: Summary, path: Path) -> bool:
     """Whether a symbol is a tensor that outlives the call: a variable of the function around, or an attribute."""
     function = frame.function
     if not path.root.startswith("p:"):
@@ -85,7 +85,7 @@ def _is_set_later(analyser: Analyser, cls: Class, attribute: str) -> bool:
     )
 
 
-def has_no_graph(analyser: Analyser, frame: Frame, path: Path, depth: int = 0) -> bool:
+def has_no_graph(analyser: Analyser, frame: Summary, path: Path, depth: int = 0) -> bool:
     """Whether a symbol is known to bring no graph in: a batch of a loader, a part of a model, plain data. ``depth``:
     how many callers led here."""
     function = frame.function
@@ -121,7 +121,7 @@ def _is_plain(known: V) -> bool:
     return bool(known.kinds) and not known.kinds & ~_WITHOUT
 
 
-def _passed_without(analyser: Analyser, frame: Frame, path: Path, depth: int) -> bool:
+def _passed_without(analyser: Analyser, frame: Summary, path: Path, depth: int) -> bool:
     """Whether every known caller passes what has no graph."""
     records = analyser.facts.calls_of(frame.function)
     for caller, record in records:

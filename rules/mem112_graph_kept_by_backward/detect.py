@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from memlint.sdk.project import Analyser, Frame
+from memlint.sdk.project import Analyser, Summary
 
 from .kept_rounds import kept_by_rounds
 from .recorded_gradients import GRAD, recorded
@@ -14,7 +14,7 @@ from .rule import KeptGraph
 CALLS = frozenset({GRAD})
 
 
-def detect(analyser: Analyser, frame: Frame) -> Iterator[KeptGraph]:
+def detect(analyser: Analyser, frame: Summary) -> Iterator[KeptGraph]:
     """The backwards of one function that keep or record a graph for nobody."""
     yield from retained(analyser, frame)
     yield from kept_by_rounds(analyser, frame)

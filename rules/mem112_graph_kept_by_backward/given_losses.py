@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 
-from memlint.sdk.project import Analyser, Frame, Function, TooManyError, calls_of_function
+from memlint.sdk.project import Analyser, Function, Summary, TooManyError, calls_of_function
 from memlint.sdk.values import Backward, Path, Source, deep
 
 #: of more callers, nobody asks all
 _MAX_CALLERS = 8
 
 #: whether it is sure that a backward of a caller keeps its graph for nothing; None where the graph may be needed
-Ask = Callable[["Analyser", Frame, Backward], bool | None]
+Ask = Callable[["Analyser", Summary, Backward], bool | None]
 
 
 def united(backwards: Sequence[Backward]) -> Backward:
@@ -19,7 +19,7 @@ def united(backwards: Sequence[Backward]) -> Backward:
     return backwards[-1]._replace(reached=frozenset().union(*(one.reached for one in backwards)))
 
 
-def places_with(frame: Frame, marks: frozenset[Source]) -> Iterator[Path]:
+def places_with(frame: Summary, marks: frozenset[Source]) -> Iterator[Path]:
     """The places outside of a function that hold something of a graph when it is left."""
     assert frame.exit is not None
     for path, value in frame.exit.sym.items():
@@ -28,7 +28,7 @@ def places_with(frame: Frame, marks: frozenset[Source]) -> Iterator[Path]:
 
 
 def given_for_nothing(
-    analyser: Analyser, frame: Frame, last: Backward, left: frozenset[object], ask: Ask
+    analyser: Analyser, frame: Summary, last: Backward, left: frozenset[object], ask: Ask
 ) -> bool | None:
     """Whether it is sure that a backward of a parameter itself keeps the graph for nothing, by all who call the
     function; None where that cannot be known: a caller that nobody sees may run its own backward."""
@@ -63,7 +63,7 @@ def _is_handed_on(analyser: Analyser, function: Function) -> bool:
         return True
 
 
-def _is_used_again(frame: Frame, loss: Path, last: Backward, left: frozenset[object]) -> bool:
+def _is_used_again(frame: Summary, loss: Path, last: Backward, left: frozenset[object]) -> bool:
     """Whether the function itself sends the loss elsewhere: into another backward, to what is not known, into a place
     that outlives the call, to its caller."""
     others = [one for one in frame.backwards if one.site != last.site]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from memlint.sdk.project import Analyser, Frame, is_test
+from memlint.sdk.project import Analyser, Summary, is_test
 from memlint.sdk.syntax import (
     calls,
     dotted,
@@ -24,7 +24,7 @@ from .rule import KeptGraph
 _BACKWARD = frozenset({"backward", "manual_backward", "grad"})
 
 
-def kept_by_rounds(analyser: Analyser, frame: Frame) -> Iterator[KeptGraph]:
+def kept_by_rounds(analyser: Analyser, frame: Summary) -> Iterator[KeptGraph]:
     """The backwards of one function that go through the members of a collection, and keep the graph after the last."""
     if not frame.notes.retained or frame.cut_short or is_test(frame.function):
         return
@@ -62,7 +62,7 @@ def _collection(loop: ir.For, receiver: ir.Expr) -> str | None:
     return source.id if same and isinstance(source, ir.Name) else None
 
 
-def _differentiates_again(frame: Frame, loop: ir.For, at: int) -> bool:
+def _differentiates_again(frame: Summary, loop: ir.For, at: int) -> bool:
     """Whether another backward of the function may go through the same graphs: one in the loop, or one behind it that
     is not on the other side of a test."""
     tests = {one.site.at: one.tests for one in frame.backwards}
@@ -78,7 +78,7 @@ def _differentiates_again(frame: Frame, loop: ir.For, at: int) -> bool:
     return any(other not in tests or not excluded(tests[other], tests.get(at, ())) for other in later)
 
 
-def _is_own(analyser: Analyser, frame: Frame, name: str) -> bool:
+def _is_own(analyser: Analyser, frame: Summary, name: str) -> bool:
     """Whether nobody else has the members to differentiate: the function makes the collection, or is an optimizer's,
     which is given it for that alone."""
     function = frame.function
@@ -92,7 +92,7 @@ def _is_own(analyser: Analyser, frame: Frame, name: str) -> bool:
     return any(base.startswith("torch.optim.") for base in outside)
 
 
-def _returned(frame: Frame) -> set[str]:
+def _returned(frame: Summary) -> set[str]:
     """The names that are handed back as they are."""
     found: set[str] = set()
     for statement in walk_statements(frame.function.body, into_definitions=False):

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from typing import Literal
 
 from memlint.sdk import Loop
-from memlint.sdk.project import Analyser, Frame, Function, Names, argument, is_test, touches_an_accelerator, used_up
+from memlint.sdk.project import Analyser, Function, Names, Summary, argument, is_test, touches_an_accelerator, used_up
 from memlint.sdk.syntax import (
     calls,
     dotted,
@@ -35,7 +35,7 @@ _CUTS = frozenset({"detach", "data", "item", "tolist", "numpy"})
 _HARMLESS = frozenset({"data", "detach", "detach_", "zero_", "item", "shape", "device", "dtype", "is_sparse"})
 
 
-def recorded(analyser: Analyser, frame: Frame) -> Iterator[KeptGraph]:
+def recorded(analyser: Analyser, frame: Summary) -> Iterator[KeptGraph]:
     """The graphs of gradients that one function records for nothing."""
     if is_test(frame.function):
         return
@@ -84,7 +84,7 @@ def _literal(given: ir.Expr | None) -> ir.Expr | None:
 # -------------------------------------------------------------------------------------- a result that is cut by a flag
 
 
-def _flag(frame: Frame, expr: ir.Call) -> str | None:
+def _flag(frame: Summary, expr: ir.Call) -> str | None:
     """The parameter under which alone the result of a call is cut: ``tuple(g.detach() for g in grads) if detach else
     grads``. None where there is none."""
     statement = statement_at(frame.function.body, expr.at)
@@ -120,7 +120,7 @@ def _is_result(value: ir.Expr, expr: ir.Call) -> bool:
     return value is expr
 
 
-def _asked(frame: Frame, test: ir.Expr) -> str | None:
+def _asked(frame: Summary, test: ir.Expr) -> str | None:
     """A test of one parameter of the function."""
     params = {param.name for param in frame.function.params}
     return test.id if isinstance(test, ir.Name) and test.id in params else None
@@ -155,7 +155,7 @@ def _root(expr: ir.Expr) -> str:
 # -------------------------------------------------------------------------------------- backward(create_graph=True)
 
 
-def _of_parameters(analyser: Analyser, frame: Frame) -> Iterator[KeptGraph]:
+def _of_parameters(analyser: Analyser, frame: Summary) -> Iterator[KeptGraph]:
     """``loss.backward(create_graph=True)`` where only an optimizer of torch reads the gradients, which does so without
     a graph."""
     found = [
@@ -188,7 +188,7 @@ def _of_parameters(analyser: Analyser, frame: Frame) -> Iterator[KeptGraph]:
 
 
 def _recorded(
-    frame: Frame,
+    frame: Summary,
     call: ir.Call,
     given: ir.Expr,
     kind: Literal["gradients", "inputs"],
@@ -207,7 +207,7 @@ def _recorded(
     )
 
 
-def _of_inputs(frame: Frame, found: list[tuple[ir.Call, ir.Expr]]) -> Iterator[KeptGraph]:
+def _of_inputs(frame: Summary, found: list[tuple[ir.Call, ir.Expr]]) -> Iterator[KeptGraph]:
     """``out.backward(create_graph=True)`` where the function reads the gradient of one of its inputs alone: those of
     the parameters are recorded for nobody."""
     body = frame.function.body
@@ -239,7 +239,7 @@ def _is_made_leaf(body: tuple[ir.Stmt, ...], name: str) -> bool:
     return any(text(call.func) == f"{name}.requires_grad_" for call in calls(body))
 
 
-def _reads_gradients(frame: Frame) -> bool:
+def _reads_gradients(frame: Summary) -> bool:
     """Whether the file reads the gradients of parameters for more than to clear or to clip them."""
     for body in frame.module.bodies:
         harmless: set[int] = set()
@@ -268,7 +268,7 @@ def _below(expr: ir.Expr) -> set[int]:
     return found
 
 
-def _may_differentiate(analyser: Analyser, frame: Frame, call: ir.Call) -> bool:
+def _may_differentiate(analyser: Analyser, frame: Summary, call: ir.Call) -> bool:
     """Whether a call may differentiate the gradients of what it is given: one of a function that is not torch's."""
     if not call.args and not call.keywords:
         return False
@@ -280,7 +280,7 @@ def _may_differentiate(analyser: Analyser, frame: Frame, call: ir.Call) -> bool:
     return True
 
 
-def _is_of_torch(analyser: Analyser, frame: Frame, names: Names, step: ir.Call) -> bool:
+def _is_of_torch(analyser: Analyser, frame: Summary, names: Names, step: ir.Call) -> bool:
     """Whether a ``step`` is that of one of torch's optimizers."""
     assert isinstance(step.func, ir.Attr)
     owner = step.func.value

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from memlint.sdk import lazy_pattern
-from memlint.sdk.project import Analyser, Class, Frame, captured, dropped_by_callers, is_test
+from memlint.sdk.project import Analyser, Class, Summary, captured, dropped_by_callers, is_test
 from memlint.sdk.syntax import (
     calls,
     expressions,
@@ -34,7 +34,7 @@ _PRECISION = lazy_pattern(r"scal[ae]r|(^|[^a-z])amp($|[^a-z])|fp16|half|mixed|ap
 _PARAMETER = lazy_pattern(r"(p|param\w*|w|weights?|tensor|v|child|layer\w*)$")
 
 
-def retained(analyser: Analyser, frame: Frame) -> Iterator[KeptGraph]:
+def retained(analyser: Analyser, frame: Summary) -> Iterator[KeptGraph]:
     """The backwards of one function that keep a graph for nothing."""
     if not frame.notes.retained or frame.cut_short or frame.exit is None:
         return
@@ -70,7 +70,7 @@ def retained(analyser: Analyser, frame: Frame) -> Iterator[KeptGraph]:
 
 
 def _for_nothing(
-    analyser: Analyser, frame: Frame, last: Backward, marks: frozenset[Source], left: frozenset[Source]
+    analyser: Analyser, frame: Summary, last: Backward, marks: frozenset[Source], left: frozenset[Source]
 ) -> bool | None:
     """Whether it is sure that no backward goes through the operations that a backward keeps; None where one may."""
     if not _is_last(frame, last, marks) or _goes_on(analyser, frame, marks, left):
@@ -79,7 +79,7 @@ def _for_nothing(
     return None if sure is None or _has_leaves_before(analyser, frame, last) else sure
 
 
-def _for_nothing_there(analyser: Analyser, caller: Frame, last: Backward) -> bool | None:
+def _for_nothing_there(analyser: Analyser, caller: Summary, last: Backward) -> bool | None:
     """The same of a backward that a function runs for its caller, in the caller. (What the caller leaves anywhere,
     another function may send into a backward of its own.)"""
     marks = _recorded(caller, last)
@@ -99,7 +99,7 @@ def _argument(expr: ir.Call) -> ir.Expr | None:
     return given if isinstance(given, ir.Const) and given.value is True else None
 
 
-def _recorded(frame: Frame, last: Backward) -> frozenset[Source]:
+def _recorded(frame: Summary, last: Backward) -> frozenset[Source]:
     """The operations that the backward goes through, where each round of its loop records its own; nothing else."""
     nodes = {item: node for item in last.reached if (node := frame.graphs.nodes.get(item)) is not None}
     # a parameter may be made before the loop: nothing is saved in it
@@ -111,7 +111,7 @@ def _recorded(frame: Frame, last: Backward) -> frozenset[Source]:
     return frozenset(made)
 
 
-def _loops(frame: Frame, item: Source) -> tuple[Source, ...]:
+def _loops(frame: Summary, item: Source) -> tuple[Source, ...]:
     """The loops around what recorded a node; a part of a result is recorded with it."""
     node = frame.graphs.nodes[item]
     while not node.loops and isinstance(item, tuple) and not isinstance(item, Path) and isinstance(item[-1], str):
@@ -123,7 +123,7 @@ def _loops(frame: Frame, item: Source) -> tuple[Source, ...]:
     return node.loops
 
 
-def _from_earlier(frame: Frame, item: Source, last: Backward) -> bool:
+def _from_earlier(frame: Summary, item: Source, last: Backward) -> bool:
     """Whether a mark stands for what an earlier round of a loop around the backward may have made: a name's previous
     value, or the members of a container that is not made anew in the round."""
     if not isinstance(item, tuple) or isinstance(item, Path):
@@ -137,7 +137,7 @@ def _from_earlier(frame: Frame, item: Source, last: Backward) -> bool:
     return obj is None or obj.loops[: len(last.loops)] != last.loops
 
 
-def _is_bare(frame: Frame, loop: Source, name: Source) -> bool:
+def _is_bare(frame: Summary, loop: Source, name: Source) -> bool:
     """Whether a variable holds nothing with a graph when a round of the loop ends: words that were picked, numbers."""
     assert frame.exit is not None
     value = frame.exit.env.get(name) if isinstance(name, str) else None
@@ -152,7 +152,7 @@ def _is_bare(frame: Frame, loop: Source, name: Source) -> bool:
     return not any(item in frame.graphs.nodes or isinstance(item, Path) or item[0] != "prev" for item in reached)
 
 
-def _is_last(frame: Frame, last: Backward, marks: frozenset[Source]) -> bool:
+def _is_last(frame: Summary, last: Backward, marks: frozenset[Source]) -> bool:
     """Whether no backward that may come after it goes through the same operations."""
     for other in frame.backwards:
         if other.site == last.site:
@@ -174,12 +174,12 @@ def _scales(backward: Backward) -> bool:
     return any(_PRECISION.search(text(test, 200).lower()) for test in backward.tests)
 
 
-def _share(frame: Frame, marks: frozenset[Source], reached: frozenset[Source]) -> bool:
+def _share(frame: Summary, marks: frozenset[Source], reached: frozenset[Source]) -> bool:
     """Whether two backwards go through the same operations: two results of one call of a model share its trunk."""
     return bool(marks & reached) or bool(_calls_of_models(frame, marks) & _calls_of_models(frame, reached))
 
 
-def _calls_of_models(frame: Frame, sources: frozenset[Source]) -> set[Source]:
+def _calls_of_models(frame: Summary, sources: frozenset[Source]) -> set[Source]:
     """Where the models were called that have a part in a graph."""
     return {
         item[0] if isinstance(item, tuple) and not isinstance(item, Path) else item
@@ -188,13 +188,13 @@ def _calls_of_models(frame: Frame, sources: frozenset[Source]) -> set[Source]:
     }
 
 
-def _is_known(frame: Frame, other: Backward) -> bool:
+def _is_known(frame: Summary, other: Backward) -> bool:
     """Whether a model, or a parameter, is seen to take part in what a backward goes through."""
     nodes = (frame.graphs.nodes.get(item) for item in other.reached)
     return any(node is not None and (node.model or node.definite) and not node.unknown for node in nodes)
 
 
-def _goes_on(analyser: Analyser, frame: Frame, marks: frozenset[Source], left: frozenset[Source]) -> bool:
+def _goes_on(analyser: Analyser, frame: Summary, marks: frozenset[Source], left: frozenset[Source]) -> bool:
     """Whether what has this graph goes to where another backward may run: to code that cannot be followed, to callers,
     to other methods."""
     if marks & (frame.left - left - frame.notes.logged) or captured(frame, set(marks)):
@@ -214,7 +214,7 @@ def _goes_on(analyser: Analyser, frame: Frame, marks: frozenset[Source], left: f
     return False
 
 
-def _is_read_in_training(analyser: Analyser, frame: Frame, cls: Class, name: str) -> bool:
+def _is_read_in_training(analyser: Analyser, frame: Summary, cls: Class, name: str) -> bool:
     """Whether another method of the class that runs a backward reads an attribute, which a call may just have set."""
     return any(
         method is not frame.function
@@ -225,7 +225,7 @@ def _is_read_in_training(analyser: Analyser, frame: Frame, cls: Class, name: str
     )
 
 
-def _has_leaves_before(analyser: Analyser, frame: Frame, last: Backward) -> bool:
+def _has_leaves_before(analyser: Analyser, frame: Summary, last: Backward) -> bool:
     """Whether tensors are made leaves before the loop, here or in a function that is called there: what is computed of
     them there, once, has a graph that each round goes through."""
     if not last.loops:
@@ -258,7 +258,7 @@ def _makes_leaf(statement: ir.Stmt) -> bool:
     return any(isinstance(one, ir.Name) and _PARAMETER.match(one.id) is None for one in made)
 
 
-def _is_sure(analyser: Analyser, frame: Frame, last: Backward, marks: frozenset[Source]) -> bool | None:
+def _is_sure(analyser: Analyser, frame: Summary, last: Backward, marks: frozenset[Source]) -> bool | None:
     """Whether it is sure that the graph is new in each round: not where a model or helper that cannot be followed may
     keep a part of it; None where one does."""
     sure = True
@@ -288,7 +288,7 @@ def _is_sure(analyser: Analyser, frame: Frame, last: Backward, marks: frozenset[
     return sure
 
 
-def _handles_state(frame: Frame, model: str) -> bool:
+def _handles_state(frame: Summary, model: str) -> bool:
     """``model.hidden = …``, ``model.detach_state()``: the function looks after what the model keeps between calls."""
     owner = model.removesuffix(".forward")
     params = frame.function.params
@@ -300,7 +300,7 @@ def _handles_state(frame: Frame, model: str) -> bool:
     )
 
 
-def _alive(frame: Frame, loop: LoopFrame | None, marks: frozenset[Source], expr: ir.Call) -> tuple[str, ...]:
+def _alive(frame: Summary, loop: LoopFrame | None, marks: frozenset[Source], expr: ir.Call) -> tuple[str, ...]:
     """The names that hold the graph of one round while the model runs in the next, that of the loss first."""
     if loop is None or frame.exit is None or not loop.counts:
         return ()

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 
 from memlint.sdk import Loop, lazy_pattern
-from memlint.sdk.project import Analyser, Class, Frame, argument, each_call, functions_of, goes_on, in_tests
+from memlint.sdk.project import Analyser, Class, Summary, argument, each_call, functions_of, goes_on, in_tests
 from memlint.sdk.syntax import calls, expressions, ir, last_name, text, walk_expression, walk_statements
 from memlint.sdk.values import LoopFrame, MetricUse, OutsideCall
 
@@ -34,7 +34,7 @@ _HISTORY = frozenset({"torch.cuda.memory._record_memory_history", "torch.cuda._r
 CALLS = _ANOMALIES | _HISTORY | {"torch.profiler.profile", "torch.autograd.profiler.profile"}
 
 
-def detect(analyser: Analyser, frame: Frame) -> Iterator[DiagnosticLeftOn]:
+def detect(analyser: Analyser, frame: Summary) -> Iterator[DiagnosticLeftOn]:
     """What one function leaves on."""
     if in_tests(frame.module.key):
         return
@@ -55,7 +55,7 @@ def detect(analyser: Analyser, frame: Frame) -> Iterator[DiagnosticLeftOn]:
             yield metric
 
 
-def _left_on(analyser: Analyser, frame: Frame, call: OutsideCall) -> DiagnosticLeftOn | None:
+def _left_on(analyser: Analyser, frame: Summary, call: OutsideCall) -> DiagnosticLeftOn | None:
     block = _block_of(frame, call.expr)
     if call.name in _ANOMALIES:
         return _anomaly(analyser, frame, call, block)
@@ -64,7 +64,7 @@ def _left_on(analyser: Analyser, frame: Frame, call: OutsideCall) -> DiagnosticL
     return _profiler(frame, call, block) if block is not None else None
 
 
-def _block_of(frame: Frame, expr: ir.Call) -> ir.With | None:
+def _block_of(frame: Summary, expr: ir.Call) -> ir.With | None:
     """The with statement that enters what a call makes."""
     for statement in walk_statements(frame.function.body, into_definitions=False):
         if isinstance(statement, ir.With) and any(item.context is expr for item in statement.items):
@@ -72,7 +72,7 @@ def _block_of(frame: Frame, expr: ir.Call) -> ir.With | None:
     return None
 
 
-def _is_statement(frame: Frame, expr: ir.Call) -> bool:
+def _is_statement(frame: Summary, expr: ir.Call) -> bool:
     return any(
         isinstance(statement, ir.ExprStmt) and statement.value is expr
         for statement in walk_statements(frame.function.body, into_definitions=False)
@@ -82,7 +82,7 @@ def _is_statement(frame: Frame, expr: ir.Call) -> bool:
 # -------------------------------------------------------------------------------------- anomalies
 
 
-def _anomaly(analyser: Analyser, frame: Frame, call: OutsideCall, block: ir.With | None) -> DiagnosticLeftOn | None:
+def _anomaly(analyser: Analyser, frame: Summary, call: OutsideCall, block: ir.With | None) -> DiagnosticLeftOn | None:
     """``torch.autograd.set_detect_anomaly(True)`` for the whole run, or around training steps."""
     sets = call.name.endswith("set_detect_anomaly")
     mode = argument(call.expr, 0, "mode")
@@ -105,7 +105,7 @@ def _anomaly(analyser: Analyser, frame: Frame, call: OutsideCall, block: ir.With
     )
 
 
-def _stays_on(analyser: Analyser, frame: Frame, expr: ir.Call, keyword: str) -> bool:
+def _stays_on(analyser: Analyser, frame: Summary, expr: ir.Call, keyword: str) -> bool:
     """Whether a program that trains switches something on by a statement, and nowhere off."""
     if not _is_statement(frame, expr) or not _project_trains(analyser, frame):
         return False
@@ -120,7 +120,7 @@ def _trains(body: tuple[ir.Stmt, ...]) -> bool:
     return any(last_name(call.func) in _TRAINS for call in calls(body))
 
 
-def _project_trains(analyser: Analyser, frame: Frame) -> bool:
+def _project_trains(analyser: Analyser, frame: Summary) -> bool:
     """Whether the file, or one that it may import, trains."""
     if any(_trains(function.body) for function in functions_of(frame.module)):
         return True
@@ -148,7 +148,7 @@ def _records_all(given: ir.Expr) -> bool:
 # -------------------------------------------------------------------------------------- memory history
 
 
-def _history(analyser: Analyser, frame: Frame, call: OutsideCall) -> DiagnosticLeftOn | None:
+def _history(analyser: Analyser, frame: Summary, call: OutsideCall) -> DiagnosticLeftOn | None:
     """``_record_memory_history()``, which keeps each allocation with its stack until it is switched off."""
     words = {word.name for word in call.expr.keywords}
     if words & {None, "max_entries", "trace_alloc_max_entries", "clear_history"} or len(call.expr.args) > 3:
@@ -172,7 +172,7 @@ def _history(analyser: Analyser, frame: Frame, call: OutsideCall) -> DiagnosticL
 # -------------------------------------------------------------------------------------- profilers
 
 
-def _profiler(frame: Frame, call: OutsideCall, block: ir.With) -> DiagnosticLeftOn | None:
+def _profiler(frame: Summary, call: OutsideCall, block: ir.With) -> DiagnosticLeftOn | None:
     """``with torch.profiler.profile():`` around a loop over data, without a schedule."""
     words = {word.name: word.value for word in call.expr.keywords}
     if None in words or "schedule" in words:
@@ -196,7 +196,7 @@ def _profiler(frame: Frame, call: OutsideCall, block: ir.With) -> DiagnosticLeft
     )
 
 
-def _loop_in(frame: Frame, block: ir.With, *, trains: bool) -> LoopFrame | None:
+def _loop_in(frame: Summary, block: ir.With, *, trains: bool) -> LoopFrame | None:
     """The first loop over data in a block that goes to its end."""
     inside = {one.at for one in walk_statements(block.body) if isinstance(one, ir.For | ir.While)}
     for held in sorted(frame.notes.rounds.values(), key=lambda one: one.loop.site.at):
@@ -208,7 +208,7 @@ def _loop_in(frame: Frame, block: ir.With, *, trains: bool) -> LoopFrame | None:
 # -------------------------------------------------------------------------------------- metrics
 
 
-def _never_reset(analyser: Analyser, frame: Frame, use: MetricUse) -> DiagnosticLeftOn | None:
+def _never_reset(analyser: Analyser, frame: Summary, use: MetricUse) -> DiagnosticLeftOn | None:
     """A metric object that keeps all that it is given, in each step of all epochs."""
     if _KEEP_ALL.fullmatch(use.name.rsplit(".", 1)[-1]) is None or not use.name.startswith(
         ("torchmetrics", "torcheval")
@@ -306,7 +306,7 @@ def _keeps_all(made: ir.Expr) -> bool:
     return None not in words and (bins is None or (isinstance(bins, ir.Const) and bins.kind == "None"))
 
 
-def _over_epochs(frame: Frame, use: MetricUse, name: str) -> Loop | None:
+def _over_epochs(frame: Summary, use: MetricUse, name: str) -> Loop | None:
     """The inner of two loops, where the metric is made before both and the function does nothing else with it."""
     loops = [held for held in use.loops if held.counts]
     if len(loops) < 2 or any(name in held.bound for held in loops) or not goes_on(loops[-1]):

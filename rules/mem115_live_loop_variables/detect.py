@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 from memlint.sdk import Confidence, lazy_pattern
-from memlint.sdk.project import Analyser, Frame
+from memlint.sdk.project import Analyser, Summary
 from memlint.sdk.syntax import binds, expressions, ir, names_bound_by, text, walk_expression, walk_statements
 from memlint.sdk.values import (
     NOTHING,
@@ -28,7 +28,7 @@ from .rule import LiveGraph
 _PHASE = lazy_pattern(r"train|phase|mode|val|test|eval|is_?grad|requires_grad|backward|optim|scaler|amp|fp16|apex")
 
 
-def detect(analyser: Analyser, frame: Frame) -> Iterator[LiveGraph]:
+def detect(analyser: Analyser, frame: Summary) -> Iterator[LiveGraph]:
     """The rounds of one function that leave a graph behind, each model's first."""
     if not frame.runs or not frame.backwards or frame.cut_short or frame.exit is None or frame.notes.gradients:
         return
@@ -63,7 +63,7 @@ def detect(analyser: Analyser, frame: Frame) -> Iterator[LiveGraph]:
 _Found = tuple[int, tuple[str, ...], str, bool]
 
 
-def _left(frame: Frame, loop: LoopFrame, run: ModelRun, marks: Sources, own: list[Backward]) -> _Found | None:
+def _left(frame: Summary, loop: LoopFrame, run: ModelRun, marks: Sources, own: list[Backward]) -> _Found | None:
     """The first ``continue`` between the model and the backwards of what it gave."""
     first = min(one.site.at for one in own)
     handlers = _in_handlers(loop.body)
@@ -83,7 +83,7 @@ def _left(frame: Frame, loop: LoopFrame, run: ModelRun, marks: Sources, own: lis
     return None
 
 
-def _left_out(frame: Frame, loop: LoopFrame, run: ModelRun, marks: Sources, own: list[Backward]) -> _Found | None:
+def _left_out(frame: Summary, loop: LoopFrame, run: ModelRun, marks: Sources, own: list[Backward]) -> _Found | None:
     """The ``if`` around all backwards of what the model gave, that stands in no ``if`` with it."""
     assert frame.exit is not None
     inner = [one.tests[len(run.tests) :] for one in own if one.tests[: len(run.tests)] == run.tests]
@@ -109,7 +109,7 @@ def _left_out(frame: Frame, loop: LoopFrame, run: ModelRun, marks: Sources, own:
     return (statement.at, alive, text(test), False) if alive else None
 
 
-def _carried(frame: Frame, backward: Backward, marks: Sources) -> bool:
+def _carried(frame: Summary, backward: Backward, marks: Sources) -> bool:
     """Whether it goes through what earlier rounds have left in a place that keeps this graph as well: then a later
     backward needs it."""
     return any(
@@ -118,7 +118,7 @@ def _carried(frame: Frame, backward: Backward, marks: Sources) -> bool:
     )
 
 
-def _is_stored(frame: Frame, marks: Sources) -> bool:
+def _is_stored(frame: Summary, marks: Sources) -> bool:
     """Whether a place that outlives the rounds keeps the graph, which is another matter."""
     return any(
         marks & frame.graphs.closure((store.incoming or store.value).src | store.value.src)
@@ -127,7 +127,7 @@ def _is_stored(frame: Frame, marks: Sources) -> bool:
     )
 
 
-def _keeps(frame: Frame, item: Source, marks: Sources) -> bool:
+def _keeps(frame: Summary, item: Source, marks: Sources) -> bool:
     """Whether the place that an earlier round's value was read from holds a graph at the end."""
     assert frame.exit is not None
     place = item[-1]
@@ -153,7 +153,7 @@ def _varies(loop: LoopFrame, test: ir.Expr) -> bool:
 
 
 def _through_the_model(
-    frame: Frame, loop: LoopFrame, run: ModelRun, held: Mapping[str, Sources], end: int
+    frame: Summary, loop: LoopFrame, run: ModelRun, held: Mapping[str, Sources], end: int
 ) -> tuple[str, ...]:
     """Those of the names that this round binds between the model and ``end`` to something attached, and that nothing
     binds anew before the model has run in the next round; the last one bound first."""

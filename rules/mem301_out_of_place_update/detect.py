@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 from memlint.sdk import Confidence, Fact, Loop, Size
-from memlint.sdk.project import Analyser, Frame, Function, each_call, is_step, layer_code, repeated
+from memlint.sdk.project import Analyser, Function, Summary, each_call, is_step, layer_code, repeated
 from memlint.sdk.syntax import (
     assignments,
     children,
@@ -92,7 +92,7 @@ _TENSOR_METHODS = frozenset(
 SMALL, LARGE = 4096, 2**22
 
 
-def detect(analyser: Analyser, frame: Frame) -> Iterator[Rebind]:
+def detect(analyser: Analyser, frame: Summary) -> Iterator[Rebind]:
     """The out-of-place updates of one function."""
     seen = frame.notes.rebound
     for at, one in sorted(seen.items()):
@@ -119,7 +119,7 @@ def detect(analyser: Analyser, frame: Frame) -> Iterator[Rebind]:
         )
 
 
-def _hot(analyser: Analyser, frame: Frame, one: LoopUpdate) -> Loop | None:
+def _hot(analyser: Analyser, frame: Summary, one: LoopUpdate) -> Loop | None:
     """The loop that carries the target from round to round."""
     if isinstance(one.target, ir.Name):
         if one.loop is None or not carried_in(one.loop, one.target.id):
@@ -136,14 +136,14 @@ def _hot(analyser: Analyser, frame: Frame, one: LoopUpdate) -> Loop | None:
     return repeated(analyser, frame.function)
 
 
-def _made_here(frame: Frame, one: LoopUpdate) -> bool:
+def _made_here(frame: Summary, one: LoopUpdate) -> bool:
     """Whether the target is a part of what a call of this function has made: the next call makes another one."""
     base = dotted(one.target).partition(".")[0]
     bound = [statement.value for statement in assignments(frame.function.body).get(base, ())]
     return bool(bound) and all(isinstance(value, ir.Call) for value in bound)
 
 
-def _is_tensor(frame: Frame, one: LoopUpdate) -> bool:
+def _is_tensor(frame: Summary, one: LoopUpdate) -> bool:
     """Tensors of a floating type only: another type would change with the operation."""
     if _is_of_tensor(frame, one.target):
         return True
@@ -157,7 +157,7 @@ def _is_tensor(frame: Frame, one: LoopUpdate) -> bool:
     return isinstance(one.target, ir.Name) and one.target.id in _used_as_tensors(frame.analyser, frame.function)
 
 
-def _is_of_tensor(frame: Frame, target: ir.Expr) -> bool:
+def _is_of_tensor(frame: Summary, target: ir.Expr) -> bool:
     """``p.data`` and ``p.grad``, which an object of the project may have, too, and mean something else by."""
     if not isinstance(target, ir.Attr) or target.name not in ("data", "grad"):
         return False
@@ -191,13 +191,13 @@ def function_target(analyser: Analyser, function: Function, func: ir.Expr) -> tu
     return ("ext", str(what)) if kind == "ext" else ("", "")
 
 
-def _small(frame: Frame, one: LoopUpdate) -> bool:
+def _small(frame: Summary, one: LoopUpdate) -> bool:
     made = frame.notes.made
     known = [made[item][2] for item in one.old.store if item in made]
     return bool(known) and all(0 <= count <= SMALL for count in known)
 
 
-def _size(frame: Frame, one: LoopUpdate) -> Size:
+def _size(frame: Summary, one: LoopUpdate) -> Size:
     """Large only where a literal shape or a model's parameters say so."""
     made = frame.notes.made
     if any(made[item][2] >= LARGE for item in one.old.store if item in made):
@@ -206,7 +206,7 @@ def _size(frame: Frame, one: LoopUpdate) -> Size:
     return "batch" if known == "activation" else known
 
 
-def _recorded(analyser: Analyser, frame: Frame, one: LoopUpdate) -> Fact:
+def _recorded(analyser: Analyser, frame: Summary, one: LoopUpdate) -> Fact:
     """Whether autograd records the update: never where grad mode is off or no operand carries a graph."""
     if one.grad == OFF:
         return "no"
@@ -245,7 +245,7 @@ def _plain_operands(one: LoopUpdate) -> bool:
     return True
 
 
-def _stands_alone(analyser: Analyser, frame: Frame, one: LoopUpdate) -> Fact:
+def _stands_alone(analyser: Analyser, frame: Summary, one: LoopUpdate) -> Fact:
     if not one.alone:
         return "unknown"
     if isinstance(one.target, ir.Name):

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from memlint.sdk.project import Frame, Function, binders, knowledge
+from memlint.sdk.project import Function, Summary, binders, knowledge
 from memlint.sdk.project import vocabulary as words
 from memlint.sdk.syntax import children, dotted, expressions, ir, mentions, text, walk_expression, walk_statements
 from memlint.sdk.values import LoopUpdate, is_place
 
 
-def doubt(frame: Frame, one: LoopUpdate) -> str:
+def doubt(frame: Summary, one: LoopUpdate) -> str:
     """Why the form in place may not give the same: only a floating tensor that was made here takes every number."""
     if "…" in one.spine:
         return "the expression is too long to be shown completely"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from memlint.sdk.project import Frame, leads_to_model, names_model
+from memlint.sdk.project import Summary, leads_to_model, names_model
 from memlint.sdk.syntax import calls, ir, last_name, mentions, text, walk_statements
 from memlint.sdk.values import OFF, LoopUpdate, is_place, makes
 
@@ -36,7 +36,7 @@ _COMPUTES = frozenset(
 _DEPTH = 1
 
 
-def needed_anyway(frame: Frame, one: LoopUpdate) -> bool:
+def needed_anyway(frame: Summary, one: LoopUpdate) -> bool:
     """Whether the loop holds as many tensors of this size at another moment: while a model computes with the old one,
     while another statement replaces it by what is computed of it, or while what is added is made."""
     if one.crowded:
@@ -49,7 +49,7 @@ def needed_anyway(frame: Frame, one: LoopUpdate) -> bool:
     return beside or _made_anew(frame, one, name) or _computes_in_two(frame, one, name)
 
 
-def _runs_layers(frame: Frame, one: LoopUpdate) -> bool:
+def _runs_layers(frame: Summary, one: LoopUpdate) -> bool:
     """Whether a method that the loop calls runs a model: its layers hold more at once than their result."""
     assert one.loop is not None
     ats = {call.at for call in calls(one.loop.body)}
@@ -57,7 +57,7 @@ def _runs_layers(frame: Frame, one: LoopUpdate) -> bool:
     return any(leads_to_model(frame.analyser, key, _DEPTH) for key in called)
 
 
-def _computes_in_two(frame: Frame, one: LoopUpdate, name: str) -> bool:
+def _computes_in_two(frame: Summary, one: LoopUpdate, name: str) -> bool:
     """``delta = a * x - b * d``, in the loop that replaces ``x``: both products are there beside it."""
     assert one.loop is not None
     return any(
@@ -72,7 +72,7 @@ def _computes_in_two(frame: Frame, one: LoopUpdate, name: str) -> bool:
     )
 
 
-def _made_anew(frame: Frame, one: LoopUpdate, name: str) -> bool:
+def _made_anew(frame: Summary, one: LoopUpdate, name: str) -> bool:
     assert one.loop is not None
     return any(
         isinstance(statement, ir.Assign)
@@ -93,7 +93,7 @@ def _computes(value: ir.Expr) -> bool:
     return own or last_name(value.func) in _COMPUTES
 
 
-def _is_input(frame: Frame, one: LoopUpdate, name: str) -> bool:
+def _is_input(frame: Summary, one: LoopUpdate, name: str) -> bool:
     assert one.loop is not None
     return any(
         (call.at in frame.notes.models or names_model(text(call.func)))

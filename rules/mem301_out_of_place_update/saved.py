@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from memlint.sdk.project import Frame
+from memlint.sdk.project import Summary
 from memlint.sdk.syntax import children, dotted, expressions, ir, walk_expression, walk_statements
 from memlint.sdk.values import LoopUpdate, Path
 
@@ -44,7 +44,7 @@ _VIEWS = frozenset(
 )
 
 
-def is_saved(frame: Frame, one: LoopUpdate, symbols: Callable[[Path], bool | None]) -> bool:
+def is_saved(frame: Summary, one: LoopUpdate, symbols: Callable[[Path], bool | None]) -> bool:
     """Whether an operation that autograd records has the variable (or a view of it) as an operand, and its graph may
     be there still when the variable is updated. ``symbols``: as for `Graphs.attached`."""
     assert isinstance(one.target, ir.Name)

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 import msgspec
 
 from memlint.sdk import Loop, Step, lazy_pattern
-from memlint.sdk.project import Analyser, Frame, Function
+from memlint.sdk.project import Analyser, Function, Summary
 from memlint.sdk.syntax import call_at, calls, calls_backward, ir, last_name, text, walk_statements
 from memlint.sdk.values import EMPTIES, LoopFrame
 
@@ -37,7 +37,7 @@ _GOES_THROUGH = lazy_pattern(
 CALLS = EMPTIES
 
 
-def detect(analyser: Analyser, frame: Frame) -> Iterator[EmptiedCache]:
+def detect(analyser: Analyser, frame: Summary) -> Iterator[EmptiedCache]:
     """The caches that one function empties again and again."""
     if any(_imports(analyser, library) for library in _ASKED_FOR_BY):
         return
@@ -71,7 +71,7 @@ def _imports(analyser: Analyser, library: str) -> bool:
 
 
 def _event(
-    frame: Frame, expr: ir.Call, emptied: Emptied, *, itself: bool = True, others: Sequence[ir.Call] = ()
+    frame: Summary, expr: ir.Call, emptied: Emptied, *, itself: bool = True, others: Sequence[ir.Call] = ()
 ) -> EmptiedCache:
     return EmptiedCache(
         site=frame.site(expr.at),
@@ -86,7 +86,7 @@ def _event(
     )
 
 
-def _in_loop(analyser: Analyser, frame: Frame, expr: ir.Call, loop: LoopFrame) -> Emptied | None:
+def _in_loop(analyser: Analyser, frame: Summary, expr: ir.Call, loop: LoopFrame) -> Emptied | None:
     """How a loop comes to the call, where it does so in each round with one model."""
     place = in_each_round(loop.body, expr)
     if place is None or leaves(loop.body) or not _goes_on(analyser, frame, loop):
@@ -112,13 +112,13 @@ def _method_of_result(call: ir.Call) -> str:
     return f"{last_name(func.value.func)}().{func.name}"
 
 
-def _innermost(frame: Frame, expr: ir.Call) -> LoopFrame | None:
+def _innermost(frame: Summary, expr: ir.Call) -> LoopFrame | None:
     """The innermost loop over iterations around a call."""
     around = [loop for loop in frame.notes.rounds.values() if any(call.at == expr.at for call in calls(loop.body))]
     return max(around, key=lambda loop: loop.loop.site.at, default=None)
 
 
-def _described(frame: Frame, loop: LoopFrame) -> Loop | None:
+def _described(frame: Summary, loop: LoopFrame) -> Loop | None:
     """The loop, where it trains, runs over a loader, or runs a model in each round."""
     trains = steps(loop.body)
     if not trains and not over_data(loop.loop):
@@ -134,7 +134,7 @@ def _repeats(statement: ir.Stmt) -> bool:
     return isinstance(statement, ir.For | ir.While)
 
 
-def _goes_on(analyser: Analyser, frame: Frame, loop: LoopFrame) -> bool:
+def _goes_on(analyser: Analyser, frame: Summary, loop: LoopFrame) -> bool:
     """Whether the loop's rounds are batches or steps with one model: none that go through data themselves, that make
     or hold another model, or that put a model aside for the next stage to have room."""
     if loop.over_objects or loop.loop.every == "epoch" or loop.loop.over in ("epochs", "modules", "time", "rows"):
@@ -154,7 +154,7 @@ def _goes_on(analyser: Analyser, frame: Frame, loop: LoopFrame) -> bool:
     return not any(_goes_through_data(analyser, record.callee) for record in inside)
 
 
-def _is_small(frame: Frame, statement: ir.For | ir.While, certain: bool) -> bool:
+def _is_small(frame: Summary, statement: ir.For | ir.While, certain: bool) -> bool:
     """An inner loop over parts of what a round has: not over data, and without a backward of its own where nothing
     else tells that the outer one runs over batches."""
     if not certain and (isinstance(statement, ir.While) or calls_backward(statement.body)):

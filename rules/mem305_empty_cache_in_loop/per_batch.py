@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from memlint.sdk.project import Analyser, Frame, Function, each_call, is_test, layer_code, repeated
+from memlint.sdk.project import Analyser, Function, Summary, each_call, is_test, layer_code, repeated
 from memlint.sdk.syntax import assigned_names, bodies, calls, ir, walk_statements
 
 from .places import (
@@ -25,7 +25,7 @@ _OPTIMIZES = "zero_grad"
 _OF_STEPS = frozenset({"backward", _OPTIMIZES})
 
 
-def in_each_call(analyser: Analyser, frame: Frame, expr: ir.Call) -> Emptied | None:
+def in_each_call(analyser: Analyser, frame: Summary, expr: ir.Call) -> Emptied | None:
     """How a function that runs for each batch comes to the call, whatever it is told."""
     function = frame.function
     if function.node is None or function.is_generator or is_test(function, by_name=frame.hook is None):

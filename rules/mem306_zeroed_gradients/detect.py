@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from memlint.sdk import Confidence, lazy_pattern
-from memlint.sdk.project import Analyser, Frame, argument, names_model
+from memlint.sdk.project import Analyser, Summary, argument, names_model
 from memlint.sdk.syntax import bodies, calls, calls_backward, dotted, identifiers, ir, last_name, text, walk_statements
 from memlint.sdk.values import PARAMETERS
 
@@ -29,7 +29,7 @@ class _Zeroing(NamedTuple):
     flag: ir.Expr | None
 
 
-def detect(analyser: Analyser, frame: Frame) -> Iterator[ZeroedGradients]:
+def detect(analyser: Analyser, frame: Summary) -> Iterator[ZeroedGradients]:
     """The gradients that one function fills with zeros before a forward."""
     names = frame.function.names
     if "backward" not in names or names.isdisjoint(_LET_GO):
@@ -146,7 +146,7 @@ def _shown(statement: ir.Stmt) -> str:
     return text(statement.value) if isinstance(statement, ir.ExprStmt) else ""
 
 
-def _before_forward(frame: Frame, behind: tuple[ir.Stmt, ...], around: tuple[ir.Stmt, ...]) -> Confidence | None:
+def _before_forward(frame: Summary, behind: tuple[ir.Stmt, ...], around: tuple[ir.Stmt, ...]) -> Confidence | None:
     """Whether a model runs between the zeroing and the next backward, in what is behind it or in the next round, and
     how sure that is; None where it does not."""
     runs: Confidence | None = None
@@ -167,7 +167,7 @@ def _before_forward(frame: Frame, behind: tuple[ir.Stmt, ...], around: tuple[ir.
     return None
 
 
-def _runs(frame: Frame, body: tuple[ir.Stmt, ...], before: int | None = None) -> Confidence | None:
+def _runs(frame: Summary, body: tuple[ir.Stmt, ...], before: int | None = None) -> Confidence | None:
     """Whether a model runs in a body, for all that is known or by its name, ``before`` an ordinal."""
     held = [call for call in calls(body) if call.args and (before is None or call.at < before)]
     if any(call.at in frame.notes.models for call in held):

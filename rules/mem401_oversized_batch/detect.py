@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from memlint.sdk import Confidence
-from memlint.sdk.project import Analyser, Frame, Function, Names, argument, is_test, last_ordinal, of_module, peel
+from memlint.sdk.project import Analyser, Function, Names, Summary, argument, is_test, last_ordinal, of_module, peel
 from memlint.sdk.syntax import calls, dotted, ir, kept, mentions, parts, text, walk_expression, walk_statements
 
 from .rule import OversizedBatch
@@ -21,7 +21,7 @@ _BATCHWISE = ("next", "batch", "sample", "iter", "zip", "step", "collate")
 _MAX_STEPS = 12
 
 
-def detect(analyser: Analyser, frame: Frame) -> Iterator[OversizedBatch]:
+def detect(analyser: Analyser, frame: Summary) -> Iterator[OversizedBatch]:
     """The oversized batches of one function."""
     for at, (made, taken) in sorted(frame.notes.oversized.items()):
         yield OversizedBatch(
@@ -124,7 +124,7 @@ def _made_of(names: Names, expr: ir.Expr, shown: str, at: int) -> bool:
 # -------------------------------------------------------------------------------------- whole data sets
 
 
-def _in_a_batch(frame: Frame, call: ir.Call) -> bool:
+def _in_a_batch(frame: Summary, call: ir.Call) -> bool:
     """Whether a loop over a data loader is around a call: what it cuts out of its batches is no data set."""
     held_rounds = frame.notes.rounds.values()
     rounds = (held for held in held_rounds if held.loop.over == "loader" or "loader" in held.loop.source)

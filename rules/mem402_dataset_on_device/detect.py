@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator
 
 from memlint.sdk import Confidence, lazy_pattern
-from memlint.sdk.project import Analyser, Class, Frame, Names, argument, in_tests
+from memlint.sdk.project import Analyser, Class, Names, Summary, argument, in_tests
 from memlint.sdk.syntax import (
     binds,
     calls,
@@ -47,7 +47,7 @@ _FEW = 1 << 22
 CALLS = frozenset({"torch.utils.data.TensorDataset", "torch.utils.data.dataset.TensorDataset"})
 
 
-def detect(analyser: Analyser, frame: Frame) -> Iterator[DeviceData]:
+def detect(analyser: Analyser, frame: Summary) -> Iterator[DeviceData]:
     """The data set that one function brings onto the device: what a class keeps of it, or a script gives a loader."""
     if frame.exit is None or in_tests(frame.module.key):
         return
@@ -59,7 +59,7 @@ def detect(analyser: Analyser, frame: Frame) -> Iterator[DeviceData]:
 # -------------------------------------------------------------------------------------- classes
 
 
-def _kept(analyser: Analyser, frame: Frame) -> Iterator[DeviceData]:
+def _kept(analyser: Analyser, frame: Summary) -> Iterator[DeviceData]:
     """The first attribute that holds samples on the device, of those that an ``__init__``, or a method that it calls,
     sets."""
     cls = frame.function.cls
@@ -97,7 +97,7 @@ def is_data_set(analyser: Analyser, cls: Class) -> bool:
     return any(_DATA_SET.fullmatch(name) for name in outside) and not any("geometric" in name for name in outside)
 
 
-def runs_at_start(analyser: Analyser, frame: Frame, cls: Class) -> bool:
+def runs_at_start(analyser: Analyser, frame: Summary, cls: Class) -> bool:
     """Whether a method runs when an instance is made."""
     if frame.function.name == "__init__":
         return True
@@ -144,7 +144,7 @@ def _set(statement: ir.Stmt, own: str) -> Iterator[str]:
             yield place.name
 
 
-def _on_device(frame: Frame, own: str, name: str) -> Confidence | None:
+def _on_device(frame: Summary, own: str, name: str) -> Confidence | None:
     """How sure it is that an attribute holds tensors on the accelerator when the function ends; None where it may
     not."""
     assert frame.exit is not None
@@ -168,7 +168,7 @@ def _certainty(value: V) -> Confidence | None:
     return "high" if value.is_only(TENSORS | NONE) else "medium"
 
 
-def _asked_for(frame: Frame, statement: ir.Stmt) -> bool:
+def _asked_for(frame: Summary, statement: ir.Stmt) -> bool:
     """Whether the data goes to a device that is the host's unless somebody says otherwise, or where a flag tells so."""
     for param in frame.function.params:
         default = text(param.default) if param.default is not None else ""
@@ -189,7 +189,7 @@ def _asked_for(frame: Frame, statement: ir.Stmt) -> bool:
 # -------------------------------------------------------------------------------------- scripts
 
 
-def _given_to_loaders(analyser: Analyser, frame: Frame) -> Iterator[DeviceData]:
+def _given_to_loaders(analyser: Analyser, frame: Summary) -> Iterator[DeviceData]:
     """The first ``TensorDataset`` of tensors on the device that a function makes for a loader."""
     names: Names | None = None
     for _, call in sorted(frame.notes.outside.items()):
@@ -214,7 +214,7 @@ def _given_to_loaders(analyser: Analyser, frame: Frame) -> Iterator[DeviceData]:
         return
 
 
-def _is_loaded_from(frame: Frame, names: Names, made: ir.Call) -> bool:
+def _is_loaded_from(frame: Summary, names: Names, made: ir.Call) -> bool:
     """Whether a ``DataLoader`` is made of it."""
     for loader in frame.notes.loaders.values():
         given = argument(loader, 0, "dataset")
@@ -224,7 +224,7 @@ def _is_loaded_from(frame: Frame, names: Names, made: ir.Call) -> bool:
     return any(one is not None and one[0] is made for one in bound)
 
 
-def _is_moved(frame: Frame, statement: ir.Stmt) -> bool:
+def _is_moved(frame: Summary, statement: ir.Stmt) -> bool:
     """Whether it is this statement that brings its tensors there, and they are not known to be small."""
     source = " ".join(_source(frame, expr) for expr in expressions(statement))
     if not _moves(source) or _NUMBERS.search(source):
@@ -236,7 +236,7 @@ def _holds(statement: ir.Stmt, at: int) -> bool:
     return any(part.at == at for expr in expressions(statement) for part in walk_expression(expr))
 
 
-def _source(frame: Frame, expr: ir.Expr) -> str:
+def _source(frame: Summary, expr: ir.Expr) -> str:
     """The text of an expression, of the calls in it and of what its names were bound to before."""
     found: list[str] = []
     todo, seen = [expr], {expr.at}
@@ -254,7 +254,7 @@ def _source(frame: Frame, expr: ir.Expr) -> str:
     return " ".join(found)
 
 
-def _bound_to(frame: Frame, name: str, before: int) -> Iterator[ir.Expr]:
+def _bound_to(frame: Summary, name: str, before: int) -> Iterator[ir.Expr]:
     for statement in walk_statements(frame.function.body, into_definitions=False):
         if isinstance(statement, ir.Assign) and statement.value.at < before and binds(statement, name):
             yield statement.value

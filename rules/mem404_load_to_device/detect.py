@@ -10,8 +10,8 @@ from typing import Literal
 from memlint.sdk import lazy_pattern
 from memlint.sdk.project import (
     Analyser,
-    Frame,
     Function,
+    Summary,
     argument,
     in_tests,
     is_collected,
@@ -75,7 +75,7 @@ _READS = frozenset({"items", "keys", "get", "pop", "values"})
 CALLS = frozenset({"torch.load"})
 
 
-def detect(analyser: Analyser, frame: Frame) -> Iterator[LoadedToDevice]:
+def detect(analyser: Analyser, frame: Summary) -> Iterator[LoadedToDevice]:
     """The checkpoints that one function loads onto a device that nobody named."""
     if _is_run_as_test(analyser, frame.function):
         return  # (what a test of the project looks at is no matter of memory)
@@ -141,12 +141,12 @@ def _is_alone(test: ir.Expr) -> bool:
     return _FIRST.search(said) is not None
 
 
-def _starts_the_others(frame: Frame) -> bool:
+def _starts_the_others(frame: Summary) -> bool:
     """Whether the function starts the processes itself: what it loads, it loads once."""
     return any(last_name(call.func) == "spawn" for call in calls(frame.function.body))
 
 
-def _places_elsewhere(frame: Frame, call: OutsideCall) -> bool:
+def _places_elsewhere(frame: Summary, call: OutsideCall) -> bool:
     """``if gpu is None: torch.load(path)``, beside a branch that gives each process's device."""
     return any(
         isinstance(statement, ir.If)
@@ -156,7 +156,7 @@ def _places_elsewhere(frame: Frame, call: OutsideCall) -> bool:
     )
 
 
-def _leaves_it_open(frame: Frame, expr: ir.Call) -> bool:
+def _leaves_it_open(frame: Summary, expr: ir.Call) -> bool:
     """Whether no device is given: ``map_location`` is left out, or None, be it where there is an accelerator alone."""
     if any(word.name is None for word in expr.keywords) or any(isinstance(arg, ir.Starred) for arg in expr.args):
         return False
@@ -192,7 +192,7 @@ def _asks_for_accelerator(test: ir.Expr) -> bool:
     return not isinstance(test, ir.BoolOp) and names_an_accelerator(text(test, 200))
 
 
-def _is_none_beside_accelerator(frame: Frame, name: str) -> bool:
+def _is_none_beside_accelerator(frame: Summary, name: str) -> bool:
     """``where = None``, and the host for it where no accelerator is there, in the same function."""
     if any(param.name == name for param in frame.function.params):
         return False
@@ -215,7 +215,7 @@ def _is_none_beside_accelerator(frame: Frame, name: str) -> bool:
 
 
 def _is_checkpoint(
-    analyser: Analyser, frame: Frame, call: OutsideCall, path: ir.Expr, statement: ir.Stmt, taken: list[Taken]
+    analyser: Analyser, frame: Summary, call: OutsideCall, path: ir.Expr, statement: ir.Stmt, taken: list[Taken]
 ) -> bool:
     """Whether names, or what becomes of the result, tell that parameters are loaded."""
     if _of_one_tensor(statement, call.expr):
@@ -261,7 +261,7 @@ def _is_own(function: Function, name: str) -> bool:
     )
 
 
-def _may_be_an_object(analyser: Analyser, frame: Frame, statement: ir.Stmt) -> bool:
+def _may_be_an_object(analyser: Analyser, frame: Summary, statement: ir.Stmt) -> bool:
     """Whether what is loaded may be a whole model, which some code of the project saves, or is what a class gives as
     its object."""
     if frame.function.name == "__new__" and isinstance(statement, ir.Return):
@@ -312,13 +312,13 @@ def _of_one_tensor(statement: ir.Stmt, expr: ir.Call) -> bool:
     return False
 
 
-def _gives_parts(frame: Frame, name: str) -> bool:
+def _gives_parts(frame: Summary, name: str) -> bool:
     """``name.state_dict()``, ``name.children()``, as models do."""
     attributes = (call.func for call in calls(frame.function.body) if isinstance(call.func, ir.Attr))
     return any(attr.name in _PARTS and text(attr.value, 200) == name for attr in attributes)
 
 
-def _is_used_itself(frame: Frame, name: str) -> bool:
+def _is_used_itself(frame: Summary, name: str) -> bool:
     """``Embedding.from_pretrained(weights)``, ``table["x"].to(device)``: these tensors are what it works with."""
     for call in calls(frame.function.body):
         if last_name(call.func) in _TAKES and any(mentions(arg, name) for arg in call.args):
@@ -328,7 +328,7 @@ def _is_used_itself(frame: Frame, name: str) -> bool:
     return False
 
 
-def _is_loaded_from(frame: Frame, call: OutsideCall, name: str) -> bool:
+def _is_loaded_from(frame: Summary, call: OutsideCall, name: str) -> bool:
     """``args.ckpt = torch.load(args.factor)["ckpt"]``, where the checkpoint is what is loaded from there later on."""
     binding = [one.at for one in walk_statements(frame.function.body) if name in bound(one)]
     paths = {
@@ -343,7 +343,7 @@ def _is_loaded_from(frame: Frame, call: OutsideCall, name: str) -> bool:
     )
 
 
-def _is_dictionary(frame: Frame, name: str) -> bool:
+def _is_dictionary(frame: Summary, name: str) -> bool:
     """Whether what has this name is read by string keys, as no model is."""
     return any(
         text(part.value, 200) == name
@@ -353,7 +353,7 @@ def _is_dictionary(frame: Frame, name: str) -> bool:
     )
 
 
-def _is_whole_model(frame: Frame, names: list[str]) -> bool:
+def _is_whole_model(frame: Summary, names: list[str]) -> bool:
     """``model = torch.load(checkpoint)``: what is named like a model and not read by keys may be one, pickled as it
     was, which stays where it is."""
     return any(
@@ -364,7 +364,7 @@ def _is_whole_model(frame: Frame, names: list[str]) -> bool:
     )
 
 
-def _doubt(analyser: Analyser, frame: Frame, expr: ir.Call, into: ir.Call | None) -> str:
+def _doubt(analyser: Analyser, frame: Summary, expr: ir.Call, into: ir.Call | None) -> str:
     """Why another device for what is loaded may be noticed."""
     elsewhere = "other values that are read from it are then on the host"
     if into is None or len(into.args) != 1 or into.args[0].at != expr.at or into.args[0] is not expr:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from memlint.sdk import Confidence, lazy_pattern
-from memlint.sdk.project import Analyser, Frame, Names, argument, code, in_tests, is_of_script
+from memlint.sdk.project import Analyser, Names, Summary, argument, code, in_tests, is_of_script
 from memlint.sdk.syntax import calls, calls_backward, dotted, ir, statement_at, text, walk_expression, walk_statements
 
 from .rule import SingleProcess
@@ -32,7 +32,7 @@ _COUNT = lazy_pattern(
 CALLS = frozenset(f"torch.nn.{place}DataParallel" for place in ("", "parallel.", "parallel.data_parallel."))
 
 
-def detect(analyser: Analyser, frame: Frame) -> Iterator[SingleProcess]:
+def detect(analyser: Analyser, frame: Summary) -> Iterator[SingleProcess]:
     """The models that one function spreads over several devices; of those with one name, the first."""
     made = [call for _, call in sorted(frame.notes.outside.items()) if call.name in CALLS]
     if not made or in_tests(frame.module.key) or not _trains(analyser, frame):
@@ -55,7 +55,7 @@ def detect(analyser: Analyser, frame: Frame) -> Iterator[SingleProcess]:
         )
 
 
-def _several(analyser: Analyser, frame: Frame, call: ir.Call, tests: tuple[ir.Expr, ...]) -> Confidence | None:
+def _several(analyser: Analyser, frame: Summary, call: ir.Call, tests: tuple[ir.Expr, ...]) -> Confidence | None:
     """How sure it is that there are several devices; None where there is one, for all that is known."""
     if any(word.name is None for word in call.keywords) or any(isinstance(arg, ir.Starred) for arg in call.args):
         return "low"
@@ -68,7 +68,7 @@ def _several(analyser: Analyser, frame: Frame, call: ir.Call, tests: tuple[ir.Ex
     return "medium" if any(_asks_for_several(test) for test in tests) else "low"
 
 
-def _bound(analyser: Analyser, frame: Frame, expr: ir.Expr) -> ir.Expr:
+def _bound(analyser: Analyser, frame: Summary, expr: ir.Expr) -> ir.Expr:
     """What a name stands for, where one statement binds it."""
     names = Names(analyser, frame)
     for _ in range(4):
@@ -112,7 +112,7 @@ def _asks_for_several(test: ir.Expr) -> bool:
     )
 
 
-def _trains(analyser: Analyser, frame: Frame) -> bool:
+def _trains(analyser: Analyser, frame: Summary) -> bool:
     """Whether the program trains, in one process for all that is known: its own words tell of a script, those of the
     whole project of what others import."""
     names = frame.module.names
@@ -125,7 +125,7 @@ def _trains(analyser: Analyser, frame: Frame) -> bool:
     return bool(analyser.program.words.files("backward"))
 
 
-def _is_not_trained(frame: Frame, call: ir.Call, model: str) -> bool:
+def _is_not_trained(frame: Summary, call: ir.Call, model: str) -> bool:
     """Whether names tell that the model is run alone, or it is wrapped for the sake of a checkpoint's names."""
     statement = statement_at(frame.function.body, call.at)
     targets = statement.targets if isinstance(statement, ir.Assign) else ()

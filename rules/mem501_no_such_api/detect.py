@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from memlint.sdk.project import Analyser, Frame, Function, Names, knowledge, memory, unguarded, used_names
+from memlint.sdk.project import Analyser, Function, Names, Summary, knowledge, memory, unguarded, used_names
 from memlint.sdk.syntax import expressions, identifiers, ir, text, walk_expression
 
 from .rule import MissingName
@@ -14,7 +14,7 @@ _NAMES = frozenset(memory.missing())
 _SAME = frozenset({"to", "cuda", "cpu", "clone", "detach", "float", "double", "half", "bfloat16", "contiguous"})
 
 
-def detect(analyser: Analyser, frame: Frame) -> Iterator[MissingName]:
+def detect(analyser: Analyser, frame: Summary) -> Iterator[MissingName]:
     """The names for memory that one function uses and that torch does not have."""
     function = frame.function
     for use in used_names(analyser, frame, _NAMES):
@@ -32,7 +32,7 @@ def detect(analyser: Analyser, frame: Frame) -> Iterator[MissingName]:
         yield from _called(analyser, frame, statement)
 
 
-def _called(analyser: Analyser, frame: Frame, statement: ir.Stmt) -> Iterator[MissingName]:
+def _called(analyser: Analyser, frame: Summary, statement: ir.Stmt) -> Iterator[MissingName]:
     """The methods of tensors that a statement calls and that tensors do not have."""
     for expr in expressions(statement):
         for call in walk_expression(expr):

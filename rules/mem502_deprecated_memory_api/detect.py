@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from memlint.sdk.project import Analyser, Frame, Function, memory, used_names
+from memlint.sdk.project import Analyser, Function, Summary, memory, used_names
 from memlint.sdk.syntax import identifiers, ir, walk_statements
 
 from .rule import OldName
@@ -12,7 +12,7 @@ from .rule import OldName
 _NAMES = frozenset(memory.renamed()) - frozenset(memory.missing())
 
 
-def detect(analyser: Analyser, frame: Frame) -> Iterator[OldName]:
+def detect(analyser: Analyser, frame: Summary) -> Iterator[OldName]:
     """The names of old that one function uses, where its torch has the new one."""
     newest = analyser.program.project.newest_torch
     for use in used_names(analyser, frame, _NAMES):

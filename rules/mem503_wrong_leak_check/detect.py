@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from memlint.sdk import lazy_pattern
-from memlint.sdk.project import Analyser, Frame, Names, names_class
+from memlint.sdk.project import Analyser, Names, Summary, names_class
 from memlint.sdk.syntax import (
     expressions,
     identifiers,
@@ -52,7 +52,7 @@ _COUNT, _SIZE = "gc.get_count", "sys.getsizeof"
 CALLS = _RESERVED | {_USAGE, _COUNT, _SIZE}
 
 
-def detect(analyser: Analyser, frame: Frame) -> Iterator[WrongReading]:
+def detect(analyser: Analyser, frame: Summary) -> Iterator[WrongReading]:
     """The readings that one function misreads."""
     for at, call in sorted(frame.notes.outside.items()):
         statement = statement_at(frame.function.body, at) if call.name in CALLS else None
@@ -71,7 +71,7 @@ def detect(analyser: Analyser, frame: Frame) -> Iterator[WrongReading]:
     yield from _together(analyser, frame)
 
 
-def _misread(analyser: Analyser, frame: Frame, call: OutsideCall, statement: ir.Stmt) -> tuple[Misread, str] | None:
+def _misread(analyser: Analyser, frame: Summary, call: OutsideCall, statement: ir.Stmt) -> tuple[Misread, str] | None:
     """What a reading is taken for, and what it is called."""
     if call.name == _SIZE:
         return _size(analyser, frame, call)
@@ -89,7 +89,7 @@ def _misread(analyser: Analyser, frame: Frame, call: OutsideCall, statement: ir.
     return None
 
 
-def _size(analyser: Analyser, frame: Frame, call: OutsideCall) -> tuple[Misread, str] | None:
+def _size(analyser: Analyser, frame: Summary, call: OutsideCall) -> tuple[Misread, str] | None:
     """``sys.getsizeof`` of a tensor or module is that of the Python object alone."""
     given = call.given
     if not call.expr.args or _COUNTED & identifiers(frame.function.body)[1]:
@@ -159,7 +159,7 @@ def _number(expr: ir.Expr) -> float | None:
     return None
 
 
-def _together(analyser: Analyser, frame: Frame) -> Iterator[WrongReading]:
+def _together(analyser: Analyser, frame: Summary) -> Iterator[WrongReading]:
     """Readings that say nothing together: two of the collector's counters that are compared, as if they told how many
     objects there are, and what tensors use added to what the allocator has taken, which holds it."""
     if not frame.function.names & _TOGETHER:

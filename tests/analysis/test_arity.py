@@ -9,7 +9,7 @@ from typing import Any, cast
 import pytest
 
 from memlint.analysis.domain.call_arity import fitting
-from memlint.analysis.domain.summary.frame import Frame
+from memlint.analysis.domain.summary.summary import Summary
 from memlint.analysis.domain.values import Ref
 from memlint.analysis.index.definitions import Module
 from memlint.analysis.index.file_texts import Indexes
@@ -67,7 +67,7 @@ def _fitting(asked: str, names: set[str]) -> set[str]:
     functions = {name: module.function(name) for name in names}
     use: Any = module.function("use")
     analyser = SimpleNamespace(function=lambda ref: functions[ref.name])
-    frame = cast(Frame, SimpleNamespace(function=use, analyser=analyser))
+    frame = cast(Summary, SimpleNamespace(function=use, analyser=analyser))
     refs = frozenset(Ref("func", "a.py", name) for name in names)
     call = next(call for call in calls(use.body) if getattr(call.func, "id", "") == "f")
     return {ref.name for ref in fitting(frame, refs, call)}

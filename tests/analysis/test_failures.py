@@ -10,7 +10,7 @@ import pytest
 
 import memlint
 from memlint.analysis.calls import interpreting
-from memlint.analysis.domain.summary.frame import Frame
+from memlint.analysis.domain.summary.summary import Summary
 from memlint.analysis.facts import analyser
 
 LEAK = """
@@ -51,7 +51,7 @@ def test_a_function_with_more_operations_than_are_told_apart(tmp_path: Path, mon
     (tmp_path / "good.py").write_text(LEAK.format(name="train", loss="torch.nn.functional.mse_loss"))
     lines = "\n".join(f"    x{i + 1} = torch.relu(model(x{i}))" for i in range(40))
     (tmp_path / "long.py").write_text(f"import torch\n\n\ndef long(model, x0):\n{lines}\n    return x40\n")
-    monkeypatch.setattr(Frame, "MAX_NODES", 20)
+    monkeypatch.setattr(Summary, "MAX_NODES", 20)
     result = memlint.lint([tmp_path])
     assert [(Path(found.path).name, found.code) for found in result.findings] == [("good.py", "MEM101")]
     assert not result.failures
@@ -117,7 +117,7 @@ def test_what_a_function_does_itself_is_told_where_callers_do_not_translate_it(
         return [(one.code, one.line) for one in memlint.lint([tmp_path]).findings]
 
     assert found() == [("MEM102", 14), ("MEM102", 21)]
-    monkeypatch.setattr(Frame, "WIDE", 1)
+    monkeypatch.setattr(Summary, "WIDE", 1)
     assert found() == [("MEM102", 14)]
 
 
@@ -141,7 +141,7 @@ def test_a_finding_has_its_place_where_libcst_does_not_read_the_function(tmp_pat
 
 
 def test_more_model_calls_than_are_told_apart_are_no_mistake(tmp_path: Path) -> None:
-    calls = "".join(f"    out.append(model(x[{number}]))\n" for number in range(Frame.MAX_NODES + 10))
+    calls = "".join(f"    out.append(model(x[{number}]))\n" for number in range(Summary.MAX_NODES + 10))
     (tmp_path / "score.py").write_text(
         f"import torch\n\ndef score(model, x, out):\n    model.eval()\n{calls}    return out\n"
     )

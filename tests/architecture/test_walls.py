@@ -212,7 +212,7 @@ def test_detection_changes_nothing_of_what_it_reads(path: Path) -> None:
         for function in ast.walk(tree)
         if isinstance(function, ast.FunctionDef)
         for one in function.args.args
-        if one.annotation is not None and ast.unparse(one.annotation) in ("Analyser", "Frame")
+        if one.annotation is not None and ast.unparse(one.annotation) in ("Analyser", "Summary")
     }
     for node in ast.walk(tree):
         targets = node.targets if isinstance(node, ast.Assign | ast.Delete) else ()

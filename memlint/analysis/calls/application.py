@@ -10,7 +10,8 @@ from memlint.analysis.domain.events import Step
 from memlint.analysis.domain.recorded_modes import mode_keys, mode_of
 from memlint.analysis.domain.state import AMBIENT, OFF, State, without_tag
 from memlint.analysis.domain.summary.effects import Backward, ModelRun
-from memlint.analysis.domain.summary.frame import Frame
+from memlint.analysis.domain.summary.function_state import FunctionState
+from memlint.analysis.domain.summary.summary import Summary
 from memlint.analysis.domain.values import (
     CONTAINER,
     DATA,
@@ -367,7 +368,7 @@ class Application(Translation):
         return value if value.kinds else V(UNKNOWN)
 
 
-def apply(frame: Frame, state: State, callee: Frame, bound: dict[str, V], at: int, expr: ir.Call | None) -> V:
+def apply(frame: FunctionState, state: State, callee: Summary, bound: dict[str, V], at: int, expr: ir.Call | None) -> V:
     """Instantiate a callee's summary; the value of the call."""
     work = Application(frame, state, callee, bound, at, expr)
     frame.applying += 1
@@ -390,7 +391,7 @@ def apply(frame: Frame, state: State, callee: Frame, bound: dict[str, V], at: in
     return _as_annotated(frame, callee, result)
 
 
-def _as_annotated(frame: Frame, callee: Frame, result: V) -> V:
+def _as_annotated(frame: FunctionState, callee: Summary, result: V) -> V:
     """A function that is annotated to return a number returns no tensor."""
     node = callee.function.node
     if not isinstance(node, ir.FunctionDef) or node.returns is None or not result.src:

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from memlint.analysis.domain.state import State
 from memlint.analysis.domain.summary.effects import Backward
-from memlint.analysis.domain.summary.frame import Frame
+from memlint.analysis.domain.summary.function_state import FunctionState
 from memlint.analysis.domain.values import NONE_VALUE, TENSORS, UNKNOWN, Args, V, Words
 from memlint.analysis.transfer.held_values import deep
 from memlint.analysis.transfer.library.summands import note_summands
 from memlint.ir import nodes as ir
 
 
-def backward_called(frame: Frame, state: State, expr: ir.Call, receiver: V, args: Args, words: Words) -> V:
+def backward_called(frame: FunctionState, state: State, expr: ir.Call, receiver: V, args: Args, words: Words) -> V:
     """``loss.backward()``, ``accelerator.backward(loss)``, ``self.manual_backward(loss)``"""
     retain = words.get("retain_graph")
     keep = retain is not None and retain.const is True
@@ -32,7 +32,7 @@ def backward_called(frame: Frame, state: State, expr: ir.Call, receiver: V, args
     return NONE_VALUE
 
 
-def _backward_inside(frame: Frame, state: State, expr: ir.Call, receiver: V) -> None:
+def _backward_inside(frame: FunctionState, state: State, expr: ir.Call, receiver: V) -> None:
     """An object with a ``backward`` of its own: it may call that of any tensor among its attributes."""
     held = frozenset(
         source

@@ -9,7 +9,7 @@ from memlint.analysis.calls import method_runs, methods
 from memlint.analysis.calls.functions import call_function, construct
 from memlint.analysis.domain.call_arity import fitting
 from memlint.analysis.domain.state import State
-from memlint.analysis.domain.summary.frame import Frame
+from memlint.analysis.domain.summary.function_state import FunctionState
 from memlint.analysis.domain.tensor_ops import names_model
 from memlint.analysis.domain.values import (
     CALLABLE,
@@ -41,7 +41,7 @@ from memlint.analysis.transfer.unresolved import unknown_call
 from memlint.ir import nodes as ir
 
 
-def evaluate_call(frame: Frame, state: State, expr: ir.Call) -> V:
+def evaluate_call(frame: FunctionState, state: State, expr: ir.Call) -> V:
     """The value of a call; its effects go to ``state``."""
     func = expr.func
     if isinstance(func, ir.Attr) and _is_super(func.value):
@@ -56,7 +56,7 @@ def evaluate_call(frame: Frame, state: State, expr: ir.Call) -> V:
     return call_value(frame, state, callee, args, words, expr)
 
 
-def arguments(frame: Frame, state: State, expr: ir.Call) -> tuple[Args, Words]:
+def arguments(frame: FunctionState, state: State, expr: ir.Call) -> tuple[Args, Words]:
     args: Args = []
     collected = len(expr.args) == 1 and collects(expr.func)
     for arg in expr.args:
@@ -78,7 +78,7 @@ def _is_super(expr: ir.Expr) -> bool:
     return isinstance(expr, ir.Call) and isinstance(expr.func, ir.Name) and expr.func.id == "super"
 
 
-def _super_call(frame: Frame, state: State, expr: ir.Call, name: str, args: Args, words: Words) -> V:
+def _super_call(frame: FunctionState, state: State, expr: ir.Call, name: str, args: Args, words: Words) -> V:
     cls = frame.function.cls
     if cls is None or not frame.function.params:
         return UNKNOWN_VALUE
@@ -98,7 +98,7 @@ def _super_call(frame: Frame, state: State, expr: ir.Call, name: str, args: Args
     return unknown_call(frame, state, expr, NOTHING, args, words)
 
 
-def _computes_outside(frame: Frame, cls: Class, name: str) -> bool:
+def _computes_outside(frame: FunctionState, cls: Class, name: str) -> bool:
     """Whether a library's method runs the model: of torch's own modules, none but the forward does."""
     if name in ("forward", "__call__"):
         return True
@@ -109,7 +109,7 @@ def _computes_outside(frame: Frame, cls: Class, name: str) -> bool:
 # -------------------------------------------------------------------------------------- callables
 
 
-def call_value(frame: Frame, state: State, callee: V, args: Args, words: Words, expr: ir.Call) -> V:
+def call_value(frame: FunctionState, state: State, callee: V, args: Args, words: Words, expr: ir.Call) -> V:
     """Call a value: the join over all that it may be."""
     found = NOTHING
     known = not callee.kinds & UNKNOWN or _called_as_model(callee, args, expr) or _has_mode(state, callee)
@@ -146,7 +146,7 @@ def _with_one_owner(refs: Collection[Ref]) -> frozenset[Ref]:
     return frozenset(ref._replace(self_=owner) if owner.kinds else ref for ref, owner in owners.items())
 
 
-def _method_by_name(frame: Frame, state: State, callee: V, args: Args, words: Words, expr: ir.Call) -> V | None:
+def _method_by_name(frame: FunctionState, state: State, callee: V, args: Args, words: Words, expr: ir.Call) -> V | None:
     """``getattr(callback, "on_step")(loss)``, ``step = agent.step``: a method of an unknown object."""
     if isinstance(expr.func, ir.Attr) or not callee.is_only(UNKNOWN) or len(callee.syms) != 1:
         return None
@@ -177,7 +177,7 @@ def _has_mode(state: State, callee: V) -> bool:
     return any(place in state.modes for pair in places for place in pair if place.steps[-1].startswith("["))
 
 
-def _call_ref(frame: Frame, state: State, ref: Ref, callee: V, args: Args, words: Words, expr: ir.Call) -> V:
+def _call_ref(frame: FunctionState, state: State, ref: Ref, callee: V, args: Args, words: Words, expr: ir.Call) -> V:
     program = frame.analyser.program
     if ref.kind == "func":
         function = frame.analyser.function(ref)

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from memlint.analysis.domain.state import State
-from memlint.analysis.domain.summary.frame import Frame
+from memlint.analysis.domain.summary.function_state import FunctionState
+from memlint.analysis.domain.summary.summary import Summary
 from memlint.analysis.domain.values import DATA_VALUE, NOTHING, UNKNOWN, UNKNOWN_VALUE, Path, Source, V
 from memlint.analysis.transfer.heap import elements_of, read_item, read_symbol
 from memlint.analysis.transfer.held_values import deep
@@ -17,7 +18,7 @@ class Symbols:
     """One call of a function: what the symbols of its summary are in the caller's state, before the call."""
 
     def __init__(
-        self, frame: Frame, state: State, callee: Frame, bound: dict[str, V], at: int, expr: ir.Call | None
+        self, frame: FunctionState, state: State, callee: Summary, bound: dict[str, V], at: int, expr: ir.Call | None
     ) -> None:
         self.frame = frame
         self.state = state

@@ -6,7 +6,7 @@ from memlint.analysis.calls.application import apply
 from memlint.analysis.domain.branches import join_branches
 from memlint.analysis.domain.state import Obj, State
 from memlint.analysis.domain.summary.effects import CallRecord
-from memlint.analysis.domain.summary.frame import Frame
+from memlint.analysis.domain.summary.function_state import FunctionState
 from memlint.analysis.domain.values import (
     CONTAINER,
     DATA,
@@ -39,7 +39,7 @@ from memlint.ir import nodes as ir
 
 
 def call_function(
-    frame: Frame, state: State, function: Function, args: Args, words: Words, at: int, expr: ir.Call | None
+    frame: FunctionState, state: State, function: Function, args: Args, words: Words, at: int, expr: ir.Call | None
 ) -> V:
     """Call a project function through its summary."""
     if function.cls is not None and is_abstract(function):
@@ -77,7 +77,7 @@ def call_function(
 
 
 def _applied(
-    frame: Frame,
+    frame: FunctionState,
     state: State,
     function: Function,
     bound: dict[str, V],
@@ -95,7 +95,7 @@ def _applied(
 
 
 def _in_each_world(
-    frame: Frame,
+    frame: FunctionState,
     state: State,
     function: Function,
     bound: dict[str, V],
@@ -129,7 +129,13 @@ def _in_each_world(
 
 
 def _call_overrides(
-    frame: Frame, state: State, functions: list[Function], args: Args, words: Words, at: int, expr: ir.Call | None
+    frame: FunctionState,
+    state: State,
+    functions: list[Function],
+    args: Args,
+    words: Words,
+    at: int,
+    expr: ir.Call | None,
 ) -> V:
     """A call of an abstract method may mean any of its overrides."""
     found = NOTHING
@@ -144,7 +150,7 @@ def _call_overrides(
     return found
 
 
-def construct(frame: Frame, state: State, cls: Class, args: Args, words: Words, expr: ir.Call) -> V:
+def construct(frame: FunctionState, state: State, cls: Class, args: Args, words: Words, expr: ir.Call) -> V:
     """``Class(…)``: an instance whose attributes are what its ``__init__`` stores."""
     program = frame.analyser.program
     give_away(frame, state, [*args, *words.values()])
@@ -206,7 +212,7 @@ def construct(frame: Frame, state: State, cls: Class, args: Args, words: Words, 
 _FACTORIES = {"list": "list", "dict": "dict", "set": "set", "deque": "deque", "OrderedDict": "dict", "Counter": "dict"}
 
 
-def _made_by_factory(frame: Frame, state: State, key: Source, default: ir.Expr) -> V | None:
+def _made_by_factory(frame: FunctionState, state: State, key: Source, default: ir.Expr) -> V | None:
     """``losses: list = field(default_factory=list)``"""
     words = default.keywords if isinstance(default, ir.Call) else ()
     made = next((word.value for word in words if word.name == "default_factory"), None)

@@ -7,7 +7,7 @@ from typing import Any
 from memlint.analysis.calls.translation import Translation
 from memlint.analysis.domain.events import PlaceKind, Step
 from memlint.analysis.domain.summary.effects import Store
-from memlint.analysis.domain.summary.frame import Frame
+from memlint.analysis.domain.summary.summary import Summary
 from memlint.analysis.domain.values import CONTAINER, EMPTY, Path, Source, Sources, V
 from memlint.analysis.syntax.expression_text import text
 from memlint.analysis.transfer.held_values import deep
@@ -299,7 +299,7 @@ def _mark(place: Source) -> Source:
     return (key, step.lstrip(".").strip("[]"))
 
 
-def takes_activations(analyser: Any, callee: Frame) -> bool:
+def takes_activations(analyser: Any, callee: Summary) -> bool:
     """A module's forward is there to get attached values: what it keeps of its inputs, it keeps with their graph."""
     function = callee.function
     return function.cls is not None and function.name == "forward" and bool(analyser.program.is_module(function.cls))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from memlint import knowledge
 from memlint.analysis.domain.state import State
-from memlint.analysis.domain.summary.frame import Frame
+from memlint.analysis.domain.summary.function_state import FunctionState
 from memlint.analysis.domain.values import EMPTY, MODULE, UNKNOWN, Args, Path, V, Words, ordered
 from memlint.analysis.transfer.held_values import deep
 from memlint.analysis.transfer.library.computing import names_part
@@ -15,14 +15,14 @@ from memlint.analysis.transfer.modules.modes import frozen_of, set_mode
 from memlint.ir import nodes as ir
 
 
-def is_self(frame: Frame, receiver: V) -> bool:
+def is_self(frame: FunctionState, receiver: V) -> bool:
     """Whether a value is the object whose method the function is."""
     own = frame.function.own_name
     return any(path.root == f"p:{own}" and not path.steps for path in receiver.syms)
 
 
 def module_call(
-    frame: Frame, state: State, expr: ir.Call, receiver: V, name: str, member: V, args: Args, words: Words
+    frame: FunctionState, state: State, expr: ir.Call, receiver: V, name: str, member: V, args: Args, words: Words
 ) -> V:
     """A resolved method of a module: what it computes is a model's output."""
     before = len(frame.graphs.nodes)
@@ -37,7 +37,7 @@ def module_call(
     return result
 
 
-def _is_of_unknown_part(frame: Frame, state: State, receiver: V, name: str, result: V) -> bool:
+def _is_of_unknown_part(frame: FunctionState, state: State, receiver: V, name: str, result: V) -> bool:
     """Whether a method gives what a part of its module gave of which nothing is known (``return self.inner.encode(x)``,
     where the constructor was handed the part): it is known no better then than one of a class that is not in sight."""
     if not result.kinds & UNKNOWN or unseen(name) == "unheard" or is_self(frame, receiver):
@@ -53,7 +53,9 @@ def _is_of_unknown_part(frame: Frame, state: State, receiver: V, name: str, resu
     )
 
 
-def note_method_run(frame: Frame, state: State, expr: ir.Call, receiver: V, name: str, result: V, args: Args) -> None:
+def note_method_run(
+    frame: FunctionState, state: State, expr: ir.Call, receiver: V, name: str, result: V, args: Args
+) -> None:
     """Remember the call of a module's method that gave what its layers compute."""
     if knowledge.is_bookkeeping(name):
         return

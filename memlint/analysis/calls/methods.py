@@ -7,7 +7,7 @@ from memlint.analysis.calls import method_runs
 from memlint.analysis.calls.backward_calls import backward_called
 from memlint.analysis.domain.recorded_modes import freeze
 from memlint.analysis.domain.state import State, join_states
-from memlint.analysis.domain.summary.frame import Frame
+from memlint.analysis.domain.summary.function_state import FunctionState
 from memlint.analysis.domain.values import (
     ACCELERATOR,
     ACTIVATION,
@@ -70,7 +70,9 @@ _OF_TEXT = frozenset(
 _CALLED = frozenset({"func", "class", "ext", "partial", "instance", "extinstance", "bound"})
 
 
-def call_method(frame: Frame, state: State, expr: ir.Call, receiver: V, name: str, args: Args, words: Words) -> V:
+def call_method(
+    frame: FunctionState, state: State, expr: ir.Call, receiver: V, name: str, args: Args, words: Words
+) -> V:
     """``receiver.name(…)``"""
     if name in hook_calls.ADDING:
         hook_calls.noted(frame, name, expr, args, words)
@@ -124,7 +126,7 @@ def _narrowed(receiver: V, name: str) -> V:
     return receiver
 
 
-def _looked_up(frame: Frame, state: State, expr: ir.Call, receiver: V, name: str, args: Args) -> V | None:
+def _looked_up(frame: FunctionState, state: State, expr: ir.Call, receiver: V, name: str, args: Args) -> V | None:
     """What a table, or the settings of a program, give under a key; what a method of text gives."""
     if name == "get" and not receiver.objs and args and isinstance(expr.func, ir.Attr):
         found = function_tables.entries(frame, expr.func.value)
@@ -139,7 +141,7 @@ def _looked_up(frame: Frame, state: State, expr: ir.Call, receiver: V, name: str
     return None
 
 
-def _run_closures(frame: Frame, state: State, expr: ir.Call, args: Args) -> None:
+def _run_closures(frame: FunctionState, state: State, expr: ir.Call, args: Args) -> None:
     """``optimizer.step(closure)``"""
     for value in args:
         if value.kinds & CALLABLE:
@@ -147,7 +149,7 @@ def _run_closures(frame: Frame, state: State, expr: ir.Call, args: Args) -> None
 
 
 def _told_by_name(
-    frame: Frame, state: State, expr: ir.Call, receiver: V, name: str, args: Args, words: Words
+    frame: FunctionState, state: State, expr: ir.Call, receiver: V, name: str, args: Args, words: Words
 ) -> V | None:
     """Methods of networks and of what wraps them (an ``Accelerator``, a ``GradScaler``) that have names of their own,
     also where the receiver's class is not known."""
@@ -178,7 +180,7 @@ def _told_by_name(
     return None
 
 
-def _by_kind(frame: Frame, state: State, expr: ir.Call, receiver: V, name: str, args: Args, words: Words) -> V:
+def _by_kind(frame: FunctionState, state: State, expr: ir.Call, receiver: V, name: str, args: Args, words: Words) -> V:
     """What the method gives for each kind of value that the receiver may be, joined."""
     found = NOTHING
     if receiver.kinds & CONTAINER or (
@@ -201,7 +203,7 @@ def _by_kind(frame: Frame, state: State, expr: ir.Call, receiver: V, name: str, 
     return found if found.kinds else unknown_call(frame, state, expr, receiver, args, words)
 
 
-def _held_module(frame: Frame, state: State, expr: ir.Call, receiver: V, name: str) -> V | None:
+def _held_module(frame: FunctionState, state: State, expr: ir.Call, receiver: V, name: str) -> V | None:
     """``trainer.model(x)`` where ``trainer.model.eval()`` shows what it is: no method of the object, but a module that
     the object holds."""
     func = expr.func
@@ -213,7 +215,7 @@ def _held_module(frame: Frame, state: State, expr: ir.Call, receiver: V, name: s
     return member if member.is_only(MODULE) and not member.refs else None
 
 
-def _kept_by_classes(frame: Frame, state: State, receiver: V, name: str, expr: ir.Call) -> V | None:
+def _kept_by_classes(frame: FunctionState, state: State, receiver: V, name: str, expr: ir.Call) -> V | None:
     """``learner.critic(x)`` of an unknown object, where the project's classes keep modules under that name, and none
     has a method of it."""
     unknown = bool(receiver.kinds & UNKNOWN) and receiver.is_only(UNKNOWN | TENSORS | NONE) and not receiver.objs
@@ -233,7 +235,7 @@ def _names_setting(args: Args) -> bool:
 
 
 def _resolved_method(
-    frame: Frame, state: State, expr: ir.Call, receiver: V, name: str, args: Args, words: Words
+    frame: FunctionState, state: State, expr: ir.Call, receiver: V, name: str, args: Args, words: Words
 ) -> V | None:
     """Call the project methods, attributes and external functions that the receiver is known to have."""
     func = expr.func
@@ -277,14 +279,14 @@ def _resolved_method(
     return given
 
 
-def _stands_in(frame: Frame, known: set[Ref]) -> bool:
+def _stands_in(frame: FunctionState, known: set[Ref]) -> bool:
     """Whether what is known of a receiver only stands in for what is not known of it: its methods do nothing, as of the
     logger that is there where nobody gave one."""
     methods = [frame.analyser.function(ref) if ref.kind == "func" else None for ref in known]
     return all(method is not None and is_idle(frame, method) for method in methods)
 
 
-def _own_method(frame: Frame, receiver: V, name: str) -> bool:
+def _own_method(frame: FunctionState, receiver: V, name: str) -> bool:
     program = frame.analyser.program
     for ref in ordered(receiver.refs):
         if ref.kind == "instance":
@@ -294,7 +296,9 @@ def _own_method(frame: Frame, receiver: V, name: str) -> bool:
     return False
 
 
-def _unknown_method(frame: Frame, state: State, expr: ir.Call, receiver: V, name: str, args: Args, words: Words) -> V:
+def _unknown_method(
+    frame: FunctionState, state: State, expr: ir.Call, receiver: V, name: str, args: Args, words: Words
+) -> V:
     if knowledge.methods().knows(name):
         return tensors.call(frame, state, expr, receiver, name, args, words)
     frame.named.add((name, state.grad))
@@ -322,13 +326,13 @@ def _mappings(body: tuple[ir.Stmt, ...]) -> frozenset[str]:
     return frozenset(text(part.value, 200) for part in parts(body) if is_member(part))
 
 
-def _has_members(frame: Frame, method: Function) -> bool:
+def _has_members(frame: FunctionState, method: Function) -> bool:
     """Whether an object that has the method may be read by keys as well."""
     return method.cls is None or frame.analyser.program.method(method.cls, "__getitem__") is not None
 
 
 def by_name(
-    frame: Frame,
+    frame: FunctionState,
     state: State,
     expr: ir.Call,
     receiver: V,

@@ -6,7 +6,7 @@ from collections.abc import Set as AbstractSet
 from typing import TYPE_CHECKING
 
 from memlint.analysis.domain.summary.effects import Store
-from memlint.analysis.domain.summary.frame import Frame
+from memlint.analysis.domain.summary.summary import Summary
 from memlint.analysis.index.program import Function
 from memlint.analysis.syntax.syntax import (
     calls,
@@ -60,7 +60,7 @@ _MOVES = frozenset({"to", "cuda", "type_as"})
 _ASKED = frozenset({"size", "shape", "dim", "ndim", "numel", "device", "dtype"})
 
 
-def wanted_whole(analyser: Analyser, frame: Frame, store: Store) -> bool:
+def wanted_whole(analyser: Analyser, frame: Summary, store: Store) -> bool:
     """Whether all that was collected is put together in one tensor on the device, here or in a caller, which meets
     other tensors there, or is kept for that: nothing brings it to the host afterwards."""
     if is_moved_later(frame, store):

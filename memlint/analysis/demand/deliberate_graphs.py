@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from memlint.analysis.domain.summary.effects import ModelRun
-from memlint.analysis.domain.summary.frame import Frame
+from memlint.analysis.domain.summary.summary import Summary
 from memlint.analysis.syntax.bindings import assigned_names
 from memlint.analysis.syntax.expression_text import text
 from memlint.analysis.syntax.syntax import bodies, calls, is_false, last_name, parts, walk_expression, walk_statements
@@ -11,7 +11,7 @@ from memlint.analysis.transfer.modules.guards import is_guard
 from memlint.ir import nodes as ir
 
 
-def guarded_in_another_branch(frame: Frame, run: ModelRun) -> bool:
+def guarded_in_another_branch(frame: Summary, run: ModelRun) -> bool:
     """``if evaluate: with no_grad(): y = net(x)``, and ``y = net(x)`` where that does not hold, of which the output
     leaves: whoever asks for the other branch wants the graph."""
     marks = {run.node, *run.value.src}
@@ -21,7 +21,7 @@ def guarded_in_another_branch(frame: Frame, run: ModelRun) -> bool:
     return here and _in(frame, frame.function.body, run)
 
 
-def _in(frame: Frame, body: tuple[ir.Stmt, ...], run: ModelRun) -> bool:
+def _in(frame: Summary, body: tuple[ir.Stmt, ...], run: ModelRun) -> bool:
     for place, statement in enumerate(body):
         if isinstance(statement, ir.FunctionDef | ir.ClassDef):
             continue
@@ -41,13 +41,13 @@ def _holds(body: tuple[ir.Stmt, ...], run: ModelRun) -> bool:
     return any(part.at == run.site.at for part in parts(body))
 
 
-def _is_asked_for(frame: Frame, test: ir.Expr) -> bool:
+def _is_asked_for(frame: Summary, test: ir.Expr) -> bool:
     """Whether a caller, or who made the object, decides: the test reads a parameter, or an attribute of ``self``."""
     params = {param.name for param in frame.function.params}
     return any(isinstance(part, ir.Name) and part.id in params for part in walk_expression(test))
 
 
-def _guards(frame: Frame, body: tuple[ir.Stmt, ...], run: ModelRun) -> bool:
+def _guards(frame: Summary, body: tuple[ir.Stmt, ...], run: ModelRun) -> bool:
     if run.text.partition(".")[0] in assigned_names(body)[0]:
         return False  # another network of that name
     return any(
@@ -58,7 +58,7 @@ def _guards(frame: Frame, body: tuple[ir.Stmt, ...], run: ModelRun) -> bool:
     )
 
 
-def is_off(frame: Frame, context: ir.Expr) -> bool:
+def is_off(frame: Summary, context: ir.Expr) -> bool:
     """``no_grad()`` and its like, or ``set_grad_enabled(False)``."""
     if is_guard(frame, frame.function, context):
         return True

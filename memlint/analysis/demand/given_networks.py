@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from memlint.analysis.domain.recorded_modes import outward, whole_of
 from memlint.analysis.domain.summary.effects import CallRecord, ModelRun
-from memlint.analysis.domain.summary.frame import Frame
+from memlint.analysis.domain.summary.summary import Summary
 from memlint.analysis.domain.values import MODULE, Path, Source, V
 from memlint.analysis.transfer.modules.optimizer_parameters import ANY, is_touched
 
@@ -19,7 +19,7 @@ _MAX_CALLERS = 8
 _DEPTH = 3
 
 
-def parameter_of(frame: Frame, run: ModelRun) -> str:
+def parameter_of(frame: Summary, run: ModelRun) -> str:
     """The parameter that a run's module is, as it stands; "" for any other."""
     (path,) = run.module.syms if len(run.module.syms) == 1 else (None,)
     if path is None or path.steps or not path.root.startswith("p:") or run.module.store:
@@ -29,7 +29,7 @@ def parameter_of(frame: Frame, run: ModelRun) -> str:
     return "" if own or name != run.text else name
 
 
-def is_trained_by_nobody(analyser: Analyser, frame: Frame, name: str) -> bool:
+def is_trained_by_nobody(analyser: Analyser, frame: Summary, name: str) -> bool:
     """Whether no optimizer in sight takes the parameters of the network that a function gets as a parameter: every
     caller is known and hands it one that was made there, some optimizer takes those of another, and nothing that
     cannot be followed has any of them."""
@@ -37,7 +37,7 @@ def is_trained_by_nobody(analyser: Analyser, frame: Frame, name: str) -> bool:
     return _is_left(analyser, frame, name, seen, _DEPTH) and any(seen)
 
 
-def _is_left(analyser: Analyser, frame: Frame, name: str, seen: list[bool], depth: int) -> bool:
+def _is_left(analyser: Analyser, frame: Summary, name: str, seen: list[bool], depth: int) -> bool:
     """``seen``: for each function on the way, whether it makes an optimizer."""
     own: set[Source] = {Path(f"p:{name}")}
     if not _lets_it_be(frame, own, seen) or analyser.facts.is_handed_on(frame.function):
@@ -48,7 +48,7 @@ def _is_left(analyser: Analyser, frame: Frame, name: str, seen: list[bool], dept
     return all(_is_made(analyser, caller, record, name, seen, depth) for caller, record in calls)
 
 
-def _is_made(analyser: Analyser, caller: Frame, record: CallRecord, name: str, seen: list[bool], depth: int) -> bool:
+def _is_made(analyser: Analyser, caller: Summary, record: CallRecord, name: str, seen: list[bool], depth: int) -> bool:
     value = record.args.get(name)
     if value is None or value.kinds != MODULE or any(whole_of(item) is not None for item in value.store):
         return False
@@ -72,7 +72,7 @@ def _may_train(analyser: Analyser, record: CallRecord, network: V) -> bool:
     return summary is None or any(not _lets_it_be(summary, {Path(f"p:{name}")}, []) for name in given)
 
 
-def _lets_it_be(frame: Frame, keys: set[Source], seen: list[bool]) -> bool:
+def _lets_it_be(frame: Summary, keys: set[Source], seen: list[bool]) -> bool:
     """Whether a function hands the network to nobody, changes nothing of it and gives it to no optimizer of its own."""
     notes = frame.notes
     if frame.cut_short or frame.exit is None or None in notes.owned or ANY in notes.given:

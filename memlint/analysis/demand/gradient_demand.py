@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 from memlint.analysis.demand.used_up_graphs import blindly_reached, decorator_trains, is_spent
 from memlint.analysis.domain.state import State
 from memlint.analysis.domain.summary.effects import CallRecord, ModelRun
-from memlint.analysis.domain.summary.frame import Frame
 from memlint.analysis.domain.summary.observations import MAX_CALLERS_UP
+from memlint.analysis.domain.summary.summary import Summary
 from memlint.analysis.domain.values import CONTAINER, TENSORS, UNKNOWN, Path, Source, Sources
 from memlint.analysis.syntax.memo import kept
 from memlint.analysis.syntax.syntax import (
@@ -43,7 +43,7 @@ CLEARED = "gradients are cleared, so some code that is called makes them"
 _RECORDING = frozenset({"requires_grad_", "enable_grad", "set_grad_enabled"})
 
 
-def wanted_by(analyser: Analyser, frame: Frame, run: ModelRun) -> str:
+def wanted_by(analyser: Analyser, frame: Summary, run: ModelRun) -> str:
     """Why the gradients of a run are wanted, in words; "" where nothing says so."""
     why = asked_for(frame)
     if why == CLEARED and is_spent(analyser, frame, run):
@@ -84,7 +84,7 @@ def wanted_by(analyser: Analyser, frame: Frame, run: ModelRun) -> str:
     return _reached(analyser, frame, marks, 0)
 
 
-def trained_by_callers(analyser: Analyser, frame: Frame, run: ModelRun) -> bool:
+def trained_by_callers(analyser: Analyser, frame: Summary, run: ModelRun) -> bool:
     """Whether the function gives what another model computes to callers that run a backward through it."""
     known = analyser.facts.trained
     if frame not in known:
@@ -146,7 +146,7 @@ def _of_training(test: ir.Expr) -> bool:
     return any("training" in name or "checkpoint" in name for name in names)
 
 
-def _reached(analyser: Analyser, frame: Frame, marks: set[Source], depth: int) -> str:
+def _reached(analyser: Analyser, frame: Summary, marks: set[Source], depth: int) -> str:
     """Why a backward reaches these graphs: here, through an attribute, or in a caller that gets them returned."""
     known = analyser.facts.reached
     question = (frame, frozenset(marks), depth)
@@ -155,7 +155,7 @@ def _reached(analyser: Analyser, frame: Frame, marks: set[Source], depth: int) -
     return known[question]
 
 
-def _reached_by(analyser: Analyser, frame: Frame, marks: set[Source], depth: int) -> str:
+def _reached_by(analyser: Analyser, frame: Summary, marks: set[Source], depth: int) -> str:
     if any(marks & reached for reached, *_ in frame.backwards):
         return REACHED
     if blindly_reached(frame, marks):
@@ -203,7 +203,7 @@ def _reached_by(analyser: Analyser, frame: Frame, marks: set[Source], depth: int
     return ""
 
 
-def _yields(frame: Frame, marks: set[Source]) -> bool:
+def _yields(frame: Summary, marks: set[Source]) -> bool:
     """Whether a generator gives out these graphs, one after the other."""
     given = (deep(frame, state, value).src for value, state in frame.yields)
     return any(marks & frame.graphs.closure(src) for src in given)
@@ -217,7 +217,7 @@ def _is_given(path: Source, own: str) -> bool:
     return isinstance(path, Path) and bool(path.steps) and path.root.startswith("p:") and path.root != own
 
 
-def _held(caller: Frame, state: State, record: CallRecord, path: Path) -> Sources:
+def _held(caller: Summary, state: State, record: CallRecord, path: Path) -> Sources:
     """What a place that a callee has filled, in its argument or among the globals, holds in the caller."""
     if path.root.startswith("g:"):
         return deep(caller, state, state.sym[path]).src if path in state.sym else frozenset()
@@ -237,7 +237,7 @@ def _held(caller: Frame, state: State, record: CallRecord, path: Path) -> Source
     return frozenset(found)
 
 
-def asked_for(frame: Frame, others: frozenset[int] = frozenset()) -> str:
+def asked_for(frame: Summary, others: frozenset[int] = frozenset()) -> str:
     """Gradients are asked for in this function: autograd.grad, requires_grad, saliency, an optimizer step. Or the graph
     itself is, to be drawn. ``others``: mentions of the parameters of other networks, of which it says nothing."""
     if frame.notes.gradients:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from memlint.analysis.domain.summary.effects import ModelRun
-from memlint.analysis.domain.summary.frame import Frame
+from memlint.analysis.domain.summary.summary import Summary
 from memlint.analysis.domain.values import Path
 from memlint.analysis.index.definitions import Class
 from memlint.analysis.syntax.syntax import dotted, last_name, parts, walk_statements
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 MAX_FILES = 40
 
 
-def is_never_stepped(analyser: Analyser, frame: Frame, run: ModelRun) -> bool:
+def is_never_stepped(analyser: Analyser, frame: Summary, run: ModelRun) -> bool:
     """Whether no code in sight touches the optimizer that the module of a run made over its own parameters, while that
     of another module is stepped in this function: ``self.q_eval.optimizer.step()``, and ``self.q_next(x)``."""
     place = next(iter(run.module.syms)) if len(run.module.syms) == 1 else None
@@ -64,7 +64,7 @@ def _takes_all(value: ir.Expr, me: str) -> bool:
     )
 
 
-def _steps_another(frame: Frame, held: frozenset[str], name: str) -> bool:
+def _steps_another(frame: Summary, held: frozenset[str], name: str) -> bool:
     return any(
         isinstance(part, ir.Attr)
         and part.name == "step"

@@ -17,7 +17,7 @@ from memlint.analysis.syntax.syntax import calls, dotted, walk_expression, walk_
 from memlint.ir import nodes as ir
 
 if TYPE_CHECKING:
-    from memlint.analysis.domain.summary.frame import Frame
+    from memlint.analysis.domain.summary.summary import Summary
     from memlint.analysis.facts.analyser import Analyser
 
 
@@ -106,7 +106,7 @@ def _is_guarded(analyser: Analyser, cls: Class, name: str) -> bool:
     return summary is not None and summary.entry == OFF
 
 
-def runs_model(analyser: Analyser, frame: Frame, call: ir.Call, depth: int) -> bool:
+def runs_model(analyser: Analyser, frame: Summary, call: ir.Call, depth: int) -> bool:
     """Whether a call runs a model, by itself or in what it calls."""
     if call.at in frame.notes.models:
         return True

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from memlint.analysis.demand.used_up_graphs import blindly_reached
 from memlint.analysis.domain.summary.effects import Backward, CallRecord, Store
-from memlint.analysis.domain.summary.frame import Frame
+from memlint.analysis.domain.summary.summary import Summary
 from memlint.analysis.domain.values import EMPTY, Path, Source, Sources, V
 from memlint.analysis.syntax.bindings import assigned_names
 from memlint.analysis.syntax.syntax import calls, walk_expression, walk_statements
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 _OF_FLAGS = (ir.Name, ir.Const, ir.Unary, ir.BoolOp, ir.Compare)
 
 
-def marks_of(frame: Frame | None, store: Store) -> set[Source]:
+def marks_of(frame: Summary | None, store: Store) -> set[Source]:
     """What later use of the place carries."""
     place = store.place
     if isinstance(place, Path):
@@ -36,7 +36,7 @@ def marks_of(frame: Frame | None, store: Store) -> set[Source]:
     return {("prev", loop, mark) for loop in store.loops}
 
 
-def wanted_later(analyser: Analyser, frame: Frame, store: Store) -> bool:
+def wanted_later(analyser: Analyser, frame: Summary, store: Store) -> bool:
     """Whether the graph that the place keeps is wanted: it reaches a backward, or leaves to where nobody can follow."""
     if frame.notes.gradients and store.freed != "yes":
         return True
@@ -64,7 +64,7 @@ def wanted_later(analyser: Analyser, frame: Frame, store: Store) -> bool:
     return known and not dropped_by_callers(analyser, frame)
 
 
-def _is_for_several(frame: Frame, store: Store, backward: Backward) -> bool:
+def _is_for_several(frame: Summary, store: Store, backward: Backward) -> bool:
     """Whether a backward inside a loop may go through what several rounds have summed up. One that runs in every round
     does not: the second one would meet graphs that the first has freed, and raise. Where a flag says for all rounds
     whether it runs, those that it skips (of an evaluation) need none either."""
@@ -90,14 +90,14 @@ def _is_for_several(frame: Frame, store: Store, backward: Backward) -> bool:
     return any(isinstance(one, ir.Return) or (isinstance(one, ir.Jump) and one.kind == "break") for one in leaves)
 
 
-def _in_records(frame: Frame, store: Store) -> Sources:
+def _in_records(frame: Summary, store: Store) -> Sources:
     """The graphs in what is kept where that is a record, of which a part is read without a mark of the place:
     ``memory.append({"log_prob": log_prob, "reward": reward})``."""
     kept = store.value.src if store.record and store.freed != "yes" else frozenset()
     return frozenset(item for item in kept if item in frame.graphs.nodes)
 
 
-def _made_by_what_is_returned(frame: Frame, store: Store) -> bool:
+def _made_by_what_is_returned(frame: Summary, store: Store) -> bool:
     """Whether the models that made what is kept have made what is returned, too: its graph may hold theirs."""
     if store.kind != "retain":
         return False
@@ -106,7 +106,7 @@ def _made_by_what_is_returned(frame: Frame, store: Store) -> bool:
     return bool(models) and models <= frame.notes.returned
 
 
-def _in_a_loss(analyser: Analyser, frame: Frame, marks: set[Source]) -> bool:
+def _in_a_loss(analyser: Analyser, frame: Summary, marks: set[Source]) -> bool:
     """Whether it becomes a part of an attribute that is a loss, by a backward elsewhere or by its name:
     ``strategy.loss += penalty``."""
     return frame.exit is not None and any(
@@ -124,7 +124,7 @@ _FUNCTIONS = frozenset({"torch.autograd.Function", "torch.autograd.function.Func
 _LOSSES = frozenset({".loss", ".total_loss", ".reg_loss", ".aux_loss"})
 
 
-def dropped_by_callers(analyser: Analyser, frame: Frame) -> bool:
+def dropped_by_callers(analyser: Analyser, frame: Summary) -> bool:
     """Whether every known caller uses the result without its graph."""
     if frame.notes.evaluations:
         return True
@@ -144,7 +144,7 @@ def dropped_by_callers(analyser: Analyser, frame: Frame) -> bool:
     return True
 
 
-def _saved_by_callers(analyser: Analyser, frame: Frame) -> bool:
+def _saved_by_callers(analyser: Analyser, frame: Summary) -> bool:
     """Whether a caller is the forward of an autograd function, which keeps the result for its own backward."""
     for caller, record in analyser.facts.calls_of(frame.function):
         cls = caller.function.cls
@@ -157,13 +157,13 @@ def _saved_by_callers(analyser: Analyser, frame: Frame) -> bool:
     return False
 
 
-def _given_to(caller: Frame, record: CallRecord) -> Sources:
+def _given_to(caller: Summary, record: CallRecord) -> Sources:
     """The graphs in what a call gives its caller."""
     inner = deep(caller, caller.exit, record.result).src if caller.exit is not None else EMPTY
     return record.result.src | inner
 
 
-def _needed_elsewhere(analyser: Analyser, frame: Frame, store: Store) -> bool:
+def _needed_elsewhere(analyser: Analyser, frame: Summary, store: Store) -> bool:
     """Whether any function of the project sends this attribute or global into a backward."""
     place = store.place
     assert isinstance(place, Path)
@@ -176,7 +176,7 @@ def _needed_elsewhere(analyser: Analyser, frame: Frame, store: Store) -> bool:
     return any(marks & reached for other in analyser.frames() for reached, *_ in other.backwards)
 
 
-def _used_in_needed(analyser: Analyser, frame: Frame, store: Store) -> bool:
+def _used_in_needed(analyser: Analyser, frame: Summary, store: Store) -> bool:
     """Whether what is computed from a carried state is kept for a backward elsewhere (a rollout)."""
     if store.kind != "carry":
         return False
@@ -191,7 +191,7 @@ def _used_in_needed(analyser: Analyser, frame: Frame, store: Store) -> bool:
     )
 
 
-def of_evaluation(frame: Frame, value: V) -> bool:
+def of_evaluation(frame: Summary, value: V) -> bool:
     """Whether the graph comes from an evaluation that records."""
     flagged = frame.notes.evaluations
     return any(item in flagged for item in frame.graphs.closure(value.src))

@@ -15,7 +15,7 @@ from memlint.analysis.demand.private_copies import is_private
 from memlint.analysis.domain.events import Fact
 from memlint.analysis.domain.recorded_modes import outward, whole_of
 from memlint.analysis.domain.summary.effects import ModelRun
-from memlint.analysis.domain.summary.frame import Frame
+from memlint.analysis.domain.summary.summary import Summary
 from memlint.analysis.domain.values import Path, Source, Sources, V, ordered
 from memlint.analysis.index.program import Class
 from memlint.analysis.syntax.memo import kept
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from memlint.analysis.facts.analyser import Analyser
 
 
-def owner_of(analyser: Analyser, frame: Frame, run: ModelRun) -> Fact:
+def owner_of(analyser: Analyser, frame: Summary, run: ModelRun) -> Fact:
     """Whether an optimizer owns the module of a run; "no" only for one that needs no graph at all."""
     if run.origin is not None or not frame.backwards:
         return "unknown"
@@ -70,12 +70,12 @@ def _without_method(analyser: Analyser, run: ModelRun) -> str:
     return module if any(analyser.program.method(cls, name) is not None for cls in classes) else run.text
 
 
-def _in_training(frame: Frame, run: ModelRun) -> bool:
+def _in_training(frame: Summary, run: ModelRun) -> bool:
     """Whether a backward runs in the same iteration, after what may be an inner loop over steps."""
     return any(run.loops[: len(loops)] == loops for _, loops, *_ in frame.backwards)
 
 
-def _writes_gradients(frame: Frame) -> bool:
+def _writes_gradients(frame: Summary) -> bool:
     """``shared.grad = local.grad``: gradients of one network step another."""
     return _assigns_gradients(frame.function.body)
 
@@ -90,7 +90,7 @@ def _assigns_gradients(body: tuple[ir.Stmt, ...]) -> bool:
     )
 
 
-def _home(analyser: Analyser, frame: Frame, module: V) -> tuple[set[Source], Frame | None]:
+def _home(analyser: Analyser, frame: Summary, module: V) -> tuple[set[Source], Summary | None]:
     """(what the module is known by, the function that made it)"""
     if len(module.syms) > 1 or len(module.store) > 1 or any(whole_of(item) is not None for item in module.store):
         return set(), None
@@ -116,7 +116,7 @@ def _home(analyser: Analyser, frame: Frame, module: V) -> tuple[set[Source], Fra
     return {("made", item) for item in module.store}, frame
 
 
-def _owned_in_sight(analyser: Analyser, frame: Frame) -> list[Sources | None]:
+def _owned_in_sight(analyser: Analyser, frame: Summary) -> list[Sources | None]:
     owned: list[Sources | None] = list(frame.notes.owned)
     cls: Class | None = frame.function.cls
     if cls is not None:
@@ -135,7 +135,7 @@ def _owned_elsewhere(analyser: Analyser, module: V) -> bool:
     return bool(names & analyser.facts.owned_attributes)
 
 
-def _touched_anywhere(analyser: Analyser, frame: Frame, home: Frame, run: ModelRun, mine: set[Source]) -> bool:
+def _touched_anywhere(analyser: Analyser, frame: Summary, home: Summary, run: ModelRun, mine: set[Source]) -> bool:
     """Whether any code in sight touches requires_grad of the module or of a part of it, or reads its gradients."""
     frames = [frame, home]
     if frame.function.cls is not None:
@@ -157,7 +157,7 @@ def _is_frozen_class(analyser: Analyser, run: ModelRun) -> bool:
     return False
 
 
-def gives_no_gradient(analyser: Analyser, frame: Frame, run: ModelRun) -> bool:
+def gives_no_gradient(analyser: Analyser, frame: Summary, run: ModelRun) -> bool:
     """Whether nothing that the module was given carries a graph."""
     node = frame.graphs.nodes.get(run.node)
     if node is None:
@@ -177,7 +177,7 @@ def gives_no_gradient(analyser: Analyser, frame: Frame, run: ModelRun) -> bool:
     return True
 
 
-def _is_its_own(frame: Frame, run: ModelRun, item: Source) -> bool:
+def _is_its_own(frame: Summary, run: ModelRun, item: Source) -> bool:
     """Whether a parameter that takes part in a call is read in the forward: the call's statement does not name it."""
     if not isinstance(item, tuple) or isinstance(item, Path) or len(item) != 3 or item[1] != "parameter":
         return False
@@ -195,7 +195,7 @@ def _made_by_model(path: Path) -> bool:
     return not path.root.startswith("p:") or path.root == "p:self"
 
 
-def _attached_by_callers(analyser: Analyser, frame: Frame, path: Path) -> bool:
+def _attached_by_callers(analyser: Analyser, frame: Summary, path: Path) -> bool:
     name = path.root.split(":", 1)[1]
     for caller, record in analyser.facts.calls_of(frame.function):
         value = record.args.get(name)

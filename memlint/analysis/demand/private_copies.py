@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from memlint.analysis.demand.gradient_demand import asked_for
 from memlint.analysis.domain.summary.effects import ModelRun
-from memlint.analysis.domain.summary.frame import Frame
+from memlint.analysis.domain.summary.summary import Summary
 from memlint.analysis.domain.values import DATA, NONE
 from memlint.analysis.index.program import Class
 from memlint.analysis.syntax.memo import kept
@@ -22,7 +22,7 @@ _SAME = frozenset({"eval", "train", "to", "cuda", "cpu", "half", "float", "doubl
 _QUIET = frozenset({"load_state_dict", "state_dict", "zero_grad"})
 
 
-def is_private(analyser: Analyser, frame: Frame, run: ModelRun) -> bool:
+def is_private(analyser: Analyser, frame: Summary, run: ModelRun) -> bool:
     """``old = Policy(4); old.load_state_dict(policy.state_dict())``: a name that stands for a copy of another network,
     by its weights or all of it, and that is called, loaded and placed, and used for nothing else."""
     function = frame.function
@@ -73,7 +73,7 @@ def _mentions(body: tuple[ir.Stmt, ...]) -> tuple[set[str], dict[str, list[ir.St
     return scoped, found
 
 
-def _copies_what_trains(frame: Frame, made: ir.Expr) -> bool:
+def _copies_what_trains(frame: Summary, made: ir.Expr) -> bool:
     """``copy.deepcopy(model)`` of a model that a backward reaches here: what is frozen has frozen copies."""
     if not isinstance(made, ir.Call) or last_name(made.func) != "deepcopy" or len(made.args) != 1:
         return False
@@ -96,7 +96,7 @@ def _base(expr: ir.Expr) -> ir.Expr:
     return expr
 
 
-def _is_its_own(analyser: Analyser, frame: Frame, made: ir.Expr) -> bool:
+def _is_its_own(analyser: Analyser, frame: Summary, made: ir.Expr) -> bool:
     """Whether a call makes a module of a class in sight that keeps nothing that it is given but plain data: no part of
     it is a part of another."""
     if not isinstance(made, ir.Call):

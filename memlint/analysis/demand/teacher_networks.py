@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from memlint.analysis.demand.optimizer_ownership import gives_no_gradient
 from memlint.analysis.domain.state import OFF, ON
 from memlint.analysis.domain.summary.effects import ModelRun
-from memlint.analysis.domain.summary.frame import Frame
+from memlint.analysis.domain.summary.summary import Summary
 from memlint.analysis.syntax.expression_text import text
 from memlint.analysis.syntax.syntax import calls, last_name, parts, walk_expression, withs_around
 from memlint.ir import nodes as ir
@@ -21,7 +21,7 @@ _TEACHERS = lazy_pattern(r"teacher|(^|_)(target|ema|momentum|reference|frozen|pr
 _OF_PARAMETERS = lazy_pattern(r"param|apply|children|modules|requires_grad|freez|optim|adam|sgd|clip|grad")
 
 
-def teaches(analyser: Analyser, frame: Frame, run: ModelRun) -> bool:
+def teaches(analyser: Analyser, frame: Summary, run: ModelRun) -> bool:
     """Whether a run of a model in eval mode is that of a teacher: another model is in train mode, or in a step of a
     framework that sees to it, and learns by the backward that both reach. (A backbone in eval mode for its statistics
     alone has another name.) A student that is in train mode in one phase alone is in train mode where it learns."""
@@ -43,7 +43,7 @@ def teaches(analyser: Analyser, frame: Frame, run: ModelRun) -> bool:
     )
 
 
-def _learns(frame: Frame, other: ModelRun, run: ModelRun) -> bool:
+def _learns(frame: Summary, other: ModelRun, run: ModelRun) -> bool:
     """Whether grad mode is on for both in one phase alone, in which the other one is put into train mode."""
     by_phases = run.grad == other.grad == ON | OFF and _guards(frame, other) == _guards(frame, run)
     if not by_phases or other.mode is not None or other.text == run.text:
@@ -52,13 +52,13 @@ def _learns(frame: Frame, other: ModelRun, run: ModelRun) -> bool:
     return any(func.name == "train" and text(func.value) == other.text for func in made)
 
 
-def _guards(frame: Frame, run: ModelRun) -> list[ir.With]:
+def _guards(frame: Summary, run: ModelRun) -> list[ir.With]:
     """The ``with set_grad_enabled(…)`` around a run."""
     around = withs_around(frame.function.body, run.site.at)
     return [one for one in around if any("set_grad_enabled" in text(item.context) for item in one.items)]
 
 
-def _is_trained_or_frozen(frame: Frame, model: str) -> bool:
+def _is_trained_or_frozen(frame: Summary, model: str) -> bool:
     """Whether the file hands a model, or its parameters, to what trains or freezes them: an optimizer, a list for one,
     a helper by its name. (A teacher's that follows are gone through beside its student's, by zip.)"""
     name = model.rsplit(".", 1)[-1]

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from memlint.analysis.demand.used_up_graphs import is_trial, trains_otherwise, used_up
 from memlint.analysis.domain.summary.effects import ModelRun
-from memlint.analysis.domain.summary.frame import Frame
+from memlint.analysis.domain.summary.summary import Summary
 from memlint.analysis.domain.values import Ref, Source, ordered
 from memlint.analysis.facts.module_facts import told
 from memlint.analysis.index.program import Class
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from memlint.analysis.facts.analyser import Analyser
 
 
-def runs_for_nothing(analyser: Analyser, frame: Frame, run: ModelRun) -> bool:
+def runs_for_nothing(analyser: Analyser, frame: Summary, run: ModelRun) -> bool:
     """Whether a run in training code (or in a forward) records a graph that nobody can want: every use of its output
     cuts the graph. The network has to be one whose class is in sight, in a file that freezes nothing, or one that
     also trains here."""
@@ -44,7 +44,7 @@ def runs_for_nothing(analyser: Analyser, frame: Frame, run: ModelRun) -> bool:
     return used_up(analyser, frame, marks, of_gradients=True) and not _freezes(frame, run)
 
 
-def _is_differentiated(frame: Frame, marks: set[Source]) -> bool:
+def _is_differentiated(frame: Summary, marks: set[Source]) -> bool:
     """Whether `autograd.grad` may go through these graphs: here, or in a function that is given one of them."""
     end = frame.exit
     if frame.notes.differentiates or end is None:
@@ -63,7 +63,7 @@ def _runs_backward(analyser: Analyser, cls: Class, method: str) -> bool:
     return summary is not None and bool(summary.backwards or summary.notes.blind_backward)
 
 
-def _has_no_parameters(frame: Frame, ref: Ref) -> bool:
+def _has_no_parameters(frame: Summary, ref: Ref) -> bool:
     """Whether it is one of torch's layers that has none unless it is asked for them, which the file does not: with an
     input that has no graph, what it gives has none."""
     plain = ref.kind == "extinstance" and ref.name.startswith("torch.nn.InstanceNorm")
@@ -76,7 +76,7 @@ _FREEZES = lazy_pattern(r"(?<!un)freeze|requires?_?grad")
 _FLAGS = frozenset({"requires_grad", "requires_grad_"})
 
 
-def _freezes(frame: Frame, run: ModelRun) -> bool:
+def _freezes(frame: Summary, run: ModelRun) -> bool:
     """Whether the file turns requires_grad of anything off: which network that is for, a helper may hide. (It is
     another one where this function says so by its name, and also trains by the one that runs.)"""
     names = frame.module.names
@@ -102,7 +102,7 @@ def _turned_off(body: tuple[ir.Stmt, ...]) -> Iterator[ir.Expr]:
             yield call.func.value if isinstance(call.func, ir.Attr) else call.func
 
 
-def gives_a_graph(frame: Frame) -> bool:
+def gives_a_graph(frame: Summary) -> bool:
     """Whether a forward gives what can be trained by: one that gives labels alone is one of an evaluation."""
     nodes = frame.graphs.nodes
     return any(item in nodes and nodes[item].model for item in frame.graphs.closure(frame.notes.returned))

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from memlint.analysis.domain.events import Loop
 from memlint.analysis.domain.state import AMBIENT, ON
 from memlint.analysis.domain.summary.effects import ModelRun
-from memlint.analysis.domain.summary.frame import Frame
+from memlint.analysis.domain.summary.summary import Summary
 from memlint.analysis.domain.values import CONTAINER, TENSORS, UNKNOWN, Source
 from memlint.analysis.index.program import Function
 from memlint.analysis.index.roles_by_name import named_test
@@ -31,7 +31,7 @@ _LOADING = frozenset({"load_state_dict", "load_from_checkpoint", "load_model", "
 MAX_CALLERS_UP = 2
 
 
-def is_spent(analyser: Analyser, frame: Frame, run: ModelRun, *, of_library: bool = False) -> bool:
+def is_spent(analyser: Analyser, frame: Summary, run: ModelRun, *, of_library: bool = False) -> bool:
     """Whether the graph of a run is used up: here, or in every caller that gets it returned. ``of_library``: callers
     tell that a library made the module."""
     if frame.hook is not None or (run.origin is not None and not _is_given_back(run)):
@@ -50,20 +50,20 @@ def is_spent(analyser: Analyser, frame: Frame, run: ModelRun, *, of_library: boo
     return used_up(analyser, frame, marks, dropped=dropped)
 
 
-def _is_dropped_each_round(frame: Frame, run: ModelRun) -> bool:
+def _is_dropped_each_round(frame: Summary, run: ModelRun) -> bool:
     """Whether a loop through data runs the model for what its hooks see. (What times it repeats it a few times.)"""
     loop = run.loop.loop if run.loop is not None else None
     through = loop is not None and loop.kind == "for" and (loop.over_data or loop.names_samples)
     return through and is_dropped(frame, run)
 
 
-def is_dropped(frame: Frame, run: ModelRun) -> bool:
+def is_dropped(frame: Summary, run: ModelRun) -> bool:
     """``net(x)``, a statement of its own: what it gives is gone at once."""
     statement = statement_at(frame.function.body, run.site.at) if run.origin is None else None
     return isinstance(statement, ir.ExprStmt) and statement.value.at == run.site.at
 
 
-def _trains_inside(analyser: Analyser, frame: Frame, run: ModelRun) -> bool:
+def _trains_inside(analyser: Analyser, frame: Summary, run: ModelRun) -> bool:
     """``loss = self.training_step(batch).item()``: a method that runs its own backward, and a step of an optimizer. (An
     attack takes a backward alone.)"""
     called = (analyser.function_at(record.callee) for record in frame.calls.values() if record.at == run.site.at)
@@ -71,7 +71,7 @@ def _trains_inside(analyser: Analyser, frame: Frame, run: ModelRun) -> bool:
     return any(one is not None and bool(one.backwards or one.notes.blind_backward) for one in inner)
 
 
-def _is_let_go_of(frame: Frame, run: ModelRun, marks: set[Source]) -> bool:
+def _is_let_go_of(frame: Summary, run: ModelRun, marks: set[Source]) -> bool:
     """``_, _, action = policy(state)``: what is read has no graph, and nothing reads what has one."""
     statements = list(walk_statements(frame.function.body, into_definitions=False))
     own = next((one for one in statements if isinstance(one, ir.Assign) and is_unpacked(one, run)), None)
@@ -95,7 +95,7 @@ def _is_given_back(run: ModelRun) -> bool:
     return bool(marks & inner.notes.returned) and not inner.backwards and _is_given_back(origin)
 
 
-def is_script_loop(frame: Frame, loop: Loop | None, *, loaded: bool = False) -> bool:
+def is_script_loop(frame: Summary, loop: Loop | None, *, loaded: bool = False) -> bool:
     """Whether a loop among a file's own statements goes through data, or through whatever gives out rounds in a file
     that loads weights, or the model itself (``loaded``): it applies a trained model, be it in an environment, or to
     what a generator makes."""
@@ -105,7 +105,7 @@ def is_script_loop(frame: Frame, loop: Loop | None, *, loaded: bool = False) -> 
     return rounds and (loaded or loads_weights(frame))
 
 
-def loads_weights(frame: Frame) -> bool:
+def loads_weights(frame: Summary) -> bool:
     """Whether the file has something that brings weights from another file."""
     return bool(_LOADING & frame.module.names)
 
@@ -118,7 +118,7 @@ def _records_inside(analyser: Analyser, method: str, asker: Function) -> bool:
     )
 
 
-def trains_otherwise(frame: Frame, run: ModelRun) -> bool:
+def trains_otherwise(frame: Summary, run: ModelRun) -> bool:
     """Whether another call of the same module reaches the backward: then this one is not what it trains by. (A module
     may train by its forward, and show samples by another method.)"""
     names = {run.text, run.text.rpartition(".")[0]} if run.origin is None else {run.text}
@@ -132,7 +132,7 @@ def trains_otherwise(frame: Frame, run: ModelRun) -> bool:
 
 def used_up(
     analyser: Analyser,
-    frame: Frame,
+    frame: Summary,
     marks: set[Source],
     depth: int = 0,
     *,
@@ -176,7 +176,7 @@ def decorator_trains(analyser: Analyser, function: Function) -> bool:
     return False
 
 
-def blindly_reached(frame: Frame, marks: AbstractSet[Source]) -> bool:
+def blindly_reached(frame: Summary, marks: AbstractSet[Source]) -> bool:
     """Whether a backward whose sources are not known may reach these graphs: one that runs here, or one that a callee
     runs, which gets them, or an object that may hold them."""
     if frame.notes.blind_backward or not frame.notes.blind_calls:
@@ -198,7 +198,7 @@ def is_trial(function: Function) -> bool:
     return function.node is None or named_test(function)
 
 
-def _used_up_by_callers(analyser: Analyser, frame: Frame, depth: int, of_gradients: bool) -> bool:
+def _used_up_by_callers(analyser: Analyser, frame: Summary, depth: int, of_gradients: bool) -> bool:
     """Whether every caller uses the output up; what tests do with it says nothing of those that it is made for."""
     calls = [
         (caller, record)
@@ -216,7 +216,7 @@ def _used_up_by_callers(analyser: Analyser, frame: Frame, depth: int, of_gradien
     return True
 
 
-def _lost(frame: Frame, marks: set[Source]) -> bool:
+def _lost(frame: Summary, marks: set[Source]) -> bool:
     """Whether a helper gets the graph and gives back tensors that are not known to have it: deep containers hide it."""
     assert frame.last is not None
     for record in frame.calls.values():
@@ -233,7 +233,7 @@ def _lost(frame: Frame, marks: set[Source]) -> bool:
     return False
 
 
-def captured(frame: Frame, marks: set[Source]) -> bool:
+def captured(frame: Summary, marks: set[Source]) -> bool:
     """Whether a nested function reads a name that holds the graph."""
     assert frame.last is not None
     inner = [

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from memlint.analysis.domain.summary.frame import Frame
+from memlint.analysis.domain.summary.summary import Summary
 from memlint.analysis.index.program import Module
 from memlint.analysis.syntax.memo import kept
 from memlint.analysis.syntax.syntax import dotted, last_name, walk_statements
@@ -64,7 +64,7 @@ def argument(call: ir.Call, position: int, name: str) -> ir.Expr | None:
 class Names:
     """What a function's names are bound to, where a single statement binds them."""
 
-    def __init__(self, analyser: Analyser, frame: Frame) -> None:
+    def __init__(self, analyser: Analyser, frame: Summary) -> None:
         self.analyser = analyser
         self.frame = frame
         self.module: Module = frame.module

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from memlint.analysis.domain.state import State, join_states
-from memlint.analysis.domain.summary.frame import Frame
+from memlint.analysis.domain.summary.function_state import FunctionState
 from memlint.analysis.domain.tensor_ops import cut
 from memlint.analysis.domain.values import EMPTY, UNKNOWN, Sources
 
 
-def join_branches(frame: Frame, ends: list[tuple[State | None, int, int]]) -> State | None:
+def join_branches(frame: FunctionState, ends: list[tuple[State | None, int, int]]) -> State | None:
     """What holds after any of some branches: their ends, each with the graphs' clock at its begin and end."""
     joined: State | None = None
     for end, _, _ in ends:
@@ -28,7 +28,7 @@ def join_branches(frame: Frame, ends: list[tuple[State | None, int, int]]) -> St
     return joined
 
 
-def _held(frame: Frame, state: State) -> Sources:
+def _held(frame: FunctionState, state: State) -> Sources:
     """The graphs that variables hold, and what was made or stored since the round began."""
     made = (state.heap[key] for key in state.fresh if key in state.heap)
     inside = (value for obj in made if obj.loops == frame.loop_ids for value in (*obj.fields.values(), obj.elem))

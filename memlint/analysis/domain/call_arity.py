@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from memlint.analysis.domain.summary.frame import Frame
+from memlint.analysis.domain.summary.summary import Summary
 from memlint.analysis.domain.values import Ref, ordered
 from memlint.analysis.index.function import Function
 from memlint.analysis.reach.refused_calls import misfit
@@ -11,7 +11,7 @@ from memlint.analysis.syntax.syntax import walk_statements
 from memlint.ir import nodes as ir
 
 
-def fitting(frame: Frame, refs: frozenset[Ref], expr: ir.Call) -> frozenset[Ref]:
+def fitting(frame: Summary, refs: frozenset[Ref], expr: ir.Call) -> frozenset[Ref]:
     """Of several functions, those that may give as many values as a call's result is unpacked into."""
     functions = {ref: frame.analyser.function(ref) for ref in refs if ref.kind == "func"}
     if len(functions) < 2:
@@ -23,7 +23,7 @@ def fitting(frame: Frame, refs: frozenset[Ref], expr: ir.Call) -> frozenset[Ref]
     return refs - others if len(others) < len(functions) else refs
 
 
-def fitting_classes(frame: Frame, refs: frozenset[Ref], expr: ir.Call, method: str) -> list[Ref]:
+def fitting_classes(frame: Summary, refs: frozenset[Ref], expr: ir.Call, method: str) -> list[Ref]:
     """Of the classes that a module may have, in order, those whose method takes what it is called with and may give as
     many values as the result is unpacked into: code that has several asks which one it has before it calls. All of
     them where none does."""

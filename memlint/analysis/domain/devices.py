@@ -6,7 +6,7 @@ import functools
 import re
 from typing import TYPE_CHECKING
 
-from memlint.analysis.domain.summary.frame import Frame
+from memlint.analysis.domain.summary.summary import Summary
 from memlint.patterns import lazy_pattern
 
 if TYPE_CHECKING:
@@ -23,7 +23,7 @@ def names_an_accelerator(words: str) -> bool:
     return _ACCELERATOR.search(words) is not None
 
 
-def touches_an_accelerator(analyser: Analyser, frame: Frame) -> bool:
+def touches_an_accelerator(analyser: Analyser, frame: Summary) -> bool:
     """Whether the program can have tensors anywhere but on the host: its own words tell of a script, those of the
     whole project of what others import."""
     if _in_code(frame.module.text):
@@ -42,7 +42,7 @@ def is_of_cuda(analyser: Analyser) -> bool:
     return found
 
 
-def is_of_script(frame: Frame) -> bool:
+def is_of_script(frame: Summary) -> bool:
     """Whether the code is that of a program, and not of what others import."""
     return frame.function.node is None or _is_script(frame.module.text)
 

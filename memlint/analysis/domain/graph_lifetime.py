@@ -5,11 +5,11 @@ from __future__ import annotations
 from memlint.analysis.domain.events import Fact
 from memlint.analysis.domain.state import State
 from memlint.analysis.domain.summary.effects import LoopFrame
-from memlint.analysis.domain.summary.frame import Frame
+from memlint.analysis.domain.summary.summary import Summary
 from memlint.analysis.domain.values import Path, Source, Sources
 
 
-def of_loop(frame: Frame, loop: LoopFrame | None, sources: Sources) -> Sources:
+def of_loop(frame: Summary, loop: LoopFrame | None, sources: Sources) -> Sources:
     """The sources without what a call that cannot be followed gave before the loop, where the loop makes a graph of its
     own: there is one of those, whether or not it has a graph."""
     nodes = frame.graphs.nodes
@@ -19,7 +19,7 @@ def of_loop(frame: Frame, loop: LoopFrame | None, sources: Sources) -> Sources:
     return frozenset(item for item in sources if item not in nodes or item in made or loop.id in nodes[item].loops)
 
 
-def fate_of(frame: Frame, state: State, sources: frozenset[Source]) -> Fact | None:
+def fate_of(frame: Summary, state: State, sources: frozenset[Source]) -> Fact | None:
     """Whether a backward has freed these graphs: yes, no, some; None where there is none."""
     nodes = [source for source in sources if source in frame.graphs.nodes]
     # beside a graph that was seen to be made, a symbol (``loss / self.count``) is more likely a number than another one

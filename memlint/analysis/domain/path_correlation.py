@@ -20,7 +20,7 @@ from memlint.analysis.syntax.syntax import dotted, expressions, walk_expression,
 from memlint.ir import nodes as ir
 
 if TYPE_CHECKING:
-    from memlint.analysis.domain.summary.frame import Frame
+    from memlint.analysis.domain.summary.summary import Summary
 
 #: what a test is made of that gives the same whenever it is asked
 _PLAIN = (ir.Name, ir.Attr, ir.Const, ir.Unary, ir.BoolOp, ir.Compare)
@@ -63,7 +63,7 @@ def asked_again(function: Function) -> frozenset[str]:
     return frozenset(again)
 
 
-def recall(frame: Frame, state: State, test: ir.Expr, truth: bool) -> None:
+def recall(frame: Summary, state: State, test: ir.Expr, truth: bool) -> None:
     """Go back to what this side of an earlier ``if`` with the same test left."""
     match test:
         case ir.Unary(op="not"):
@@ -87,7 +87,7 @@ def recall(frame: Frame, state: State, test: ir.Expr, truth: bool) -> None:
     state.met = {**state.met, **side.met}
 
 
-def meet(frame: Frame, statement: ir.If, yes: State | None, no: State | None, joined: State | None) -> None:
+def meet(frame: Summary, statement: ir.If, yes: State | None, no: State | None, joined: State | None) -> None:
     """Remember at the end of an ``if`` what each of its sides left."""
     if yes is None or no is None or joined is None:
         return
@@ -121,7 +121,7 @@ def switch_of(context: ir.Expr) -> ir.Expr | None:
     return given[0] if len(given) == 1 and _shown(given[0]) else None
 
 
-def only_recorded(frame: Frame, statement: ir.If, yes: State | None, no: State | None, joined: State) -> None:
+def only_recorded(frame: Summary, statement: ir.If, yes: State | None, no: State | None, joined: State) -> None:
     """Where the test of an ``if`` also decides whether a block records, what one side frees of the block's graphs is
     freed: on the other side they were not made."""
     test, side = statement.test, yes

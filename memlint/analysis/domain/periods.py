@@ -6,7 +6,7 @@ import math
 
 from memlint.analysis.domain.state import State
 from memlint.analysis.domain.summary.effects import LoopFrame
-from memlint.analysis.domain.summary.frame import Frame
+from memlint.analysis.domain.summary.function_state import FunctionState
 from memlint.analysis.syntax.expression_text import text
 from memlint.analysis.syntax.memo import kept
 from memlint.analysis.syntax.syntax import dotted, walk_expression, walk_statements
@@ -18,12 +18,12 @@ FEW = "few"
 MAX_PERIOD = 16
 
 
-def resets_soon(frame: Frame) -> bool:
+def resets_soon(frame: FunctionState) -> bool:
     """Whether the current point is reached every so many iterations, a literal and small number."""
     return any(_period(test) <= MAX_PERIOD for test in frame.tests)
 
 
-def resets_in_time(frame: Frame) -> bool:
+def resets_in_time(frame: FunctionState) -> bool:
     """Whether the current point is reached every so many iterations, however many: ``step % log_interval == 0``."""
     return any(is_periodic(test.operand if isinstance(test, ir.Unary) else test) for test in frame.tests)
 
@@ -35,13 +35,13 @@ def is_periodic(test: ir.Expr) -> bool:
     return any(isinstance(side, ir.Binary) and side.op == "%" and not isinstance(side.left, ir.Const) for side in sides)
 
 
-def first_rounds(frame: Frame) -> bool:
+def first_rounds(frame: FunctionState) -> bool:
     """Whether the current point is reached in a given round or in the first few only: ``i == 0``, ``i < 3``,
     ``len(kept) < limit``, ``kept.size(0) < limit``."""
     return any(_first(part) or _fills(frame, part) for test in frame.tests for part in _conjuncts(test))
 
 
-def few_members(frame: Frame) -> bool:
+def few_members(frame: FunctionState) -> bool:
     """Whether the current point is reached while something has a few members, a literal number: ``len(kept) < 10``."""
     return any(
         isinstance(part, ir.Compare)
@@ -66,7 +66,7 @@ def _measures(expr: ir.Expr) -> bool:
     return isinstance(expr.func, ir.Name) and expr.func.id == "len"
 
 
-def _fills(frame: Frame, test: ir.Expr) -> bool:
+def _fills(frame: FunctionState, test: ir.Expr) -> bool:
     """``if self.count < self.size:`` where the function counts up what it tests: a pool that is filled once."""
     if not isinstance(test, ir.Compare) or test.ops not in (("<",), ("<=",)):
         return False
@@ -150,7 +150,7 @@ def _at_limit(loop: LoopFrame, test: ir.Expr) -> bool:
     )
 
 
-def switched(frame: Frame, state: State, loop: LoopFrame) -> bool:
+def switched(frame: FunctionState, state: State, loop: LoopFrame) -> bool:
     """Whether the tests around the current point are the same in each round of the loop, so that what they guard is
     done in every round, or in none because the feature is off."""
     return all(_constant(state, loop, test) for test in frame.tests)

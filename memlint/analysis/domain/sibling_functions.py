@@ -5,13 +5,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from memlint.analysis.domain.summary.effects import ModelRun
-from memlint.analysis.domain.summary.frame import Frame
+from memlint.analysis.domain.summary.summary import Summary
 
 if TYPE_CHECKING:
     from memlint.analysis.facts.analyser import Analyser
 
 
-def is_beside_training(analyser: Analyser, frame: Frame, run: ModelRun) -> bool:
+def is_beside_training(analyser: Analyser, frame: Summary, run: ModelRun) -> bool:
     """Whether another function of the class, or of the file, trains what this one runs, which neither returns nor keeps
     what it gets and runs no backward: what it hands its outputs on to scores, logs and shows them."""
     marks = {run.node, *run.value.src}

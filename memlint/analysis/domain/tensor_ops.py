@@ -6,7 +6,7 @@ import re
 
 from memlint.analysis.domain.literal_values import device_word
 from memlint.analysis.domain.state import OFF, State
-from memlint.analysis.domain.summary.frame import Frame
+from memlint.analysis.domain.summary.function_state import FunctionState
 from memlint.analysis.domain.values import (
     ACCELERATOR,
     ACTIVATION,
@@ -49,7 +49,7 @@ _LABELS = lazy_pattern(
 
 
 def tensor_op(
-    frame: Frame,
+    frame: FunctionState,
     state: State,
     key: Source,
     inputs: list[V],

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from memlint.analysis.calls.lifted_stores import takes_activations
 from memlint.analysis.demand.unneeded_runs import gives_a_graph
 from memlint.analysis.domain.summary.effects import Store
-from memlint.analysis.domain.summary.frame import Frame
+from memlint.analysis.domain.summary.summary import Summary
 from memlint.analysis.domain.values import DATA, NONE
 from memlint.analysis.facts.analyser import Analyser
 from memlint.analysis.index.program import Function, Program
@@ -164,7 +164,7 @@ def _hangs_on_callers(analyser: Analyser, function: Function) -> bool:
     return any(getattr(frame.notes, note) for note in _NOTES) or bool(frame.notes.left_rounds and frame.runs)
 
 
-def _is_layer(frame: Frame) -> bool:
+def _is_layer(frame: Summary) -> bool:
     """Whether a method of a module gives the graph that it makes, and neither trains nor evaluates: what it runs and
     keeps meanwhile is for its caller to judge."""
     if frame.may_train or is_evaluation_name(frame.function) or any(run.mode is True for run in frame.runs.values()):
@@ -179,7 +179,7 @@ def _does_more(analyser: Analyser, key: tuple[str, str]) -> bool:
     return frame is None or frame.cut_short or bool(frame.runs or frame.stores or frame.backwards or frame.yields)
 
 
-def _may_be_reported(analyser: Analyser, frame: Frame, store: Store) -> bool:
+def _may_be_reported(analyser: Analyser, frame: Summary, store: Store) -> bool:
     """Whether callers may tell something of a store that is reported where it stands. What they pass to it is reported
     at their call: of a graph, it is one that the function makes itself, or a module's forward is given."""
     value = store.incoming or store.value

@@ -15,7 +15,7 @@ import msgspec
 from memlint.analysis.calls import interpreting
 from memlint.analysis.domain.detector import Detector
 from memlint.analysis.domain.events import Event, Reached, Site
-from memlint.analysis.domain.summary.frame import Frame
+from memlint.analysis.domain.summary.summary import Summary
 from memlint.analysis.driver.caller_context import callers_of
 from memlint.analysis.driver.reachability import Reachability
 from memlint.analysis.facts.analyser import Analyser
@@ -202,7 +202,7 @@ def analyse(project: Any, options: AnalysisOptions) -> Analysis:
     return found
 
 
-def _speaks_of(frame: Frame, wanted: AbstractSet[str]) -> bool:
+def _speaks_of(frame: Summary, wanted: AbstractSet[str]) -> bool:
     """Whether what is judged of a function may lie in one of some files, in its own or where it says that a callee
     keeps something in each round of its loop; or what is judged of its model runs is asked for by those who call it."""
     if frame.module.key in wanted or frame.runs:
@@ -278,7 +278,7 @@ def _analyse(project: Any, options: AnalysisOptions) -> Analysis:
     return analysis
 
 
-def _detected(analyser: Analyser, frame: Frame) -> Iterator[Event]:
+def _detected(analyser: Analyser, frame: Summary) -> Iterator[Event]:
     """What the rules' own detection finds in one function. A mistake in it costs what that rule finds there."""
     for detector in analyser.detectors:
         try:

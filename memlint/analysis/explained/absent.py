@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from memlint.analysis.domain.events import CandidateKind
-from memlint.analysis.domain.summary.frame import Frame
+from memlint.analysis.domain.summary.summary import Summary
 from memlint.analysis.domain.values import DATA, NONE, TENSORS, UNKNOWN, V
 from memlint.analysis.explained.watch import Recording
 from memlint.analysis.syntax.expression_text import text
@@ -21,7 +21,7 @@ _CATS = frozenset({"cat", "concat", "concatenate", "stack", "hstack", "vstack"})
 _CUTS = frozenset({"item", "detach", "tolist", "numpy", "cpu", "float"})
 
 
-def absent(frame: Frame, recording: Recording, statement: ir.Stmt, facts: StatementFacts) -> dict[CandidateKind, str]:
+def absent(frame: Summary, recording: Recording, statement: ir.Stmt, facts: StatementFacts) -> dict[CandidateKind, str]:
     """By kind of candidate, what is not there of one, as a clause."""
     if not facts.reached:
         return {}
@@ -57,7 +57,7 @@ def absent(frame: Frame, recording: Recording, statement: ir.Stmt, facts: Statem
     return {kind: said for kind, said in found.items() if said}
 
 
-def _unrepeated(frame: Frame, recording: Recording, statement: ir.Stmt, facts: StatementFacts) -> str:
+def _unrepeated(frame: Summary, recording: Recording, statement: ir.Stmt, facts: StatementFacts) -> str:
     """Why what is kept here does not grow; "" where something repeats the line."""
     around = recording.loops.get(statement.at, ())
     if not facts.loops:
@@ -72,7 +72,7 @@ def _unrepeated(frame: Frame, recording: Recording, statement: ir.Stmt, facts: S
     return ""
 
 
-def _local(frame: Frame, statement: ir.Stmt) -> str:
+def _local(frame: Summary, statement: ir.Stmt) -> str:
     """The local variable that keeps something by the statement, "" for another place."""
     target: ir.Expr | None = None
     if isinstance(statement, ir.AugAssign):

@@ -12,7 +12,7 @@ from collections.abc import Collection
 from types import FrameType
 from typing import TYPE_CHECKING, Any
 
-from memlint.analysis.domain.summary.frame import Frame
+from memlint.analysis.domain.summary.summary import Summary
 
 if TYPE_CHECKING:
     from memlint.analysis.facts.analyser import Analyser
@@ -22,7 +22,7 @@ _ANSWERS = {True: "yes", False: "no", None: "nothing"}
 _MOST = 3
 
 
-def asked(analyser: Analyser, frame: Frame, ordinals: Collection[int]) -> dict[str, str]:
+def asked(analyser: Analyser, frame: Summary, ordinals: Collection[int]) -> dict[str, str]:
     """By rule: the questions that were asked of some nodes (by ordinal) of a function, and their answers, for the rules
     that left them. (What a rule reports is no silence.)"""
     found: dict[str, str] = {}

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from memlint.analysis.domain.events import CandidateKind, Site
 from memlint.analysis.domain.state import State
 from memlint.analysis.domain.summary.effects import ModelRun
-from memlint.analysis.domain.summary.frame import Frame
+from memlint.analysis.domain.summary.summary import Summary
 from memlint.analysis.domain.values import CALLABLE, MODULE, NONE, UNKNOWN, V
 from memlint.analysis.explained.absent import absent
 from memlint.analysis.explained.asked import asked
@@ -72,7 +72,7 @@ class LineWatch:
                 self.reasons.append(judged)
 
 
-def _recorded(analyser: Analyser, one: Found) -> tuple[Frame, Recording]:
+def _recorded(analyser: Analyser, one: Found) -> tuple[Summary, Recording]:
     parts = {part.at for part, _ in one.parts}
     # what a method is called on, and what is added, tells as well
     for part, _ in one.parts:
@@ -103,7 +103,7 @@ class _Places:
 
 
 class _About:
-    def __init__(self, analysis: Analysis, frame: Frame, recording: Recording, found: Found) -> None:
+    def __init__(self, analysis: Analysis, frame: Summary, recording: Recording, found: Found) -> None:
         self._analysis, self._analyser = analysis, analysis.analyser
         self._frame, self._recording, self._found = frame, recording, found
         self._places = _Places(analysis, frame.module.key)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from memlint.analysis.domain.events import Loop, Site
 from memlint.analysis.domain.state import AMBIENT, GUARDS, OFF, ON
-from memlint.analysis.domain.summary.frame import Frame
+from memlint.analysis.domain.summary.summary import Summary
 from memlint.analysis.explained.watch import Recording
 from memlint.analysis.facts.repeats import layer_code, repeated
 from memlint.analysis.syntax.expression_text import text
@@ -28,7 +28,7 @@ _MODES: dict[int, GradMode] = {ON: "on", OFF: "off", ON | OFF: "on or off"}
 
 
 def grad_mode(
-    analyser: Analyser, frame: Frame, recording: Recording, statement: ir.Stmt, place_of: PlaceOf
+    analyser: Analyser, frame: Summary, recording: Recording, statement: ir.Stmt, place_of: PlaceOf
 ) -> tuple[GradMode, str]:
     """The grad mode at a statement, and who decides it."""
     state, function = recording.before.get(statement.at), frame.function
@@ -63,7 +63,7 @@ def is_header(statement: ir.Stmt) -> bool:
     return isinstance(statement, ir.FunctionDef)
 
 
-def _of_callers(analyser: Analyser, frame: Frame, grad: int, place_of: PlaceOf) -> tuple[GradMode, str]:
+def _of_callers(analyser: Analyser, frame: Summary, grad: int, place_of: PlaceOf) -> tuple[GradMode, str]:
     function = frame.function
     calls = analyser.facts.calls_of(function)
     own = grad & (ON | OFF)
@@ -93,7 +93,7 @@ def _some(places: list[str]) -> str:
 
 
 def loops(
-    analyser: Analyser, frame: Frame, recording: Recording, statement: ir.Stmt, place_of: PlaceOf
+    analyser: Analyser, frame: Summary, recording: Recording, statement: ir.Stmt, place_of: PlaceOf
 ) -> Iterator[str]:
     """What repeats a statement, the outermost first."""
     function = frame.function

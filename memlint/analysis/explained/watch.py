@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 from memlint.analysis.domain.state import State
 from memlint.analysis.domain.summary.effects import LoopFrame
-from memlint.analysis.domain.summary.frame import Frame
+from memlint.analysis.domain.summary.function_state import FunctionState
+from memlint.analysis.domain.summary.summary import Summary
 from memlint.analysis.domain.values import V
 from memlint.analysis.index.program import Function
 from memlint.analysis.transfer import evaluate, interpret
@@ -30,21 +31,21 @@ class Recording:
 
 def recorded(
     analyser: Analyser, function: Function, statements: Collection[int], expressions: Collection[int]
-) -> tuple[Frame, Recording]:
+) -> tuple[Summary, Recording]:
     """Interpret a function once more, and keep what its statements and expressions (by ordinal) see. The interpreter
     itself knows nothing of it: what it calls for each kind of node is replaced meanwhile."""
     recording = Recording()
 
-    def is_own(frame: Frame) -> bool:
+    def is_own(frame: Summary) -> bool:
         return frame.function.key == function.key and not frame.flags
 
-    def evaluated(original: Any, frame: Frame, state: State, expr: Any) -> V:
+    def evaluated(original: Any, frame: Summary, state: State, expr: Any) -> V:
         value: V = original(frame, state, expr)
         if expr.at in expressions and is_own(frame):
             recording.values[expr.at] = value
         return value
 
-    def run(original: Any, frame: Frame, state: State, statement: Any) -> State | None:
+    def run(original: Any, frame: FunctionState, state: State, statement: Any) -> State | None:
         if statement.at not in statements or not is_own(frame):
             end: State | None = original(frame, state, statement)
             return end

@@ -9,7 +9,7 @@ import msgspec
 
 from memlint.analysis.domain.events import Fact, Site
 from memlint.analysis.domain.state import AMBIENT, OFF, ON, State
-from memlint.analysis.domain.summary.frame import Frame
+from memlint.analysis.domain.summary.summary import Summary
 from memlint.analysis.domain.tensor_ops import on_accelerator
 from memlint.analysis.domain.values import (
     ACTIVATION,
@@ -74,7 +74,7 @@ class Places(Protocol):
 class Words:
     """The values of one function in words. ``places``: where something is; ``analyser``: what is asked."""
 
-    def __init__(self, analyser: Any, frame: Frame, places: Places) -> None:
+    def __init__(self, analyser: Any, frame: Summary, places: Places) -> None:
         self._analyser = analyser
         self._frame = frame
         self._places = places

@@ -10,10 +10,11 @@ from memlint.analysis.domain.detector import Detector
 from memlint.analysis.domain.graphs import Node
 from memlint.analysis.domain.literal_values import constant
 from memlint.analysis.domain.state import AMBIENT, OFF, ON, State, width
-from memlint.analysis.domain.summary.frame import Frame
+from memlint.analysis.domain.summary.function_state import FunctionState
 from memlint.analysis.domain.summary.interpreter import Interpreter
 from memlint.analysis.domain.summary.sharing import Shared
 from memlint.analysis.domain.summary.summaries import Summaries
+from memlint.analysis.domain.summary.summary import Summary
 from memlint.analysis.domain.tensor_ops import batch_tree
 from memlint.analysis.domain.values import (
     ACCELERATOR,
@@ -116,7 +117,7 @@ class Analyser(DefinitionValues):
 
     def summary(
         self, function: Function, bound: dict[str, V] | None = None, trains: bool | None = None
-    ) -> Frame | None:
+    ) -> Summary | None:
         """What the function does, called with ``bound``, as a method of a module that ``trains``; None for one that is
         being analysed, or too deep."""
         if bound is None:
@@ -159,8 +160,8 @@ class Analyser(DefinitionValues):
             return frozen_class(self, about)
         return self.evaluate_constant(*about)
 
-    def _interpret(self, function: Function, flags: Flags) -> Frame:
-        frame = Frame(self, function, flags)
+    def _interpret(self, function: Function, flags: Flags) -> Summary:
+        frame = FunctionState(self, function, flags)
         try:
             self._run(frame)
         except Exception as error:  # one function costs itself alone, and is said: the others go on
@@ -176,11 +177,11 @@ class Analyser(DefinitionValues):
             self.remarks.append(f"{function.module.key}: {function.qual}: {CUT_SHORT}{context}")
         return frame
 
-    def again(self, function: Function) -> Frame:
+    def again(self, function: Function) -> Summary:
         """A summary that is made once more and not kept: who watches sees how it comes about."""
         return self._interpret(function, ())
 
-    def _run(self, frame: Frame) -> None:
+    def _run(self, frame: FunctionState) -> None:
         """Interpret the function of a frame from its beginning."""
         function = frame.function
         hook = self.hook(function)
@@ -207,9 +208,9 @@ class Analyser(DefinitionValues):
             state.making = f"p:{function.params[0].name}"
         self.interpreter.run(frame, state, backward=hook is not None and hook.returns == "backward")
 
-    def _cut_short(self, frame: Frame) -> Frame:
+    def _cut_short(self, frame: Summary) -> FunctionState:
         """A summary that says nothing, in place of one that was not finished, or of which there is too much."""
-        empty = Frame(self, frame.function, frame.flags)
+        empty = FunctionState(self, frame.function, frame.flags)
         empty.hook = frame.hook
         empty.cut_short = True
         return empty
@@ -248,7 +249,7 @@ class Analyser(DefinitionValues):
         return known.but(src=frozenset() if carries else place, syms=place)
 
     @staticmethod
-    def _outputs(frame: Frame, param: ir.Param, hook: knowledge.Hook) -> V:
+    def _outputs(frame: Summary, param: ir.Param, hook: knowledge.Hook) -> V:
         """What a framework hands to a hook that gets a step's outputs: on the device; with their graph where the
         framework runs the hook in training as well and detaches nothing."""
         place = frozenset((Path(f"p:{param.name}"),))
@@ -284,12 +285,12 @@ class Analyser(DefinitionValues):
 
     # ------------------------------------------------------------------------------------ definitions as values
 
-    def local_class(self, frame: Frame, node: ir.ClassDef) -> V:
+    def local_class(self, frame: Summary, node: ir.ClassDef) -> V:
         frame.module.build(frame.function.unit)
         cls = frame.module.class_at(frame.function.unit, node.at)
         return self.global_value("class", cls) if cls is not None else UNKNOWN_VALUE
 
-    def global_value(self, kind: str, what: Any, *, frame: Frame | None = None) -> V:
+    def global_value(self, kind: str, what: Any, *, frame: Summary | None = None) -> V:
         """The value of what `Program.find` found."""
         if kind == "class" and what is not None:
             return V(CALLABLE, refs=frozenset((Ref("class", what.module.key, what.qual),)))
@@ -332,10 +333,10 @@ class Analyser(DefinitionValues):
     def _evaluate_constant(self, module: Module, expr: ir.Expr) -> V:
         key = (module.key, id(expr), expr.at)
         self._constants[key] = UNKNOWN_VALUE  # (what asks for itself)
-        frame = Frame(
+        frame = FunctionState(
             self, Function(module, 0, ir.FunctionDef(0, "<constant>", (), (), None, (), False, False), "<constant>")
         )
-        value = outside(frame.interpreter.evaluate(frame, State(OFF), expr), frame)
+        value = outside(self.interpreter.evaluate(frame, State(OFF), expr), frame)
         self._constants[key] = value
         return value
 
@@ -381,7 +382,7 @@ class Analyser(DefinitionValues):
         self.summaries.settle()
         self.shared = Shared()
 
-    def frames(self) -> Iterator[Frame]:
+    def frames(self) -> Iterator[Summary]:
         """All summaries that were made."""
         return self.summaries.frames()
 

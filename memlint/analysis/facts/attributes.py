@@ -6,7 +6,7 @@ import itertools
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from memlint.analysis.domain.summary.frame import Frame
+from memlint.analysis.domain.summary.summary import Summary
 from memlint.analysis.domain.values import CONTAINER, MODULE, NONE, NOTHING, UNKNOWN, UNKNOWN_VALUE, Path, Ref, V, join
 from memlint.analysis.index.program import Class, Function
 from memlint.analysis.index.uses import uses_of
@@ -130,7 +130,7 @@ class Attributes:
             found = join(found, outside(value))
         return found
 
-    def _through_parameters(self, method: Function, frame: Frame, value: V) -> V:
+    def _through_parameters(self, method: Function, frame: Summary, value: V) -> V:
         if value.kinds & UNKNOWN and value.syms:
             known = self.facts.settled(frame, value)
             if known is not None:

@@ -9,7 +9,7 @@ from memlint.analysis.domain.state import AMBIENT, GUARDS, OFF, ON
 from memlint.analysis.index.program import Class, Function, Module, in_tests
 
 if TYPE_CHECKING:
-    from memlint.analysis.domain.summary.frame import Frame
+    from memlint.analysis.domain.summary.summary import Summary
     from memlint.analysis.facts.facts import Facts
 
 
@@ -34,7 +34,7 @@ class CalledModes:
         #: and of each time that a function is handed to code that cannot be followed
         self._handed: dict[tuple[str, str], list[tuple[Function, int]]] = {}
 
-    def learn(self, frames: Iterable[Frame]) -> None:
+    def learn(self, frames: Iterable[Summary]) -> None:
         """Take what all summaries say of calls whose callee is not known."""
         self.forget()
         for frame in frames:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from memlint.analysis.domain.recorded_modes import look_up
 from memlint.analysis.domain.state import AMBIENT, OFF, ON
 from memlint.analysis.domain.summary.effects import CallRecord, Store
-from memlint.analysis.domain.summary.frame import Frame
+from memlint.analysis.domain.summary.summary import Summary
 from memlint.analysis.domain.values import NONE, UNKNOWN
 from memlint.analysis.facts.module_facts import told
 from memlint.analysis.index.roles_by_name import is_test
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from memlint.analysis.facts.analyser import Analyser
 
 
-def freed_as_called(analyser: Analyser, frame: Frame, store: Store) -> bool:
+def freed_as_called(analyser: Analyser, frame: Summary, store: Store) -> bool:
     """Whether each known call that records also asks for the backward that frees the graph:
     ``step(loader, train=True)``, and ``step(loader)`` under no_grad."""
     if store.loop is None or frame.flags:
@@ -35,14 +35,14 @@ def freed_as_called(analyser: Analyser, frame: Frame, store: Store) -> bool:
     )
 
 
-def _freed_with(analyser: Analyser, frame: Frame, store: Store, record: CallRecord) -> bool:
+def _freed_with(analyser: Analyser, frame: Summary, store: Store, record: CallRecord) -> bool:
     """Whether the graph is freed where the function is called so, by whatever function it hands its flags to."""
     called = analyser.summary(frame.function, record.args, record.trains)
     same = called.stores.get(store.key) if called is not None and called is not frame else None
     return same is not None and same.freed == "yes"
 
 
-def left_out(analyser: Analyser, frame: Frame, tests: tuple[ir.Expr, ...]) -> bool:
+def left_out(analyser: Analyser, frame: Summary, tests: tuple[ir.Expr, ...]) -> bool:
     """Whether no known call comes to what stands under these tests: ``if history is not None:``, where each leaves
     ``history`` as it is by default. (Tests of the project say nothing of how it is used.)"""
     function = frame.function
@@ -80,7 +80,7 @@ def _is_none(expr: ir.Expr) -> bool:
     return isinstance(expr, ir.Const) and expr.kind == "None"
 
 
-def frozen_as_called(analyser: Analyser, frame: Frame, store: Store) -> bool:
+def frozen_as_called(analyser: Analyser, frame: Summary, store: Store) -> bool:
     """Whether every model that made what is kept is frozen by all who call the function, so that nothing is recorded:
     ``generator.freeze()``, then ``generator.sample(images)``."""
     reached = frame.graphs.closure((store.incoming or store.value).src)
@@ -93,7 +93,7 @@ def frozen_as_called(analyser: Analyser, frame: Frame, store: Store) -> bool:
     )
 
 
-def _records(analyser: Analyser, caller: Frame, record: CallRecord) -> bool:
+def _records(analyser: Analyser, caller: Summary, record: CallRecord) -> bool:
     grad = record.grad
     if grad & AMBIENT:
         grad |= analyser.facts.modes.of(caller.function)

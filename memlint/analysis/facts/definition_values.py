@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from memlint.analysis.domain.state import State
-from memlint.analysis.domain.summary.frame import Frame
+from memlint.analysis.domain.summary.summary import Summary
 from memlint.analysis.domain.values import CALLABLE, UNKNOWN_VALUE, Ref, V
 from memlint.analysis.index.program import Class, Function, Program
 from memlint.ir import nodes as ir
@@ -42,7 +42,7 @@ class DefinitionValues:
             return V(CALLABLE, refs=frozenset((Ref("class", key, qual),)))
         return V(CALLABLE, refs=frozenset((Ref("func", key, qual),))) if module.function(qual) is not None else None
 
-    def local_function(self, frame: Frame, state: State, node: ir.FunctionDef | ir.Lambda) -> V:
+    def local_function(self, frame: Summary, state: State, node: ir.FunctionDef | ir.Lambda) -> V:
         """A nested function or lambda as a value."""
         unit = frame.function.unit
         if isinstance(node, ir.Lambda):

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from memlint.analysis.calls.method_index import NamedMethods
 from memlint.analysis.domain.literal_values import referred_functions
 from memlint.analysis.domain.summary.effects import CallRecord
-from memlint.analysis.domain.summary.frame import Frame
+from memlint.analysis.domain.summary.summary import Summary
 from memlint.analysis.domain.values import (
     CALLABLE,
     CONTAINER,
@@ -53,35 +53,35 @@ class Facts:
         self.analyser = analyser
         self.attributes = Attributes(self)
         self.modes = CalledModes(self)
-        self._calls: dict[tuple[str, str], list[tuple[Frame, CallRecord]]] = {}
+        self._calls: dict[tuple[str, str], list[tuple[Summary, CallRecord]]] = {}
         #: by name: methods that modules of unknown class are asked for, and whether these are frozen
-        self.asked: dict[str, list[tuple[Frame, V, bool | None]]] = {}
+        self.asked: dict[str, list[tuple[Summary, V, bool | None]]] = {}
         self._parameters: dict[tuple[tuple[str, str], str], V | None] = {}
         self._usual: dict[tuple[tuple[str, str], str], bool | None] = {}
         self.methods = NamedMethods(analyser.program)
         #: see `held.held_module`
         self.held: dict[str, V | None] = {}
         self._in_backward: frozenset[str] | None = None
-        self._overridden: dict[tuple[str, str], list[tuple[Frame, CallRecord]]] = {}
+        self._overridden: dict[tuple[str, str], list[tuple[Summary, CallRecord]]] = {}
         self._differentiated: frozenset[tuple[str, ...]] | None = None
         self._variables: frozenset[tuple[Source, str]] | None = None
         self._owned: frozenset[str] | None = None
         self._differentiates: bool | None = None
         self._skipped: frozenset[str] | None = None
         #: what callers say of modules (`memlint.analysis.facts.module_facts`), since the calls were last learnt
-        self.told: dict[tuple[Frame, tuple[Path, ...], str, int], bool | None] = {}
-        self.may_train: dict[tuple[Frame, int], bool] = {}
+        self.told: dict[tuple[Summary, tuple[Path, ...], str, int], bool | None] = {}
+        self.may_train: dict[tuple[Summary, int], bool] = {}
         #: which graphs a backward reaches, as far up as it was asked (`memlint.analysis.demand.gradient_demand`)
-        self.reached: dict[tuple[Frame, Sources, int], str] = {}
+        self.reached: dict[tuple[Summary, Sources, int], str] = {}
         #: up to two of the runs of a function which it reaches, for those who ask for one beside theirs
-        self.trained: dict[Frame, list[Source]] = {}
+        self.trained: dict[Summary, list[Source]] = {}
         #: functions that are handed on as values to others, which may well guard them
         self._handed_on: frozenset[tuple[str, str]] = frozenset()
         self._tabled: dict[tuple[str, str], bool] = {}
 
     def learn(self) -> None:
         """Take the call records of all summaries."""
-        calls: dict[tuple[str, str], list[tuple[Frame, CallRecord]]] = {}
+        calls: dict[tuple[str, str], list[tuple[Summary, CallRecord]]] = {}
         for frame in self.analyser.frames():
             for record in frame.calls.values():
                 calls.setdefault(record.callee, []).append((frame, record))
@@ -133,7 +133,7 @@ class Facts:
             self._tabled[function.key] = stands_in_table(self.analyser.program, function)
         return function.key in self._handed_on or self._tabled[function.key]
 
-    def calls_of(self, function: Function) -> list[tuple[Frame, CallRecord]]:
+    def calls_of(self, function: Function) -> list[tuple[Summary, CallRecord]]:
         """The known calls of a function; for a method, those of the base method that it overrides as well."""
         key = function.key
         if key not in self._overridden:
@@ -162,7 +162,7 @@ class Facts:
             )
         return self._differentiated
 
-    def variable_in_backward(self, frame: Frame, place: Path) -> bool:
+    def variable_in_backward(self, frame: Summary, place: Path) -> bool:
         """Whether some function sends a global, or a variable of the functions around a closure, into a backward."""
         if self._variables is None:
             self._variables = frozenset(
@@ -252,13 +252,13 @@ class Facts:
                 self._usual[key] = None
         return self._usual[key]
 
-    def _passes(self, frame: Frame, value: V | None, flag: bool) -> bool:
+    def _passes(self, frame: Summary, value: V | None, flag: bool) -> bool:
         if value is None or value.is_only(DATA):
             return value is not None and value.const is flag
         own = [path for path in value.syms if not path.steps and path.root.startswith("p:")]
         return len(own) == len(value.syms) == 1 and self.usual(frame.function, own[0].root[2:]) is flag
 
-    def settled(self, frame: Frame, value: V) -> V | None:
+    def settled(self, frame: Summary, value: V) -> V | None:
         """A value at a call site, with the caller's own parameters looked up in turn."""
         if not value.kinds & UNKNOWN:
             return value
@@ -332,6 +332,6 @@ class Facts:
         return value if value is not None and value.refs and value.is_only(MODULE | INSTANCE) else None
 
 
-def _scope(frame: Frame, place: Path) -> Source:
+def _scope(frame: Summary, place: Path) -> Source:
     """Where a variable lives that functions share: a closure's, in the top-level definition around it."""
     return (frame.module.key, frame.function.unit) if place.root.startswith("c:") else ()

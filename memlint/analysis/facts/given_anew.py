@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from memlint.analysis.domain.summary.frame import Frame
+from memlint.analysis.domain.summary.summary import Summary
 from memlint.analysis.domain.values import NOTHING, Path
 from memlint.analysis.index.program import Function
 
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from memlint.analysis.facts.analyser import Analyser
 
 
-def is_given_anew(analyser: Analyser, frame: Frame, place: Path) -> bool:
+def is_given_anew(analyser: Analyser, frame: Summary, place: Path) -> bool:
     """Whether a place is in what a function is given to work on, which is another object with each call: the batch of a
     module's forward, ``batch["x"]``, or what no caller is seen to keep from one call to the next."""
     function = frame.function

@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, NamedTuple
 
-from memlint.analysis.domain.summary.frame import Frame
+from memlint.analysis.domain.summary.summary import Summary
 from memlint.analysis.index.program import Program
 from memlint.analysis.syntax.bindings import identifiers
 from memlint.analysis.syntax.expression_text import text
@@ -31,7 +31,7 @@ class NameUse(NamedTuple):
     module: str
 
 
-def used_names(analyser: Analyser, frame: Frame, known: frozenset[str]) -> Iterator[NameUse]:
+def used_names(analyser: Analyser, frame: Summary, known: frozenset[str]) -> Iterator[NameUse]:
     """The names out of ``known`` (qualified) that one function reads or imports: none that its file asks for first
     (``hasattr``, the release, an except clause), and none that the project puts there itself."""
     function = frame.function
@@ -82,7 +82,7 @@ def _awaits(handler: ir.Handler) -> bool:
     return handler.type is not None and any(last_name(part) in _ABSENT for part in walk_expression(handler.type))
 
 
-def _read(analyser: Analyser, frame: Frame, statement: ir.Stmt, last: frozenset[str]) -> Iterator[NameUse]:
+def _read(analyser: Analyser, frame: Summary, statement: ir.Stmt, last: frozenset[str]) -> Iterator[NameUse]:
     """The attributes of torch's modules that a statement reads."""
     targets = {part.at for part in _targets(statement)}
     scope = frame.function if frame.function.node is not None else None
@@ -99,7 +99,7 @@ def _read(analyser: Analyser, frame: Frame, statement: ir.Stmt, last: frozenset[
             yield NameUse(analyser.program.outside(frame.module, part, scope), part.at, text(part), dotted(part.value))
 
 
-def _imported(analyser: Analyser, frame: Frame, statement: ir.ImportFrom, last: frozenset[str]) -> Iterator[NameUse]:
+def _imported(analyser: Analyser, frame: Summary, statement: ir.ImportFrom, last: frozenset[str]) -> Iterator[NameUse]:
     if statement.level or not statement.module.startswith("torch"):
         return
     for alias in statement.names:

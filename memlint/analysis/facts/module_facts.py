@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 from memlint.analysis.domain.recorded_modes import look_up
 from memlint.analysis.domain.state import OFF, State
 from memlint.analysis.domain.summary.effects import CallRecord
-from memlint.analysis.domain.summary.frame import Frame
 from memlint.analysis.domain.summary.observations import MAX_CALLERS_UP
+from memlint.analysis.domain.summary.summary import Summary
 from memlint.analysis.domain.values import DATA, NONE, UNKNOWN, Path, V
 from memlint.analysis.index.program import Class
 from memlint.analysis.syntax.syntax import walk_expression, walk_statements
@@ -19,13 +19,13 @@ if TYPE_CHECKING:
     from memlint.analysis.facts.analyser import Analyser
 
 
-def told(analyser: Analyser, frame: Frame, module: V, tag: str) -> bool | None:
+def told(analyser: Analyser, frame: Summary, module: V, tag: str) -> bool | None:
     """What the function's callers, its class's ``__init__`` or its file say of a module's mode (``tag`` ""), or
     of whether it is frozen: None where they do not say, or do not agree."""
     return _told_of(analyser, frame, sorted(module.syms), tag, 0)
 
 
-def _told_of(analyser: Analyser, frame: Frame, paths: list[Path], tag: str, depth: int) -> bool | None:
+def _told_of(analyser: Analyser, frame: Summary, paths: list[Path], tag: str, depth: int) -> bool | None:
     """What is told so many calls up. (Kept: the ways between functions that call one another are without number.)"""
     kept = analyser.facts.told
     key = (frame, tuple(paths), tag, depth)
@@ -34,7 +34,7 @@ def _told_of(analyser: Analyser, frame: Frame, paths: list[Path], tag: str, dept
     return kept[key]
 
 
-def _ask(analyser: Analyser, frame: Frame, paths: list[Path], tag: str, depth: int) -> bool | None:
+def _ask(analyser: Analyser, frame: Summary, paths: list[Path], tag: str, depth: int) -> bool | None:
     answers: set[bool | None] = set()
     for caller, record in analyser.facts.calls_of(frame.function) if depth < MAX_CALLERS_UP else ():
         if caller is not frame:
@@ -61,7 +61,7 @@ def _ask(analyser: Analyser, frame: Frame, paths: list[Path], tag: str, depth: i
     return None
 
 
-def _told_by_name(analyser: Analyser, frame: Frame, paths: list[Path], tag: str) -> set[bool | None]:
+def _told_by_name(analyser: Analyser, frame: Summary, paths: list[Path], tag: str) -> set[bool | None]:
     """What is said of the modules of unknown class that a module's method may be called of, where no other call of it
     is in sight."""
     function = frame.function
@@ -76,12 +76,12 @@ def _told_by_name(analyser: Analyser, frame: Frame, paths: list[Path], tag: str)
     }
 
 
-def _gives(frame: Frame) -> bool:
+def _gives(frame: Summary) -> bool:
     """Whether the function returns what may hold a model's output."""
     return frame.result is not None and not frame.result.is_only(NONE | DATA)
 
 
-def _may_train(analyser: Analyser, caller: Frame, depth: int) -> bool:
+def _may_train(analyser: Analyser, caller: Summary, depth: int) -> bool:
     """Whether a caller, or one that it gives on what it is given, runs a backward."""
     if caller.may_train:
         return True
@@ -98,7 +98,7 @@ def _may_train(analyser: Analyser, caller: Frame, depth: int) -> bool:
 
 
 def _told_at(
-    analyser: Analyser, caller: Frame, record: CallRecord, paths: list[Path], tag: str, depth: int
+    analyser: Analyser, caller: Summary, record: CallRecord, paths: list[Path], tag: str, depth: int
 ) -> bool | None:
     outer: list[Path] = []
     for path in paths:
@@ -166,7 +166,7 @@ def _is_changed_elsewhere(analyser: Analyser, name: str) -> bool:
     return any(name in index.changed or not index.complete for index in indexes)
 
 
-def _told_by_class(analyser: Analyser, frame: Frame, path: Path, tag: str) -> bool | None:
+def _told_by_class(analyser: Analyser, frame: Summary, path: Path, tag: str) -> bool | None:
     """``self.net.eval()`` in ``__init__``, and no method that puts it back."""
     function = frame.function
     if function.cls is None or not function.params or path.root != f"p:{function.params[0].name}" or not path.steps:
@@ -212,7 +212,7 @@ def _held_at(state: State, path: Path) -> tuple[V, Class | None]:
     return obj.fields.get(path.steps[-1][1:], V(UNKNOWN)), obj.cls
 
 
-def _told_by_maker(analyser: Analyser, frame: Frame, path: Path, tag: str, depth: int) -> bool | None:
+def _told_by_maker(analyser: Analyser, frame: Summary, path: Path, tag: str, depth: int) -> bool | None:
     """``self.net = net`` in ``__init__``, and nowhere else: what those who make the object say of what they give it."""
     function = frame.function
     if function.cls is None or not function.params or path.root != f"p:{function.params[0].name}" or not path.steps:

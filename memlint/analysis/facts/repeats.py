@@ -11,7 +11,7 @@ from memlint.ir import nodes as ir
 
 if TYPE_CHECKING:
     from memlint.analysis.domain.summary.effects import LoopFrame
-    from memlint.analysis.domain.summary.frame import Frame
+    from memlint.analysis.domain.summary.summary import Summary
     from memlint.analysis.facts.analyser import Analyser
 
 #: how far callers of callers are followed
@@ -30,7 +30,7 @@ def each_call(function: Function) -> Loop:
     return Loop("calls", "unknown", "iteration", None, f"each call of {function.name}", site)
 
 
-def is_training_step(analyser: Analyser, frame: Frame) -> bool:
+def is_training_step(analyser: Analyser, frame: Summary) -> bool:
     """Whether a function runs one backward and lets an optimizer step, and nothing but tests is seen to call it:
     nobody trains by a single step, so the loop is elsewhere."""
     function = frame.function

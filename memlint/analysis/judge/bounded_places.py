@@ -8,7 +8,7 @@ from memlint.analysis.demand.needed_later import wanted_later
 from memlint.analysis.domain.events import Value
 from memlint.analysis.domain.periods import is_periodic
 from memlint.analysis.domain.summary.effects import Store
-from memlint.analysis.domain.summary.frame import Frame
+from memlint.analysis.domain.summary.summary import Summary
 from memlint.analysis.domain.values import Path, Source
 from memlint.analysis.index.program import Function
 from memlint.analysis.judge.described import self_name
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 _HOLDERS = frozenset({"Sequential", "ModuleList", "ModuleDict"})
 
 
-def may_be_bounded(analyser: Analyser, frame: Frame, store: Store, value: Value) -> bool:
+def may_be_bounded(analyser: Analyser, frame: Summary, store: Store, value: Value) -> bool:
     """Whether something speaks against growth, or for the graph, that the function itself does not prove."""
     return (
         _emptied_by_others(analyser, frame, store)
@@ -38,7 +38,7 @@ def may_be_bounded(analyser: Analyser, frame: Frame, store: Store, value: Value)
     )
 
 
-def holds_layers(frame: Frame, store: Store) -> bool:
+def holds_layers(frame: Summary, store: Store) -> bool:
     """Whether what is collected is put into a module: ``nn.Sequential(*layers)``."""
     return store.local and any(
         mentions(arg, store.place_text) for call in calls_named(frame.function.body, _HOLDERS) for arg in call.args
@@ -48,7 +48,7 @@ def holds_layers(frame: Frame, store: Store) -> bool:
 # -------------------------------------------------------------------------------------- emptied elsewhere
 
 
-def _emptied_by_others(analyser: Analyser, frame: Frame, store: Store) -> bool:
+def _emptied_by_others(analyser: Analyser, frame: Summary, store: Store) -> bool:
     """Whether other code, which runs as often as the store, empties an attribute of that name: whose it is may be
     unknown."""
     if not isinstance(store.place, Path) or store.cleared:
@@ -85,7 +85,7 @@ def _emptied_by_others(analyser: Analyser, frame: Frame, store: Store) -> bool:
 _MEMBER = lazy_pattern(r"outputs\[(['\"])(\w+)\1\]")
 
 
-def _no_step_returns_it(analyser: Analyser, frame: Frame, store: Store) -> bool:
+def _no_step_returns_it(analyser: Analyser, frame: Summary, store: Store) -> bool:
     """Whether a hook keeps a member of a step's result that no step of the project gives: it cannot be in use here."""
     found = _MEMBER.fullmatch(store.text)
     parts = frame.function.name.split("_")  # on_validation_batch_end: validation_step
@@ -116,7 +116,7 @@ def _names_key(function: Function, key: str) -> bool:
 # -------------------------------------------------------------------------------------- needed by others
 
 
-def _shares_a_needed_graph(analyser: Analyser, frame: Frame, store: Store) -> bool:
+def _shares_a_needed_graph(analyser: Analyser, frame: Summary, store: Store) -> bool:
     """Whether a later backward needs the graph of the same model calls, which another place keeps until then. A
     function that runs backward itself in the loop, or in one around it that a list outlives, is done with them."""
     models = _models(frame, store)
@@ -138,12 +138,12 @@ def _shares_a_needed_graph(analyser: Analyser, frame: Frame, store: Store) -> bo
     )
 
 
-def _models(frame: Frame, store: Store) -> set[Source]:
+def _models(frame: Summary, store: Store) -> set[Source]:
     reached = frame.graphs.closure((store.incoming or store.value).src)
     return {item for item in reached if (node := frame.graphs.nodes.get(item)) is not None and node.model}
 
 
-def _told_of_backward(frame: Frame, store: Store) -> bool:
+def _told_of_backward(frame: Summary, store: Store) -> bool:
     """Whether a flag decides over the backward that code which was given the graph has set: it may have run its own."""
     if store.loop is None:
         return False
@@ -171,7 +171,7 @@ def _targets(statement: ir.Assign | ir.AugAssign) -> tuple[ir.Expr, ...]:
     return statement.targets if isinstance(statement, ir.Assign) else (statement.target,)
 
 
-def becomes_attribute(frame: Frame, store: Store) -> bool:
+def becomes_attribute(frame: Summary, store: Store) -> bool:
     """Whether the container is what an attribute or a global holds in the end: whoever reads it may want the graph."""
     if frame.exit is None or isinstance(store.place, Path):
         return False
@@ -205,7 +205,7 @@ def _loops_in(body: tuple[ir.Stmt, ...]) -> tuple[ir.For, ...]:
     return tuple([one for one in walk_statements(body, into_definitions=False) if isinstance(one, ir.For)])
 
 
-def ends_with_members(frame: Frame, store: Store) -> bool:
+def ends_with_members(frame: Summary, store: Store) -> bool:
     """Whether a variable is begun anew around a loop over a handful of models, agents or heads, which alone it
     outlives: it grows by one of each."""
     if store.loop is None or not store.loop.over_objects or not isinstance(store.place, tuple):
@@ -317,7 +317,7 @@ def _begins(statement: ir.Stmt, name: str) -> bool:
     )
 
 
-def of_one_update(frame: Frame, store: Store) -> bool:
+def of_one_update(frame: Summary, store: Store) -> bool:
     """Whether a loop runs backward in each round and steps the optimizer in none: its rounds are the parts of one
     batch (views, chunks), or the micro-batches of one step."""
     if store.loop is None or store.loop.loop.over != "unknown":

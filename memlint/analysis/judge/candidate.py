@@ -10,7 +10,7 @@ import msgspec
 from memlint.analysis.domain.events import Loop, Value
 from memlint.analysis.domain.periods import ends_soon
 from memlint.analysis.domain.summary.effects import Store
-from memlint.analysis.domain.summary.frame import Frame
+from memlint.analysis.domain.summary.summary import Summary
 from memlint.analysis.domain.values import Path, V
 from memlint.analysis.facts.common_arguments import freed_as_called
 from memlint.analysis.facts.repeats import each_call, is_training_step
@@ -32,7 +32,7 @@ _MAY_BUILD = ("build_", "create_")
 class Candidate:
     """A store that may outlive an iteration, with what its judgement asks more than once."""
 
-    def __init__(self, analyser: Analyser, frame: Frame, store: Store) -> None:
+    def __init__(self, analyser: Analyser, frame: Summary, store: Store) -> None:
         self.analyser = analyser
         self.frame = frame
         self.store = store
@@ -67,7 +67,7 @@ class Candidate:
             tell_store(self.analyser, self.frame, self.store, self.loop, effect, reason)
 
 
-def builds_layers(frame: Frame, store: Store) -> bool:
+def builds_layers(frame: Summary, store: Store) -> bool:
     """Whether what a function puts together are layers, by its name: a loop through data is about none."""
     name = frame.function.name.lstrip("_")
     if not name.startswith(_MAY_BUILD):
@@ -84,7 +84,7 @@ def in_few_rounds(store: Store) -> bool:
     return ends_soon(store.loop) and store.made[: len(around)] == around
 
 
-def _loop_of(analyser: Analyser, frame: Frame, store: Store) -> Loop | None:
+def _loop_of(analyser: Analyser, frame: Summary, store: Store) -> Loop | None:
     """What repeats the store: a loop in sight, or a framework that calls the function again and again.
 
     A loop inside a hook goes through the parts of one call: what outlives the call grows with each one.
@@ -101,7 +101,7 @@ def _loop_of(analyser: Analyser, frame: Frame, store: Store) -> Loop | None:
     return _calls_from_elsewhere(analyser, frame, store) or seen
 
 
-def _calls_from_elsewhere(analyser: Analyser, frame: Frame, store: Store) -> Loop | None:
+def _calls_from_elsewhere(analyser: Analyser, frame: Summary, store: Store) -> Loop | None:
     """Each call of the function, where a framework calls it once an iteration, or whoever trains does, and the place
     outlives the call."""
     if store.local or not isinstance(store.place, Path):
@@ -119,7 +119,7 @@ def _calls_from_elsewhere(analyser: Analyser, frame: Frame, store: Store) -> Loo
     return each_call(frame.function)
 
 
-def _in_module(analyser: Analyser, frame: Frame, store: Store) -> bool:
+def _in_module(analyser: Analyser, frame: Summary, store: Store) -> bool:
     """Helpers of a forward are like it: their loops run over layers and steps, unless they train or see batches."""
     if in_forward(analyser, frame):
         return True
@@ -136,12 +136,12 @@ def _in_module(analyser: Analyser, frame: Frame, store: Store) -> bool:
     return not trains and loop is not None and loop.over != "loader" and not loop.names_data
 
 
-def in_forward(analyser: Analyser, frame: Frame) -> bool:
+def in_forward(analyser: Analyser, frame: Summary) -> bool:
     """Loops in a module's forward run over layers, heads or time steps; what it keeps locally dies with it."""
     return of_layers(analyser, frame.function)
 
 
-def handed_down(frame: Frame, store: Store) -> bool:
+def handed_down(frame: Summary, store: Store) -> bool:
     """Whether the place is an argument, which is the caller's to judge: a list that a forward passes to its parts."""
     place = store.place
     own = f"p:{self_name(frame.function)}" if frame.function.takes_self else ""

@@ -13,7 +13,7 @@ from memlint.analysis.domain.events import Step
 from memlint.analysis.domain.periods import ends_soon
 from memlint.analysis.domain.state import AMBIENT, ON
 from memlint.analysis.domain.summary.effects import CallRecord, LoopFrame, Store
-from memlint.analysis.domain.summary.frame import Frame
+from memlint.analysis.domain.summary.summary import Summary
 from memlint.analysis.domain.values import Path
 from memlint.analysis.index.definitions import functions_of
 from memlint.analysis.index.program import Class, Function
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from memlint.analysis.facts.analyser import Analyser
 
 
-def carried_on(analyser: Analyser, frame: Frame, name: str) -> Step | None:
+def carried_on(analyser: Analyser, frame: Summary, name: str) -> Step | None:
     """Where a loop that only evaluates runs the forward that ``frame`` is, which builds the attribute ``name`` on its
     last value, and begins it not anew."""
     cls = frame.function.cls
@@ -43,7 +43,7 @@ def carried_on(analyser: Analyser, frame: Frame, name: str) -> Step | None:
     return Step(first, f"runs in each iteration of a loop that never resets `{name}`", decides=tuple(others))
 
 
-def is_carried_alone(analyser: Analyser, frame: Frame, store: Store) -> bool:
+def is_carried_alone(analyser: Analyser, frame: Summary, store: Store) -> bool:
     """Whether a method of an object that is no module runs a model on the state that its last call left in the object,
     while all else that the model gives is used without its graph (an agent that acts, and keeps ``self.hidden``): the
     state alone keeps the graphs of all calls. Nobody begins it anew, and none of its readers needs the graph."""
@@ -62,7 +62,7 @@ def is_carried_alone(analyser: Analyser, frame: Frame, store: Store) -> bool:
     )
 
 
-def state_of(frame: Frame, store: Store) -> str:
+def state_of(frame: Summary, store: Store) -> str:
     """The attribute of its own that a method builds on what its last call left there; "" for none."""
     own = f"p:{frame.function.params[0].name}" if frame.function.takes_self and frame.function.params else ""
     place = store.place
@@ -113,7 +113,7 @@ def _only_cuts(body: tuple[ir.Stmt, ...], name: str) -> bool:
 _CUTS = frozenset({"detach", "data", "shape", "size", "device", "dtype", "dim", "ndim", "numel"})
 
 
-def _carries(analyser: Analyser, caller: Frame, record: CallRecord, name: str, setters: frozenset[str]) -> bool:
+def _carries(analyser: Analyser, caller: Summary, record: CallRecord, name: str, setters: frozenset[str]) -> bool:
     grad = analyser.facts.modes.of(caller.function) if record.grad == AMBIENT else record.grad
     held = caller.notes.rounds.get(record.loops[-1])
     if grad != ON or held is None or caller.cut_short or is_test(caller.function):

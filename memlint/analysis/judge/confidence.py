@@ -9,7 +9,7 @@ from memlint.analysis.demand.needed_later import dropped_by_callers, marks_of, o
 from memlint.analysis.demand.used_up_graphs import blindly_reached, is_trial
 from memlint.analysis.domain.events import Loop, Value
 from memlint.analysis.domain.summary.effects import Store
-from memlint.analysis.domain.summary.frame import Frame
+from memlint.analysis.domain.summary.summary import Summary
 from memlint.analysis.domain.tensor_ops import names_count
 from memlint.analysis.domain.values import EMPTY, Path, Source, Sources, V
 from memlint.analysis.index.program import Function
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from memlint.analysis.facts.analyser import Analyser
 
 
-def unwanted(analyser: Analyser, frame: Frame, store: Store, value: Value) -> Confidence:
+def unwanted(analyser: Analyser, frame: Summary, store: Store, value: Value) -> Confidence:
     """How sure it is that nobody wants the graph that the place keeps.
 
     A backward that frees it, or a part of it, proves that it is done with; so does a model in eval mode, or the
@@ -74,7 +74,7 @@ def _may_be_few(loop: Loop) -> bool:
     return loop.kind == "for" and loop.over == "unknown" and loop.trips is None and not loop.names_data
 
 
-def goes_through_data(frame: Frame, store: Store) -> bool:
+def goes_through_data(frame: Summary, store: Store) -> bool:
     """Whether a loop that collects tensors goes through batches of data, as far as its names and types tell: else its
     rounds may be a handful of styles, languages or chunks, or the parts of what one backward is for."""
     if frame.function.name in _GIVE_A_BATCH:
@@ -97,13 +97,13 @@ def goes_through_data(frame: Frame, store: Store) -> bool:
 _GIVE_A_BATCH = frozenset({"__next__", "next", "__getitem__", "__getitems__", "collate", "collate_fn"})
 
 
-def _on_some_paths(frame: Frame, store: Store, value: Value) -> bool:
+def _on_some_paths(frame: Summary, store: Store, value: Value) -> bool:
     """Whether only some paths of a callee record the graph, which its arguments choose."""
     nodes = (frame.graphs.nodes.get(item) for item in frame.graphs.closure((store.incoming or store.value).src))
     return value.attached == "some" and all(node.partial for node in nodes if node is not None and node.definite)
 
 
-def would_raise(frame: Frame, store: Store, value: Value) -> bool:
+def would_raise(frame: Summary, store: Store, value: Value) -> bool:
     """Whether the next round's backward would raise if the state had its graph, while it is not a layer in sight that
     gives the state: code that runs tells that the model lets go of it somewhere."""
     if store.kind != "carry" or value.freed != "yes":
@@ -123,7 +123,7 @@ def would_raise(frame: Frame, store: Store, value: Value) -> bool:
     return any(node is not None and (node.opaque or node.unknown or node.via) for node in nodes)
 
 
-def is_trained_by(frame: Frame, store: Store, value: Value) -> bool:
+def is_trained_by(frame: Summary, store: Store, value: Value) -> bool:
     """Whether a backward of the same round goes through a sum itself, and frees its graph: had it the last round's in
     it, that would raise, so a program that runs begins it anew on a way that is not seen here."""
     if store.kind != "carry" or store.how != "add" or not store.local or store.loop is None or store.incoming is None:
@@ -138,7 +138,7 @@ def is_trained_by(frame: Frame, store: Store, value: Value) -> bool:
     )
 
 
-def _frees(frame: Frame, at: int) -> bool:
+def _frees(frame: Summary, at: int) -> bool:
     """Whether it is a plain ``total.backward()``, which keeps no graph."""
     return any(
         call.at == at and isinstance(call.func, ir.Attr) and not call.args and not call.keywords
@@ -146,18 +146,18 @@ def _frees(frame: Frame, at: int) -> bool:
     )
 
 
-def _is_buffer(frame: Frame, place: Source) -> bool:
+def _is_buffer(frame: Summary, place: Source) -> bool:
     """Whether a place is a registered buffer: a statistic, which its author would not think of as a state."""
     cls = frame.function.cls
     steps = place.steps if isinstance(place, Path) else ()
     return cls is not None and bool(steps) and frame.analyser.is_buffer(cls, steps[0].lstrip("."))
 
 
-def _nodes_of(frame: Frame, value: V) -> Sources:
+def _nodes_of(frame: Summary, value: V) -> Sources:
     return frozenset(source for source in value.src if source in frame.graphs.nodes)
 
 
-def begun_elsewhere(analyser: Analyser, frame: Frame, store: Store) -> bool:
+def begun_elsewhere(analyser: Analyser, frame: Summary, store: Store) -> bool:
     """Whether a state of a module is begun anew by other code, which says when: at each sequence, or each epoch."""
     if _asks_to_begin(frame, store):
         return True
@@ -173,7 +173,7 @@ def begun_elsewhere(analyser: Analyser, frame: Frame, store: Store) -> bool:
 _BEGINS_ANEW = lazy_pattern(r"_?(re_?set|clear|zero|empty|flush|re_?init|begin|start)(_|$)")
 
 
-def _asks_to_begin(frame: Frame, store: Store) -> bool:
+def _asks_to_begin(frame: Summary, store: Store) -> bool:
     """``self.meter.reset()`` in each round before ``self.meter.add(loss)``, where nobody knows what the meter is."""
     body = store.loop.body if store.loop is not None else frame.function.body
     return any(store.place_text.startswith(f"{place}.") for place in _begun_anew(body))
@@ -190,7 +190,7 @@ def _begun_anew(body: tuple[ir.Stmt, ...]) -> frozenset[str]:
     )
 
 
-def _is_handed_on(frame: Frame, store: Store) -> bool:
+def _is_handed_on(frame: Summary, store: Store) -> bool:
     """Whether the loop gives the module that the function has made, and that holds the state, to another call."""
     if not isinstance(store.place, Path) or not store.place.root.startswith(MADE) or store.loop is None:
         return False
@@ -201,7 +201,7 @@ def _is_handed_on(frame: Frame, store: Store) -> bool:
     return any(dotted(one) in names for one in given)
 
 
-def may_sum_itself(analyser: Analyser, frame: Frame, store: Store) -> bool:
+def may_sum_itself(analyser: Analyser, frame: Summary, store: Store) -> bool:
     """Whether what is added to may be an object whose class says what ``+=`` does: a meter beside that code."""
     if store.kind != "carry" or store.how != "add":
         return False
@@ -219,7 +219,7 @@ def counts(store: Store) -> bool:
     return store.kind == "carry" and store.how == "add" and names_count(store.text)
 
 
-def held_already(frame: Frame, store: Store, incoming: V) -> bool:
+def held_already(frame: Summary, store: Store, incoming: V) -> bool:
     """Whether the value was read out of a container that lives as long: keeping it twice keeps no more."""
     heap = frame.exit.heap if frame.exit is not None else {}
     if store.loop is not None and store.loop.loop.over == "unknown" and incoming.src:
@@ -241,7 +241,7 @@ def held_already(frame: Frame, store: Store, incoming: V) -> bool:
     )
 
 
-def of_one_step(frame: Frame, store: Store) -> bool:
+def of_one_step(frame: Summary, store: Store) -> bool:
     """Whether a backward runs once in the life of the place: the rounds of inner loops are the parts of one step."""
     if not store.local or store.loop is None or frame.function.node is None:
         return False
@@ -268,7 +268,7 @@ def in_trial(function: Function) -> bool:
     return False
 
 
-def adds_a_graph(frame: Frame, store: Store, incoming: V) -> bool:
+def adds_a_graph(frame: Summary, store: Store, incoming: V) -> bool:
     """Whether each round brings a graph of its own: a model (or a parameter) takes part inside the loop."""
     if store.loop is None:
         return True
@@ -287,14 +287,14 @@ def adds_a_graph(frame: Frame, store: Store, incoming: V) -> bool:
     )
 
 
-def once_a_batch(analyser: Analyser, frame: Frame, store: Store) -> bool:
+def once_a_batch(analyser: Analyser, frame: Summary, store: Store) -> bool:
     """Whether the place is made anew for each batch, here or by callers: parts of one batch are collected in it."""
     if not store.local:
         return False
     return store.inner or any(record.each_batch for _, record in analyser.facts.calls_of(frame.function))
 
 
-def is_array(frame: Frame, store: Store) -> bool:
+def is_array(frame: Summary, store: Store) -> bool:
     """Whether the sum begins as an array of numpy, to which no tensor with a graph can be added."""
     if store.kind != "carry" or not isinstance(store.place, tuple) or store.place[:1] != ("var",):
         return False
@@ -322,7 +322,7 @@ def is_moved_member(store: Store) -> bool:
     return store.loop is not None and name in store.loop.targets and rest.startswith(("cuda(", "to("))
 
 
-def from_last_call(analyser: Analyser, frame: Frame, store: Store) -> bool:
+def from_last_call(analyser: Analyser, frame: Summary, store: Store) -> bool:
     """Whether a forward builds the place on what its last call left there, and nobody sets it between two calls, or
     not in a loop that only evaluates."""
     if store.kind != "carry":
@@ -341,7 +341,7 @@ def from_last_call(analyser: Analyser, frame: Frame, store: Store) -> bool:
     return not analyser.facts.attributes.is_reset(frame.function, name) or carried_on(analyser, frame, name) is not None
 
 
-def rebuilt_each_batch(frame: Frame, store: Store) -> bool:
+def rebuilt_each_batch(frame: Summary, store: Store) -> bool:
     """A place that is made anew for each batch holds the parts of one batch, however its inner loop runs."""
     if store.loop is None or store.loop.loop.over == "loader" or store.loop.id not in store.loops:
         return False

@@ -12,7 +12,7 @@ from memlint.analysis.domain.extents.extents import NO_BOUND, Weight
 from memlint.analysis.domain.graphs import part_of
 from memlint.analysis.domain.state import AMBIENT, OFF, ON
 from memlint.analysis.domain.summary.effects import Store
-from memlint.analysis.domain.summary.frame import Frame
+from memlint.analysis.domain.summary.summary import Summary
 from memlint.analysis.domain.tensor_ops import names_labels, names_number, on_accelerator
 from memlint.analysis.domain.values import (
     ACTIVATION,
@@ -45,7 +45,7 @@ if TYPE_CHECKING:
     from memlint.analysis.facts.analyser import Analyser
 
 
-def value_of(analyser: Analyser, frame: Frame, store: Store, value: V) -> Value:
+def value_of(analyser: Analyser, frame: Summary, store: Store, value: V) -> Value:
     own = {store.place} if isinstance(store.place, Path) else set()
     layered = isinstance(store.place, Path) and takes_activations(analyser, frame)
     sources = frozenset(source for source in value.src if source not in own)
@@ -111,7 +111,7 @@ def _is_loss(function: Function) -> bool:
     return function.cls is not None and function.cls.node.name.lower().endswith(("loss", "criterion"))
 
 
-def analyser_grad(analyser: Analyser, frame: Frame, grad: int) -> int:
+def analyser_grad(analyser: Analyser, frame: Summary, grad: int) -> int:
     """A grad mode with the caller's filled in."""
     if not grad & AMBIENT:
         return grad
@@ -120,7 +120,7 @@ def analyser_grad(analyser: Analyser, frame: Frame, grad: int) -> int:
     return grad & (ON | OFF) | analyser.facts.modes.of(frame.function)
 
 
-def ambient_only(frame: Frame, sources: frozenset[Source]) -> bool:
+def ambient_only(frame: Summary, sources: frozenset[Source]) -> bool:
     nodes = [
         node
         for item in frame.graphs.closure(sources)
@@ -129,14 +129,14 @@ def ambient_only(frame: Frame, sources: frozenset[Source]) -> bool:
     return bool(nodes) and all(node.ambient for node in nodes)
 
 
-def _of_runs_without_grad(analyser: Analyser, frame: Frame, sources: frozenset[Source]) -> bool:
+def _of_runs_without_grad(analyser: Analyser, frame: Summary, sources: frozenset[Source]) -> bool:
     """Whether all of it is what models gave of which nothing is known, and every caller turns grad mode off."""
     nodes = [frame.graphs.nodes.get(item) for item in sources]
     off = bool(nodes) and all(node is not None and node.opaque and node.ambient for node in nodes)
     return off and not analyser_grad(analyser, frame, AMBIENT) & ON
 
 
-def _device(analyser: Analyser, frame: Frame, store: Store, value: V, fact: Fact) -> Device:
+def _device(analyser: Analyser, frame: Summary, store: Store, value: V, fact: Fact) -> Device:
     if fact in ("yes", "some") and _of_parameters(frame, value):
         return "cpu"
     if on_accelerator(value.device):
@@ -149,7 +149,7 @@ def _device(analyser: Analyser, frame: Frame, store: Store, value: V, fact: Fact
     return "unknown"
 
 
-def _of_parameters(frame: Frame, value: V) -> bool:
+def _of_parameters(frame: Summary, value: V) -> bool:
     """Whether a graph was recorded of parameters, and no model is seen in it (the entropy of ``self.log_std``): what is
     known to grow are its nodes, on the host."""
     nodes = [node for item in frame.graphs.closure(value.src) if (node := frame.graphs.nodes.get(item)) is not None]
@@ -161,7 +161,7 @@ _MEMBER = lazy_pattern(r"""outputs?\[["'](\w+)["']\]""")
 _LARGE = lazy_pattern(r"logit|feat|emb|repr|latent|image|img|recon|mask|hidden|attention|prob|output|y_hat")
 
 
-def weight_of(frame: Frame, store: Store, value: V) -> Weight:
+def weight_of(frame: Summary, store: Store, value: V) -> Weight:
     """How large a sample is of what is kept: a record is as large as the largest of its parts."""
     compared = compared_with_pictures(frame.function.body)
     if not store.parts:
@@ -204,7 +204,7 @@ def compared_with_pictures(body: tuple[ir.Stmt, ...]) -> frozenset[str]:
     return frozenset(found)
 
 
-def _size(frame: Frame, store: Store, value: V, attached: Fact) -> Size:
+def _size(frame: Summary, store: Store, value: V, attached: Fact) -> Size:
     """A model's output has the size of a batch, unless a name says that it is a number; where it is kept with a graph
     its size is what the graph keeps, which is not known. A record is as large as the largest of its parts."""
     size = value.size
@@ -227,7 +227,7 @@ def _lies_there(part: V) -> bool:
     return part.may_be(TENSORS) and not part.kinds & (UNKNOWN | DATA) and on_accelerator(part.device)
 
 
-def _certainty(frame: Frame, sources: frozenset[Source]) -> Confidence:
+def _certainty(frame: Summary, sources: frozenset[Source]) -> Confidence:
     """A graph that an unresolved loss is taken to pass on is less certain, unless a backward proves it."""
     if any(evidence <= sources for evidence in frame.graphs.evidence if evidence):
         return "high"
@@ -235,7 +235,7 @@ def _certainty(frame: Frame, sources: frozenset[Source]) -> Confidence:
     return "medium" if guessed else "high"
 
 
-def _origin(frame: Frame, sources: frozenset[Source], attached: Fact) -> tuple[Step, ...]:
+def _origin(frame: Summary, sources: frozenset[Source], attached: Fact) -> tuple[Step, ...]:
     """Where the value was made, with its graph if it has one: the model call, through callees."""
     best = None
     for item in sorted(frame.graphs.closure(sources), key=repr):
@@ -250,7 +250,7 @@ def _origin(frame: Frame, sources: frozenset[Source], attached: Fact) -> tuple[S
     return tuple(steps)
 
 
-def _is_shared(frame: Frame, sources: frozenset[Source]) -> bool:
+def _is_shared(frame: Summary, sources: frozenset[Source]) -> bool:
     """Whether the result was computed by the same models, or from the same inputs, as these graphs: a backward through
     the result frees what those saved, and a running average of it saves next to nothing."""
     reached = frame.graphs.closure(sources)
@@ -266,13 +266,13 @@ def self_name(function: Function) -> str:
     return function.params[0].name if function.params else "self"
 
 
-def lacks_guard(frame: Frame, value: V) -> bool:
+def lacks_guard(frame: Summary, value: V) -> bool:
     """Whether the graph comes from an evaluation that lacks no_grad."""
     flagged = frame.notes.unguarded
     return any(item in flagged for item in frame.graphs.closure(value.src))
 
 
-def _state_of_model(frame: Frame, sources: frozenset[Source]) -> bool:
+def _state_of_model(frame: Summary, sources: frozenset[Source]) -> bool:
     """A part of a model's output that goes back into the model, as it is or computed with (``state.clone()``), is its
     recurrent state, and has the model's graph, unless all of the project's models that it may be cut it."""
     todo, seen = list(sources), set(sources)
@@ -296,7 +296,7 @@ def _state_of_model(frame: Frame, sources: frozenset[Source]) -> bool:
     return False
 
 
-def _is_cut_by_all(frame: Frame, part: Source, output: Source) -> bool:
+def _is_cut_by_all(frame: Summary, part: Source, output: Source) -> bool:
     """Whether a model's class is not known (it was loaded whole), and each class of the project that the call fits
     gives that part of its output detached, or as it came in."""
     run = next((one for one in frame.runs.values() if one.node == output), None)

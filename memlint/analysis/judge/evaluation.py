@@ -22,7 +22,7 @@ from memlint.analysis.demand.used_up_graphs import is_dropped, is_script_loop, i
 from memlint.analysis.domain.events import Fact, Loop, ModelCall, Step
 from memlint.analysis.domain.sibling_functions import is_beside_training
 from memlint.analysis.domain.summary.effects import ModelRun, excluded
-from memlint.analysis.domain.summary.frame import Frame
+from memlint.analysis.domain.summary.summary import Summary
 from memlint.analysis.domain.values import CPU, Source, Sources
 from memlint.analysis.index.program import Function
 from memlint.analysis.index.roles_by_name import is_evaluation_name
@@ -56,7 +56,7 @@ class Keeper(NamedTuple):
     step: Step | None = None
 
 
-def evaluations(analyser: Analyser, frame: Frame) -> list[Verdict]:
+def evaluations(analyser: Analyser, frame: Summary) -> list[Verdict]:
     """The recorded runs of the function in source order; remembers which graphs a missing guard made."""
     if not frame.runs:
         return []
@@ -86,7 +86,7 @@ def evaluations(analyser: Analyser, frame: Frame) -> list[Verdict]:
 
 
 def model_calls(
-    analyser: Analyser, frame: Frame, verdicts: list[Verdict], kept: dict[Source, Keeper]
+    analyser: Analyser, frame: Summary, verdicts: list[Verdict], kept: dict[Source, Keeper]
 ) -> Iterator[ModelCall]:
     """One event for each evaluation loop (or function) that records: its first model call.
 
@@ -120,7 +120,7 @@ def _loop_around(run: ModelRun) -> Loop | None:
     return run.loop.loop if run.loop is not None else None
 
 
-def _by_itself(analyser: Analyser, frame: Frame, verdict: Verdict, kept: dict[Source, Keeper]) -> ModelCall | None:
+def _by_itself(analyser: Analyser, frame: Summary, verdict: Verdict, kept: dict[Source, Keeper]) -> ModelCall | None:
     """The event of a run that no guard around an evaluation would spare: of a model that nobody trains, or whose output
     teaches another one."""
     run = verdict.run
@@ -142,7 +142,7 @@ def _by_itself(analyser: Analyser, frame: Frame, verdict: Verdict, kept: dict[So
     return None
 
 
-def _of_group(analyser: Analyser, frame: Frame, group: list[Verdict], kept: dict[Source, Keeper]) -> ModelCall:
+def _of_group(analyser: Analyser, frame: Summary, group: list[Verdict], kept: dict[Source, Keeper]) -> ModelCall:
     """The event of runs that one guard would spare: of the first, or of the one whose graph is kept."""
     first = min(group, key=lambda item: _SUREST.index(item.evaluation))
     retained = _keeper(frame, [first.run], kept)
@@ -171,7 +171,7 @@ def _of_group(analyser: Analyser, frame: Frame, group: list[Verdict], kept: dict
 
 
 def _certainty(
-    analyser: Analyser, frame: Frame, first: Verdict, loop: Loop | None, retained: Keeper | None
+    analyser: Analyser, frame: Summary, first: Verdict, loop: Loop | None, retained: Keeper | None
 ) -> tuple[Confidence, str]:
     """How sure it is that a run is an evaluation that records in vain, and the name of what speaks against it, "" for
     nothing."""
@@ -195,7 +195,7 @@ def _certainty(
     return certainty, ""
 
 
-def _may_be_asked(frame: Frame) -> bool:
+def _may_be_asked(frame: Summary) -> bool:
     """Whether the function asks for gradients of what may be given to the run: of a part of a batch, of another name
     for it. (The parameters of a network that it goes through are none.)"""
     return frame.notes.gradients or asked_for(frame, of_networks(frame.function.body)) in (REQUIRES, ASKED)
@@ -211,7 +211,7 @@ def _keeps_for_nobody(keeper: Keeper | None) -> bool:
 _TRAINING = frozenset({"backward", "zero_grad", "optim", "optimizer", "optimizers", "Optimizer", "requires_grad"})
 
 
-def _only_shows(frame: Frame, run: ModelRun) -> bool:
+def _only_shows(frame: Summary, run: ModelRun) -> bool:
     """Whether an output that is handed on, and neither returned nor kept by the object, is so in a file that trains
     nothing: to what shows, scores or writes it."""
     marks = {run.node, *run.value.src}
@@ -220,7 +220,7 @@ def _only_shows(frame: Frame, run: ModelRun) -> bool:
     return not any(marks & frame.graphs.closure(value.src) for value in frame.exit.sym.values())
 
 
-def _is_evaluation(analyser: Analyser, frame: Frame, verdict: Verdict, kept: dict[Source, Keeper]) -> bool:
+def _is_evaluation(analyser: Analyser, frame: Summary, verdict: Verdict, kept: dict[Source, Keeper]) -> bool:
     """Whether a recorded run is one of an evaluation, be it for this alone that its graph is kept for no backward."""
     if verdict.evaluation not in ("", "cut"):
         return not verdict.wanted
@@ -235,7 +235,7 @@ def _is_evaluation(analyser: Analyser, frame: Frame, verdict: Verdict, kept: dic
 
 
 def _event(
-    frame: Frame,
+    frame: Summary,
     verdict: Verdict,
     loop: Loop | None,
     certainty: Confidence,
@@ -280,7 +280,7 @@ def _event(
     )
 
 
-def _is_small(analyser: Analyser, frame: Frame, run: ModelRun) -> bool:
+def _is_small(analyser: Analyser, frame: Summary, run: ModelRun) -> bool:
     """Whether the graph of a run takes little memory: by the network's layers, or because it has a single sample."""
     if runs_a_large_network(analyser, frame, run):
         return False
@@ -292,7 +292,7 @@ def _is_small(analyser: Analyser, frame: Frame, run: ModelRun) -> bool:
     return runs_on_one_sample(analyser, frame, run) and not shows_a_picture(frame, run)
 
 
-def _held_by(frame: Frame, run: ModelRun) -> str:
+def _held_by(frame: Summary, run: ModelRun) -> str:
     """An attribute of its own object in which a function leaves what a run gives, with its graph."""
     own = f"p:{frame.function.params[0].name}" if frame.function.takes_self and frame.function.params else ""
     if frame.exit is None or not own:
@@ -306,13 +306,13 @@ def _held_by(frame: Frame, run: ModelRun) -> str:
     return min(held, default="")
 
 
-def _keeper(frame: Frame, runs: list[ModelRun], kept: dict[Source, Keeper]) -> Keeper | None:
+def _keeper(frame: Summary, runs: list[ModelRun], kept: dict[Source, Keeper]) -> Keeper | None:
     """The place that keeps what the runs recorded."""
     nodes = (node for run in runs for node in sorted(_own_nodes(frame, run), key=repr))
     return next((kept[node] for node in nodes if node in kept), None)
 
 
-def _own_nodes(frame: Frame, run: ModelRun) -> Sources:
+def _own_nodes(frame: Summary, run: ModelRun) -> Sources:
     """What the run itself recorded, without what its inputs bring along."""
     return frozenset(item for item in (run.node, *run.value.src) if item in frame.graphs.nodes)
 
@@ -354,13 +354,13 @@ def _guarded_with(name: Source, run: ModelRun, groups: dict[Source, list[Verdict
     return any(outer in groups for outer in run.loops if outer != name)
 
 
-def _is_script(analyser: Analyser, frame: Frame, loop: Loop | None, run: ModelRun) -> bool:
+def _is_script(analyser: Analyser, frame: Summary, loop: Loop | None, run: ModelRun) -> bool:
     """Whether a module's own body applies a model in a loop, and is no demonstration of those that the file defines."""
     applied = is_script_loop(frame, loop, loaded=run.module.is_unpickled())
     return frame.function.node is None and applied and not _defines_modules(analyser, frame)
 
 
-def _applies(analyser: Analyser, frame: Frame, verdict: Verdict) -> bool:
+def _applies(analyser: Analyser, frame: Summary, verdict: Verdict) -> bool:
     """Whether a module's own body runs, be it once, a trained model on what is no try-out: one that is in eval mode, or
     was loaded whole and is used up, and not of the file itself, on what a file or a camera gives, or with weights that
     were loaded."""
@@ -372,7 +372,7 @@ def _applies(analyser: Analyser, frame: Frame, verdict: Verdict) -> bool:
     return (not run.drawn or loaded or loads_weights(frame)) and not _defines_modules(analyser, frame)
 
 
-def _defines_modules(analyser: Analyser, frame: Frame) -> bool:
+def _defines_modules(analyser: Analyser, frame: Summary) -> bool:
     module = frame.module
     classes = (module.cls(unit.name) for unit in module.index.units)
     return any(cls is not None and analyser.program.is_module(cls) for cls in classes)

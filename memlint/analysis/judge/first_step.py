@@ -6,7 +6,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from memlint.analysis.domain.summary.effects import Store
-from memlint.analysis.domain.summary.frame import Frame
+from memlint.analysis.domain.summary.summary import Summary
 from memlint.analysis.index.function import Function
 from memlint.analysis.syntax.bindings import assigned_names, mentions
 from memlint.analysis.syntax.syntax import dotted, last_name, loops_around, parts, walk_statements
@@ -21,7 +21,7 @@ MAX_DEPTH = 4
 _SHOWS = frozenset({"tqdm", "trange", "track", "prange"})
 
 
-def begun_at_first_step(analyser: Analyser, frame: Frame, store: Store) -> bool:
+def begun_at_first_step(analyser: Analyser, frame: Summary, store: Store) -> bool:
     """Whether what an attribute holds reaches no further back than the first step of a sequence, which each round of
     the store's loop goes through from its beginning."""
     function = _function_of(analyser, store)

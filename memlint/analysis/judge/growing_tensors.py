@@ -11,7 +11,7 @@ from memlint.analysis.domain.events import Carry, Loop, Place
 from memlint.analysis.domain.row_selection import PASSED, is_same, places_of
 from memlint.analysis.domain.state import OFF
 from memlint.analysis.domain.summary.effects import Store
-from memlint.analysis.domain.summary.frame import Frame
+from memlint.analysis.domain.summary.summary import Summary
 from memlint.analysis.domain.values import Path
 from memlint.analysis.facts.given_anew import is_given_anew, is_some_member
 from memlint.analysis.facts.repeats import layer_code, repeated
@@ -64,7 +64,7 @@ _LOOKS = frozenset(
 class _Grown:
     """A tensor that grows by a concatenation."""
 
-    def __init__(self, analyser: Analyser, frame: Frame, store: Store) -> None:
+    def __init__(self, analyser: Analyser, frame: Summary, store: Store) -> None:
         self.analyser, self.frame, self.store = analyser, frame, store
 
     @functools.cached_property
@@ -107,7 +107,7 @@ DROPPED: tuple[Reason[_Grown], ...] = (
 )
 
 
-def judged(analyser: Analyser, frame: Frame, store: Store) -> Iterator[Carry]:
+def judged(analyser: Analyser, frame: Summary, store: Store) -> Iterator[Carry]:
     """The event of one growing tensor, unless something bounds it."""
     one = _Grown(analyser, frame, store)
     reason = first(DROPPED, one)
@@ -137,7 +137,7 @@ def judged(analyser: Analyser, frame: Frame, store: Store) -> Iterator[Carry]:
     )
 
 
-def _fed(frame: Frame, store: Store) -> bool:
+def _fed(frame: Summary, store: Store) -> bool:
     """Whether each round of the loop gives all that has grown to a call (a model that generates token by token), or
     asks how long it is: a list cannot take its place, and it is as long as the callee takes."""
     if store.loop is None:
@@ -149,7 +149,7 @@ def _fed(frame: Frame, store: Store) -> bool:
     return any(at != store.site.at for name in names for at in given.get(name, ()))
 
 
-def _rows_of_argument(frame: Frame, store: Store) -> bool:
+def _rows_of_argument(frame: Summary, store: Store) -> bool:
     """Whether a function cuts a tensor that it was given into its rows, by their numbers, and returns what layers that
     it has made itself give for them (an augmentation): one batch, as large as the one that is there."""
     if store.loop is None or not store.local:
@@ -187,7 +187,7 @@ def _handed(body: tuple[ir.Stmt, ...]) -> tuple[dict[str, set[str]], dict[str, s
     return renamed, found
 
 
-def _over_parts(analyser: Analyser, frame: Frame, store: Store) -> bool:
+def _over_parts(analyser: Analyser, frame: Summary, store: Store) -> bool:
     """Whether a method of a module that trains nothing grows a variable over no data in sight: modalities, levels."""
     cls = frame.function.cls
     if cls is None or not store.local or store.loop is None or not analyser.program.is_module(cls):
@@ -209,7 +209,7 @@ def _only_moves(call: ir.Call) -> bool:
     return name in CATS or name in _LOOKS
 
 
-def _layers(analyser: Analyser, frame: Frame, store: Store) -> bool:
+def _layers(analyser: Analyser, frame: Summary, store: Store) -> bool:
     """A method of a module that autograd may record, over what the module itself holds: its loops run over layers."""
     cls = frame.function.cls
     if cls is None or store.grad == OFF or not analyser.program.is_module(cls) or store.loop is None:
@@ -217,7 +217,7 @@ def _layers(analyser: Analyser, frame: Frame, store: Store) -> bool:
     return store.loop.loop.over != "loader" and "self." in store.loop.loop.text
 
 
-def _calls(analyser: Analyser, frame: Frame, store: Store) -> Loop | None:
+def _calls(analyser: Analyser, frame: Summary, store: Store) -> Loop | None:
     """Growth with each call of the function: a loop around its known callers."""
     place = store.place
     if not isinstance(place, Path):
@@ -229,7 +229,7 @@ def _calls(analyser: Analyser, frame: Frame, store: Store) -> Loop | None:
     return repeated(analyser, frame.function)
 
 
-def _bounded(frame: Frame, store: Store) -> bool:
+def _bounded(frame: Summary, store: Store) -> bool:
     """Whether the place is cut back or started anew where it grows."""
     place = store.place_text
     bodies: list[tuple[ir.Stmt, ...]] = []

@@ -14,8 +14,8 @@ from memlint.analysis.domain.events import Loop, Step
 from memlint.analysis.domain.periods import runs_once
 from memlint.analysis.domain.state import AMBIENT, OFF, ON
 from memlint.analysis.domain.summary.effects import ModelRun
-from memlint.analysis.domain.summary.frame import Frame
 from memlint.analysis.domain.summary.observations import MAX_CALLERS_UP
+from memlint.analysis.domain.summary.summary import Summary
 from memlint.analysis.facts.module_facts import told
 from memlint.analysis.facts.repeats import each_call, repeated
 from memlint.analysis.index.program import Function
@@ -48,7 +48,7 @@ class Verdict:
     thread: Step | None = None
 
 
-def judge_run(analyser: Analyser, frame: Frame, run: ModelRun) -> Verdict | None:
+def judge_run(analyser: Analyser, frame: Summary, run: ModelRun) -> Verdict | None:
     """Whether a run is an evaluation and whether its gradients are wanted; None where it does not record."""
     verdicts = frame.notes.verdicts
     if run.key not in verdicts:
@@ -57,7 +57,7 @@ def judge_run(analyser: Analyser, frame: Frame, run: ModelRun) -> Verdict | None
     return verdicts[run.key]
 
 
-def _judge_run(analyser: Analyser, frame: Frame, run: ModelRun) -> Verdict | None:
+def _judge_run(analyser: Analyser, frame: Summary, run: ModelRun) -> Verdict | None:
     always = records(analyser, frame, run)
     if not always and _teaches_in_a_phase(analyser, frame, run):
         return Verdict(run, "eval", REACHED)
@@ -102,7 +102,7 @@ def _judge_run(analyser: Analyser, frame: Frame, run: ModelRun) -> Verdict | Non
     return Verdict(run, evaluation, wanted_by(analyser, frame, run), unguarded=unguarded, thread=thread)
 
 
-def _mode(analyser: Analyser, frame: Frame, run: ModelRun) -> bool | None:
+def _mode(analyser: Analyser, frame: Summary, run: ModelRun) -> bool | None:
     """Whether the model is in eval mode, by the function itself or by what others say of it."""
     if run.mode is None and run.mode_key is None and not of_module(analyser, frame.function):
         # (where a module's own method runs its parts, the call of that method is the place for the guard)
@@ -110,7 +110,7 @@ def _mode(analyser: Analyser, frame: Frame, run: ModelRun) -> bool | None:
     return run.mode
 
 
-def _teaches_in_a_phase(analyser: Analyser, frame: Frame, run: ModelRun) -> bool:
+def _teaches_in_a_phase(analyser: Analyser, frame: Summary, run: ModelRun) -> bool:
     """Whether it is a teacher's run under ``set_grad_enabled(phase == "train")``, a guard that is the student's: in the
     phase that trains, the teacher records as well."""
     if run.grad != ON | OFF or _mode(analyser, frame, run) is not True or asked_for(frame):
@@ -120,7 +120,7 @@ def _teaches_in_a_phase(analyser: Analyser, frame: Frame, run: ModelRun) -> bool
     return told(analyser, frame, run.module, "frozen") is not True and teaches(analyser, frame, run)
 
 
-def _matters(analyser: Analyser, frame: Frame, run: ModelRun) -> bool:
+def _matters(analyser: Analyser, frame: Summary, run: ModelRun) -> bool:
     """Whether a run that only its use shows to be an evaluation comes again and again, outside of layers. (A module's
     method has to use it up itself and give no other graph, and who calls it has to be in sight: others may well call it
     under a guard.)"""
@@ -136,7 +136,7 @@ def _matters(analyser: Analyser, frame: Frame, run: ModelRun) -> bool:
     return loop_of(analyser, frame, run) is not None or repeated(analyser, function) is not None
 
 
-def unguarded_module(analyser: Analyser, frame: Frame) -> bool:
+def unguarded_module(analyser: Analyser, frame: Summary) -> bool:
     """Whether this is a method of a module that is called by a name that is computed, in sight by its own methods at
     most: who makes those calls may well guard them."""
     function = frame.function
@@ -159,7 +159,7 @@ def _unguarded(analyser: Analyser, function: Function, trail: frozenset[tuple[st
     )
 
 
-def is_layer_code(analyser: Analyser, frame: Frame) -> bool:
+def is_layer_code(analyser: Analyser, frame: Summary) -> bool:
     """A forward runs under whatever mode its caller has, and so do the module's methods that only it calls."""
     return of_layers(analyser, frame.function)
 
@@ -179,7 +179,7 @@ def of_layers(analyser: Analyser, function: Function, depth: int = 0) -> bool:
     return bool(callers) and all(of_layers(analyser, caller, depth + 1) for caller in callers.values())
 
 
-def records(analyser: Analyser, frame: Frame, run: ModelRun) -> bool:
+def records(analyser: Analyser, frame: Summary, run: ModelRun) -> bool:
     """Whether autograd records for certain on the way that leads here."""
     if run.grad == ON:
         return True
@@ -188,7 +188,7 @@ def records(analyser: Analyser, frame: Frame, run: ModelRun) -> bool:
     return False
 
 
-def unguarded_call(analyser: Analyser, frame: Frame, run: ModelRun) -> tuple[Step, ...]:
+def unguarded_call(analyser: Analyser, frame: Summary, run: ModelRun) -> tuple[Step, ...]:
     """A call of the function that leaves grad mode on for certain, and one that turns it off. (Where it does not
     set the mode of the model itself, what it runs is judged for each of its callers.) None where it gives a graph to
     a caller that may train by it, or where some code may turn grad mode off for all that follows."""
@@ -214,7 +214,7 @@ def unguarded_call(analyser: Analyser, frame: Frame, run: ModelRun) -> tuple[Ste
     return step, *(Step(site, f"calls `{name}` with grad mode off") for site in guarded[:1])
 
 
-def _uses_up(caller: Frame, at: int, callee: Function) -> bool:
+def _uses_up(caller: Summary, at: int, callee: Function) -> bool:
     """Whether the graphs that a call gives to a caller end there: it returns and keeps none of them, gives none away,
     and runs no backward through one."""
     call = (at, callee.module.key, callee.qual)
@@ -224,7 +224,7 @@ def _uses_up(caller: Frame, at: int, callee: Function) -> bool:
     return bool(given) and not given & left and not any(given & reached for reached, *_ in caller.backwards)
 
 
-def loop_of(analyser: Analyser, frame: Frame, run: ModelRun) -> Loop | None:
+def loop_of(analyser: Analyser, frame: Summary, run: ModelRun) -> Loop | None:
     """The loop around the call, here or around every call of this function, that runs it more than once."""
     if run.loop is not None:
         return None if runs_once(run.loop) else run.loop.loop
@@ -234,7 +234,7 @@ def loop_of(analyser: Analyser, frame: Frame, run: ModelRun) -> Loop | None:
     return None
 
 
-def consumed_as(frame: Frame, run: ModelRun) -> Literal["detached", "escapes", "loss", "dropped"]:
+def consumed_as(frame: Summary, run: ModelRun) -> Literal["detached", "escapes", "loss", "dropped"]:
     """What becomes of what a run gives."""
     marks = {run.node, *run.value.src}
     if marks & frame.notes.returned or marks & frame.escaped:

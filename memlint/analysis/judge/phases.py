@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from memlint.analysis.domain.summary.effects import ModelRun
-from memlint.analysis.domain.summary.frame import Frame
+from memlint.analysis.domain.summary.summary import Summary
 from memlint.analysis.judge.roles import EVALUATION, role_of
 from memlint.analysis.syntax.bindings import mentions, names_bound_by
 from memlint.analysis.syntax.expression_text import text
@@ -25,7 +25,7 @@ class Phase(NamedTuple):
     training: str
 
 
-def phase_of(frame: Frame, run: ModelRun) -> Phase | None:
+def phase_of(frame: Summary, run: ModelRun) -> Phase | None:
     """The phases in which a model runs and records, though the backward that reaches it in others is left out; None
     for none. In one of those rounds the model has to be put into eval mode, or the name has to say so."""
     marks = {run.node, *run.value.src}

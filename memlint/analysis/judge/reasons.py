@@ -13,7 +13,7 @@ from memlint.analysis.domain.events import Loop, Site
 
 if TYPE_CHECKING:
     from memlint.analysis.domain.summary.effects import Store
-    from memlint.analysis.domain.summary.frame import Frame
+    from memlint.analysis.domain.summary.summary import Summary
     from memlint.analysis.facts.analyser import Analyser
 
 C = TypeVar("C")
@@ -57,7 +57,7 @@ def first(table: Sequence[Reason[C]], candidate: C) -> Reason[C] | None:
 
 def tell_store(
     analyser: Analyser,
-    frame: Frame,
+    frame: Summary,
     store: Store,
     loop: Loop | None,
     effect: Literal["dropped", "low"],

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from memlint.analysis.domain.state import AMBIENT, ON
 from memlint.analysis.domain.summary.effects import Backward, ModelRun
-from memlint.analysis.domain.summary.frame import Frame
+from memlint.analysis.domain.summary.summary import Summary
 from memlint.analysis.domain.values import NONE, V
 from memlint.analysis.facts.guarded import is_guarded
 from memlint.analysis.syntax.bindings import names_bound_by
@@ -31,7 +31,7 @@ class Role(NamedTuple):
     training: str
 
 
-def role_of(frame: Frame, backwards: list[Backward], run: ModelRun) -> Role | None:
+def role_of(frame: Summary, backwards: list[Backward], run: ModelRun) -> Role | None:
     """How a parameter tells evaluation from training: where it is off, no backward runs, and the model is put into eval
     mode, or a caller says that it evaluates; None where nothing does. The model's run has to come in both."""
     tests = run.tests
@@ -187,7 +187,7 @@ EVALUATION = lazy_pattern(
 _TRAINS = lazy_pattern(r"_?(is_|do_)?train(ing)?(_mode|_flag)?")
 
 
-def _is_told_to(frame: Frame, name: str, off: _Value) -> bool:
+def _is_told_to(frame: Summary, name: str, off: _Value) -> bool:
     """Whether a caller that records turns the parameter off for an evaluation, by what it is called, by a literal such
     as ``"val"``, or by what else the call passes: ``run_epoch(val_loader, model, optimizer=None)``."""
     for caller, record in frame.analyser.facts.calls_of(frame.function):
@@ -210,7 +210,7 @@ def _is_off(value: V, off: _Value) -> bool:
     return value.is_only(NONE) if off is None else off is False and value.const is False
 
 
-def _passes_evaluation(caller: Frame, at: int) -> bool:
+def _passes_evaluation(caller: Summary, at: int) -> bool:
     call = call_at(caller.function.body, at)
     given = (*call.args, *(word.value for word in call.keywords)) if call is not None else ()
     return any(
@@ -219,7 +219,7 @@ def _passes_evaluation(caller: Frame, at: int) -> bool:
     )
 
 
-def _cannot_be(frame: Frame, name: str, off: _Value, aliases: dict[str, ir.Expr]) -> bool:
+def _cannot_be(frame: Summary, name: str, off: _Value, aliases: dict[str, ir.Expr]) -> bool:
     """Whether the parameter is never off: the function refuses it (``if optimizer is None: raise``), or every known
     caller turns it on."""
     for statement in walk_statements(frame.function.body, into_definitions=False):

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from memlint.analysis.domain.state import AMBIENT
 from memlint.analysis.domain.summary.effects import ModelRun
-from memlint.analysis.domain.summary.frame import Frame
+from memlint.analysis.domain.summary.summary import Summary
 from memlint.analysis.index.program import Function
 from memlint.analysis.index.roles_by_name import is_evaluation_name
 from memlint.analysis.judge.judged_runs import consumed_as, is_layer_code, judge_run, loop_of
@@ -44,7 +44,7 @@ def spent_inside(analyser: Analyser, run: ModelRun) -> bool:
     return False
 
 
-def _reports(analyser: Analyser, frame: Frame, surely: bool) -> bool:
+def _reports(analyser: Analyser, frame: Summary, surely: bool) -> bool:
     """Whether a function reports one of its runs; ``surely``: for all to see."""
     if surely not in frame.notes.reports:
         frame.notes.reports[surely] = False  # asked again while it is judged: functions that call each other
@@ -60,7 +60,7 @@ def _reports(analyser: Analyser, frame: Frame, surely: bool) -> bool:
     return frame.notes.reports[surely]
 
 
-def _is_alone(analyser: Analyser, frame: Frame, run: ModelRun) -> bool:
+def _is_alone(analyser: Analyser, frame: Summary, run: ModelRun) -> bool:
     """Whether little tells of an evaluation there, which is not reported for all to see: a single run that is returned
     (see MEM201)."""
     if run.loop is None and run.mode is None and _is_evaluated_by_callers(analyser, frame, run):
@@ -70,7 +70,7 @@ def _is_alone(analyser: Analyser, frame: Frame, run: ModelRun) -> bool:
     return run.mode is None or not is_evaluation_name(frame.function)
 
 
-def left_to_callers(analyser: Analyser, frame: Frame, run: ModelRun) -> bool:
+def left_to_callers(analyser: Analyser, frame: Summary, run: ModelRun) -> bool:
     """Whether a helper gives what it runs to callers that put the model into eval mode, in loops, of which each says so
     itself; or to several ones, of which some evaluate, and some say nothing of it: the guard is missing in those, and
     the helper may be right for the others."""
@@ -89,7 +89,7 @@ def left_to_callers(analyser: Analyser, frame: Frame, run: ModelRun) -> bool:
     )
 
 
-def _is_evaluated_by_callers(analyser: Analyser, frame: Frame, run: ModelRun) -> bool:
+def _is_evaluated_by_callers(analyser: Analyser, frame: Summary, run: ModelRun) -> bool:
     """Whether all callers of a helper that gives away what it runs put the model into eval mode, one of them for a loop
     of its own: there the guard is missing."""
     if consumed_as(frame, run) == "detached" or is_layer_code(analyser, frame):
@@ -104,13 +104,13 @@ def _is_evaluated_by_callers(analyser: Analyser, frame: Frame, run: ModelRun) ->
     return all(ours) and any(lifted.loop is not None for runs in ours for lifted in runs)
 
 
-def _callers(analyser: Analyser, function: Function) -> dict[tuple[str, str], Frame]:
+def _callers(analyser: Analyser, function: Function) -> dict[tuple[str, str], Summary]:
     """The functions that call one, itself apart, each once."""
     calls = analyser.facts.calls_of(function)
     return {caller.function.key: caller for caller, _ in calls if caller.function.key != function.key}
 
 
-def _evaluates(analyser: Analyser, caller: Frame, lifted: ModelRun) -> bool:
+def _evaluates(analyser: Analyser, caller: Summary, lifted: ModelRun) -> bool:
     """Whether a linted function runs a model that it has put into eval mode by itself."""
     return (
         lifted.mode is True

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from memlint.analysis.demand.layered_calls import guards_a_way, may_be_any
 from memlint.analysis.domain.summary.effects import ModelRun
-from memlint.analysis.domain.summary.frame import Frame
+from memlint.analysis.domain.summary.summary import Summary
 from memlint.analysis.facts.common_arguments import left_out
 from memlint.analysis.index.program import in_tests
 from memlint.analysis.index.uses import of_module
@@ -23,7 +23,7 @@ _SETS = frozenset({"requires_grad", "requires_grad_"})
 _BENCHMARK = lazy_pattern(r"(^|_)(bench|benchmarks?|benchmarking|profile|profiling|timing|timeit|speed)(_|\.|$)")
 
 
-def doubt_of(analyser: Analyser, frame: Frame, one: Verdict, consumed: str) -> str:
+def doubt_of(analyser: Analyser, frame: Summary, one: Verdict, consumed: str) -> str:
     """The name of the first doubt that applies (see `run_reasons`), "" for none. ``consumed``: what becomes of the
     output."""
     run = one.run
@@ -42,7 +42,7 @@ def doubt_of(analyser: Analyser, frame: Frame, one: Verdict, consumed: str) -> s
     return "measures-time" if consumed == "dropped" and _times_training(frame) else ""
 
 
-def _freezes_itself(analyser: Analyser, frame: Frame, run: ModelRun) -> bool:
+def _freezes_itself(analyser: Analyser, frame: Summary, run: ModelRun) -> bool:
     """Whether the ``train()`` of the model's class, or of that whose part the model is, sets ``requires_grad``, itself
     or by another method of its own: with ``eval()``, nothing is recorded."""
     made = [analyser.program.module(ref.key).cls(ref.name) for ref in run.module.refs if ref.kind == "instance"]
@@ -57,6 +57,6 @@ def _freezes_itself(analyser: Analyser, frame: Frame, run: ModelRun) -> bool:
     return False
 
 
-def _times_training(frame: Frame) -> bool:
+def _times_training(frame: Summary) -> bool:
     """Whether a file measures how long things take, and this function trains."""
     return bool(frame.backwards) and _BENCHMARK.search(frame.module.key.rpartition("/")[2].lower()) is not None

@@ -8,7 +8,7 @@ from memlint.analysis.judge.reasons import Judged
 
 if TYPE_CHECKING:
     from memlint.analysis.domain.summary.effects import ModelRun
-    from memlint.analysis.domain.summary.frame import Frame
+    from memlint.analysis.domain.summary.summary import Summary
     from memlint.analysis.facts.analyser import Analyser
 
 #: in order of the judgement (`memlint.analysis.judge.judged_runs`, then `memlint.analysis.judge.evaluation`)
@@ -43,7 +43,7 @@ TEXTS: dict[str, str] = {
 
 
 def tell_run(
-    analyser: Analyser, frame: Frame, run: ModelRun, effect: Literal["dropped", "low"], name: str, wanted: str = ""
+    analyser: Analyser, frame: Summary, run: ModelRun, effect: Literal["dropped", "low"], name: str, wanted: str = ""
 ) -> None:
     """Tell who asks why a run is no finding, if anybody does."""
     if analyser.observer is not None:

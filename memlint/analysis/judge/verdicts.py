@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, cast
 from memlint.analysis.demand.needed_later import marks_of, wanted_later
 from memlint.analysis.domain.events import Carry, Event, How, Loop, Place, Retain, Step, SummedLosses
 from memlint.analysis.domain.summary.effects import Store
-from memlint.analysis.domain.summary.frame import Frame
+from memlint.analysis.domain.summary.summary import Summary
 from memlint.analysis.domain.values import Path, Source
 from memlint.analysis.facts.repeats import is_training_step
 from memlint.analysis.index.roles_by_name import is_test
@@ -42,9 +42,9 @@ if TYPE_CHECKING:
 _CODES = {"add": "MEM101", "cat": "MEM302"}
 
 
-def judge(analyser: Analyser, frame: Frame) -> Iterator[Event]:
+def judge(analyser: Analyser, frame: Summary) -> Iterator[Event]:
     """The events of one function that several rules read, or that hang on each other."""
-    if frame.exit is None and not frame.loops and not frame.stores and not frame.runs:
+    if frame.exit is None and not frame.stores and not frame.runs:
         return
     verdicts = evaluations(analyser, frame)
     kept: dict[Source, Keeper] = {}
@@ -86,7 +86,7 @@ def _lost_to(event: Retain | Carry) -> Confidence:
     return weakest(event.certainty, event.value.certainty)
 
 
-def _judge_store(analyser: Analyser, frame: Frame, store: Store) -> Iterator[Event]:
+def _judge_store(analyser: Analyser, frame: Summary, store: Store) -> Iterator[Event]:
     one = Candidate(analyser, frame, store)
     reason = first(DROPPED, one)
     if reason is not None:
@@ -174,14 +174,14 @@ def _certainty(one: Candidate, alone: bool) -> tuple[Confidence, Step | None]:
 # -------------------------------------------------------------------------------------- later use
 
 
-def _summed_anew(analyser: Analyser, frame: Frame, store: Store) -> Iterator[SummedLosses]:
+def _summed_anew(analyser: Analyser, frame: Summary, store: Store) -> Iterator[SummedLosses]:
     """The losses of the parts of one batch (tasks, micro-batches), where each batch begins a sum of its own."""
     value = value_of(analyser, frame, store, store.incoming or store.value)
     if store.how == "add" and store.loop is not None and value.attached in ("yes", "some") and value.freed == "no":
         yield from _summed(frame, store, Place(store.place_kind, store.place_text), store.loop.loop)
 
 
-def _summed(frame: Frame, store: Store, place: Place, loop: Loop) -> Iterator[SummedLosses]:
+def _summed(frame: Summary, store: Store, place: Place, loop: Loop) -> Iterator[SummedLosses]:
     """One backward after a loop that summed the losses of its batches."""
     assert store.loop is not None
     if loop.kind != "for" or loop.over in ("modules", "epochs"):

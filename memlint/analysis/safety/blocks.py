@@ -10,7 +10,7 @@ import msgspec
 from memlint.analysis.demand.used_up_graphs import used_up
 from memlint.analysis.domain.events import Guard, GuardPlace, Loop, ModelCall, Site
 from memlint.analysis.domain.summary.effects import CallRecord
-from memlint.analysis.domain.summary.frame import Frame
+from memlint.analysis.domain.summary.summary import Summary
 from memlint.analysis.domain.values import Source
 from memlint.analysis.index.roles_by_name import is_evaluation_name
 from memlint.analysis.safety import casts
@@ -41,7 +41,7 @@ MAX_DEPTH = 6
 Block = tuple[ir.Stmt, ...]
 
 
-def guard_of(analyser: Analyser, frame: Frame, event: ModelCall) -> GuardPlace | None:
+def guard_of(analyser: Analyser, frame: Summary, event: ModelCall) -> GuardPlace | None:
     """Where the guard that the call lacks belongs; None where it would switch off what must be recorded."""
     function = frame.function
     if event.site.path != frame.module.key or event.site.unit != function.unit:
@@ -89,7 +89,7 @@ def guard_of(analyser: Analyser, frame: Frame, event: ModelCall) -> GuardPlace |
     )
 
 
-def with_places(analyser: Analyser, frame: Frame, events: Iterable[Guard | ModelCall]) -> Iterator[Guard | ModelCall]:
+def with_places(analyser: Analyser, frame: Summary, events: Iterable[Guard | ModelCall]) -> Iterator[Guard | ModelCall]:
     """The events, each told where the guard belongs that it misses."""
     for event in events:
         place = None
@@ -108,24 +108,24 @@ def with_places(analyser: Analyser, frame: Frame, events: Iterable[Guard | Model
         yield event if place is None else msgspec.structs.replace(event, place=place)
 
 
-def _own_runs(frame: Frame) -> list[int]:
+def _own_runs(frame: Summary) -> list[int]:
     """The ordinals of the model calls in the function itself."""
     own = (frame.module.key, frame.function.unit)
     return [run.site.at for run in frame.runs.values() if (run.site.path, run.site.unit) == own]
 
 
-def _runs(frame: Frame, block: Block) -> list[int]:
+def _runs(frame: Summary, block: Block) -> list[int]:
     """The positions of the statements of a block that run a model."""
     runs = set(_own_runs(frame))
     return [i for i, statement in enumerate(block) if not runs.isdisjoint(_ordinals(statement))]
 
 
-def _last_run(frame: Frame, block: Block) -> int:
+def _last_run(frame: Summary, block: Block) -> int:
     """The position of the last statement of a block that runs a model, -1 where none does."""
     return max(_runs(frame, block), default=-1)
 
 
-def _rest_of_block(analyser: Analyser, frame: Frame, at: int, *, itself: bool) -> tuple[Site, Site] | None:
+def _rest_of_block(analyser: Analyser, frame: Summary, at: int, *, itself: bool) -> tuple[Site, Site] | None:
     """(first, last) of the statements that follow one in its block (``itself``: from that one on), as far as they run
     models; None for none, and where a backward wants what they record."""
     chain = list(_chain(frame.function.body, at))
@@ -139,7 +139,7 @@ def _rest_of_block(analyser: Analyser, frame: Frame, at: int, *, itself: bool) -
     return frame.site(rest[0].at), frame.site(rest[-1].at)
 
 
-def _is_evaluation(frame: Frame, event: ModelCall) -> bool:
+def _is_evaluation(frame: Summary, event: ModelCall) -> bool:
     """Whether the whole function is the evaluation, so that a decorator says it best."""
     function = frame.function
     node = function.node
@@ -176,19 +176,19 @@ def _is_loop_of(statement: ir.Stmt, loop: Loop | None) -> bool:
     return isinstance(statement, ir.For | ir.While) and loop is not None and loop.site.at == statement.at
 
 
-def _recorded_in(frame: Frame, body: Block) -> frozenset[Source]:
+def _recorded_in(frame: Summary, body: Block) -> frozenset[Source]:
     """The graphs that statements record."""
     first, last = body[0].at, last_ordinal(body[-1])
     return frozenset(key for key, node in frame.graphs.nodes.items() if first <= node.at <= last and not node.leaf)
 
 
-def _leaving(frame: Frame, body: Block) -> frozenset[Source]:
+def _leaving(frame: Summary, body: Block) -> frozenset[Source]:
     """The graphs that statements record and that leave the function, or are in what does."""
     kept = {source for value in (frame.exit.sym.values() if frame.exit is not None else ()) for source in value.src}
     return _recorded_in(frame, body) & (frame.graphs.closure(frame.notes.returned | kept) | frame.left)
 
 
-def _is_needed(analyser: Analyser, frame: Frame, body: Block, *, frozen: bool = False, left: bool = True) -> bool:
+def _is_needed(analyser: Analyser, frame: Summary, body: Block, *, frozen: bool = False, left: bool = True) -> bool:
     """Whether a guard around statements would cut a graph that a backward goes through, whichever way the function is
     called; or, with ``left``, would hold in other code, too. ``frozen``: nobody trains what runs there."""
     if _trains(body) or _trains_inside(analyser, frame, body) or (left and _is_left(body)):
@@ -216,7 +216,7 @@ def _goes_back(whole: Block, body: Block) -> bool:
     return False
 
 
-def _trains_inside(analyser: Analyser, frame: Frame, body: Block) -> bool:
+def _trains_inside(analyser: Analyser, frame: Summary, body: Block) -> bool:
     """Whether statements call a function that calls a backward, as it is called there."""
     first, last = body[0].at, last_ordinal(body[-1])
     calls = [record for record in frame.calls.values() if first <= record.at <= last]
@@ -236,7 +236,7 @@ def _trains_inside(analyser: Analyser, frame: Frame, body: Block) -> bool:
     return False
 
 
-def _is_wanted(frame: Frame, body: Block, *, frozen: bool = False) -> bool:
+def _is_wanted(frame: Summary, body: Block, *, frozen: bool = False) -> bool:
     """Whether a backward reaches what the statements record, whoever records it: under a guard it would be cut.
 
     ``frozen``: nobody trains what runs there, so that only a graph that comes in from elsewhere can be wanted.
@@ -255,14 +255,14 @@ def _is_wanted(frame: Frame, body: Block, *, frozen: bool = False) -> bool:
     )
 
 
-def _ends_in(frame: Frame, reached: frozenset[Source], recorded: frozenset[Source]) -> bool:
+def _ends_in(frame: Summary, reached: frozenset[Source], recorded: frozenset[Source]) -> bool:
     """Whether what a backward is called on was recorded there, on some path: without its graph, it raises."""
     nodes = frame.graphs.nodes
     parents = {parent for item in reached if item in nodes for parent in nodes[item].parents if parent != item}
     return bool((recorded & reached) - parents)
 
 
-def _is_trained_beside(frame: Frame, reached: frozenset[Source], recorded: frozenset[Source]) -> bool:
+def _is_trained_beside(frame: Summary, reached: frozenset[Source], recorded: frozenset[Source]) -> bool:
     """Whether a backward reaches a graph that has nothing of what was recorded: one that reaches nothing else trains
     just that, whatever its owner is called, and would raise without it."""
     nodes = frame.graphs.nodes
@@ -292,7 +292,7 @@ def _is_left(body: Block) -> bool:
     )
 
 
-def _doubt(analyser: Analyser, frame: Frame, guarded: Block, event: ModelCall) -> str:
+def _doubt(analyser: Analyser, frame: Summary, guarded: Block, event: ModelCall) -> str:
     """Two proofs must agree: that of the values, which sees every graph, and that of the text, which trusts nothing."""
     if _leaving(frame, guarded):
         return f"a result leaves `{frame.function.name}` with its graph, which may be needed"

@@ -18,7 +18,7 @@ from memlint.ir import nodes as ir
 from memlint.patterns import lazy_pattern
 
 if TYPE_CHECKING:
-    from memlint.analysis.domain.summary.frame import Frame
+    from memlint.analysis.domain.summary.summary import Summary
     from memlint.analysis.facts.analyser import Analyser
 
 Body = tuple[ir.Stmt, ...]
@@ -31,7 +31,7 @@ _OPENERS = frozenset({"autocast", "autocast_smart_context_manager", "compute_los
 _REGION = lazy_pattern(r"autocast|(^|_)amp(_|$)|precision", re.IGNORECASE)
 
 
-def loses_gradients(frame: Frame, guarded: Body, module: str) -> bool:
+def loses_gradients(frame: Summary, guarded: Body, module: str) -> bool:
     """Whether a network (its source) runs again behind statements, in an autocast region that is around both."""
     if not _opener(frame.analyser, frame.function):
         return False

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from memlint.analysis.domain.events import Cut, Site
 from memlint.analysis.domain.summary.effects import Store
-from memlint.analysis.domain.summary.frame import Frame
+from memlint.analysis.domain.summary.summary import Summary
 from memlint.analysis.domain.values import CONTAINER, DATA, INSTANCE, NONE, SCALAR, TENSOR, TREE, UNKNOWN, Path, V
 from memlint.analysis.index.program import Function
 from memlint.analysis.safety.bindings import is_sum
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 _HOLDS = ir.Display | ir.DictDisplay | ir.Comprehension
 
 
-def cut_of(analyser: Analyser, frame: Frame, store: Store) -> Cut | None:
+def cut_of(analyser: Analyser, frame: Summary, store: Store) -> Cut | None:
     """The expressions of the store's statement whose graph it keeps; None where they cannot be told."""
     function, place = frame.function, store.place_text
     here = (store.site.path, store.site.unit) == (frame.module.key, function.unit)
@@ -67,7 +67,7 @@ def cut_of(analyser: Analyser, frame: Frame, store: Store) -> Cut | None:
     return Cut(sites, ", ".join(dict.fromkeys(text(expr) for expr, _ in found)), doubt, met=met)
 
 
-def _whole(analyser: Analyser, frame: Frame, store: Store, statement: ir.Stmt) -> Cut | None:
+def _whole(analyser: Analyser, frame: Summary, store: Store, statement: ir.Stmt) -> Cut | None:
     """A state that a call makes of the old one is cut as a whole, when a round begins."""
     if (
         store.kind != "carry"
@@ -110,7 +110,7 @@ def _callee_at(analyser: Analyser, site: Site) -> tuple[Function, ir.Stmt, str, 
 
 
 def _kept(
-    frame: Frame | None, function: Function, statement: ir.Stmt, store: Store, place: str
+    frame: Summary | None, function: Function, statement: ir.Stmt, store: Store, place: str
 ) -> Iterator[tuple[ir.Expr, V]]:
     """The expressions that bring the graph in, each with its value: of a list, each of its members is to be cut."""
     value = store.incoming or store.value
@@ -180,7 +180,7 @@ def _is_handed_in(value: V) -> bool:
 
 
 def _no_tensor(
-    frame: Frame | None, function: Function, statement: ir.Stmt, expr: ir.Expr, value: V, place: str
+    frame: Summary | None, function: Function, statement: ir.Stmt, expr: ir.Expr, value: V, place: str
 ) -> str | None:
     """Why `.detach()` may not be there; None where it is not, on some path that is known."""
     shown = text(expr, 40)
@@ -225,7 +225,7 @@ def _is_used_as_tensor(function: Function, expr: ir.Expr) -> bool:
     )
 
 
-def _noticed(analyser: Analyser, frame: Frame, store: Store, statement: ir.Stmt) -> str:
+def _noticed(analyser: Analyser, frame: Summary, store: Store, statement: ir.Stmt) -> str:
     """What keeps us from the proof that nobody needs the graph of what is stored."""
     watch = _watch(analyser, frame.function, store, statement)
     place = store.place

@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Iterator
 
 from memlint.analysis.domain.events import Gather
-from memlint.analysis.domain.summary.frame import Frame
+from memlint.analysis.domain.summary.summary import Summary
 from memlint.analysis.index.program import Function
 from memlint.analysis.syntax.bindings import assigned_names
 from memlint.analysis.syntax.expression_text import text
@@ -21,7 +21,7 @@ _CATS = frozenset({"cat", "concat", "concatenate", "hstack", "vstack"})
 Block = tuple[ir.Stmt, ...]
 
 
-def gather_of(frame: Frame, at: int) -> Gather | None:
+def gather_of(frame: Summary, at: int) -> Gather | None:
     """How the statement ``x = torch.cat([x, part])`` becomes an append; None where the loop looks at ``x`` itself."""
     function = frame.function
     statement = statement_at(function.body, at)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from memlint.analysis.domain.summary.frame import Frame
+from memlint.analysis.domain.summary.summary import Summary
 from memlint.analysis.domain.values import CONTAINER
 from memlint.analysis.index.program import Function
 from memlint.analysis.safety import vocabulary as words
@@ -14,7 +14,7 @@ from memlint.ir import nodes as ir
 _LISTS = words.CONTAINERS | {"sorted", "reversed", "zip", "map", "filter", "enumerate", "iter"}
 
 
-def holds_others(frame: Frame | None, function: Function, statement: ir.Stmt, expr: ir.Expr) -> bool:
+def holds_others(frame: Summary | None, function: Function, statement: ir.Stmt, expr: ir.Expr) -> bool:
     """Whether an expression that a statement of ``function`` stores, or passes to a call that does, may give a list,
     a tuple or the like, which has no `.detach()`. ``frame``: what is known of the function, None for nothing."""
     if isinstance(expr, ir.Comprehension | ir.Display | ir.DictDisplay):
@@ -33,7 +33,7 @@ def holds_others(frame: Frame | None, function: Function, statement: ir.Stmt, ex
     return bool(kinds & CONTAINER) or _is_passed_as_container(frame, statement, expr)
 
 
-def _is_passed_as_container(frame: Frame, statement: ir.Stmt, expr: ir.Expr) -> bool:
+def _is_passed_as_container(frame: Summary, statement: ir.Stmt, expr: ir.Expr) -> bool:
     """Whether a function of the project gets a container in a call that the expression is an argument of."""
     calls = {
         part.at: part

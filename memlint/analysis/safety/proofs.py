@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from memlint.analysis.domain.summary.frame import Frame
+from memlint.analysis.domain.summary.summary import Summary
 from memlint.analysis.domain.values import V
 from memlint.analysis.index.program import Function
 from memlint.analysis.safety.bindings import binders
@@ -21,7 +21,7 @@ _READ_OF_TENSORS = frozenset({"data", "device", "grad_fn"})
 
 
 def is_guessed(
-    frame: Frame | None, function: Function, statement: ir.Stmt, expr: ir.Expr, value: V, place: str
+    frame: Summary | None, function: Function, statement: ir.Stmt, expr: ir.Expr, value: V, place: str
 ) -> bool:
     """Whether nothing but the name of what was called tells that an expression of a statement is a tensor: no use of
     it, or of the ``place`` where it is added, that runs whenever the statement does."""

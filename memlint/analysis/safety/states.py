@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from memlint.analysis.domain.summary.frame import Frame
+from memlint.analysis.domain.summary.summary import Summary
 from memlint.analysis.domain.values import NONE, TENSOR, TREE, UNKNOWN, V
 from memlint.analysis.index.program import Function
 from memlint.analysis.syntax.bindings import mentions
@@ -17,7 +17,7 @@ _FACTORIES = frozenset(
 _MOVES = frozenset(["to", "cuda", "cpu", "float", "half", "double", "bfloat16", "repeat", "expand", "unsqueeze"])
 
 
-def detached_state(frame: Frame, name: str, value: V) -> str:
+def detached_state(frame: Summary, name: str, value: V) -> str:
     """The statement that detaches it; "" where it may be something that has no ``detach()``.
 
     A state has the form that it begins with: a tensor, or a tuple of them, as of an LSTM.
@@ -46,7 +46,7 @@ def detached_state(frame: Frame, name: str, value: V) -> str:
     return f"{name} = None if {name} is None else {name}.detach()" if missing else f"{name} = {name}.detach()"
 
 
-def _given(frame: Frame, value: ir.Expr) -> int:
+def _given(frame: Summary, value: ir.Expr) -> int:
     """What kinds of values the project's functions give in a call, as they are called there; 0 for another one."""
     kinds = 0
     for record in frame.calls.values():

@@ -11,7 +11,7 @@ from memlint.analysis.domain.periods import resets_in_time, resets_soon
 from memlint.analysis.domain.recorded_modes import freeze
 from memlint.analysis.domain.state import OFF, State
 from memlint.analysis.domain.summary.effects import LoopFrame
-from memlint.analysis.domain.summary.frame import Frame
+from memlint.analysis.domain.summary.function_state import FunctionState
 from memlint.analysis.domain.tensor_ops import cut
 from memlint.analysis.domain.values import (
     CONTAINER,
@@ -62,7 +62,9 @@ from memlint.analysis.transfer.stores.written_keys import counted_by, is_of_pair
 from memlint.ir import nodes as ir
 
 
-def assign(frame: Frame, state: State, target: ir.Expr, value: V, statement: ir.Assign | ir.AnnAssign | None) -> None:
+def assign(
+    frame: FunctionState, state: State, target: ir.Expr, value: V, statement: ir.Assign | ir.AnnAssign | None
+) -> None:
     """Bind a target; ``statement`` is given where the value is built by it, so that a carry can be seen."""
     match target:
         case ir.Name():
@@ -106,7 +108,7 @@ def assign(frame: Frame, state: State, target: ir.Expr, value: V, statement: ir.
             pass
 
 
-def _is_tensor(frame: Frame, base: V) -> bool:
+def _is_tensor(frame: FunctionState, base: V) -> bool:
     """Whether ``base.data`` is a tensor's, for all that is known."""
     if base.kinds & INSTANCE:
         classes = [frame.analyser.cls(ref) for ref in base.refs if ref.kind == "instance"]
@@ -114,7 +116,7 @@ def _is_tensor(frame: Frame, base: V) -> bool:
     return bool(base.kinds & (TENSORS | UNKNOWN)) and not base.resolved()
 
 
-def _bind(frame: Frame, state: State, name: str, value: V) -> None:
+def _bind(frame: FunctionState, state: State, name: str, value: V) -> None:
     function = frame.function
     if name not in function.locals and name not in frame.own_names:
         root = (
@@ -133,7 +135,7 @@ def _bind(frame: Frame, state: State, name: str, value: V) -> None:
         forget(frame, state, frozenset((("var", name),)))  # a sum that begins anew, or is made a number, now and then
 
 
-def _shown(frame: Frame, name: str) -> bool:
+def _shown(frame: FunctionState, name: str) -> bool:
     """Whether a sum is begun anew every so many iterations, and no backward has run on it: it is for a log."""
     if not resets_in_time(frame):
         return False
@@ -142,7 +144,7 @@ def _shown(frame: Frame, name: str) -> bool:
 
 
 def _unpack(
-    frame: Frame, state: State, target: ir.Display, value: V, statement: ir.Assign | ir.AnnAssign | None
+    frame: FunctionState, state: State, target: ir.Display, value: V, statement: ir.Assign | ir.AnnAssign | None
 ) -> None:
     count = len(target.elements)
     starred = any(isinstance(part, ir.Starred) for part in target.elements)
@@ -169,7 +171,7 @@ def _unpack(
         assign(frame, state, part, found if found.kinds else UNKNOWN_VALUE, statement)
 
 
-def _part(frame: Frame, state: State, value: V, position: int) -> V:
+def _part(frame: FunctionState, state: State, value: V, position: int) -> V:
     if value.is_of_library():
         return part_of_bundle(value, position)
     found = NOTHING
@@ -191,7 +193,7 @@ def _part(frame: Frame, state: State, value: V, position: int) -> V:
     return found
 
 
-def write_attribute(frame: Frame, state: State, base: V, name: str, value: V) -> None:
+def write_attribute(frame: FunctionState, state: State, base: V, name: str, value: V) -> None:
     """``base.name = value``"""
     frame.notes.put_on.update(referred_functions(value))
     places = [*ordered(made_places(frame, base, name))]
@@ -222,7 +224,7 @@ def _set_field(state: State, key: Source, name: str, value: V) -> None:
     state.heap[key] = state.heap[key].with_field(name, value)
 
 
-def _by_parameter(frame: Frame) -> bool:
+def _by_parameter(frame: FunctionState) -> bool:
     """Whether a parameter decides over the current point (``if step == 0:``): the caller says when."""
     if not frame.tests:
         return False
@@ -231,7 +233,7 @@ def _by_parameter(frame: Frame) -> bool:
 
 
 def write_item(
-    frame: Frame, state: State, base: V, index: V, value: V, target: ir.Subscript, *, by_carry: bool = False
+    frame: FunctionState, state: State, base: V, index: V, value: V, target: ir.Subscript, *, by_carry: bool = False
 ) -> None:
     """``base[index] = value``"""
     if _by_method(frame, state, base, index, value, target):
@@ -289,7 +291,7 @@ def write_item(
     carry.written(frame, state, base, value, target)
 
 
-def _by_method(frame: Frame, state: State, base: V, index: V, value: V, target: ir.Subscript) -> bool:
+def _by_method(frame: FunctionState, state: State, base: V, index: V, value: V, target: ir.Subscript) -> bool:
     """Whether the project's own ``__setitem__`` takes it, be it that of a kind of dict or list."""
     if base.kinds & ~(INSTANCE | CONTAINER):
         return False
@@ -302,7 +304,7 @@ def _by_method(frame: Frame, state: State, base: V, index: V, value: V, target: 
     return True
 
 
-def _cut_member(frame: Frame, state: State, name: str, target: ir.Subscript) -> None:
+def _cut_member(frame: FunctionState, state: State, name: str, target: ir.Subscript) -> None:
     """``output["loss"] = output["loss"].detach()``: whether the other members have a graph is not known."""
     held, statement = state.env.get(name), frame.statement
     if held is None or not held.kinds & TREE or not isinstance(statement, ir.Assign):
@@ -311,7 +313,7 @@ def _cut_member(frame: Frame, state: State, name: str, target: ir.Subscript) -> 
         state.env[name] = part_of_output(frame, held, "[*]")
 
 
-def _is_rebuilt(frame: Frame, mark: Source, value: V, target: ir.Subscript) -> bool:
+def _is_rebuilt(frame: FunctionState, mark: Source, value: V, target: ir.Subscript) -> bool:
     """Whether a member is built from its previous value, which is a carry, or takes the place of what is there."""
     reached = frame.graphs.closure(value.src)
     if mark in reached or (
@@ -322,7 +324,7 @@ def _is_rebuilt(frame: Frame, mark: Source, value: V, target: ir.Subscript) -> b
 
 
 def _note_key(
-    frame: Frame,
+    frame: FunctionState,
     state: State,
     place: tuple[Source, PlaceKind],
     value: V,
@@ -337,7 +339,7 @@ def _note_key(
     note_store(frame, state, "retain", "key", *place, where, value, at, shown, parts=parts, growing=growing)
 
 
-def _write_slice(frame: Frame, state: State, base: V, value: V, target: ir.Subscript) -> None:
+def _write_slice(frame: FunctionState, state: State, base: V, value: V, target: ir.Subscript) -> None:
     """``tensor[i] = value`` puts the value's graph into the tensor's."""
     root = target.value
     while isinstance(root, ir.Subscript | ir.Attr):
@@ -352,7 +354,7 @@ def _write_slice(frame: Frame, state: State, base: V, value: V, target: ir.Subsc
             state.sym[path] = state.sym[path].but(src=state.sym[path].src | value.src, bare=True)
 
 
-def delete(frame: Frame, state: State, statement: ir.Delete) -> State:
+def delete(frame: FunctionState, state: State, statement: ir.Delete) -> State:
     names = {target.id for target in statement.targets if isinstance(target, ir.Name)}
     frame.notes.dropped[statement.at] = {
         name: value for name, value in state.env.items() if name in names or (value.src and not value.bare)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import msgspec
 
 from memlint.analysis.domain.state import State
-from memlint.analysis.domain.summary.frame import Frame
+from memlint.analysis.domain.summary.function_state import FunctionState
 from memlint.analysis.domain.values import ACTIVATION, NOTHING, OUTPUT, PER_BATCH, V, ordered
 from memlint.analysis.syntax.expression_text import text
 from memlint.analysis.syntax.memo import kept
@@ -19,7 +19,7 @@ from memlint.analysis.transfer.stores.stores import end_iteration, store_value
 from memlint.ir import nodes as ir
 
 
-def comprehension(frame: Frame, state: State, expr: ir.Comprehension) -> V:
+def comprehension(frame: FunctionState, state: State, expr: ir.Comprehension) -> V:
     """What a comprehension makes, of what one round of its loops gives."""
     before = state.heap.get(expr.at)
     result = make(frame, state, expr.at, expr.kind if expr.kind in ("set", "dict") else "list", NOTHING)
@@ -87,7 +87,7 @@ def _body(expr: ir.Comprehension) -> tuple[ir.Stmt, ...]:
     return (ir.ExprStmt(expr.at, expr.element),)
 
 
-def bind(frame: Frame, state: State, target: ir.Expr, value: V) -> None:
+def bind(frame: FunctionState, state: State, target: ir.Expr, value: V) -> None:
     """Bind a comprehension's target: a name of its own, whatever the function around it binds."""
     frame.own_names |= {part.id for part in walk_expression(target) if isinstance(part, ir.Name)}
     assign(frame, state, target, value, None)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from memlint.analysis.domain.state import Obj, State
-from memlint.analysis.domain.summary.frame import Frame
+from memlint.analysis.domain.summary.function_state import FunctionState
 from memlint.analysis.domain.values import (
     CALLABLE,
     CONTAINER,
@@ -57,7 +57,7 @@ def bound(base: V, expr: ir.Attr) -> V:
     return V(CALLABLE, refs=frozenset((Ref("bound", text(expr.value), expr.name, base),)))
 
 
-def call_bound(frame: Frame, state: State, ref: Ref, args: list[V], words: dict[str, V], expr: ir.Call) -> V:
+def call_bound(frame: FunctionState, state: State, ref: Ref, args: list[V], words: dict[str, V], expr: ir.Call) -> V:
     """``record(loss)``, where ``record`` is ``losses.append``."""
     func = ir.Attr(expr.at, ir.Name(expr.at, ref.key), ref.name)
     given = expr.args if len(expr.args) == len(args) else tuple(ir.Name(expr.at, "item") for _ in args)
@@ -71,7 +71,9 @@ def is_container_method(name: str, args: list[V]) -> bool:
     return (name in _ADDERS or name in _SPREADERS or (name == "setdefault" and len(args) == 2)) and len(args) in (1, 2)
 
 
-def call(frame: Frame, state: State, expr: ir.Call, receiver: V, name: str, args: list[V], words: dict[str, V]) -> V:
+def call(
+    frame: FunctionState, state: State, expr: ir.Call, receiver: V, name: str, args: list[V], words: dict[str, V]
+) -> V:
     """``container.name(…)``; nothing for a method that containers lack."""
     func = expr.func
     assert isinstance(func, ir.Attr)
@@ -129,7 +131,7 @@ def call(frame: Frame, state: State, expr: ir.Call, receiver: V, name: str, args
 
 
 def _update(
-    frame: Frame, state: State, expr: ir.Call, place: ir.Expr, receiver: V, args: list[V], words: dict[str, V]
+    frame: FunctionState, state: State, expr: ir.Call, place: ir.Expr, receiver: V, args: list[V], words: dict[str, V]
 ) -> V:
     """``stats.update(loss=loss)``, ``stats.update({"loss": loss})``, ``stats.update(others)``"""
     items = [(ir.Const(expr.at, "str", word.name), word.value) for word in expr.keywords if word.name]
@@ -155,7 +157,7 @@ def _update(
     return NONE_VALUE
 
 
-def _default_set(frame: Frame, state: State, receiver: V, args: list[V]) -> V:
+def _default_set(frame: FunctionState, state: State, receiver: V, args: list[V]) -> V:
     """``losses.setdefault(name, [])``: what is there, or the default, which is there from now on."""
     found = elements_of(frame, state, receiver)
     if len(args) > 1:
@@ -170,7 +172,7 @@ def _default_set(frame: Frame, state: State, receiver: V, args: list[V]) -> V:
     return inside.but(syms=inside.syms | {path.then("[]") for path in receiver.syms})
 
 
-def heap(frame: Frame, state: State, name: str, args: list[V], expr: ir.Call) -> V:
+def heap(frame: FunctionState, state: State, name: str, args: list[V], expr: ir.Call) -> V:
     """``heapq.heappush(best, (score, output))``: a list that grows; what takes one out for another keeps it small."""
     if name == "heappush" and len(expr.args) == len(args) == 2:
         place = text(expr.args[0])
@@ -183,7 +185,7 @@ def heap(frame: Frame, state: State, name: str, args: list[V], expr: ir.Call) ->
 
 
 def put_display(
-    frame: Frame, state: State, at: int, container: V, place: ir.Expr, display: ir.DictDisplay, given: V
+    frame: FunctionState, state: State, at: int, container: V, place: ir.Expr, display: ir.DictDisplay, given: V
 ) -> None:
     """``sums.update({"a": x, "b": y})``, ``sums |= {"a": x}``"""
     held = [obj for key in ordered(given.objs) if (obj := state.heap.get(key)) is not None]
@@ -199,7 +201,7 @@ def put_display(
 
 
 def put_items(
-    frame: Frame,
+    frame: FunctionState,
     state: State,
     at: int,
     container: V,

@@ -7,7 +7,7 @@ from typing import Any
 
 from memlint.analysis.domain.literal_values import constant
 from memlint.analysis.domain.state import State, join_effects, join_states
-from memlint.analysis.domain.summary.frame import Frame
+from memlint.analysis.domain.summary.function_state import FunctionState
 from memlint.analysis.domain.tensor_ops import tensor_op
 from memlint.analysis.domain.values import (
     ACCELERATOR,
@@ -45,7 +45,7 @@ from memlint.ir import nodes as ir
 from memlint.patterns import lazy_pattern
 
 
-def evaluate(frame: Frame, state: State, expr: ir.Expr) -> V:
+def evaluate(frame: FunctionState, state: State, expr: ir.Expr) -> V:
     """The value of an expression; ``state`` takes its effects."""
     frame.spent += 1
     if frame.spent > frame.BUDGET or frame.depth > 120:
@@ -58,15 +58,15 @@ def evaluate(frame: Frame, state: State, expr: ir.Expr) -> V:
     return value
 
 
-def _name(frame: Frame, state: State, expr: ir.Name) -> V:
+def _name(frame: FunctionState, state: State, expr: ir.Name) -> V:
     return lookup(frame, state, expr.id)
 
 
-def _const(frame: Frame, state: State, expr: ir.Const) -> V:
+def _const(frame: FunctionState, state: State, expr: ir.Const) -> V:
     return constant(expr.kind, expr.value)
 
 
-def _attr(frame: Frame, state: State, expr: ir.Attr) -> V:
+def _attr(frame: FunctionState, state: State, expr: ir.Attr) -> V:
     base = evaluate(frame, state, expr.value)
     found = read_attribute(frame, state, base, expr.name, expr)
     if found.kinds & UNKNOWN and frame.modules_by_use:
@@ -74,11 +74,11 @@ def _attr(frame: Frame, state: State, expr: ir.Attr) -> V:
     return containers.bound(base, expr) if containers.binds(base, expr.name, found) else found
 
 
-def _call(frame: Frame, state: State, expr: ir.Call) -> V:
+def _call(frame: FunctionState, state: State, expr: ir.Call) -> V:
     return frame.interpreter.evaluate_call(frame, state, expr)
 
 
-def _subscript(frame: Frame, state: State, expr: ir.Subscript) -> V:
+def _subscript(frame: FunctionState, state: State, expr: ir.Subscript) -> V:
     base = evaluate(frame, state, expr.value)
     index = evaluate(frame, state, expr.index)
     if index.const == 0 and isinstance(expr.value, ir.Attr) and expr.value.name == "data" and base.is_only(TENSORS):
@@ -93,7 +93,7 @@ def _subscript(frame: Frame, state: State, expr: ir.Subscript) -> V:
     return no_tensor(found) if frame.no_tensors and text(expr, 200) in frame.no_tensors else found
 
 
-def _by_method(frame: Frame, state: State, base: V, index: V, expr: ir.Subscript) -> V | None:
+def _by_method(frame: FunctionState, state: State, base: V, index: V, expr: ir.Subscript) -> V | None:
     """What the project's own ``__getitem__`` gives, where it is no data set's; None where there is none."""
     if not base.refs or base.kinds & (TENSORS | CONTAINER | MODULE) or not base.objs:
         return None
@@ -103,14 +103,14 @@ def _by_method(frame: Frame, state: State, base: V, index: V, expr: ir.Subscript
     return frame.interpreter.call_function(frame, state, methods[0], [base, index], {}, expr.at, None)
 
 
-def _slice(frame: Frame, state: State, expr: ir.Slice) -> V:
+def _slice(frame: FunctionState, state: State, expr: ir.Slice) -> V:
     for part in (expr.lower, expr.upper, expr.step):
         if part is not None:
             evaluate(frame, state, part)
     return DATA_VALUE
 
 
-def _binary(frame: Frame, state: State, expr: ir.Binary) -> V:
+def _binary(frame: FunctionState, state: State, expr: ir.Binary) -> V:
     # a chain of one operator is a loop, not a recursion: generated code has thousands of terms
     chain = [expr]
     while isinstance(chain[-1].left, ir.Binary):
@@ -121,7 +121,7 @@ def _binary(frame: Frame, state: State, expr: ir.Binary) -> V:
     return left
 
 
-def apply_binary(frame: Frame, state: State, expr: ir.Binary, left: V, right: V) -> V:
+def apply_binary(frame: FunctionState, state: State, expr: ir.Binary, left: V, right: V) -> V:
     frame.operands[expr.at] = (left, right)
     added = _by_operator(frame, state, expr, left, right)
     if added is not None:
@@ -160,7 +160,7 @@ def apply_binary(frame: Frame, state: State, expr: ir.Binary, left: V, right: V)
 _OPERATORS = {"+": "__add__", "-": "__sub__", "|": "__or__"}
 
 
-def _by_operator(frame: Frame, state: State, expr: ir.Binary, left: V, right: V) -> V | None:
+def _by_operator(frame: FunctionState, state: State, expr: ir.Binary, left: V, right: V) -> V | None:
     """What the class of the left side says of ``left + right``; None where it says nothing."""
     if not left.refs or not left.kinds & INSTANCE or left.kinds & ~(INSTANCE | CONTAINER):
         return None
@@ -180,7 +180,7 @@ def _text_added(state: State, expr: ir.Expr, value: V, other: V) -> V:
     return DATA_VALUE
 
 
-def _concatenated(frame: Frame, state: State, expr: ir.Binary, left: V, right: V) -> V | None:
+def _concatenated(frame: FunctionState, state: State, expr: ir.Binary, left: V, right: V) -> V | None:
     """``[loss] + states``: the members of the left one keep their positions; None where they have none."""
     if not left.is_only(CONTAINER | DATA) or not right.is_only(CONTAINER | DATA):
         return None
@@ -196,7 +196,7 @@ def _concatenated(frame: Frame, state: State, expr: ir.Binary, left: V, right: V
     return make(frame, state, expr.at, first.kind, elements_of(frame, state, right), fields)
 
 
-def _unary(frame: Frame, state: State, expr: ir.Unary) -> V:
+def _unary(frame: FunctionState, state: State, expr: ir.Unary) -> V:
     value = evaluate(frame, state, expr.operand)
     if expr.op == "not":
         return DATA_VALUE
@@ -205,7 +205,7 @@ def _unary(frame: Frame, state: State, expr: ir.Unary) -> V:
     return tensor_op(frame, state, expr.at, [value], text(expr), what=text(expr)).but(extent=value.extent)
 
 
-def _boolop(frame: Frame, state: State, expr: ir.BoolOp) -> V:
+def _boolop(frame: FunctionState, state: State, expr: ir.BoolOp) -> V:
     left = evaluate(frame, state, expr.left)
     if expr.op == "or" and is_taken_out(expr.left):
         left = no_batch(left)
@@ -217,7 +217,7 @@ def _boolop(frame: Frame, state: State, expr: ir.BoolOp) -> V:
     return join(left, right)
 
 
-def _compare(frame: Frame, state: State, expr: ir.Compare) -> V:
+def _compare(frame: FunctionState, state: State, expr: ir.Compare) -> V:
     values = [evaluate(frame, state, expr.left), *(evaluate(frame, state, right) for right in expr.rights)]
     for value in values:
         frame.used |= value.src
@@ -236,7 +236,7 @@ def _compare(frame: Frame, state: State, expr: ir.Compare) -> V:
 _AVAILABLE = lazy_pattern(r"cuda|gpu|device|accelerat|mps|xpu|is_available")
 
 
-def _ifexp(frame: Frame, state: State, expr: ir.IfExp) -> V:
+def _ifexp(frame: FunctionState, state: State, expr: ir.IfExp) -> V:
     evaluate(frame, state, expr.test)
     known = truth(frame, state, expr.test)
     if known is not None:
@@ -294,7 +294,7 @@ def not_a_tensor(expr: ir.IfExp) -> bool:
     )
 
 
-def _display(frame: Frame, state: State, expr: ir.Display) -> V:
+def _display(frame: FunctionState, state: State, expr: ir.Display) -> V:
     values = []
     for item in expr.elements:
         if isinstance(item, ir.Starred):
@@ -317,7 +317,7 @@ def _display(frame: Frame, state: State, expr: ir.Display) -> V:
     return make(frame, state, expr.at, expr.kind, join_all(values))
 
 
-def _dict(frame: Frame, state: State, expr: ir.DictDisplay) -> V:
+def _dict(frame: FunctionState, state: State, expr: ir.DictDisplay) -> V:
     fields: dict[str, V] = {}
     rest = NOTHING
     for key, item in zip(expr.keys, expr.values, strict=True):
@@ -333,29 +333,29 @@ def _dict(frame: Frame, state: State, expr: ir.DictDisplay) -> V:
     return make(frame, state, expr.at, "dict", rest, fields)
 
 
-def _comprehension(frame: Frame, state: State, expr: ir.Comprehension) -> V:
+def _comprehension(frame: FunctionState, state: State, expr: ir.Comprehension) -> V:
     return comprehensions.comprehension(frame, state, expr)
 
 
-def _lambda(frame: Frame, state: State, expr: ir.Lambda) -> V:
+def _lambda(frame: FunctionState, state: State, expr: ir.Lambda) -> V:
     return frame.analyser.local_function(frame, state, expr)
 
 
-def _walrus(frame: Frame, state: State, expr: ir.Walrus) -> V:
+def _walrus(frame: FunctionState, state: State, expr: ir.Walrus) -> V:
     value = evaluate(frame, state, expr.value)
     comprehensions.bind(frame, state, expr.target, value)
     return value
 
 
-def _starred(frame: Frame, state: State, expr: ir.Starred) -> V:
+def _starred(frame: FunctionState, state: State, expr: ir.Starred) -> V:
     return elements_of(frame, state, evaluate(frame, state, expr.value))
 
 
-def _await(frame: Frame, state: State, expr: ir.Await) -> V:
+def _await(frame: FunctionState, state: State, expr: ir.Await) -> V:
     return evaluate(frame, state, expr.value)
 
 
-def _yield(frame: Frame, state: State, expr: ir.Yield) -> V:
+def _yield(frame: FunctionState, state: State, expr: ir.Yield) -> V:
     value = evaluate(frame, state, expr.value) if expr.value is not None else NONE_VALUE
     if expr.is_from:
         value = elements_of(frame, state, value)
@@ -366,13 +366,13 @@ def _yield(frame: Frame, state: State, expr: ir.Yield) -> V:
     return UNKNOWN_VALUE
 
 
-def _fstring(frame: Frame, state: State, expr: ir.FormattedString) -> V:
+def _fstring(frame: FunctionState, state: State, expr: ir.FormattedString) -> V:
     for part in expr.parts:
         frame.used |= evaluate(frame, state, part).src
     return DATA_VALUE
 
 
-_DISPATCH: dict[type, Callable[[Frame, State, Any], V]] = {
+_DISPATCH: dict[type, Callable[[FunctionState, State, Any], V]] = {
     ir.Name: _name,
     ir.Const: _const,
     ir.Attr: _attr,

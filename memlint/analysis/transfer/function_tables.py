@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from memlint import knowledge
 from memlint.analysis.domain.state import State
-from memlint.analysis.domain.summary.frame import Frame
+from memlint.analysis.domain.summary.function_state import FunctionState
 from memlint.analysis.domain.values import CALLABLE, DATA_VALUE, NOTHING, Ref, V
 from memlint.analysis.index.program import Class, Module
 from memlint.analysis.syntax.syntax import dotted, walk_statements
@@ -27,7 +27,7 @@ _PLAIN_BASES = frozenset({"object", "?.object", "builtins.object", "abc.ABC", "a
 _MAX_STARS = 3
 
 
-def entries(frame: Frame, table: ir.Expr, key: object = None) -> V:
+def entries(frame: FunctionState, table: ir.Expr, key: object = None) -> V:
     """The project's functions or plain classes in a table that is written out, or filled by decorators, or any of its
     networks; NOTHING where it is no such table. ``key``: the literal that one of them is asked for by."""
     root = table
@@ -61,7 +61,7 @@ def entries(frame: Frame, table: ir.Expr, key: object = None) -> V:
     return V(CALLABLE, refs=frozenset(refs))
 
 
-def members(frame: Frame, state: State, expr: ir.Call, name: str) -> V:
+def members(frame: FunctionState, state: State, expr: ir.Call, name: str) -> V:
     """What ``TABLE.values()`` and ``TABLE.items()`` go through, of a table of the project's functions; NOTHING of any
     other."""
     if name not in ("values", "items") or expr.args or not isinstance(expr.func, ir.Attr):
@@ -74,7 +74,7 @@ def members(frame: Frame, state: State, expr: ir.Call, name: str) -> V:
     return make(frame, state, expr.at, "list", member)
 
 
-def _is_plain(frame: Frame, ref: Ref) -> bool:
+def _is_plain(frame: FunctionState, ref: Ref) -> bool:
     """Whether a callable is a class of the project that is no library's kind of thing (a meter, a metric, a record)."""
     cls = frame.analyser.cls(ref) if ref.kind == "class" else None
     return cls is not None and frame.analyser.program.ancestors(cls)[1] <= _PLAIN_BASES
@@ -86,7 +86,7 @@ def is_mode(ref: Ref) -> bool:
     return row is not None and bool(row.context)
 
 
-def _registered(frame: Frame, module: Module, table: str) -> list[Ref]:
+def _registered(frame: FunctionState, module: Module, table: str) -> list[Ref]:
     """What decorators of the project put into an empty table: ``@register("resnet")``. (It ends past what `entries`
     follows: a registry may have a thousand functions, each of which would be lowered.)"""
     program = frame.analyser.program
@@ -129,7 +129,7 @@ def _decorating(node: ir.FunctionDef | ir.Lambda | ir.ClassDef | None) -> set[st
     return {dotted(item.func if isinstance(item, ir.Call) else item).rsplit(".", 1)[-1] for item in decorators}
 
 
-def of_package(frame: Frame, state: State, expr: ir.Expr) -> V:
+def of_package(frame: FunctionState, state: State, expr: ir.Expr) -> V:
     """``models.__dict__[name]``: one of a library's or a module's networks, whichever it is; NOTHING for all else."""
     if not isinstance(expr, ir.Attr) or expr.name != "__dict__" or not isinstance(expr.value, ir.Name):
         return NOTHING
@@ -138,7 +138,7 @@ def of_package(frame: Frame, state: State, expr: ir.Expr) -> V:
     return V(CALLABLE, refs=frozenset((ANY_NETWORK,))) if known else of_module(frame, package)
 
 
-def of_module(frame: Frame, value: V) -> V:
+def of_module(frame: FunctionState, value: V) -> V:
     """``getattr(models, name)``: any of the networks that a module of the project defines or brings together, and of
     the other classes beside them; NOTHING where it has many, or functions that may make them."""
     if len(value.refs) != 1:
@@ -157,7 +157,7 @@ def of_module(frame: Frame, value: V) -> V:
     return V(CALLABLE, refs=known[ref.key]) if known[ref.key] else NOTHING
 
 
-def _gather(frame: Frame, module: Module, refs: set[Ref], others: set[Ref], depth: int) -> bool:
+def _gather(frame: FunctionState, module: Module, refs: set[Ref], others: set[Ref], depth: int) -> bool:
     """Collect the networks, and the other classes, that a module's public names stand for; whether there is nothing
     else that may make one."""
     program = frame.analyser.program
@@ -184,7 +184,7 @@ def _gather(frame: Frame, module: Module, refs: set[Ref], others: set[Ref], dept
 _NO_NETWORK = lazy_pattern(r"loss|criterion|metric|score|transform|augment|norm|act|pool")
 
 
-def _is_network(frame: Frame, ref: Ref) -> bool:
+def _is_network(frame: FunctionState, ref: Ref) -> bool:
     """Whether a callable is a class of networks of the project."""
     cls = frame.analyser.cls(ref) if ref.kind == "class" else None
     if cls is None or not frame.analyser.program.is_module(cls) or _NO_NETWORK.search(cls.node.name.lower()):

@@ -7,7 +7,8 @@ on. What a partial function was given is found among its ``args`` and ``keywords
 from __future__ import annotations
 
 from memlint.analysis.domain.state import State
-from memlint.analysis.domain.summary.frame import Frame
+from memlint.analysis.domain.summary.function_state import FunctionState
+from memlint.analysis.domain.summary.summary import Summary
 from memlint.analysis.domain.values import (
     CONTAINER,
     INSTANCE,
@@ -90,7 +91,7 @@ def _placed(value: V, path: Path) -> V:
     return V(kinds or UNKNOWN, frozenset() if plain and kinds else place, refs=value.refs, syms=place)
 
 
-def part_of_callable(frame: Frame, state: State, base: V, name: str) -> V:
+def part_of_callable(frame: FunctionState, state: State, base: V, name: str) -> V:
     """``method.__self__``, ``partial.func``, ``partial.args``, ``partial.keywords``; nothing for other names."""
     known = [ref for ref in ordered(base.refs) if _is_bound(ref) and ref.self_ is not None]
     if name == _SELF[1:]:
@@ -110,7 +111,7 @@ def part_of_callable(frame: Frame, state: State, base: V, name: str) -> V:
     return found
 
 
-def outside(value: V, frame: Frame | None = None) -> V:
+def outside(value: V, frame: Summary | None = None) -> V:
     """A value as another function sees it: without objects and graphs of its own."""
     refs = handed(value, HOLDER).refs  # (what they are bound to is the frame's own)
     return V(value.kinds, objs=frozenset(), refs=refs, device=value.device, size=value.size, const=value.const)

@@ -6,7 +6,8 @@ from memlint.analysis.domain.graphs import Node
 from memlint.analysis.domain.parts_taken import held_module, placed, sized
 from memlint.analysis.domain.periods import resets_soon
 from memlint.analysis.domain.state import Obj, State
-from memlint.analysis.domain.summary.frame import Frame
+from memlint.analysis.domain.summary.function_state import FunctionState
+from memlint.analysis.domain.summary.summary import Summary
 from memlint.analysis.domain.tensor_ops import batch_tree, names_count, names_labels
 from memlint.analysis.domain.values import (
     CALLABLE,
@@ -63,7 +64,7 @@ PLAIN = frozenset(
 
 
 def make(
-    frame: Frame,
+    frame: FunctionState,
     state: State,
     key: Source,
     kind: str,
@@ -91,7 +92,7 @@ def is_stream(key: Source) -> bool:
     return isinstance(key, tuple) and key[-1:] == ("yields",)
 
 
-def tuple_of(frame: Frame, state: State, at: int, values: list[V]) -> V:
+def tuple_of(frame: FunctionState, state: State, at: int, values: list[V]) -> V:
     """One item of ``zip``, ``enumerate`` or ``items()``."""
     return make(frame, state, (at, "pair"), "tuple", NOTHING, {str(i): value for i, value in enumerate(values)})
 
@@ -100,7 +101,7 @@ def members(obj: Obj) -> V:
     return join_all((*obj.fields.values(), obj.elem)) if obj.fields else obj.elem
 
 
-def element(frame: Frame, state: State, value: V, at: int) -> V:
+def element(frame: FunctionState, state: State, value: V, at: int) -> V:
     """One round of iterating over ``value``."""
     found = NOTHING
     for key in ordered(value.objs):
@@ -116,7 +117,7 @@ def element(frame: Frame, state: State, value: V, at: int) -> V:
     return _inside(frame, state, value, found, "[]")
 
 
-def elements_of(frame: Frame, state: State, value: V) -> V:
+def elements_of(frame: FunctionState, state: State, value: V) -> V:
     """Everything that a container holds (the values of a dict)."""
     found = NOTHING
     for key in ordered(value.objs):
@@ -131,7 +132,7 @@ def marked(value: V, key: Source) -> V:
     return value.marked(("elem", key)) if value.src else value
 
 
-def _inside(frame: Frame, state: State, value: V, found: V, step: str) -> V:
+def _inside(frame: FunctionState, state: State, value: V, found: V, step: str) -> V:
     if value.kinds & CONTAINER and value.is_plain():
         return DATA_VALUE
     if value.kinds & LOADER:
@@ -166,7 +167,7 @@ def _inside(frame: Frame, state: State, value: V, found: V, step: str) -> V:
     return found
 
 
-def read_symbol(frame: Frame, state: State, path: Path) -> V:
+def read_symbol(frame: Summary, state: State, path: Path) -> V:
     """What a symbolic place holds now."""
     if path in state.sym:
         return state.sym[path]
@@ -189,7 +190,7 @@ def stored_by_key(state: State, path: Path) -> V:
     )
 
 
-def derive(frame: Frame, value: V, step: str) -> V:
+def derive(frame: FunctionState, value: V, step: str) -> V:
     """A part of a value that nothing is known about: its graph is a question of its own."""
     if not value.src:
         return UNKNOWN_VALUE
@@ -215,7 +216,7 @@ def derive(frame: Frame, value: V, step: str) -> V:
     return V(UNKNOWN, frozenset(sources), size=SOME_SIZE, device=value.device)
 
 
-def part_of_output(frame: Frame, value: V, step: str, *, unpacked: bool = False) -> V:
+def part_of_output(frame: FunctionState, value: V, step: str, *, unpacked: bool = False) -> V:
     """A part of what a model returned that cannot be followed: the first is its output, another may be anything.
     So it is with a loss that is ``unpacked``: what comes beside it may well be numbers to show."""
     if not (value.kinds & TREE or unpacked) or step in ("[]", "[0]"):
@@ -241,7 +242,7 @@ def part_of_bundle(bundle: V, position: int) -> V:
     return bundle if position == 0 else V(UNKNOWN | CALLABLE)
 
 
-def compared(frame: Frame, value: V, shown: str) -> None:
+def compared(frame: FunctionState, value: V, shown: str) -> None:
     """A loss of torch compares a value with a target: what comes beside a model's output is then another output, since
     targets, counts and numbers to show are nothing that a loss is taken of."""
     if names_labels(shown.rsplit(".", 1)[-1]):
@@ -255,7 +256,7 @@ def compared(frame: Frame, value: V, shown: str) -> None:
             frame.graphs.mark_output(source)
 
 
-def read_item(frame: Frame, state: State, base: V, index: V, expr: ir.Subscript) -> V:
+def read_item(frame: FunctionState, state: State, base: V, index: V, expr: ir.Subscript) -> V:
     """``base[index]``"""
     found = NOTHING
     name = None if index.const is None or isinstance(index.const, bool) else str(index.const)
@@ -315,13 +316,13 @@ def read_item(frame: Frame, state: State, base: V, index: V, expr: ir.Subscript)
     return sized(found, index.const if isinstance(index.const, str) else "") if found.kinds else UNKNOWN_VALUE
 
 
-def _is_star(frame: Frame, path: Path) -> bool:
+def _is_star(frame: FunctionState, path: Path) -> bool:
     return not path.steps and any(
         param.kind == "star" and path.root == f"p:{param.name}" for param in frame.function.params
     )
 
 
-def _sliced(frame: Frame, state: State, obj: Obj, key: Source, index: ir.Slice) -> V | None:
+def _sliced(frame: FunctionState, state: State, obj: Obj, key: Source, index: ir.Slice) -> V | None:
     """``xs[1:]`` of what is told apart by position: without the first ones. None where it may be any part."""
     lower = index.lower.value if isinstance(index.lower, ir.Const) else None
     if obj.kind not in ("tuple", "list") or not obj.fields or not isinstance(lower, int) or lower <= 0:
@@ -338,7 +339,7 @@ def symbol_counts(state: State, value: V, part: Path) -> bool:
     return not value.is_only(TENSORS | LOADER) or part in state.sym
 
 
-def frame_at(frame: Frame) -> int:
+def frame_at(frame: FunctionState) -> int:
     return frame.statement.at if frame.statement is not None else 0
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from memlint.analysis.domain.state import State
-from memlint.analysis.domain.summary.frame import Frame
+from memlint.analysis.domain.summary.summary import Summary
 from memlint.analysis.domain.values import (
     CONTAINER,
     CPU,
@@ -42,14 +42,14 @@ def as_held(state: State, value: V) -> V:
     return V(value.kinds, refs=frozenset((OF_MODULES, *(told if len(told) <= MAX_TOLD else ()))))
 
 
-def deep(frame: Frame, state: State, value: V, depth: int = 3) -> V:
+def deep(frame: Summary, state: State, value: V, depth: int = 3) -> V:
     """The join of all tensors in a value: what a place keeps alive that keeps the value."""
     if not value.objs and not (value.kinds & CONTAINER and value.syms and not value.is_plain()):
         return value
     return _deep(frame, state, value, depth, {})
 
 
-def _deep(frame: Frame, state: State, value: V, depth: int, known: dict[tuple[Source, int], V]) -> V:
+def _deep(frame: Summary, state: State, value: V, depth: int, known: dict[tuple[Source, int], V]) -> V:
     """``known``: what objects gave so far, by the depth that was left; they may hold each other many times over."""
     if depth == 0 or not (value.objs or (value.kinds & CONTAINER and value.syms)):
         return value

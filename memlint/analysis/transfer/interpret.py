@@ -8,7 +8,7 @@ from typing import Any
 from memlint.analysis.domain.branches import join_branches, stand_in
 from memlint.analysis.domain.path_correlation import meet, only_recorded, recall, switch_of
 from memlint.analysis.domain.state import OFF, ON, State, join_states
-from memlint.analysis.domain.summary.frame import Frame
+from memlint.analysis.domain.summary.function_state import FunctionState
 from memlint.analysis.domain.values import (
     DATA,
     EMPTY,
@@ -49,7 +49,7 @@ from memlint.analysis.transfer.stores.stores import end_iteration
 from memlint.ir import nodes as ir
 
 
-def run(frame: Frame, state: State, *, backward: bool = False) -> None:
+def run(frame: FunctionState, state: State, *, backward: bool = False) -> None:
     """Interpret the function's body from ``state``; the frame keeps what was seen.
 
     ``backward``: a framework calls backward() on what the function returns.
@@ -78,7 +78,7 @@ def run(frame: Frame, state: State, *, backward: bool = False) -> None:
     frame.close()
 
 
-def _freed_wherever_made(frame: Frame) -> Sources:
+def _freed_wherever_made(frame: FunctionState) -> Sources:
     """The graphs that a backward has freed on every path on which they were made: an early return makes none."""
     freed = EMPTY.union(*(at.freed_must for _, at, _ in frame.returns))
     for _, at, clock in frame.returns:
@@ -86,7 +86,7 @@ def _freed_wherever_made(frame: Frame) -> Sources:
     return freed
 
 
-def _loss_of(frame: Frame, state: State, result: V) -> V:
+def _loss_of(frame: FunctionState, state: State, result: V) -> V:
     """What a framework calls backward() on: the returned tensor, or the member ``loss`` of a returned dict."""
     for key in ordered(result.objs):
         obj = state.heap.get(key)
@@ -95,7 +95,7 @@ def _loss_of(frame: Frame, state: State, result: V) -> V:
     return deep(frame, state, result)
 
 
-def block(frame: Frame, state: State | None, body: tuple[ir.Stmt, ...]) -> State | None:
+def block(frame: FunctionState, state: State | None, body: tuple[ir.Stmt, ...]) -> State | None:
     for statement in body:
         if state is None:
             return None
@@ -108,7 +108,7 @@ def block(frame: Frame, state: State | None, body: tuple[ir.Stmt, ...]) -> State
 # -------------------------------------------------------------------------------------- simple statements
 
 
-def _assign(frame: Frame, state: State, statement: ir.Assign) -> State:
+def _assign(frame: FunctionState, state: State, statement: ir.Assign) -> State:
     value = evaluate(frame, state, statement.value)
     frame.notes.note_kinds(statement.value, value)
     for target in statement.targets:
@@ -116,7 +116,7 @@ def _assign(frame: Frame, state: State, statement: ir.Assign) -> State:
     return state
 
 
-def _annassign(frame: Frame, state: State, statement: ir.AnnAssign) -> State:
+def _annassign(frame: FunctionState, state: State, statement: ir.AnnAssign) -> State:
     if statement.value is None:
         return state
     value = evaluate(frame, state, statement.value)
@@ -130,7 +130,7 @@ def _annassign(frame: Frame, state: State, statement: ir.AnnAssign) -> State:
     return state
 
 
-def _expression(frame: Frame, state: State, statement: ir.ExprStmt) -> State | None:
+def _expression(frame: FunctionState, state: State, statement: ir.ExprStmt) -> State | None:
     inert_guards.dropped(frame, state, statement, evaluate(frame, state, statement.value))
     exits = EXITS.get(_qualified_exit(frame, statement.value)) if isinstance(statement.value, ir.Call) else None
     if exits is None:
@@ -140,7 +140,7 @@ def _expression(frame: Frame, state: State, statement: ir.ExprStmt) -> State | N
     return None
 
 
-def _qualified_exit(frame: Frame, call: ir.Call) -> str:
+def _qualified_exit(frame: FunctionState, call: ir.Call) -> str:
     name = dotted(call.func)
     if not isinstance(call.func, ir.Name) and name.partition(".")[0] not in ("sys", "os"):
         return ""
@@ -148,7 +148,7 @@ def _qualified_exit(frame: Frame, call: ir.Call) -> str:
     return str(what) if kind == "ext" else name if kind == "none" and name in ("exit", "quit") else ""
 
 
-def _return(frame: Frame, state: State, statement: ir.Return) -> None:
+def _return(frame: FunctionState, state: State, statement: ir.Return) -> None:
     value = evaluate(frame, state, statement.value) if statement.value is not None else NONE_VALUE
     inner = deep(frame, state, value)
     frame.notes.returned.update(frame.graphs.closure(inner.src))
@@ -166,7 +166,7 @@ def _return(frame: Frame, state: State, statement: ir.Return) -> None:
     (frame.given_up if rare else frame.returns).append((value, state, frame.graphs.clock))
 
 
-def _names_read(frame: Frame, closure: V) -> set[str]:
+def _names_read(frame: FunctionState, closure: V) -> set[str]:
     """The names that a function which is returned reads."""
     functions = (frame.analyser.function(ref) for ref in closure.refs if ref.kind == "func")
     return {
@@ -180,18 +180,18 @@ def _names_read(frame: Frame, closure: V) -> set[str]:
     }
 
 
-def _raise(frame: Frame, state: State, statement: ir.Raise) -> None:
+def _raise(frame: FunctionState, state: State, statement: ir.Raise) -> None:
     if statement.exc is not None:
         evaluate(frame, state, statement.exc)
     _thrown(frame, state)
 
 
-def _thrown(frame: Frame, state: State) -> None:
+def _thrown(frame: FunctionState, state: State) -> None:
     for handler in frame.handlers[-1:]:
         handler.append(state)
 
 
-def _assert(frame: Frame, state: State, statement: ir.Assert) -> State | None:
+def _assert(frame: FunctionState, state: State, statement: ir.Assert) -> State | None:
     evaluate(frame, state, statement.test)
     if isinstance(statement.test, ir.Const) and statement.test.value in (False, 0):  # ``assert False, "unknown"``
         _thrown(frame, state)
@@ -200,21 +200,21 @@ def _assert(frame: Frame, state: State, statement: ir.Assert) -> State | None:
     return state
 
 
-def _define(frame: Frame, state: State, statement: ir.FunctionDef) -> State:
+def _define(frame: FunctionState, state: State, statement: ir.FunctionDef) -> State:
     value = frame.analyser.local_function(frame, state, statement)
     if statement.name in frame.function.locals:
         state.env[statement.name] = value
     return state
 
 
-def _define_class(frame: Frame, state: State, statement: ir.ClassDef) -> State:
+def _define_class(frame: FunctionState, state: State, statement: ir.ClassDef) -> State:
     value = frame.analyser.local_class(frame, statement)
     if statement.name in frame.function.locals:
         state.env[statement.name] = value
     return state
 
 
-def _import(frame: Frame, state: State, statement: ir.Import | ir.ImportFrom) -> State:
+def _import(frame: FunctionState, state: State, statement: ir.Import | ir.ImportFrom) -> State:
     for alias in statement.names:
         name = alias.asname or (alias.name.split(".", 1)[0] if isinstance(statement, ir.Import) else alias.name)
         found = frame.analyser.program._imported(frame.module, statement, name, 0)
@@ -225,11 +225,11 @@ def _import(frame: Frame, state: State, statement: ir.Import | ir.ImportFrom) ->
     return state
 
 
-def _pass(frame: Frame, state: State, statement: ir.Stmt) -> State:
+def _pass(frame: FunctionState, state: State, statement: ir.Stmt) -> State:
     return state
 
 
-def _jump(frame: Frame, state: State, statement: ir.Jump) -> State | None:
+def _jump(frame: FunctionState, state: State, statement: ir.Jump) -> State | None:
     if statement.kind == "pass" or not frame.loops:
         return state
     target = next((loop for loop in reversed(frame.loops) if loop.body), None)
@@ -246,7 +246,7 @@ def _jump(frame: Frame, state: State, statement: ir.Jump) -> State | None:
 # -------------------------------------------------------------------------------------- blocks
 
 
-def _if(frame: Frame, state: State, statement: ir.If) -> State | None:
+def _if(frame: FunctionState, state: State, statement: ir.If) -> State | None:
     test = evaluate(frame, state, statement.test)
     constant = test.const if isinstance(test.const, bool) else truth(frame, state, statement.test)
     other = frame.fork(state)
@@ -282,7 +282,7 @@ def _if(frame: Frame, state: State, statement: ir.If) -> State | None:
     return joined
 
 
-def _with(frame: Frame, state: State, statement: ir.With) -> State | None:
+def _with(frame: FunctionState, state: State, statement: ir.With) -> State | None:
     before = state.grad
     # (what a stack has entered ends with its block)
     entered = (item.context for item in statement.items)
@@ -319,7 +319,7 @@ def _with(frame: Frame, state: State, statement: ir.With) -> State | None:
     return end
 
 
-def _try(frame: Frame, state: State, statement: ir.Try) -> State | None:
+def _try(frame: FunctionState, state: State, statement: ir.Try) -> State | None:
     before = frame.fork(state)
     raised: list[State] = []
     frame.handlers.append(raised)
@@ -355,7 +355,7 @@ def _catches_all(handler: ir.Handler) -> bool:
     return handler.type is None or last_name(handler.type) in ("Exception", "BaseException")
 
 
-def _match(frame: Frame, state: State, statement: ir.Match) -> State | None:
+def _match(frame: FunctionState, state: State, statement: ir.Match) -> State | None:
     subject = evaluate(frame, state, statement.subject)
     last = statement.cases[-1]
     catches_all = not last.values and last.guard is None and len(last.captures) <= 1
@@ -374,7 +374,7 @@ def _match(frame: Frame, state: State, statement: ir.Match) -> State | None:
     return join_branches(frame, ends)
 
 
-_DISPATCH: dict[type, Callable[[Frame, State, Any], State | None]] = {
+_DISPATCH: dict[type, Callable[[FunctionState, State, Any], State | None]] = {
     ir.Assign: _assign,
     ir.AnnAssign: _annassign,
     ir.AugAssign: augmented,

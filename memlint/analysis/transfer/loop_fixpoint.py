@@ -12,7 +12,7 @@ from memlint.analysis.domain.periods import ends_early
 from memlint.analysis.domain.recorded_modes import keep_frozen
 from memlint.analysis.domain.state import Obj, State, join_states
 from memlint.analysis.domain.summary.effects import LoopFrame
-from memlint.analysis.domain.summary.frame import Frame
+from memlint.analysis.domain.summary.function_state import FunctionState
 from memlint.analysis.domain.values import (
     CALLABLE,
     CONTAINER,
@@ -46,7 +46,7 @@ from memlint.analysis.transfer.stores.stores import end_iteration
 from memlint.ir import nodes as ir
 
 
-def for_loop(frame: Frame, state: State, statement: ir.For) -> State | None:
+def for_loop(frame: FunctionState, state: State, statement: ir.For) -> State | None:
     given = names_bound_by(statement)
     feeds = (
         feeds_device(statement.target, statement.body)
@@ -80,7 +80,7 @@ def for_loop(frame: Frame, state: State, statement: ir.For) -> State | None:
     return end
 
 
-def while_loop(frame: Frame, state: State, statement: ir.While) -> State | None:
+def while_loop(frame: FunctionState, state: State, statement: ir.While) -> State | None:
     endless = isinstance(statement.test, ir.Const) and bool(statement.test.value)
     shown = f"while {text(statement.test, 40)}"
     over: Literal["loader", "unknown"] = "loader" if feeds_device(None, statement.body) else "unknown"
@@ -106,7 +106,7 @@ def while_loop(frame: Frame, state: State, statement: ir.While) -> State | None:
     return end
 
 
-def _prepare(frame: Frame, loop: LoopFrame, statement: ir.For | ir.While) -> None:
+def _prepare(frame: FunctionState, loop: LoopFrame, statement: ir.For | ir.While) -> None:
     names, _ = assigned_names(statement.body)
     loop.bound = names
     loop.anew = begun_anew(frame.function.body, statement) - {param.name for param in frame.function.params}
@@ -121,7 +121,7 @@ def _calls_members(body: tuple[ir.Stmt, ...], counters: frozenset[str]) -> bool:
 
 
 def _loop(
-    frame: Frame,
+    frame: FunctionState,
     state: State,
     loop: LoopFrame,
     body: tuple[ir.Stmt, ...],

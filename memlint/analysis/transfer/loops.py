@@ -9,7 +9,8 @@ from memlint.analysis.domain.events import Loop, Over
 from memlint.analysis.domain.periods import MAX_PERIOD
 from memlint.analysis.domain.state import State
 from memlint.analysis.domain.summary.effects import LoopFrame
-from memlint.analysis.domain.summary.frame import Frame
+from memlint.analysis.domain.summary.function_state import FunctionState
+from memlint.analysis.domain.summary.summary import Summary
 from memlint.analysis.domain.values import (
     CALLABLE,
     CONTAINER,
@@ -42,7 +43,7 @@ _PARTS = (".modules", ".children", ".parameters", ".named_parameters", ".named_m
 
 
 def describe(
-    frame: Frame, state: State, at: int, source: V, iterable: ir.Expr, target: ir.Expr, shown: str
+    frame: FunctionState, state: State, at: int, source: V, iterable: ir.Expr, target: ir.Expr, shown: str
 ) -> LoopFrame:
     """What a for loop is."""
     over: Over = "unknown"
@@ -88,7 +89,7 @@ def describe(
 _SHOWS = frozenset({"enumerate", "iter", "progressbar", "tqdm", "tqdm_notebook", "track"})
 
 
-def _behind(frame: Frame, iterable: ir.Expr) -> str:
+def _behind(frame: FunctionState, iterable: ir.Expr) -> str:
     """``tqdm(loader)`` of ``bar``, in ``for i, batch in enumerate(bar)``; "" where no name hides it."""
     inner = iterable
     while _shows(inner) and isinstance(inner, ir.Call) and inner.args:
@@ -166,7 +167,7 @@ def _holds_objects(state: State, source: V) -> bool:
     )
 
 
-def _rows(frame: Frame, state: State, source: V, iterable: ir.Expr, called: str) -> bool:
+def _rows(frame: FunctionState, state: State, source: V, iterable: ir.Expr, called: str) -> bool:
     """A loop over the rows of a tensor or of one batch: ``for image in images``, ``zip(batch["a"], batch["b"])``."""
     if isinstance(iterable, ir.Call) and called in ("zip", "enumerate"):
         given = [frame.interpreter.evaluate(frame, state, arg) for arg in iterable.args]
@@ -175,7 +176,7 @@ def _rows(frame: Frame, state: State, source: V, iterable: ir.Expr, called: str)
     return any(value.is_only(TENSORS) and bool(value.kinds) for value in given)
 
 
-def _parts_of_module(frame: Frame, state: State, iterable: ir.Expr) -> bool:
+def _parts_of_module(frame: FunctionState, state: State, iterable: ir.Expr) -> bool:
     """``enumerate(model.layers)``: what a module holds many of are its parts."""
     if isinstance(iterable, ir.Call) and dotted(iterable.func) in ("enumerate", "zip", "reversed", "list"):
         return any(_parts_of_module(frame, state, arg) for arg in iterable.args)
@@ -191,7 +192,7 @@ def _parts_of_module(frame: Frame, state: State, iterable: ir.Expr) -> bool:
 _PARTS_COUNTED = lazy_pattern(r"(num|n|number_of)_(layer|block|stage|level|head)s?")
 
 
-def _counts_modules(frame: Frame, state: State, iterable: ir.Expr) -> bool:
+def _counts_modules(frame: FunctionState, state: State, iterable: ir.Expr) -> bool:
     """``range(len(self.layers))``, ``range(1, len(layers) - 1)``, ``range(self.num_layers)``"""
 
     last = iterable.args[-1] if isinstance(iterable, ir.Call) and iterable.args else None
@@ -246,7 +247,7 @@ def literal_display(iterable: ir.Expr) -> bool:
 _DRAWS = frozenset({"sample", "choice", "choices", "islice"})
 
 
-def _drawn(frame: Frame, state: State, iterable: ir.Expr) -> int | None:
+def _drawn(frame: FunctionState, state: State, iterable: ir.Expr) -> int | None:
     """How many members a draw or a slice takes, where a literal tells."""
     if isinstance(iterable, ir.Subscript) and isinstance(iterable.index, ir.Slice):
         part = iterable.index
@@ -265,7 +266,7 @@ def _drawn(frame: Frame, state: State, iterable: ir.Expr) -> int | None:
     return _usual(frame, state, given) if given is not None else None
 
 
-def _usual(frame: Frame, state: State, arg: ir.Expr) -> int | None:
+def _usual(frame: FunctionState, state: State, arg: ir.Expr) -> int | None:
     """A number that is written here, or the default of a parameter: how many somebody takes where nobody says."""
     value = _literal(frame, state, arg)
     if value is not None or not isinstance(arg, ir.Name) or arg.id in assigned_names(frame.function.body)[0]:
@@ -276,7 +277,7 @@ def _usual(frame: Frame, state: State, arg: ir.Expr) -> int | None:
     return None
 
 
-def _given(frame: Frame, iterable: ir.Expr) -> ir.Expr:
+def _given(frame: Summary, iterable: ir.Expr) -> ir.Expr:
     """What a name was given, where one statement of the function does."""
     if not isinstance(iterable, ir.Name) or iterable.id not in frame.function.locals:
         return iterable
@@ -299,7 +300,7 @@ def _bound_once(body: tuple[ir.Stmt, ...]) -> dict[str, ir.Stmt | None]:
     return found
 
 
-def literal_trips(frame: Frame, state: State, iterable: ir.Expr) -> int | None:
+def literal_trips(frame: FunctionState, state: State, iterable: ir.Expr) -> int | None:
     """How often the loop runs, where a literal tells."""
     drawn = _drawn(frame, state, _given(frame, iterable))
     if drawn is not None:
@@ -318,7 +319,7 @@ def literal_trips(frame: Frame, state: State, iterable: ir.Expr) -> int | None:
         return None
 
 
-def _longest(frame: Frame, state: State, counted: ir.Expr) -> int | None:
+def _longest(frame: Summary, state: State, counted: ir.Expr) -> int | None:
     """How many members a variable has at most, on all paths that gave it tuples or lists of known members."""
     value = state.env.get(counted.id) if isinstance(counted, ir.Name) else None
     if value is None or not value.objs or not value.is_only(CONTAINER):
@@ -335,7 +336,7 @@ def _longest(frame: Frame, state: State, counted: ir.Expr) -> int | None:
 _READ_ONLY = ("len", "enumerate", "zip", "print", "torch.cat", "torch.stack")
 
 
-def _is_handed_on(frame: Frame, counted: ir.Expr) -> bool:
+def _is_handed_on(frame: Summary, counted: ir.Expr) -> bool:
     return isinstance(counted, ir.Name) and any(
         isinstance(arg, ir.Name) and arg.id == counted.id and dotted(call.func) not in _READ_ONLY
         for call in calls(frame.function.body)
@@ -343,7 +344,7 @@ def _is_handed_on(frame: Frame, counted: ir.Expr) -> bool:
     )
 
 
-def _literal(frame: Frame, state: State, arg: ir.Expr) -> int | None:
+def _literal(frame: Summary, state: State, arg: ir.Expr) -> int | None:
     """A number that is written here, or that a local variable was given, or of what a display put together."""
     if isinstance(arg, ir.Call) and dotted(arg.func) == "len" and len(arg.args) == 1:
         return _longest(frame, state, arg.args[0])

@@ -7,7 +7,8 @@ from typing import NamedTuple
 
 from memlint import knowledge
 from memlint.analysis.domain.state import AMBIENT, OFF, ON, State
-from memlint.analysis.domain.summary.frame import Frame
+from memlint.analysis.domain.summary.function_state import FunctionState
+from memlint.analysis.domain.summary.summary import Summary
 from memlint.analysis.domain.tensor_ops import names_model
 from memlint.analysis.domain.values import DATA, NONE, Args, Path, Source, V, Words, join_all
 from memlint.analysis.index.program import Function
@@ -47,7 +48,7 @@ class Namesakes(NamedTuple):
     idle: bool
 
 
-def namesakes(frame: Frame, state: State, receiver: V, name: str, args: Args, words: Words) -> Namesakes:
+def namesakes(frame: FunctionState, state: State, receiver: V, name: str, args: Args, words: Words) -> Namesakes:
     """See the module's docstring; a call inside a method of that name does not mean the method itself."""
     methods = [
         method
@@ -80,7 +81,7 @@ def namesakes(frame: Frame, state: State, receiver: V, name: str, args: Args, wo
     )
 
 
-def graph_of_part(frame: Frame, call: ir.Call, name: str, steps: tuple[str, ...]) -> str:
+def graph_of_part(frame: Summary, call: ir.Call, name: str, steps: tuple[str, ...]) -> str:
     """Whether a part of what the project's methods of a name give (``[1]``, of a tuple) has a graph that the method
     records: "yes" or "no" where all that fit the call agree, "" where none does, else "unknown". (A part that is given
     back as it came in has none from there.)"""
@@ -100,7 +101,7 @@ def graph_of_part(frame: Frame, call: ir.Call, name: str, steps: tuple[str, ...]
     return facts.pop() if len(facts) == 1 else "unknown" if facts else ""
 
 
-def _part(summary: Frame, steps: tuple[str, ...]) -> V | None:
+def _part(summary: Summary, steps: tuple[str, ...]) -> V | None:
     """The part of a method's result; None where it has no such part."""
     value = summary.result
     for step in steps:
@@ -134,13 +135,13 @@ def _folder(function: Function) -> str:
     return function.module.key.rpartition("/")[0]
 
 
-def _guards(frame: Frame, summary: Frame) -> bool:
+def _guards(frame: FunctionState, summary: Summary) -> bool:
     if summary.entry != OFF and not summary.notes.blocks and not _hands_to_guarded(frame, summary):
         return False
     return not any(run.grad & (AMBIENT | ON) for run in summary.runs.values())
 
 
-def _hands_to_guarded(frame: Frame, summary: Frame) -> bool:
+def _hands_to_guarded(frame: FunctionState, summary: Summary) -> bool:
     """Whether a method calls one that has a guard: ``self.eval_step(batch)`` in a loop."""
     for record in summary.calls.values():
         callee = frame.analyser.function_at(record.callee)
@@ -150,7 +151,7 @@ def _hands_to_guarded(frame: Frame, summary: Frame) -> bool:
     return False
 
 
-def _computes(summary: Frame) -> bool:
+def _computes(summary: Summary) -> bool:
     """Whether a method runs a layer, or may."""
     if summary.runs or summary.cut_short:
         return True
@@ -169,7 +170,7 @@ def _may_be_layer(steps: tuple[str, ...], shown: str) -> bool:
     return names_model(steps[-1].lstrip(".")) or unseen(called[-1]) != "unheard"
 
 
-def _graph_of(frame: Frame, method: Function, summary: Frame) -> str:
+def _graph_of(frame: FunctionState, method: Function, summary: Summary) -> str:
     """Whether what a method gives has a graph, where its caller turns nothing off: yes, no or unknown."""
     value = summary.result
     if value is None or summary.exit is None:
@@ -190,7 +191,7 @@ def _strongest(facts: Iterable[str]) -> str:
     return "yes" if "yes" in found else "unknown" if "unknown" in found else "no"
 
 
-def _fact(summary: Frame, source: Source, own: str, seen: set[Source], returned: str = "unknown") -> str:
+def _fact(summary: Summary, source: Source, own: str, seen: set[Source], returned: str = "unknown") -> str:
     """``returned``: what is said of an argument that is given back."""
     if source in seen:
         return "no"

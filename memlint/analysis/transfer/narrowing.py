@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from memlint.analysis.domain.state import State
-from memlint.analysis.domain.summary.frame import Frame
+from memlint.analysis.domain.summary.function_state import FunctionState
+from memlint.analysis.domain.summary.summary import Summary
 from memlint.analysis.domain.values import (
     ANYWHERE,
     BATCH,
@@ -44,7 +45,7 @@ def last_case(tests: list[ir.Expr], test: ir.Expr) -> bool:
 _TENSOR_TYPES = frozenset({"Tensor", "Variable"})
 
 
-def narrow(frame: Frame, state: State, test: ir.Expr, truth: bool) -> None:
+def narrow(frame: Summary, state: State, test: ir.Expr, truth: bool) -> None:
     """What a test says of a variable: isinstance, is_tensor, is None, and their combinations."""
     number = _number_by(test, truth)
     if number is not None:
@@ -147,7 +148,7 @@ def tells_tensors(test: ir.Expr, names: frozenset[str]) -> bool:
     return isinstance(asked, ir.Name) and asked.id in names
 
 
-def _is_member(frame: Frame, name: str) -> bool:
+def _is_member(frame: Summary, name: str) -> bool:
     """Whether a variable is a member of something wherever it is bound: a batch as a whole may be a dictionary, which
     has a truth value."""
     binders = [one for one in walk_statements(frame.function.body, False) if name in names_bound_by(one)]
@@ -180,7 +181,7 @@ def narrow_to_number(state: State, test: ir.Expr) -> None:
             pass
 
 
-def _is_loader(frame: Frame, cls: ir.Expr) -> bool:
+def _is_loader(frame: Summary, cls: ir.Expr) -> bool:
     kind, what = frame.analyser.program.find_expression(frame.module, cls, frame.function)
     return kind == "ext" and str(what).startswith("torch.utils.data.") and str(what).endswith("DataLoader")
 
@@ -234,7 +235,7 @@ def broken_number(test: ir.Expr, truth: bool = True) -> bool:
             return False
 
 
-def leaves_numbers(frame: Frame, state: State, statement: ir.If) -> bool:
+def leaves_numbers(frame: FunctionState, state: State, statement: ir.If) -> bool:
     """``if isinstance(value, Tensor): values[key] = value.item()`` in a loop over all of ``values``: the members that
     the test leaves out have no graph."""
     loop = frame.loops[-1] if frame.loops else None

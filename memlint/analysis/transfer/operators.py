@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from memlint.analysis.domain.state import State
-from memlint.analysis.domain.summary.frame import Frame
+from memlint.analysis.domain.summary.function_state import FunctionState
 from memlint.analysis.domain.values import CONTAINER, INSTANCE, TENSORS, V
 from memlint.analysis.syntax.expression_text import text
 from memlint.analysis.transfer import containers
@@ -18,7 +18,7 @@ from memlint.ir import nodes as ir
 _IN_PLACE = {"+": "__iadd__", "-": "__isub__", "*": "__imul__", "|": "__ior__"}
 
 
-def augmented(frame: Frame, state: State, statement: ir.AugAssign) -> State:
+def augmented(frame: FunctionState, state: State, statement: ir.AugAssign) -> State:
     """``place op= value``"""
     old = evaluate(frame, state, statement.target)
     new = evaluate(frame, state, statement.value)
@@ -49,7 +49,7 @@ def augmented(frame: Frame, state: State, statement: ir.AugAssign) -> State:
     return state
 
 
-def _in_place(frame: Frame, state: State, statement: ir.AugAssign, old: V, new: V) -> V | None:
+def _in_place(frame: FunctionState, state: State, statement: ir.AugAssign, old: V, new: V) -> V | None:
     """What ``old op= new`` gives by the method of the object's class; None where there is none."""
     name = _IN_PLACE.get(statement.op)
     if name is None or not old.kinds or old.kinds & ~INSTANCE:

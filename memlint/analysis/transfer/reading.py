@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from memlint.analysis.domain.parts_taken import sized
 from memlint.analysis.domain.state import State, untouched
-from memlint.analysis.domain.summary.frame import Frame
+from memlint.analysis.domain.summary.function_state import FunctionState
 from memlint.analysis.domain.tensor_ops import asks_for_count, cut
 from memlint.analysis.domain.values import (
     CALLABLE,
@@ -51,7 +51,7 @@ _PACKS = lazy_pattern(r"\b(pack_padded_sequence|pack_sequence)\(")
 _OF_DICTS = frozenset({"items", "values", "keys", "get", "pop", "update", "copy", "clear", "setdefault", "popitem"})
 
 
-def read_attribute(frame: Frame, state: State, base: V, name: str, expr: ir.Expr | None) -> V:
+def read_attribute(frame: FunctionState, state: State, base: V, name: str, expr: ir.Expr | None) -> V:
     """``base.name`` as a value; a method gives a bound reference."""
     if name in ("grad", "absgrad"):
         learns(frame, base)
@@ -97,7 +97,7 @@ def read_attribute(frame: Frame, state: State, base: V, name: str, expr: ir.Expr
     return found if found.kinds else UNKNOWN_VALUE
 
 
-def _of_objects(frame: Frame, state: State, base: V, name: str) -> V:
+def _of_objects(frame: FunctionState, state: State, base: V, name: str) -> V:
     """What the objects that a value may be have under a name, themselves or by their classes."""
     found, analyser = NOTHING, frame.analyser
     for key in ordered(base.objs) if base.objs else ():
@@ -117,7 +117,7 @@ def _of_objects(frame: Frame, state: State, base: V, name: str) -> V:
     return found
 
 
-def _of_references(frame: Frame, state: State, base: V, name: str, found: V) -> V:
+def _of_references(frame: FunctionState, state: State, base: V, name: str, found: V) -> V:
     """What was found under a name, joined with what modules, classes and instances have that a value refers to."""
     analyser = frame.analyser
     for ref in ordered(base.refs) if base.refs else ():
@@ -183,7 +183,7 @@ def _alike(base: V) -> Sources:
     return frozenset(path for path in base.syms if path.steps and path.steps[-1].startswith("["))
 
 
-def _shared_places(frame: Frame, base: V, name: str, found: V) -> Sources:
+def _shared_places(frame: FunctionState, base: V, name: str, found: V) -> Sources:
     """The containers of classes that an instance finds under a name."""
     if not found.is_only(CONTAINER) or found.syms or found.objs or not found.kinds:
         return EMPTY
@@ -197,7 +197,7 @@ def _at_place(state: State, found: V, path: Path) -> V:
     return state.sym[path] if path in state.sym else symbolic(found, path) if found.kinds else untouched(path)
 
 
-def _tells_where(frame: Frame, base: V) -> bool:
+def _tells_where(frame: FunctionState, base: V) -> bool:
     """Whether ``device`` of a module asks where the module is: a property (a framework's, or its class's own), and
     nothing that a program has set."""
     for ref in base.refs:
@@ -210,7 +210,7 @@ def _tells_where(frame: Frame, base: V) -> bool:
     return bool(base.refs)
 
 
-def _is_packed(frame: Frame, base: V) -> bool:
+def _is_packed(frame: FunctionState, base: V) -> bool:
     """Whether a value is a PackedSequence, whose ``data`` is the tensor with its graph."""
     nodes = frame.graphs.nodes
     return bool(base.kinds & TREE) and any(key in nodes and _PACKS.search(nodes[key].what) for key in base.src)
@@ -241,7 +241,7 @@ def _tensor_attribute(base: V, name: str) -> V:
 _OF_MEMBERS = frozenset({"enum.Enum", "object", "?.object"})
 
 
-def _class_member(frame: Frame, state: State, cls: Class, name: str, receiver: V | None) -> V:
+def _class_member(frame: FunctionState, state: State, cls: Class, name: str, receiver: V | None) -> V:
     """A method, property or attribute of a class or of its instance."""
     analyser = frame.analyser
     method: Function | None = analyser.program.method(cls, name)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from memlint.analysis.domain.state import State
-from memlint.analysis.domain.summary.frame import Frame
+from memlint.analysis.domain.summary.function_state import FunctionState
 from memlint.analysis.domain.values import CALLABLE, NONE_VALUE, NOTHING, UNKNOWN_VALUE, Args, Ref, V, Words
 from memlint.analysis.transfer.heap import make
 from memlint.ir import nodes as ir
@@ -35,7 +35,7 @@ def _names(expr: ir.Expr) -> Iterable[str]:
     return found
 
 
-def record(frame: Frame, state: State, names: tuple[str, ...], args: Args, words: Words, expr: ir.Call) -> V:
+def record(frame: FunctionState, state: State, names: tuple[str, ...], args: Args, words: Words, expr: ir.Call) -> V:
     """``Losses(a, b, total=c)``, ``Losses(*values)``"""
     return make(frame, state, expr.at, "tuple", NOTHING, members(names, args, words, expr))
 

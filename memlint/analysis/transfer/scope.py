@@ -5,7 +5,7 @@ from __future__ import annotations
 import builtins
 
 from memlint.analysis.domain.state import State
-from memlint.analysis.domain.summary.frame import Frame
+from memlint.analysis.domain.summary.function_state import FunctionState
 from memlint.analysis.domain.values import (
     CALLABLE,
     CONTAINER,
@@ -29,7 +29,7 @@ _OPEN = UNKNOWN | TREE
 _BUILTINS = frozenset(dir(builtins))
 
 
-def lookup(frame: Frame, state: State, name: str) -> V:
+def lookup(frame: FunctionState, state: State, name: str) -> V:
     """The value of a name at this point."""
     value = state.env.get(name)
     if value is not None:
@@ -42,7 +42,7 @@ def lookup(frame: Frame, state: State, name: str) -> V:
     return known_by_use(frame, name, global_variable(frame, state, name))
 
 
-def known_by_use(frame: Frame, name: str, value: V) -> V:
+def known_by_use(frame: FunctionState, name: str, value: V) -> V:
     """What is used as only modules are, is one."""
     if not value.may_be_module():
         return value
@@ -56,7 +56,7 @@ def known_by_use(frame: Frame, name: str, value: V) -> V:
     return value
 
 
-def free_variable(frame: Frame, state: State, around: object, name: str) -> V:
+def free_variable(frame: FunctionState, state: State, around: object, name: str) -> V:
     path = Path(f"c:{name}")
     if path in state.sym:
         return state.sym[path]
@@ -66,7 +66,7 @@ def free_variable(frame: Frame, state: State, around: object, name: str) -> V:
     return symbolic(fact, path)
 
 
-def global_variable(frame: Frame, state: State, name: str) -> V:
+def global_variable(frame: FunctionState, state: State, name: str) -> V:
     kind, what = frame.analyser.program.find(frame.module, name)
     if kind == "none" and frame.module.writers(name):
         kind, what = "value", (frame.module, name)  # (bound by functions alone)

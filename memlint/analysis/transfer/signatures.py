@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from memlint.analysis.domain.state import State
-from memlint.analysis.domain.summary.frame import Frame
+from memlint.analysis.domain.summary.function_state import FunctionState
 from memlint.analysis.domain.values import (
     DATA,
     NONE,
@@ -24,7 +24,7 @@ from memlint.analysis.transfer.heap import make, read_item
 from memlint.ir import nodes as ir
 
 
-def methods_of(frame: Frame, value: V, name: str) -> list[Function | None]:
+def methods_of(frame: FunctionState, value: V, name: str) -> list[Function | None]:
     """The method of that name of each class of the project that a value may be an instance of; None for a class that
     has none."""
     classes = [cls for ref in ordered(value.refs) if ref.kind == "instance" and (cls := frame.analyser.cls(ref))]
@@ -47,13 +47,13 @@ def is_abstract(function: Function) -> bool:
     return isinstance(only, ir.Jump)
 
 
-def is_idle(frame: Frame, function: Function) -> bool:
+def is_idle(frame: FunctionState, function: Function) -> bool:
     """Whether a method does nothing, and is not there to be replaced by one that does something."""
     cls = function.cls
     return cls is not None and is_abstract(function) and not frame.analyser.program.is_overridden(cls, function.name)
 
 
-def is_left_open(frame: Frame, function: Function) -> bool:
+def is_left_open(frame: FunctionState, function: Function) -> bool:
     """Whether a method's own body says nothing of what runs in its place: it is abstract, and what overrides it is out
     of sight or too much to follow. (An empty method that nothing overrides is a hook that nobody uses.)"""
     if function.cls is None or not is_abstract(function):
@@ -66,7 +66,7 @@ def is_left_open(frame: Frame, function: Function) -> bool:
 
 
 def bind(
-    frame: Frame, state: State, function: Function, args: Args, words: Words, *, starred: bool = False
+    frame: FunctionState, state: State, function: Function, args: Args, words: Words, *, starred: bool = False
 ) -> dict[str, V]:
     """Parameter name -> value. ``starred``: one of the arguments is ``*args``."""
     bound: dict[str, V] = {}
@@ -96,7 +96,7 @@ def bind(
     return bound
 
 
-def _spread(frame: Frame, state: State, param: ir.Param, words: Words) -> V:
+def _spread(frame: FunctionState, state: State, param: ir.Param, words: Words) -> V:
     """What ``**outputs`` may bring of graphs for a parameter."""
     index = ir.Const(param.at, "str", param.name)
     subscript = ir.Subscript(param.at, index, index)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from memlint.analysis.domain.literal_values import referred_functions
 from memlint.analysis.domain.state import OFF, State
-from memlint.analysis.domain.summary.frame import Frame
+from memlint.analysis.domain.summary.function_state import FunctionState
 from memlint.analysis.domain.tensor_ops import asks_for_count, names_model, names_number
 from memlint.analysis.domain.values import (
     BATCH,
@@ -35,7 +35,7 @@ from memlint.ir import nodes as ir
 from memlint.patterns import lazy_pattern
 
 
-def unknown_call(frame: Frame, state: State, expr: ir.Call, callee: V, args: Args, words: Words) -> V:
+def unknown_call(frame: FunctionState, state: State, expr: ir.Call, callee: V, args: Args, words: Words) -> V:
     """A call that cannot be resolved: its result may carry any graph or none, its arguments leave."""
     if isinstance(expr.func, ir.Attr) and asks_for_count(expr.func.name):
         return DATA_VALUE
@@ -71,7 +71,7 @@ def unknown_call(frame: Frame, state: State, expr: ir.Call, callee: V, args: Arg
     return V(kinds, src, device=device_of(frame, state, args), size=size, store=frozenset((expr.at,)))
 
 
-def _given_size(frame: Frame, state: State, args: Args, shown: str) -> int:
+def _given_size(frame: FunctionState, state: State, args: Args, shown: str) -> int:
     given = [deep(frame, state, value) for value in args if value.kinds & (TENSORS | CONTAINER)]
     large = any(value.kinds & TENSORS and value.size in (BATCH, OUTPUT, SOME_SIZE) for value in given)
     return OUTPUT if large and not names_number(shown) else SOME_SIZE
@@ -98,7 +98,7 @@ def _made_as_loss(callee: V) -> bool:
 _LOSS_NAME = lazy_pattern(r"(\w+_)?loss\d*")
 
 
-def _named_loss(frame: Frame, expr: ir.Call, args: Args) -> bool:
+def _named_loss(frame: FunctionState, expr: ir.Call, args: Args) -> bool:
     """Whether a library's function is given what has a graph for certain, and its result is called a loss. (Libraries
     that compute on the host would raise; the project's own functions may give numbers.)"""
     statement = frame.statement
@@ -115,7 +115,7 @@ def _named_loss(frame: Frame, expr: ir.Call, args: Args) -> bool:
 _LOGS = lazy_pattern(r"(?:add|log)_(?:scalar|metric|histogram|image|figure|audio|video|text)s?")
 
 
-def leave(frame: Frame, value: V, inner: V, *, scored: bool = False, logged: bool = False) -> None:
+def leave(frame: FunctionState, value: V, inner: V, *, scored: bool = False, logged: bool = False) -> None:
     """A value goes to code that cannot be followed (``scored``: to a loss, ``logged``: to a log)."""
     frame.escape(inner.src | {("elem", key) for key in value.objs}, scored=scored, logged=logged)
     loop_updates.lend(frame, inner)

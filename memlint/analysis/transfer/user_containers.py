@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from memlint.analysis.domain.state import Obj, State
-from memlint.analysis.domain.summary.frame import Frame
+from memlint.analysis.domain.summary.function_state import FunctionState
 from memlint.analysis.domain.values import (
     CALLABLE,
     CONTAINER,
@@ -87,7 +87,7 @@ def opens(program: Program, cls: Class) -> bool:
     return any(name in item.methods or name in item.attributes for item in order for name in names)
 
 
-def fill(frame: Frame, state: State, kind: str, box: V, args: Args, words: Words, at: int) -> None:
+def fill(frame: FunctionState, state: State, kind: str, box: V, args: Args, words: Words, at: int) -> None:
     """What the constructor of a dict, or of a list, puts into the object."""
     fields, rest = dict_content(frame, state, args, words) if kind == "dict" else _listed(frame, state, args[:1], at)
     for key in ordered(box.objs):
@@ -106,7 +106,7 @@ def fill(frame: Frame, state: State, kind: str, box: V, args: Args, words: Words
             state.sym[place] = join(state.sym.get(place, NOTHING), rest)
 
 
-def dict_content(frame: Frame, state: State, args: Args, words: Words) -> tuple[dict[str, V], V]:
+def dict_content(frame: FunctionState, state: State, args: Args, words: Words) -> tuple[dict[str, V], V]:
     """The members of ``dict(a=x)``, ``dict(other)``, ``dict((name, x) for …)`` by name, and the others."""
     fields: dict[str, V] = {}
     rest = NOTHING
@@ -132,7 +132,7 @@ def dict_content(frame: Frame, state: State, args: Args, words: Words) -> tuple[
     return fields, rest
 
 
-def _listed(frame: Frame, state: State, args: Args, at: int) -> tuple[dict[str, V], V]:
+def _listed(frame: FunctionState, state: State, args: Args, at: int) -> tuple[dict[str, V], V]:
     """The members of ``list(other)`` by position, and the others."""
     for value in args:
         held = [obj for key in value.objs if (obj := state.heap.get(key)) is not None]
@@ -142,7 +142,7 @@ def _listed(frame: Frame, state: State, args: Args, at: int) -> tuple[dict[str, 
     return {}, NOTHING
 
 
-def fill_blindly(frame: Frame, state: State, box: V, args: Args, words: Words, expr: ir.Call) -> None:
+def fill_blindly(frame: FunctionState, state: State, box: V, args: Args, words: Words, expr: ir.Call) -> None:
     """The object is made by code that was not seen to put anything into it: it may hold all that was given."""
     parents = EMPTY.union(*(deep(frame, state, value).src for value in (*args, *words.values())))
     if not parents:
@@ -154,7 +154,9 @@ def fill_blindly(frame: Frame, state: State, box: V, args: Args, words: Words, e
             state.heap[key] = obj.with_elem(V(UNKNOWN, src))
 
 
-def call_inherited(frame: Frame, state: State, expr: ir.Call, box: V, name: str, args: Args, words: Words) -> V | None:
+def call_inherited(
+    frame: FunctionState, state: State, expr: ir.Call, box: V, name: str, args: Args, words: Words
+) -> V | None:
     """``super().name(…)`` in a class of dicts or lists; None for what these do not have."""
     cls = frame.function.cls
     kind = kind_of(frame.analyser.program, cls) if cls is not None else ""
@@ -176,7 +178,7 @@ def call_inherited(frame: Frame, state: State, expr: ir.Call, box: V, name: str,
     return found if found.kinds else None
 
 
-def put_somewhere(frame: Frame, state: State, place: ir.Expr, src: Sources, at: int) -> None:
+def put_somewhere(frame: FunctionState, state: State, place: ir.Expr, src: Sources, at: int) -> None:
     """A graph is put into something of which is not known what it holds (a batch of a loader): it may be in any part of
     it from here on."""
     held = state.env.get(place.id) if isinstance(place, ir.Name) else None
@@ -187,7 +189,7 @@ def put_somewhere(frame: Frame, state: State, place: ir.Expr, src: Sources, at: 
     state.env[place.id] = held.but(src=held.src | put, bare=True)
 
 
-def updated(frame: Frame, state: State, expr: ir.Call, box: V, args: Args, words: Words) -> None:
+def updated(frame: FunctionState, state: State, expr: ir.Call, box: V, args: Args, words: Words) -> None:
     """``batch.update(out=out)`` of what may be a dict: what it is given may be in it from here on."""
     if box.kinds & TREE and isinstance(expr.func, ir.Attr):
         src = EMPTY.union(*(deep(frame, state, value).src for value in (*args, *words.values())))

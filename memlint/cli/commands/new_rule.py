@@ -55,7 +55,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from memlint.sdk.project import Analyser, Frame
+from memlint.sdk.project import Analyser, Summary
 from memlint.sdk.syntax import text
 
 from .rule import {event}
@@ -64,7 +64,7 @@ from .rule import {event}
 CALLS = frozenset[str]()
 
 
-def detect(analyser: Analyser, frame: Frame) -> Iterator[{event}]:
+def detect(analyser: Analyser, frame: Summary) -> Iterator[{event}]:
     """The places in one function that are reported."""
     for at, call in sorted(frame.notes.outside.items()):
         if call.name in CALLS:

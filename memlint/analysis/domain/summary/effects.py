@@ -12,7 +12,7 @@ from memlint.analysis.domain.values import EMPTY, Path, Source, Sources, V
 from memlint.ir import nodes as ir
 
 if TYPE_CHECKING:
-    from memlint.analysis.domain.summary.frame import Frame
+    from memlint.analysis.domain.summary.summary import Summary
 
 
 @dataclass(slots=True, eq=False)
@@ -121,7 +121,7 @@ class ModelRun:
     #: it is a method of a class out of sight, by a name under which libraries guard theirs
     served: bool = False
     #: the callee's frame and its run, where the model runs in a callee
-    origin: tuple[Frame, ModelRun] | None = None
+    origin: tuple[Summary, ModelRun] | None = None
     #: it runs on a tensor of ones or zeros, which is there for its shape
     probes: bool = False
     #: it runs on what a factory of torch has made up, be it noise

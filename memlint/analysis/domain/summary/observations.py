@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 MAX_CALLERS_UP = 4
 
 
-class Notes(Lean):
+class Observations(Lean):
     """The notes of one function. Positions (``int``) are those of the statement or call in its file."""
 
     def __init__(self) -> None:

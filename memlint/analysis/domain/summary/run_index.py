@@ -6,14 +6,14 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from memlint.analysis.domain.summary.effects import ModelRun
-    from memlint.analysis.domain.summary.frame import Frame
+    from memlint.analysis.domain.summary.summary import Summary
     from memlint.analysis.domain.values import Source
 
 Key = tuple[str, str]
 
 
 class RunIndex:
-    def __init__(self, frame: Frame) -> None:
+    def __init__(self, frame: Summary) -> None:
         self._by_text: dict[str, list[ModelRun]] = {}
         self._by_origin: dict[tuple[Key, Source], list[ModelRun]] = {}
         for run in frame.runs.values():
@@ -27,7 +27,7 @@ class RunIndex:
     def of_text(self, text: str) -> list[ModelRun]:
         return self._by_text.get(text, [])
 
-    def lifted(self, frame: Frame, run: ModelRun) -> list[ModelRun]:
+    def lifted(self, frame: Summary, run: ModelRun) -> list[ModelRun]:
         """The runs that are this one of a function which is called."""
         return self._by_origin.get((frame.function.key, run.key), [])
 

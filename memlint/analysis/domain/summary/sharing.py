@@ -12,7 +12,7 @@ from memlint.analysis.domain.values import EMPTY, Sources, V
 
 if TYPE_CHECKING:
     from memlint.analysis.domain.state import State
-    from memlint.analysis.domain.summary.frame import Frame
+    from memlint.analysis.domain.summary.summary import Summary
 
 
 class Shared:
@@ -94,7 +94,7 @@ class _Sharing:
         state.fresh = self.sources(state.fresh)
 
 
-def share(frame: Frame, known: Shared) -> None:
+def share(frame: Summary, known: Shared) -> None:
     """Let equal sets and equal values of a finished frame, and of those that were shared before, be one object each."""
     shared = _Sharing(known)
     if frame.last is not None:

@@ -10,7 +10,7 @@ from collections import OrderedDict
 from collections.abc import Callable, Iterator
 from typing import Any, TypeVar
 
-from memlint.analysis.domain.summary.frame import Frame
+from memlint.analysis.domain.summary.summary import Summary
 from memlint.analysis.domain.summary.summary_equality import same_summary
 from memlint.analysis.domain.values import Flags
 from memlint.analysis.index.program import Function
@@ -36,22 +36,22 @@ class Summaries:
     """``make`` interprets a function; ``ask`` answers a question that is not about a summary; ``spare``: memory."""
 
     def __init__(
-        self, make: Callable[[Function, Flags], Frame], ask: Callable[[str, Any], Any], *, spare: bool
+        self, make: Callable[[Function, Flags], Summary], ask: Callable[[str, Any], Any], *, spare: bool
     ) -> None:
         self._spares = spare
         self._make = make
         self._ask = ask
-        self._known: dict[Key, Frame | None] = {}
+        self._known: dict[Key, Summary | None] = {}
         #: by summary: its questions, and their answers in the same order
         self._asked: dict[Key, tuple[tuple[Question, ...], tuple[Any, ...]]] = {}
         #: the questions, each once, and what they are about
         self._questions: dict[Question, tuple[Question, Any]] = {}
         self._variants: dict[tuple[str, str], set[Flags]] = {}
-        self._old: dict[Key, Frame | None] = {}
+        self._old: dict[Key, Summary | None] = {}
         self._running: list[Key] = []
         self._again: set[Key] = set()
         self._open: list[dict[Question, Any]] = []
-        self._warm: OrderedDict[Key, Frame] = OrderedDict()
+        self._warm: OrderedDict[Key, Summary] = OrderedDict()
         #: for each that runs, the place in the stack of the outermost one that it met again, itself or through others
         self._met: list[int] = []
         #: summaries that were made while one that they need was running, and the place of that one in the stack
@@ -60,7 +60,7 @@ class Summaries:
         #: summaries of functions that call themselves which were made without their inner calls
         self._halves: set[Key] = set()
 
-    def get(self, function: Function, flags: Flags = ()) -> Frame | None:
+    def get(self, function: Function, flags: Flags = ()) -> Summary | None:
         """What the function does, called with these literals; None for one that is being analysed (recursion) or
         too deep."""
         known = self._variants.get(function.key)
@@ -76,7 +76,7 @@ class Summaries:
             self._warm_up(key, frame)
         return frame
 
-    def _warm_up(self, key: Key, frame: Frame) -> None:
+    def _warm_up(self, key: Key, frame: Summary) -> None:
         """Note that a summary is asked for; the one that was not for longest forgets what can be worked out again."""
         self._warm[key] = frame
         self._warm.move_to_end(key)
@@ -116,7 +116,7 @@ class Summaries:
         finally:
             self._open.pop()
 
-    def _get(self, function: Function, flags: Flags) -> Frame | None:
+    def _get(self, function: Function, flags: Flags) -> Summary | None:
         key = (*function.key, flags)
         if key in self._known:
             self._meet(self._cut[key][0] if key in self._cut else MAX_NESTING)
@@ -211,7 +211,7 @@ class Summaries:
             if frame is not None:
                 frame.slim()
 
-    def frames(self) -> Iterator[Frame]:
+    def frames(self) -> Iterator[Summary]:
         """All summaries that were made for any argument."""
         return (frame for frame in self._known.values() if frame is not None and not frame.flags)
 

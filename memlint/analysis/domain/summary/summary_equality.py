@@ -13,8 +13,8 @@ from typing import Any
 from memlint.analysis.domain.state import OBJECT_FIELDS, STATE_FIELDS, Obj, State
 from memlint.analysis.domain.summary.compact import emptied
 from memlint.analysis.domain.summary.effects import LoopFrame
-from memlint.analysis.domain.summary.frame import Frame
-from memlint.analysis.domain.summary.observations import Notes
+from memlint.analysis.domain.summary.observations import Observations
+from memlint.analysis.domain.summary.summary import Summary
 from memlint.analysis.domain.values import V
 
 #: of a frame: its work, where it stood while it ran, and what follows from its function alone
@@ -26,7 +26,7 @@ _TRANSIENT = frozenset({
 _ROUND = frozenset({"breaks", "continues"})
 
 
-def same_summary(a: Frame, b: Frame) -> bool:
+def same_summary(a: Summary, b: Summary) -> bool:
     """Whether everything that callers, rules and the facts read of two frames of one function is equal."""
     return a.cut_short == b.cut_short and _same_fields(vars(a), vars(b), _TRANSIENT)
 
@@ -46,9 +46,9 @@ def _same(a: Any, b: Any) -> bool:
     if kind is State or kind is Obj:
         names = STATE_FIELDS if kind is State else OBJECT_FIELDS
         return all(_same(getattr(a, name), getattr(b, name)) for name in names)
-    if kind is Notes:
+    if kind is Observations:
         return _same_fields(vars(a), vars(b))
-    if kind is Frame:
+    if issubclass(kind, Summary):
         return False  # of a callee that came out otherwise: those that did not are the same object
     if dataclasses.is_dataclass(kind):
         left_out = _ROUND if kind is LoopFrame else ()

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from memlint import knowledge
 from memlint.analysis.demand.given_networks import parameter_of
 from memlint.analysis.domain.summary.effects import ModelRun
-from memlint.analysis.domain.summary.frame import Frame
+from memlint.analysis.domain.summary.summary import Summary
 from memlint.analysis.domain.values import V
 from memlint.analysis.facts.module_facts import told
 from memlint.analysis.syntax.syntax import calls
@@ -19,12 +19,12 @@ if TYPE_CHECKING:
     from memlint.analysis.facts.analyser import Analyser
 
 
-def runs_a_large_network(analyser: Analyser, frame: Frame, run: ModelRun) -> bool:
+def runs_a_large_network(analyser: Analyser, frame: Summary, run: ModelRun) -> bool:
     """Whether what runs is a large network, by what made it: here, or where a caller gives it."""
     return _is_made_by(analyser, frame, run, is_large)
 
 
-def starts_evaluating(analyser: Analyser, frame: Frame, run: ModelRun) -> bool:
+def starts_evaluating(analyser: Analyser, frame: Summary, run: ModelRun) -> bool:
     """Whether what made the network has put it into eval mode: `from_pretrained` does. (Who trains it need not put it
     back, so this alone makes no evaluation.)"""
     if _is_made_by(analyser, frame, run, _is_made_for_evaluation):
@@ -37,7 +37,7 @@ def _is_made_for_evaluation(name: str) -> bool:
     return row is not None and row.starts_evaluating
 
 
-def _is_made_by(analyser: Analyser, frame: Frame, run: ModelRun, says: Callable[[str], bool]) -> bool:
+def _is_made_by(analyser: Analyser, frame: Summary, run: ModelRun, says: Callable[[str], bool]) -> bool:
     """Whether functions of libraries of which something is said have made a network."""
     if _is_of(analyser, run.module, says):
         return True

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from memlint.analysis.domain.bound_names import argument, bindings, peel
 from memlint.analysis.domain.extents import by_name
 from memlint.analysis.domain.summary.effects import ModelRun
-from memlint.analysis.domain.summary.frame import Frame
+from memlint.analysis.domain.summary.summary import Summary
 from memlint.analysis.syntax.bindings import names_bound_by
 from memlint.analysis.syntax.syntax import (
     call_at,
@@ -38,17 +38,17 @@ _RESHAPES = frozenset({"view", "reshape"})
 _DISPLAYED = frozenset({"tensor", "as_tensor", "Tensor", "FloatTensor", "LongTensor", "array", "asarray"})
 
 
-def runs_on_one_sample(analyser: Analyser, frame: Frame, run: ModelRun) -> bool:
+def runs_on_one_sample(analyser: Analyser, frame: Summary, run: ModelRun) -> bool:
     """Whether all that a model is given is made into a batch of one sample."""
     return _runs_on(analyser, frame, run, _is_batch_of_one)
 
 
-def runs_on_one_state(analyser: Analyser, frame: Frame, run: ModelRun) -> bool:
+def runs_on_one_state(analyser: Analyser, frame: Summary, run: ModelRun) -> bool:
     """Whether a model is given what an environment showed in its last step."""
     return _runs_on(analyser, frame, run, _is_observed)
 
 
-def shows_a_picture(frame: Frame, run: ModelRun) -> bool:
+def shows_a_picture(frame: Summary, run: ModelRun) -> bool:
     """Whether what a model is given may be a picture, by its names or by what reads it."""
     call = call_at(frame.function.body, run.site.at)
     if call is None:
@@ -60,7 +60,7 @@ def shows_a_picture(frame: Frame, run: ModelRun) -> bool:
     return any(name in _READS or by_name.of_name(name) is by_name.PICTURE for name in names if name)
 
 
-def _runs_on(analyser: Analyser, frame: Frame, run: ModelRun, asked: _Question) -> bool:
+def _runs_on(analyser: Analyser, frame: Summary, run: ModelRun, asked: _Question) -> bool:
     if run.origin is not None and _runs_on(analyser, *run.origin, asked):
         return True
     call = call_at(frame.function.body, run.site.at)
@@ -73,7 +73,7 @@ def _runs_on(analyser: Analyser, frame: Frame, run: ModelRun, asked: _Question) 
 class _Given:
     """What a question's answer is for an expression of a function, and for all that it is made of."""
 
-    def __init__(self, analyser: Analyser, frame: Frame, asked: _Question, depth: int = _CALLERS_UP) -> None:
+    def __init__(self, analyser: Analyser, frame: Summary, asked: _Question, depth: int = _CALLERS_UP) -> None:
         self._analyser, self._frame, self._asked, self._depth = analyser, frame, asked, depth
         self._seen: set[tuple[str, int]] = set()
 

@@ -13,7 +13,7 @@ from memlint.analysis.domain.bound_names import argument
 from memlint.analysis.domain.extents.by_operation import SAME_LAYERS
 from memlint.analysis.domain.extents.extents import LARGE, NO_BOUND
 from memlint.analysis.domain.summary.effects import ModelRun
-from memlint.analysis.domain.summary.frame import Frame
+from memlint.analysis.domain.summary.summary import Summary
 from memlint.analysis.domain.values import NOTHING, Ref
 from memlint.analysis.index.program import Class, Function
 from memlint.analysis.judge.sizes.known_numbers import Known, Numbers, Scope, calls_in_rounds
@@ -63,7 +63,7 @@ class _LargeError(Exception):
     """It has a layer whose activations are large for any input."""
 
 
-def size_of_network(analyser: Analyser, frame: Frame, run: ModelRun) -> str:
+def size_of_network(analyser: Analyser, frame: Summary, run: ModelRun) -> str:
     """ "small", "large", or "" for a network of which too little is known."""
     if run.origin is not None:
         inner, _ = run.origin

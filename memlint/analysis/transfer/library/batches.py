@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from memlint.analysis.domain.bound_names import argument
-from memlint.analysis.domain.summary.frame import Frame
+from memlint.analysis.domain.summary.function_state import FunctionState
 from memlint.analysis.domain.values import V
 from memlint.ir import nodes as ir
 
 
-def loader_made(frame: Frame, expr: ir.Call) -> None:
+def loader_made(frame: FunctionState, expr: ir.Call) -> None:
     """A DataLoader is made."""
     frame.notes.loaders[expr.at] = expr
 
@@ -22,7 +22,7 @@ def hold_one_sample(name: str, call: ir.Call, words: dict[str, V]) -> bool:
     return name.endswith(".DataLoader") and not told
 
 
-def model_called(frame: Frame, expr: ir.Call) -> None:
+def model_called(frame: FunctionState, expr: ir.Call) -> None:
     """A model runs on something."""
     frame.notes.forwards.add(expr.at)
     if expr.args:

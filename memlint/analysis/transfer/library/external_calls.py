@@ -7,7 +7,7 @@ from typing import Any
 from memlint import knowledge
 from memlint.analysis.domain.extents.extents import Extent
 from memlint.analysis.domain.state import OFF, State
-from memlint.analysis.domain.summary.frame import Frame
+from memlint.analysis.domain.summary.function_state import FunctionState
 from memlint.analysis.domain.tensor_ops import on_accelerator, reduced, tensor_op
 from memlint.analysis.domain.values import (
     ACCELERATOR,
@@ -60,7 +60,9 @@ _PASS_THROUGH = frozenset(
 )
 
 
-def call_external(frame: Frame, state: State, name: str, args: list[V], words: dict[str, V], expr: ir.Call) -> V:
+def call_external(
+    frame: FunctionState, state: State, name: str, args: list[V], words: dict[str, V], expr: ir.Call
+) -> V:
     """Call a function or class outside the project by its qualified name."""
     noted(frame, name, expr, args, words)
     if name.startswith("builtins."):
@@ -80,7 +82,9 @@ def call_external(frame: Frame, state: State, name: str, args: list[V], words: d
     return made.but(extent=_extent(frame, state, name, args, words, expr)) if made.kinds & TENSORS else made
 
 
-def _extent(frame: Frame, state: State, name: str, args: list[V], words: dict[str, V], expr: ir.Call) -> Extent | None:
+def _extent(
+    frame: FunctionState, state: State, name: str, args: list[V], words: dict[str, V], expr: ir.Call
+) -> Extent | None:
     """The extent of what a function of torch gives."""
     first = args[0] if args else words.get("tensors", NOTHING)
     objs = [obj for key in ordered(first.objs) if (obj := state.heap.get(key)) is not None]
@@ -88,7 +92,9 @@ def _extent(frame: Frame, state: State, name: str, args: list[V], words: dict[st
     return extent_ops.of_function(name, args, words, expr, parts)
 
 
-def _unknown_library(frame: Frame, state: State, name: str, args: list[V], words: dict[str, V], expr: ir.Call) -> V:
+def _unknown_library(
+    frame: FunctionState, state: State, name: str, args: list[V], words: dict[str, V], expr: ir.Call
+) -> V:
     made = unknown_call(frame, state, expr, NOTHING, args, words)
     return made.but(refs=frozenset((Ref("foreign", "", name),))) if instances.names_class(name) else made
 
@@ -101,7 +107,7 @@ _ARRAYS = frozenset({"numpy.array", "numpy.asarray"})
 
 
 def _by_row(
-    frame: Frame, state: State, name: str, row: knowledge.Row, args: list[V], words: dict[str, V], expr: ir.Call
+    frame: FunctionState, state: State, name: str, row: knowledge.Row, args: list[V], words: dict[str, V], expr: ir.Call
 ) -> V:
     if row.context:
         grad = grad_of_reference(frame, state, V(CALLABLE, refs=frozenset((Ref("ext", "", name),))), expr)
@@ -129,7 +135,7 @@ def _by_row(
 
 
 def _by_graph(
-    frame: Frame,
+    frame: FunctionState,
     state: State,
     name: str,
     row: knowledge.Row,
@@ -168,7 +174,7 @@ def _by_graph(
 
 
 def _by_result(
-    frame: Frame,
+    frame: FunctionState,
     state: State,
     name: str,
     row: knowledge.Row,
@@ -196,7 +202,7 @@ def _by_result(
 
 
 def _module_made(
-    frame: Frame, state: State, name: str, row: knowledge.Row, args: list[V], words: dict[str, V], expr: ir.Call
+    frame: FunctionState, state: State, name: str, row: knowledge.Row, args: list[V], words: dict[str, V], expr: ir.Call
 ) -> V:
     """A module that a library's class makes."""
     give_away(frame, state, [*args, *words.values()])
@@ -219,7 +225,7 @@ def _module_made(
 
 
 def _without_graph(
-    frame: Frame,
+    frame: FunctionState,
     state: State,
     name: str,
     row: knowledge.Row,
@@ -262,7 +268,13 @@ _GIVES_PAIRS = lazy_pattern(r"topk|sort|mode|cummax|cummin|\w+_with_indices")
 
 
 def _operation(
-    frame: Frame, state: State, row: knowledge.Row, inner: list[V], args: list[V], words: dict[str, V], expr: ir.Call
+    frame: FunctionState,
+    state: State,
+    row: knowledge.Row,
+    inner: list[V],
+    args: list[V],
+    words: dict[str, V],
+    expr: ir.Call,
 ) -> V:
     if row.returns == "values-indices" or gives_indices(words):
         over = any(word in words for word in ("dim", "axis", "k", "keepdim")) or (
@@ -300,7 +312,7 @@ def _operation(
     return result
 
 
-def _autograd_grad(frame: Frame, state: State, inner: list[V], words: dict[str, V], expr: ir.Call) -> V:
+def _autograd_grad(frame: FunctionState, state: State, inner: list[V], words: dict[str, V], expr: ir.Call) -> V:
     """autograd.grad: attached only with create_graph; it frees the graph unless told to keep it."""
     create, retain = words.get("create_graph"), words.get("retain_graph")
     keeps = (create is not None and create.const is not False) or (retain is not None and retain.const is not False)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from memlint.analysis.domain.extents.extents import BYTES
 from memlint.analysis.domain.state import State
-from memlint.analysis.domain.summary.frame import Frame
+from memlint.analysis.domain.summary.function_state import FunctionState
 from memlint.analysis.domain.values import V, ordered
 from memlint.analysis.syntax.syntax import dotted
 from memlint.ir import nodes as ir
@@ -27,7 +27,7 @@ _LIKE = frozenset({"zeros_like", "ones_like", "empty_like", "rand_like", "randn_
 _OVERSIZED = 1 << 28
 
 
-def made(frame: Frame, state: State, name: str, expr: ir.Call, args: list[V], words: dict[str, V]) -> None:
+def made(frame: FunctionState, state: State, name: str, expr: ir.Call, args: list[V], words: dict[str, V]) -> None:
     """A factory of torch is called."""
     factory = name.removeprefix("torch.")
     count = _count(state, factory, args, words)

@@ -11,7 +11,7 @@ from collections.abc import Set as AbstractSet
 
 from memlint.analysis.domain.bound_names import bindings
 from memlint.analysis.domain.state import State
-from memlint.analysis.domain.summary.frame import Frame
+from memlint.analysis.domain.summary.function_state import FunctionState
 from memlint.analysis.domain.values import LOADER, UNKNOWN, V
 from memlint.analysis.syntax.bindings import names_bound_by, reads_any
 from memlint.analysis.syntax.expression_text import text
@@ -210,7 +210,7 @@ def cuts_batches(iterable: ir.Expr, target: ir.Expr, body: tuple[ir.Stmt, ...]) 
     )
 
 
-def assume_loader(frame: Frame, state: State, iterable: ir.Expr, target: ir.Expr) -> bool:
+def assume_loader(frame: FunctionState, state: State, iterable: ir.Expr, target: ir.Expr) -> bool:
     """What the loop runs over is a loader, where nothing else is known of it: whether this was assumed."""
     iterable = _unwrapped(iterable)
     names = {part.id for part in walk_expression(target) if isinstance(part, ir.Name)}

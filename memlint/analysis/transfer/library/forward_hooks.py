@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from memlint.analysis.domain.summary.effects import ModelRun
-from memlint.analysis.domain.summary.frame import Frame
+from memlint.analysis.domain.summary.summary import Summary
 from memlint.analysis.index.program import Class, Function
 from memlint.analysis.syntax.memo import kept
 from memlint.analysis.syntax.syntax import calls, last_name
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 _HOOKS = frozenset({"register_forward_hook", "register_forward_pre_hook", "register_module_forward_hook"})
 
 
-def is_hooked(analyser: Analyser, frame: Frame, run: ModelRun) -> bool:
+def is_hooked(analyser: Analyser, frame: Summary, run: ModelRun) -> bool:
     """Whether a hook may be on the module that runs: the function, its class, what it calls, who calls it, the class of
     the module or the file's own statements add one."""
     around = [frame, *(caller for caller, _ in analyser.facts.calls_of(frame.function))]
@@ -29,7 +29,7 @@ def is_hooked(analyser: Analyser, frame: Frame, run: ModelRun) -> bool:
     return any(map(_adds_hooks, (*bodies, frame.module.main.body)))
 
 
-def _bodies(analyser: Analyser, frame: Frame) -> Iterator[tuple[ir.Stmt, ...]]:
+def _bodies(analyser: Analyser, frame: Summary) -> Iterator[tuple[ir.Stmt, ...]]:
     """What a function runs, as far as one call leads, and the methods of its class."""
     outer: Function | None = frame.function
     while outer is not None:

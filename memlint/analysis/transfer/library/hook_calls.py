@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from memlint.analysis.domain.summary.effects import LoopFrame
-from memlint.analysis.domain.summary.frame import Frame
+from memlint.analysis.domain.summary.function_state import FunctionState
 from memlint.analysis.domain.values import Args, V, Words
 from memlint.ir import nodes as ir
 
@@ -42,7 +42,7 @@ class HookCall:
         return self.expr.func.value
 
 
-def noted(frame: Frame, name: str, expr: ir.Call, args: Args, words: Words) -> None:
+def noted(frame: FunctionState, name: str, expr: ir.Call, args: Args, words: Words) -> None:
     """A method that may add a hook is called."""
     hook = args[0] if args else words.get("hook")
     if hook is not None:

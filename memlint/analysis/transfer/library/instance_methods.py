@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from memlint import knowledge
 from memlint.analysis.domain.state import State
-from memlint.analysis.domain.summary.frame import Frame
+from memlint.analysis.domain.summary.function_state import FunctionState
 from memlint.analysis.domain.values import MODULE, UNKNOWN_VALUE, V
 from memlint.analysis.transfer.library.instances import call_instance, use_metric
 from memlint.analysis.transfer.library.module_methods import module_method
@@ -13,7 +13,14 @@ from memlint.ir import nodes as ir
 
 
 def call_instance_method(
-    frame: Frame, state: State, name: str, method: str, receiver: V, args: list[V], words: dict[str, V], expr: ir.Call
+    frame: FunctionState,
+    state: State,
+    name: str,
+    method: str,
+    receiver: V,
+    args: list[V],
+    words: dict[str, V],
+    expr: ir.Call,
 ) -> V:
     """A method of an instance of an external class."""
     if method in ("eval", "train") and receiver.kinds & MODULE and isinstance(expr.func, ir.Attr):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from memlint import knowledge
 from memlint.analysis.domain.state import State
-from memlint.analysis.domain.summary.frame import Frame
+from memlint.analysis.domain.summary.function_state import FunctionState
 from memlint.analysis.domain.tensor_ops import tensor_op
 from memlint.analysis.domain.values import ACTIVATION, MODULE, NONE_VALUE, NOTHING, SCALAR, TENSOR, TREE, Ref, V
 from memlint.analysis.index.program import Function, Program
@@ -50,7 +50,13 @@ def members(name: str, args: list[V]) -> tuple[V, ...]:
 
 
 def call_chain(
-    frame: Frame, state: State, chain: tuple[V, ...], args: list[V], words: dict[str, V], expr: ir.Call, module: V
+    frame: FunctionState,
+    state: State,
+    chain: tuple[V, ...],
+    args: list[V],
+    words: dict[str, V],
+    expr: ir.Call,
+    module: V,
 ) -> V:
     """``nn.Sequential(a, b)(x)`` is ``b(a(x))``."""
     for member in chain:
@@ -65,7 +71,13 @@ _LOOKUPS = frozenset({"torch.nn.Embedding", "torch.nn.EmbeddingBag"})
 
 
 def call_instance(
-    frame: Frame, state: State, name: str, args: list[V], words: dict[str, V], expr: ir.Call, module: V = NOTHING
+    frame: FunctionState,
+    state: State,
+    name: str,
+    args: list[V],
+    words: dict[str, V],
+    expr: ir.Call,
+    module: V = NOTHING,
 ) -> V:
     """Call an instance of an external class: a loss, an activation, a layer."""
     row = knowledge.function(name)
@@ -105,7 +117,7 @@ def call_instance(
     return result
 
 
-def use_metric(frame: Frame, name: str, method: str, receiver: V, expr: ir.Call) -> V:
+def use_metric(frame: FunctionState, name: str, method: str, receiver: V, expr: ir.Call) -> V:
     """A metric object of a library keeps numbers, or copies without a graph, of what it is given."""
     metric_used(frame, name, method, expr)
     if method in ("to", "cuda", "cpu", "clone"):

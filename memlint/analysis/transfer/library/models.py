@@ -8,7 +8,8 @@ from memlint import knowledge
 from memlint.analysis.domain.call_arity import fitting_classes
 from memlint.analysis.domain.extents import by_name
 from memlint.analysis.domain.state import AMBIENT, OFF, State
-from memlint.analysis.domain.summary.frame import Frame
+from memlint.analysis.domain.summary.function_state import FunctionState
+from memlint.analysis.domain.summary.summary import Summary
 from memlint.analysis.domain.tensor_ops import names_metric, names_number
 from memlint.analysis.domain.values import (
     BATCH,
@@ -64,7 +65,7 @@ class _Forwards(NamedTuple):
 
 
 def run_module(
-    frame: Frame,
+    frame: FunctionState,
     state: State,
     expr: ir.Call,
     module: V,
@@ -127,7 +128,14 @@ def run_module(
 
 
 def _through_classes(
-    frame: Frame, state: State, expr: ir.Call, module: V, args: Args, words: Words, method: str, freezes: bool | None
+    frame: FunctionState,
+    state: State,
+    expr: ir.Call,
+    module: V,
+    args: Args,
+    words: Words,
+    method: str,
+    freezes: bool | None,
 ) -> V | _Forwards:
     """What a model gives by the classes that it may be of. ``freezes``: whether it is frozen here, None for unknown."""
     program = frame.analyser.program
@@ -176,7 +184,7 @@ def _through_classes(
     return forwards
 
 
-def _tips(frame: Frame, inner: V) -> list[Source]:
+def _tips(frame: FunctionState, inner: V) -> list[Source]:
     """The operations of models that an output comes from last; where there are none, those that its own parameters take
     part in, which are a model's then."""
     tips = [tip for tip in ordered(inner.src) if tip in frame.graphs.nodes and frame.graphs.nodes[tip].model]
@@ -192,7 +200,7 @@ def _tips(frame: Frame, inner: V) -> list[Source]:
 
 
 def _output(
-    frame: Frame,
+    frame: FunctionState,
     state: State,
     expr: ir.Call,
     module: V,
@@ -213,26 +221,26 @@ def _output(
     return as_output(state, known, device_of(frame, state, [module, *args, *words.values()]), shown)
 
 
-def _is_served(frame: Frame, shown: str, method: str) -> bool:
+def _is_served(frame: FunctionState, shown: str, method: str) -> bool:
     """Whether a model of no class in sight runs by a method that most libraries guard."""
     if method not in knowledge.serving_methods() or _AUTOENCODERS.search(shown.lower()) is not None:
         return False
     return all(one.cls is None for one in frame.analyser.methods_named(method, frame.function))
 
 
-def _overrides(frame: Frame, cls: Class, method: str) -> list[Frame | None]:
+def _overrides(frame: FunctionState, cls: Class, method: str) -> list[Summary | None]:
     """What subclasses have in the place of a method."""
     classes = frame.analyser.program.subclasses(cls)
     return [frame.analyser.summary(other.methods[method]) for other in classes if method in other.methods]
 
 
-def _summary_of(frame: Frame, function: Function, expr: ir.Call) -> Frame | None:
+def _summary_of(frame: FunctionState, function: Function, expr: ir.Call) -> Summary | None:
     """The summary of a forward, as a call of it was recorded; None where it was not followed."""
     record = frame.calls.get((expr.at, function.key))
     return frame.analyser.summary(function, record.args, record.trains) if record is not None else None
 
 
-def _computes_only(frame: Frame, function: Function, expr: ir.Call, known: V) -> bool:
+def _computes_only(frame: FunctionState, function: Function, expr: ir.Call, known: V) -> bool:
     """Whether a forward only computes with what it is given (``x.pow(self.by)``): every call is known, no layer."""
     summary = _summary_of(frame, function, expr)
     if summary is None or summary.exit is None or summary.cut_short or summary.runs or not known.src:
@@ -240,7 +248,7 @@ def _computes_only(frame: Frame, function: Function, expr: ir.Call, known: V) ->
     return not any(node.definite or node.unknown for node in summary.graphs.nodes.values())
 
 
-def _is_class(frame: Frame, func: ir.Expr) -> bool:
+def _is_class(frame: FunctionState, func: ir.Expr) -> bool:
     """``def evaluate(Model: nn.Module): agent = Model(envs)``: a parameter that is named as classes are is one, and so
     is ``model_cls``."""
     if isinstance(func, ir.Name) and func.id.endswith(("_cls", "_class")):
@@ -250,18 +258,18 @@ def _is_class(frame: Frame, func: ir.Expr) -> bool:
     return len(func.id) > 2 and any(param.name == func.id for param in frame.function.params)
 
 
-def _saves(frame: Frame, function: Function, expr: ir.Call) -> bool:
+def _saves(frame: FunctionState, function: Function, expr: ir.Call) -> bool:
     """Whether a forward whose result has no graph (a decoded sequence) runs layers that record all the same."""
     summary = _summary_of(frame, function, expr)
     return summary is not None and any(run.grad & AMBIENT for run in summary.runs.values())
 
 
-def _runs_parts(frame: Frame, function: Function, expr: ir.Call) -> bool:
+def _runs_parts(frame: FunctionState, function: Function, expr: ir.Call) -> bool:
     """Whether a forward that gives a collection of results has them from parts of its module that are not resolved."""
     return _calls_parts(frame, function, _summary_of(frame, function, expr), _MAX_PARTS)
 
 
-def _calls_parts(frame: Frame, function: Function, summary: Frame | None, depth: int) -> bool:
+def _calls_parts(frame: FunctionState, function: Function, summary: Summary | None, depth: int) -> bool:
     if summary is None or not function.takes_self or not function.params:
         return False
     own = f"p:{function.params[0].name}"
@@ -276,7 +284,7 @@ def _calls_parts(frame: Frame, function: Function, summary: Frame | None, depth:
     )
 
 
-def _lets_go(frame: Frame, function: Function, expr: ir.Call) -> bool:
+def _lets_go(frame: FunctionState, function: Function, expr: ir.Call) -> bool:
     """Whether a forward gives what its layers computed to code that cannot be followed (``batch.update(out=out)``)."""
     summary = _summary_of(frame, function, expr)
     if summary is None:
@@ -285,7 +293,7 @@ def _lets_go(frame: Frame, function: Function, expr: ir.Call) -> bool:
     return any(nodes[key].model for key in summary.left - summary.notes.logged if key in nodes)
 
 
-def _left_behind(frame: Frame, function: Function, expr: ir.Call) -> Sources:
+def _left_behind(frame: FunctionState, function: Function, expr: ir.Call) -> Sources:
     """What a forward that gives back no graph has put elsewhere: into its arguments, or into attributes."""
     call = (expr.at, function.module.key, function.qual)
     nodes = frame.graphs.nodes.items()

@@ -5,7 +5,8 @@ from __future__ import annotations
 from memlint import knowledge
 from memlint.analysis.domain.recorded_modes import freeze
 from memlint.analysis.domain.state import GUARDS, OFF, State
-from memlint.analysis.domain.summary.frame import Frame
+from memlint.analysis.domain.summary.function_state import FunctionState
+from memlint.analysis.domain.summary.summary import Summary
 from memlint.analysis.domain.values import (
     BATCH,
     CONTAINER,
@@ -38,7 +39,9 @@ from memlint.analysis.transfer.unresolved import unknown_call
 from memlint.ir import nodes as ir
 
 
-def module_method(frame: Frame, state: State, expr: ir.Call, receiver: V, name: str, args: Args, words: Words) -> V:
+def module_method(
+    frame: FunctionState, state: State, expr: ir.Call, receiver: V, name: str, args: Args, words: Words
+) -> V:
     if name in ("register_buffer", "register_parameter") and len(args) >= 2 and isinstance(args[0].const, str):
         write_attribute(frame, state, receiver, args[0].const, args[1])
         return NONE_VALUE
@@ -73,7 +76,7 @@ def _frozen(state: State, expr: ir.Call, place: ir.Expr, receiver: V, name: str,
     return receiver
 
 
-def _parameters(frame: Frame, state: State, expr: ir.Call, receiver: V) -> V:
+def _parameters(frame: FunctionState, state: State, expr: ir.Call, receiver: V) -> V:
     """``net.parameters()``: leaves, as many as there are, with the mark of their network."""
     if state.grad != OFF:
         leaf = frame.record(state, (expr.at, "leaf"), expr.at, text(expr), EMPTY, definite=True, leaf=True)
@@ -84,7 +87,7 @@ def _parameters(frame: Frame, state: State, expr: ir.Call, receiver: V) -> V:
     return V(CONTAINER | UNKNOWN, objs=make(frame, state, expr.at, "list", parameter).objs)
 
 
-def _of_class(frame: Frame, state: State, expr: ir.Call, receiver: V, name: str, args: Args, words: Words) -> V:
+def _of_class(frame: FunctionState, state: State, expr: ir.Call, receiver: V, name: str, args: Args, words: Words) -> V:
     """A method that torch's own modules do not have: it may run the module."""
     if is_any_callable(frame.analyser, receiver, name):
         return unknown_call(frame, state, expr, read_attribute(frame, state, receiver, name, expr.func), args, words)
@@ -124,14 +127,14 @@ def _of_class(frame: Frame, state: State, expr: ir.Call, receiver: V, name: str,
     return run_module(frame, state, expr, receiver, args, words, method=name, graph=graph)
 
 
-def _defines(frame: Frame, receiver: V, name: str) -> bool:
+def _defines(frame: FunctionState, receiver: V, name: str) -> bool:
     """Whether the class of a module has the method: else it is a base of it (``Model.load(…)``) that is known."""
     program = frame.analyser.program
     classes = [program.module(ref.key).cls(ref.name) for ref in receiver.refs if ref.kind == "instance"]
     return not classes or any(cls is None or program.method(cls, name) is not None for cls in classes)
 
 
-def _gives_data(frame: Frame, name: str) -> bool:
+def _gives_data(frame: FunctionState, name: str) -> bool:
     """Whether all of the project's methods of that name are annotated to return numbers or text."""
     candidates = [method for method in frame.analyser.methods_named(name, frame.function) if method.cls is not None]
     notes = [
@@ -146,7 +149,7 @@ def _gives_data(frame: Frame, name: str) -> bool:
     )
 
 
-def _computes(frame: Frame, name: str) -> bool:
+def _computes(frame: FunctionState, name: str) -> bool:
     """Whether a method of a module of unknown class may run layers, by the project's methods of that name or by it."""
     candidates = [method for method in frame.analyser.methods_named(name, frame.function) if method.cls is not None]
     summaries = [summary for method in candidates if (summary := frame.analyser.summary(method)) is not None]
@@ -160,7 +163,7 @@ def _computes(frame: Frame, name: str) -> bool:
     return not frame.analyser.facts.methods.are_many(name, frame.module.key) or _nearest_compute(frame, name)
 
 
-def _nearest_compute(frame: Frame, name: str) -> bool:
+def _nearest_compute(frame: FunctionState, name: str) -> bool:
     """Whether, of more methods of a name than are followed, the nearest ones are all those of modules that run layers
     and guard nothing: one of a zoo of models."""
     program = frame.analyser.program
@@ -175,7 +178,7 @@ def _nearest_compute(frame: Frame, name: str) -> bool:
     return bool(summaries) and all(one is not None and (one.runs or _runs_parts(one)) for one in summaries)
 
 
-def _runs_parts(summary: Frame) -> bool:
+def _runs_parts(summary: Summary) -> bool:
     """Whether a method records a graph, or calls an attribute of its object that may be a layer."""
     own = f"p:{summary.function.params[0].name}" if summary.function.params else ""
     return any(
@@ -195,7 +198,7 @@ _NETWORKS = frozenset(
 _SETTINGS = ("cfg", "config", "processor", "scheduler", "tokenizer", "transforms")
 
 
-def with_its_parts(frame: Frame, state: State, expr: ir.Call, receiver: V, name: str) -> V:
+def with_its_parts(frame: FunctionState, state: State, expr: ir.Call, receiver: V, name: str) -> V:
     """The model of a library that a part of a part belongs to (``self.model.speecht5.encoder(…)``), and runs as it
     does; what the method is called on, where that is none."""
     if name not in _NETWORKS or not receiver.is_only(UNKNOWN) or receiver.resolved():

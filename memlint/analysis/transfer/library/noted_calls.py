@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from memlint.analysis.domain.summary.effects import LoopFrame
-from memlint.analysis.domain.summary.frame import Frame
+from memlint.analysis.domain.summary.function_state import FunctionState
 from memlint.analysis.domain.values import NOTHING, Args, V, Words
 from memlint.analysis.transfer.loops import over_loader
 from memlint.ir import nodes as ir
@@ -44,7 +44,7 @@ class MetricUse:
 _ADDS = frozenset({"update", "forward", "__call__"})
 
 
-def metric_used(frame: Frame, name: str, method: str, expr: ir.Call) -> None:
+def metric_used(frame: FunctionState, name: str, method: str, expr: ir.Call) -> None:
     """A method of a metric object is called."""
     held = expr.func
     if method in _ADDS and (method == "__call__" or isinstance(held, ir.Attr)):
@@ -53,7 +53,7 @@ def metric_used(frame: Frame, name: str, method: str, expr: ir.Call) -> None:
         frame.notes.metrics[expr.at] = MetricUse(name, expr, held, tuple(frame.loops))
 
 
-def noted(frame: Frame, name: str, expr: ir.Call, args: Args, words: Words) -> None:
+def noted(frame: FunctionState, name: str, expr: ir.Call, args: Args, words: Words) -> None:
     """A function outside the project is called."""
     given = args[0] if args else words.get("dataset", NOTHING)
     asked = frame.analyser

@@ -5,7 +5,7 @@ from __future__ import annotations
 from memlint.analysis.domain.recorded_modes import look_up, mode_of
 from memlint.analysis.domain.state import OFF, ON, State
 from memlint.analysis.domain.summary.effects import ModelRun
-from memlint.analysis.domain.summary.frame import Frame
+from memlint.analysis.domain.summary.function_state import FunctionState
 from memlint.analysis.domain.values import MODULE, NONE, UNKNOWN, Args, Source, V
 from memlint.analysis.index.uses import methods_held
 from memlint.analysis.syntax.expression_text import text
@@ -28,7 +28,7 @@ def module_expression(expr: ir.Call, module: V) -> ir.Expr:
     )
 
 
-def _dropped(frame: Frame, expr: ir.Call) -> bool:
+def _dropped(frame: FunctionState, expr: ir.Call) -> bool:
     return isinstance(frame.statement, ir.ExprStmt) and frame.statement.value is expr
 
 
@@ -41,7 +41,7 @@ def _is_criterion(func: ir.Expr) -> bool:
     return bare and dotted(func).rpartition(".")[2] in names
 
 
-def _mode_of_holders(frame: Frame, state: State, name: str) -> tuple[bool | None, Source]:
+def _mode_of_holders(frame: FunctionState, state: State, name: str) -> tuple[bool | None, Source]:
     """The mode of the modules one of whose methods a name holds (``encode = a.encode if forth else b.encode``), where
     they all have the same; see `mode_of`."""
     if any(param.name == name for param in frame.function.params):
@@ -50,7 +50,7 @@ def _mode_of_holders(frame: Frame, state: State, name: str) -> tuple[bool | None
     return told[0] if told and all(mode == told[0][0] for mode, _ in told) else (None, None)
 
 
-def _is_guarded_by_flag(frame: Frame, expr: ir.Call) -> bool:
+def _is_guarded_by_flag(frame: FunctionState, expr: ir.Call) -> bool:
     """Whether what a call runs sets the grad mode for its layers by a flag that is not known here:
     ``with torch.set_grad_enabled(self.as_loss):``."""
     modes = [
@@ -64,7 +64,14 @@ def _is_guarded_by_flag(frame: Frame, expr: ir.Call) -> bool:
 
 
 def note_run(
-    frame: Frame, state: State, expr: ir.Call, module: V, value: V, node: Source, args: Args, resolved: bool = True
+    frame: FunctionState,
+    state: State,
+    expr: ir.Call,
+    module: V,
+    value: V,
+    node: Source,
+    args: Args,
+    resolved: bool = True,
 ) -> None:
     """Remember a model call that autograd may record."""
     if state.grad == OFF:
@@ -105,7 +112,7 @@ def note_run(
     )
 
 
-def note_asked(frame: Frame, state: State, expr: ir.Call, receiver: V, name: str) -> None:
+def note_asked(frame: FunctionState, state: State, expr: ir.Call, receiver: V, name: str) -> None:
     """Keep what a method of the project may be called of by its name alone: an object of a class that nothing tells."""
     if not any(method.cls is not None for method in frame.analyser.methods_named(name, frame.function)):
         return

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from memlint.analysis.domain.state import Obj, State
-from memlint.analysis.domain.summary.frame import Frame
+from memlint.analysis.domain.summary.function_state import FunctionState
 from memlint.analysis.domain.tensor_ops import device_named, names_number, on_accelerator
 from memlint.analysis.domain.values import (
     ACCELERATOR,
@@ -30,7 +30,7 @@ _SETTINGS = lazy_pattern(
 )
 
 
-def device_of(frame: Frame, state: State, inputs: list[V]) -> int:
+def device_of(frame: FunctionState, state: State, inputs: list[V]) -> int:
     """The device of what is computed from the inputs (tensors, containers of them, modules)."""
     found = 0
     for value in inputs:

@@ -6,7 +6,7 @@ import msgspec
 
 from memlint.analysis.domain.recorded_modes import freeze, mode_of
 from memlint.analysis.domain.state import State
-from memlint.analysis.domain.summary.frame import Frame
+from memlint.analysis.domain.summary.function_state import FunctionState
 from memlint.analysis.domain.tensor_ops import device_named, tensor_op
 from memlint.analysis.domain.values import (
     ACCELERATOR,
@@ -91,12 +91,12 @@ _OPERATORS = frozenset(f"operator.{name}" for name in ("add", "sub", "mul", "tru
 _ANY_OF = {"torch.nn": "Module", "torch.optim": "Optimizer", "torchvision.models": "resnet18"}
 
 
-def _called(frame: Frame, state: State, callee: V, args: list[V], words: dict[str, V], expr: ir.Call) -> V:
+def _called(frame: FunctionState, state: State, callee: V, args: list[V], words: dict[str, V], expr: ir.Call) -> V:
     """What a value gives that a library's function calls."""
     return frame.interpreter.call_value(frame, state, callee, args, words, expr)
 
 
-def builtin(frame: Frame, state: State, name: str, args: list[V], words: dict[str, V], expr: ir.Call) -> V:
+def builtin(frame: FunctionState, state: State, name: str, args: list[V], words: dict[str, V], expr: ir.Call) -> V:
     if name == "type" and len(args) == 1 and (cls := class_of(args[0])) is not None:
         return cls
     if name in _CONVERT:
@@ -157,7 +157,7 @@ def builtin(frame: Frame, state: State, name: str, args: list[V], words: dict[st
     return DATA_VALUE if name[:1].isupper() else UNKNOWN_VALUE
 
 
-def _attribute_by_name(frame: Frame, state: State, args: list[V]) -> V:
+def _attribute_by_name(frame: FunctionState, state: State, args: list[V]) -> V:
     """``getattr(x, name)``, with a default or without."""
     if isinstance(args[1].const, str):
         found = read_attribute(frame, state, args[0], args[1].const, None)
@@ -181,13 +181,13 @@ def bound_to(function: V, args: Args, words: Words) -> V:
     return V(CALLABLE, refs=frozenset((Ref("partial", "", "", function, tuple(args), tuple(words.items())),)))
 
 
-def _dict_of(frame: Frame, state: State, at: Source, args: list[V], words: dict[str, V]) -> V:
+def _dict_of(frame: FunctionState, state: State, at: Source, args: list[V], words: dict[str, V]) -> V:
     """``dict(a=x)``, ``dict(other)``, ``dict((name, x) for …)``"""
     fields, rest = user_containers.dict_content(frame, state, args, words)
     return make(frame, state, at, "dict", rest, fields)
 
 
-def draws(frame: Frame, source: V) -> None:
+def draws(frame: FunctionState, source: V) -> None:
     """The loop around takes a batch from ``source``: where that is a loader, the loop runs over batches."""
     frame.notes.drawn.update(source.syms)
     loop = frame.innermost(())
@@ -204,7 +204,7 @@ def _over(args: list[V]) -> frozenset[Ref]:
 
 
 def standard(
-    frame: Frame, state: State, name: str, last: str, args: list[V], words: dict[str, V], expr: ir.Call
+    frame: FunctionState, state: State, name: str, last: str, args: list[V], words: dict[str, V], expr: ir.Call
 ) -> V | None:
     """The standard library's containers, iterators and wrappers; None for other names."""
     if last in ("namedtuple", "NamedTuple"):
@@ -238,7 +238,7 @@ def standard(
 
 
 def _collection(
-    frame: Frame, state: State, name: str, last: str, args: list[V], words: dict[str, V], expr: ir.Call
+    frame: FunctionState, state: State, name: str, last: str, args: list[V], words: dict[str, V], expr: ir.Call
 ) -> V | None:
     """Deques, dictionaries with defaults, and queues; None for other names."""
     if name == "collections.deque":
@@ -283,7 +283,7 @@ def _collection(
 
 
 def _copied(
-    frame: Frame, state: State, name: str, last: str, args: list[V], words: dict[str, V], expr: ir.Call
+    frame: FunctionState, state: State, name: str, last: str, args: list[V], words: dict[str, V], expr: ir.Call
 ) -> V | None:
     """The copy of a network: it has the same mode, and is frozen as that is; None for other values."""
     if name == "copy.deepcopy" and args and args[0].kinds & (MODULE | UNKNOWN) and (args[0].syms or args[0].store):
@@ -299,7 +299,7 @@ def _copied(
 
 
 def _iterator(
-    frame: Frame, state: State, name: str, last: str, args: list[V], words: dict[str, V], expr: ir.Call
+    frame: FunctionState, state: State, name: str, last: str, args: list[V], words: dict[str, V], expr: ir.Call
 ) -> V | None:
     """What goes through what it is given; None for other names."""
     if name in (
@@ -322,7 +322,7 @@ def _iterator(
     return None
 
 
-def _reduced(frame: Frame, state: State, expr: ir.Call, args: list[V]) -> V:
+def _reduced(frame: FunctionState, state: State, expr: ir.Call, args: list[V]) -> V:
     """``reduce(lambda x, layer: layer(x), self.layers, x)``: the function runs for each member, on what it gave for the
     last one. Else, what comes out was computed of all of them."""
     member = elements_of(frame, state, args[1])
@@ -332,7 +332,7 @@ def _reduced(frame: Frame, state: State, expr: ir.Call, args: list[V]) -> V:
     return _called(frame, state, args[0], [args[2] if len(args) > 2 else member, member], {}, step)
 
 
-def is_statement(frame: Frame, expr: ir.Call) -> bool:
+def is_statement(frame: FunctionState, expr: ir.Call) -> bool:
     return isinstance(frame.statement, ir.ExprStmt) and frame.statement.value is expr
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from memlint.analysis.domain.summary.frame import Frame
+from memlint.analysis.domain.summary.function_state import FunctionState
 from memlint.analysis.domain.values import V
 from memlint.analysis.syntax.memo import kept
 from memlint.analysis.syntax.syntax import dotted, last_name, walk_statements
@@ -21,14 +21,14 @@ _DEPTH = 4
 _FACTOR = lazy_pattern(r"weight|scale|coef|lambd|factor|ratio|alpha|beta|gamma|norm|(^|_)w(_|$)|mask|count|num")
 
 
-def note_summands(frame: Frame, expr: ir.Expr) -> None:
+def note_summands(frame: FunctionState, expr: ir.Expr) -> None:
     """``expr`` receives a backward: the losses that it is the sum of are attached, where nothing else tells."""
     for value in _terms(frame, expr, 0):
         if value.src and frame.graphs.attached(value.src)[0] == "unknown":
             frame.graphs.evidence.add(value.src)
 
 
-def _terms(frame: Frame, expr: ir.Expr, depth: int) -> Iterator[V]:
+def _terms(frame: FunctionState, expr: ir.Expr, depth: int) -> Iterator[V]:
     if depth > _DEPTH:
         return
     if isinstance(expr, ir.Binary) and expr.op in ("+", "*", "/"):
@@ -58,7 +58,7 @@ def _sums(body: tuple[ir.Stmt, ...]) -> dict[str, list[ir.Assign | ir.AugAssign]
     return found
 
 
-def _named(frame: Frame, side: ir.Expr, value: V | None, depth: int) -> Iterator[V]:
+def _named(frame: FunctionState, side: ir.Expr, value: V | None, depth: int) -> Iterator[V]:
     if isinstance(side, ir.Binary):
         yield from _terms(frame, side, depth + 1)
     elif value is not None and "loss" in (name := last_name(side).lower()) and not _FACTOR.search(name):

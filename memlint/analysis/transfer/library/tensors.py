@@ -8,7 +8,7 @@ from typing import Any
 from memlint import knowledge
 from memlint.analysis.domain.events import PlaceKind
 from memlint.analysis.domain.state import OFF, Obj, State
-from memlint.analysis.domain.summary.frame import Frame
+from memlint.analysis.domain.summary.function_state import FunctionState
 from memlint.analysis.domain.tensor_ops import cut, moved, reduced, tensor_op
 from memlint.analysis.domain.values import (
     ACCELERATOR,
@@ -57,7 +57,7 @@ _MEMBERS = frozenset({"get", "items", "keys", "pop", "setdefault", "to_tuple", "
 _OR_ELSE = frozenset({"get", "pop", "setdefault"})
 
 
-def _is_brought(frame: Frame, expr: ir.Call) -> bool:
+def _is_brought(frame: FunctionState, expr: ir.Call) -> bool:
     """Whether what a call gives, or the variable that it goes to, is brought to a device."""
     statement = statement_at(frame.function.body, expr.at)
     names = names_bound_by(statement) if isinstance(statement, ir.Assign) else frozenset[str]()
@@ -83,7 +83,9 @@ def _of_known_methods(expr: ir.Call) -> bool:
     return True
 
 
-def call(frame: Frame, state: State, expr: ir.Call, receiver: V, name: str, args: list[V], words: dict[str, V]) -> V:
+def call(
+    frame: FunctionState, state: State, expr: ir.Call, receiver: V, name: str, args: list[V], words: dict[str, V]
+) -> V:
     """``tensor.name(…)``"""
     result = _call(frame, state, expr, receiver, name, args, words)
     if not result.kinds & TENSORS:
@@ -92,7 +94,9 @@ def call(frame: Frame, state: State, expr: ir.Call, receiver: V, name: str, args
     return result if result.extent == extent else result.but(extent=extent)
 
 
-def _call(frame: Frame, state: State, expr: ir.Call, receiver: V, name: str, args: list[V], words: dict[str, V]) -> V:
+def _call(
+    frame: FunctionState, state: State, expr: ir.Call, receiver: V, name: str, args: list[V], words: dict[str, V]
+) -> V:
     table = knowledge.methods()
     if name in table.data or name in table.arrays:
         frame.used |= receiver.src
@@ -143,7 +147,7 @@ def _call(frame: Frame, state: State, expr: ir.Call, receiver: V, name: str, arg
 
 
 def _of_tree(
-    frame: Frame,
+    frame: FunctionState,
     state: State,
     expr: ir.Call,
     receiver: V,
@@ -194,7 +198,7 @@ def cut_everywhere(state: State, value: V) -> None:
             state.heap[key] = Obj(obj.kind, without(obj.elem), fields, obj.loops, obj.bounded, obj.cls, obj.text)
 
 
-def _cut_here(frame: Frame, state: State, expr: ir.Call) -> None:
+def _cut_here(frame: FunctionState, state: State, expr: ir.Call) -> None:
     """The variable, or the member of a container, that ``detach_()`` is called on leads back to nothing."""
     place = expr.func.value if isinstance(expr.func, ir.Attr) else None
     if isinstance(place, ir.Name) and place.id in state.env:
@@ -236,11 +240,11 @@ def names_integers(expr: ir.Call) -> bool:
     return any(dotted(item).rsplit(".", 1)[-1] in _INTEGERS for item in wanted)
 
 
-def _pieces(frame: Frame, state: State, expr: ir.Call, receiver: V) -> V:
+def _pieces(frame: FunctionState, state: State, expr: ir.Call, receiver: V) -> V:
     return make(frame, state, expr.at, "tuple", receiver)
 
 
-def values_and_indices(frame: Frame, state: State, expr: ir.Call, values: V, size: int = SAMPLE) -> V:
+def values_and_indices(frame: FunctionState, state: State, expr: ir.Call, values: V, size: int = SAMPLE) -> V:
     """The pair that max(dim), topk, sort and pooling return: the values have the graph, the indices have none."""
     frame.used |= values.src
     store = frozenset(((expr.at, "indices"),))
@@ -262,7 +266,7 @@ def gives_indices(words: Mapping[str, Any]) -> bool:
 
 
 def _reduce(
-    frame: Frame,
+    frame: FunctionState,
     state: State,
     expr: ir.Call,
     receiver: V,
@@ -288,7 +292,7 @@ _AT_PLACES = frozenset(
 
 
 def _in_place(
-    frame: Frame, state: State, expr: ir.Call, receiver: V, name: str, args: list[V], words: dict[str, V]
+    frame: FunctionState, state: State, expr: ir.Call, receiver: V, name: str, args: list[V], words: dict[str, V]
 ) -> V:
     """``place.mul_(m).add_(value)``: the place takes over the graphs that come in."""
     func = expr.func
@@ -318,7 +322,7 @@ def _in_place(
 
 
 def _overwrite(
-    frame: Frame,
+    frame: FunctionState,
     state: State,
     expr: ir.Call,
     base: ir.Expr,
@@ -362,6 +366,6 @@ def _looks_up(call: ir.Call) -> bool:
     return literal and isinstance(call.func, ir.Attr) and not knowledge.methods().knows(call.func.name)
 
 
-def _is_buffer(frame: Frame, path: Path) -> bool:
+def _is_buffer(frame: FunctionState, path: Path) -> bool:
     cls = frame.function.cls
     return cls is not None and len(path.steps) == 1 and frame.analyser.is_buffer(cls, path.steps[0][1:])

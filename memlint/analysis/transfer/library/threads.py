@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from memlint.analysis.domain.events import Step
 from memlint.analysis.domain.state import AMBIENT, OFF, ON, State
-from memlint.analysis.domain.summary.frame import Frame
+from memlint.analysis.domain.summary.function_state import FunctionState
 from memlint.analysis.domain.summary.observations import MAX_CALLERS_UP
 from memlint.analysis.domain.values import CALLABLE, MODULE, UNKNOWN_VALUE, Args, Ref, V, Words
 from memlint.analysis.index.program import Function
@@ -33,7 +33,7 @@ _PROMISE = Ref("promise", "", "")
 
 
 def call_method(
-    frame: Frame, state: State, expr: ir.Call, receiver: V, name: str, args: Args, words: Words
+    frame: FunctionState, state: State, expr: ir.Call, receiver: V, name: str, args: Args, words: Words
 ) -> V | None:
     """``pool.submit(f, x)``, ``pool.map(f, xs)``, ``promise.result()``; None for other methods and receivers."""
     if not receiver.refs:
@@ -56,7 +56,7 @@ def call_method(
     return result
 
 
-def run(frame: Frame, state: State, expr: ir.Call, shown: ir.Expr, callee: V, args: Args, words: Words) -> V:
+def run(frame: FunctionState, state: State, expr: ir.Call, shown: ir.Expr, callee: V, args: Args, words: Words) -> V:
     """What a function gives that another thread calls; ``shown``: the expression that names it."""
     around, state.grad = state.grad, ON
     result = frame.interpreter.call_value(
@@ -69,7 +69,7 @@ def run(frame: Frame, state: State, expr: ir.Call, shown: ir.Expr, callee: V, ar
     return result
 
 
-def thread(frame: Frame, state: State, expr: ir.Call, words: Words) -> V:
+def thread(frame: FunctionState, state: State, expr: ir.Call, words: Words) -> V:
     """``threading.Thread(target=f, args=(x, y))``"""
     target, given = words.get("target"), words.get("args")
     shown = next((word.value for word in expr.keywords if word.name == "target"), None)

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from memlint.analysis.domain.summary.effects import ModelRun
-from memlint.analysis.domain.summary.frame import Frame
+from memlint.analysis.domain.summary.summary import Summary
 from memlint.analysis.domain.values import Path, Source, Sources
 
 
-def trained_by_stranger(frame: Frame, run: ModelRun, marks: set[Source]) -> bool:
+def trained_by_stranger(frame: Summary, run: ModelRun, marks: set[Source]) -> bool:
     """Whether a backward in the same round comes out of an object that nothing is known of, and the graphs went into
     one."""
     for reached, loops, *_ in frame.backwards:
@@ -18,7 +18,7 @@ def trained_by_stranger(frame: Frame, run: ModelRun, marks: set[Source]) -> bool
     return False
 
 
-def _is_of_stranger(frame: Frame, reached: Sources) -> bool:
+def _is_of_stranger(frame: Summary, reached: Sources) -> bool:
     """Whether nothing that a backward reaches is known to have a graph but for the backward itself."""
     if any(isinstance(item, Path) for item in reached):
         return False
@@ -26,7 +26,7 @@ def _is_of_stranger(frame: Frame, reached: Sources) -> bool:
     return bool(nodes) and all(node.unknown for node in nodes)
 
 
-def _are_together(frame: Frame, reached: Sources, marks: set[Source]) -> bool:
+def _are_together(frame: Summary, reached: Sources, marks: set[Source]) -> bool:
     """Whether something was computed of the graphs and of the object at once: ``losses.add(loss)``."""
     nodes = reached & frame.graphs.nodes.keys()
     closures = map(frame.graphs.ancestry, frame.graphs.nodes)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from memlint.analysis.domain.state import State
-from memlint.analysis.domain.summary.frame import Frame
+from memlint.analysis.domain.summary.function_state import FunctionState
 from memlint.analysis.domain.tensor_ops import cut, tensor_op
 from memlint.analysis.domain.values import (
     CALLABLE,
@@ -44,7 +44,7 @@ _OF_LOCATION = frozenset({"Normal", "Laplace", "Cauchy", "Gumbel"})
 
 
 def of_torch(
-    frame: Frame, state: State, name: str, last: str, args: list[V], words: dict[str, V], expr: ir.Call
+    frame: FunctionState, state: State, name: str, last: str, args: list[V], words: dict[str, V], expr: ir.Call
 ) -> V | None:
     """What the function gives; None for other names."""
     if name in ("torch.utils.checkpoint.checkpoint", "torch.func.functional_call") and args:

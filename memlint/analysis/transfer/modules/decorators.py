@@ -6,7 +6,8 @@ from collections.abc import Iterator
 
 from memlint import knowledge
 from memlint.analysis.domain.state import AMBIENT, OFF, ON, State
-from memlint.analysis.domain.summary.frame import Frame
+from memlint.analysis.domain.summary.function_state import FunctionState, resumed
+from memlint.analysis.domain.summary.summary import Summary
 from memlint.analysis.domain.values import Ref, ordered
 from memlint.analysis.index.program import Function
 from memlint.analysis.syntax.syntax import calls, walk_expression, walk_statements
@@ -14,7 +15,7 @@ from memlint.analysis.transfer.modules.guards import class_grad, grad_of_referen
 from memlint.ir import nodes as ir
 
 
-def decorated_grad(frame: Frame, function: Function) -> int:
+def decorated_grad(frame: Summary, function: Function) -> int:
     """The grad mode in which a function's body runs, by its decorators; AMBIENT where they say nothing."""
     if not function.decorators:
         return AMBIENT
@@ -22,10 +23,10 @@ def decorated_grad(frame: Frame, function: Function) -> int:
     # (what the body imports or binds for itself is nothing to them)
     named = {part.id for item in function.decorators for part in walk_expression(item) if isinstance(part, ir.Name)}
     if named & function.locals:
-        frame = Frame(frame.analyser, function.around or function.module.main, frame.flags)
+        frame = FunctionState(frame.analyser, function.around or function.module.main, frame.flags)
     for item in map(_chosen, function.decorators):
         call = item if isinstance(item, ir.Call) else None
-        func = frame.interpreter.evaluate(frame, state, call.func if call is not None else item)
+        func = frame.interpreter.evaluate(resumed(frame), state, call.func if call is not None else item)
         grad = grad_of_reference(frame, state, func, call)
         if grad is not None and grad != AMBIENT:
             return grad
@@ -49,7 +50,7 @@ def _chosen(decorator: ir.Expr) -> ir.Expr:
     return decorator.orelse if denied else decorator.body
 
 
-def _by_function(frame: Frame, ref: Ref, call: ir.Call | None) -> int | None:
+def _by_function(frame: Summary, ref: Ref, call: ir.Call | None) -> int | None:
     """The grad mode of a project's own decorator, or of what makes one, which is asked once for the flags it gets."""
     decorator = frame.analyser.program.module(ref.key).function(ref.name)
     if decorator is None or isinstance(decorator.node, ir.Lambda) or decorator.node is None:
@@ -74,7 +75,7 @@ def _flags(decorator: Function, call: ir.Call | None) -> Iterator[tuple[str, boo
             yield param.name, given.value
 
 
-def _wrapper_grad(frame: Frame, decorator: Function, flags: dict[str, bool]) -> int | None:
+def _wrapper_grad(frame: Summary, decorator: Function, flags: dict[str, bool]) -> int | None:
     """The grad mode in which a project's own decorator, or what makes one, has the function run, on some path at
     least; None where it leaves that alone."""
     statements = list(walk_statements(decorator.body))
@@ -102,7 +103,7 @@ def _wrapper_grad(frame: Frame, decorator: Function, flags: dict[str, bool]) -> 
     return None
 
 
-def _mode(frame: Frame, decorator: Function, context: ir.Expr, flags: dict[str, bool]) -> int | None:
+def _mode(frame: Summary, decorator: Function, context: ir.Expr, flags: dict[str, bool]) -> int | None:
     """The grad mode that a guard of a decorator enters, given its flags; None for what is no guard."""
     if is_guard(frame, decorator, context):
         return OFF

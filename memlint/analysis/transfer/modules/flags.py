@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from memlint.analysis.domain.recorded_modes import mode_of
 from memlint.analysis.domain.state import State
+from memlint.analysis.domain.summary.function_state import resumed
 from memlint.analysis.domain.values import DATA, MODULE, NONE, Flags, V
 from memlint.analysis.index.function import Function
 from memlint.analysis.syntax.bindings import assigned_names
@@ -20,7 +21,8 @@ from memlint.analysis.syntax.syntax import bodies, dotted, expressions, last_nam
 from memlint.ir import nodes as ir
 
 if TYPE_CHECKING:
-    from memlint.analysis.domain.summary.frame import Frame
+    from memlint.analysis.domain.summary.function_state import FunctionState
+    from memlint.analysis.domain.summary.summary import Summary
 
 
 #: what makes a side of a test another matter for memory, by the names that it uses
@@ -126,7 +128,7 @@ def own_calls(function: Function) -> set[str]:
     }
 
 
-def training(frame: Frame, state: State, module: V, expr: ir.Expr | None) -> bool | None:
+def training(frame: Summary, state: State, module: V, expr: ir.Expr | None) -> bool | None:
     """Whether a module is in train mode here; None for not known."""
     mode, key = mode_of(state, module, expr)
     if key is not None:
@@ -267,12 +269,12 @@ def chosen(flags: frozenset[str], bound: dict[str, V], trains: bool | None) -> F
     return tuple(found)
 
 
-def truth(frame: Frame, state: State, test: ir.Expr) -> bool | None:
+def truth(frame: Summary, state: State, test: ir.Expr) -> bool | None:
     """What a test on the flags gives in a summary that is made for literals; None for not known."""
     return decided(test, lambda part: _leaf(frame, state, part))
 
 
-def usual_side(frame: Frame, state: State, test: ir.Expr) -> bool | None:
+def usual_side(frame: FunctionState, state: State, test: ir.Expr) -> bool | None:
     """What a test on parameters gives where they are as their defaults are, and no known call passes another flag."""
 
     def by_default(part: ir.Expr) -> bool | None:
@@ -285,7 +287,7 @@ def usual_side(frame: Frame, state: State, test: ir.Expr) -> bool | None:
     return decided(test, by_default)
 
 
-def _leaf(frame: Frame, state: State, test: ir.Expr) -> bool | None:
+def _leaf(frame: Summary, state: State, test: ir.Expr) -> bool | None:
     match test:
         case ir.Const(value=bool() | int() | str() as known):
             return bool(known)  # (of a text too: ``x == "a" or "b"`` holds always)
@@ -293,7 +295,7 @@ def _leaf(frame: Frame, state: State, test: ir.Expr) -> bool | None:
             literal = _literal(frame, state, test)
             return None if literal is _OPEN else bool(literal)
         case ir.Attr(name="training"):
-            module = frame.interpreter.evaluate(frame, state, test.value)
+            module = frame.interpreter.evaluate(resumed(frame), state, test.value)
             return training(frame, state, module, test.value) if module.kinds & MODULE else None
         case ir.Compare(left=ir.Name() as left, ops=(op,), rights=(right,)):
             literal = _literal(frame, state, left)
@@ -308,13 +310,13 @@ def _leaf(frame: Frame, state: State, test: ir.Expr) -> bool | None:
             return None
 
 
-def _constant(frame: Frame, state: State, expr: ir.Expr) -> object:
+def _constant(frame: Summary, state: State, expr: ir.Expr) -> object:
     """What a flag is compared with, where that is one of the literals that are told apart."""
     if isinstance(expr, ir.Const):
         return expr.value if expr.kind in _KINDS else _OPEN
     if not _is_literal(expr):
         return _OPEN
-    value = frame.interpreter.evaluate(frame, state, expr)
+    value = frame.interpreter.evaluate(resumed(frame), state, expr)
     return value.const if value.is_only(DATA) and isinstance(value.const, str | bool) else _OPEN
 
 
@@ -327,7 +329,7 @@ def _same(a: object, b: object) -> bool:
     return type(a) is type(b) and a == b
 
 
-def _literal(frame: Frame, state: State, name: ir.Name) -> object:
+def _literal(frame: Summary, state: State, name: ir.Name) -> object:
     """The literal that a flag holds here; a flag that was assigned since holds what it was given."""
     for flag, literal in frame.flags:
         if flag == name.id:

@@ -12,14 +12,14 @@ from memlint.analysis.transfer.modules.modes import frozen_of
 from memlint.ir import nodes as ir
 
 if TYPE_CHECKING:
-    from memlint.analysis.domain.summary.frame import Frame
+    from memlint.analysis.domain.summary.function_state import FunctionState
 
 
 #: modules that run what they are made of
 _HOLDERS = frozenset({"torch.nn.Sequential", "torch.nn.ModuleList", "torch.nn.ModuleDict"})
 
 
-def weight_frozen(frame: Frame, state: State, place: ir.Expr, frozen: bool | None) -> None:
+def weight_frozen(frame: FunctionState, state: State, place: ir.Expr, frozen: bool | None) -> None:
     """``layer.weight.requires_grad = False``, of one of torch's layers: without its weight, it saves no input."""
     if not isinstance(place, ir.Attr) or place.name != "weight":
         return
@@ -29,7 +29,7 @@ def weight_frozen(frame: Frame, state: State, place: ir.Expr, frozen: bool | Non
         freeze(state, layer, place.value, frozen)
 
 
-def put_together(frame: Frame, state: State, name: str, args: list[V], made: V) -> None:
+def put_together(frame: FunctionState, state: State, name: str, args: list[V], made: V) -> None:
     """``nn.Sequential(*parts)``: it is frozen where all of the modules that it is made of are."""
     if name not in _HOLDERS or not args:
         return
@@ -38,7 +38,7 @@ def put_together(frame: Frame, state: State, name: str, args: list[V], made: V) 
         freeze(state, made, None, True)
 
 
-def _members_frozen(frame: Frame, state: State, value: V) -> Iterator[bool]:
+def _members_frozen(frame: FunctionState, state: State, value: V) -> Iterator[bool]:
     """For each of the modules that a value is, or may hold, whether it is frozen."""
     for part in _parts(state, value):
         for item in (*part.syms, *part.store):

@@ -22,11 +22,11 @@ from memlint.analysis.syntax.syntax import (
 from memlint.ir import nodes as ir
 
 if TYPE_CHECKING:
-    from memlint.analysis.domain.summary.frame import Frame
+    from memlint.analysis.domain.summary.summary import Summary
     from memlint.analysis.facts.analyser import Analyser
 
 
-def made_frozen(frame: Frame, module: V) -> bool:
+def made_frozen(frame: Summary, module: V) -> bool:
     """Whether all that a module may be are parts of the object whose method this is, which its ``__init__`` froze,
     or another method that the program calls."""
     function = frame.function

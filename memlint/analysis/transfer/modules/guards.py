@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from memlint import knowledge
 from memlint.analysis.domain.state import AMBIENT, OFF, ON, State
-from memlint.analysis.domain.summary.frame import Frame
+from memlint.analysis.domain.summary.function_state import FunctionState, resumed
+from memlint.analysis.domain.summary.summary import Summary
 from memlint.analysis.domain.values import CALLABLE, Ref, V, ordered
 from memlint.analysis.index.program import Class, Function
 from memlint.analysis.syntax.syntax import dotted, is_false, is_true
@@ -13,7 +14,7 @@ from memlint.ir import nodes as ir
 from memlint.patterns import lazy_pattern
 
 
-def entered_grad(frame: Frame, state: State, context: ir.Expr) -> tuple[int | None, V]:
+def entered_grad(frame: FunctionState, state: State, context: ir.Expr) -> tuple[int | None, V]:
     """(grad mode inside of ``with context:``, None for unchanged; what ``as`` binds)."""
     value = frame.interpreter.evaluate(frame, state, context)
     if isinstance(context, ir.IfExp):
@@ -37,7 +38,7 @@ def entered_grad(frame: Frame, state: State, context: ir.Expr) -> tuple[int | No
     return grad if grad is not None else _of_object(frame, state, value), value
 
 
-def _of_object(frame: Frame, state: State, value: V) -> int | None:
+def _of_object(frame: FunctionState, state: State, value: V) -> int | None:
     """The grad mode that an object of the project's own class enters: ``with self:``."""
     found: int | None = None
     for ref in ordered(value.refs):
@@ -64,7 +65,7 @@ def _named_grad(state: State, func: V, context: ir.Call) -> int | None:
     return state.grad if told else OFF
 
 
-def _entered(frame: Frame, func: V, context: ir.Call, value: V, state: State) -> V:
+def _entered(frame: FunctionState, func: V, context: ir.Call, value: V, state: State) -> V:
     """What ``as`` binds: amp's scale_loss gives the loss itself."""
     for ref in ordered(func.refs):
         if ref.kind == "ext" and ref.name.endswith("amp.scale_loss") and context.args:
@@ -72,7 +73,7 @@ def _entered(frame: Frame, func: V, context: ir.Call, value: V, state: State) ->
     return value
 
 
-def _either(frame: Frame, state: State, context: ir.IfExp) -> int | None:
+def _either(frame: FunctionState, state: State, context: ir.IfExp) -> int | None:
     left, _ = entered_grad(frame, state, context.body)
     right, _ = entered_grad(frame, state, context.orelse)
     if left is None and right is None:
@@ -80,7 +81,7 @@ def _either(frame: Frame, state: State, context: ir.IfExp) -> int | None:
     return (state.grad if left is None else left) | (state.grad if right is None else right)
 
 
-def grad_of_reference(frame: Frame, state: State, func: V, call: ir.Call | None) -> int | None:
+def grad_of_reference(frame: Summary, state: State, func: V, call: ir.Call | None) -> int | None:
     """The grad mode that a guard's class or function sets; None if it is no guard."""
     found: int | None = None
     for ref in ordered(func.refs):
@@ -92,7 +93,7 @@ def grad_of_reference(frame: Frame, state: State, func: V, call: ir.Call | None)
         if row.context == "off":
             grad = OFF
             if call is not None and name.endswith("inference_mode") and call.args:
-                mode = frame.interpreter.evaluate(frame, state, call.args[0]).const
+                mode = frame.interpreter.evaluate(resumed(frame), state, call.args[0]).const
                 grad = OFF if mode is True else state.grad if mode is False else OFF | state.grad
         elif row.context != "on":
             flag = _flag(frame, state, call)
@@ -101,13 +102,13 @@ def grad_of_reference(frame: Frame, state: State, func: V, call: ir.Call | None)
     return found
 
 
-def _flag(frame: Frame, state: State, call: ir.Call | None) -> bool | None:
+def _flag(frame: Summary, state: State, call: ir.Call | None) -> bool | None:
     if call is None:
         return None
     given = call.args[0] if call.args else call.keywords[0].value if call.keywords else None
     if given is None:
         return None
-    const = frame.interpreter.evaluate(frame, state, given).const
+    const = frame.interpreter.evaluate(resumed(frame), state, given).const
     if const is None:
         const = truth(frame, state, given)
     if (
@@ -120,12 +121,12 @@ def _flag(frame: Frame, state: State, call: ir.Call | None) -> bool | None:
     return const if isinstance(const, bool) else None
 
 
-def _overridden(frame: Frame, cls: Class, name: str) -> bool:
+def _overridden(frame: Summary, cls: Class, name: str) -> bool:
     """Whether a subclass gives a class attribute another value."""
     return any(name in other.attributes for other in frame.analyser.program.below(cls))
 
 
-def _stored_guard(frame: Frame, value: V) -> int | None:
+def _stored_guard(frame: FunctionState, value: V) -> int | None:
     """``guard = torch.no_grad(); with guard:``"""
     found: int | None = None
     for ref in ordered(value.refs):
@@ -134,12 +135,12 @@ def _stored_guard(frame: Frame, value: V) -> int | None:
     return found
 
 
-def guard_value(frame: Frame, state: State, grad: int) -> V:
+def guard_value(frame: FunctionState, state: State, grad: int) -> V:
     """A guard object that was not entered yet."""
     return V(CALLABLE, refs=frozenset((Ref("guard", "", str(grad)),)))
 
 
-def entered_by_hand(frame: Frame, state: State, receiver: V, name: str, args: list[V]) -> bool:
+def entered_by_hand(frame: FunctionState, state: State, receiver: V, name: str, args: list[V]) -> bool:
     """``guard.__enter__()`` lasts beyond the statement, until ``guard.__exit__(…)``, and ``stack.enter_context(guard)``
     until the block of the stack ends; whether it is a guard."""
     if name == "enter_context" and len(args) == 1:
@@ -168,7 +169,7 @@ def switches_off(body: tuple[ir.Stmt, ...]) -> bool:
     return off
 
 
-def _user_context(frame: Frame, state: State, func: V, at: int) -> int | None:
+def _user_context(frame: FunctionState, state: State, func: V, at: int) -> int | None:
     """A project's own context manager: the grad mode at its yield."""
     found: int | None = None
     for ref in ordered(func.refs):
@@ -190,7 +191,7 @@ def _user_context(frame: Frame, state: State, func: V, at: int) -> int | None:
     return found if found is None or found != state.grad else None
 
 
-def class_grad(frame: Frame, cls: Class) -> int | None:
+def class_grad(frame: Summary, cls: Class) -> int | None:
     """The grad mode that a project's own class of guards enters; None for a class that is none."""
     enter = frame.analyser.program.method(cls, "__enter__")
     summary = frame.analyser.summary(enter) if enter is not None else None
@@ -201,7 +202,7 @@ def class_grad(frame: Frame, cls: Class) -> int | None:
     return {"off": OFF, "on": ON}.get(modes.pop(), ON | OFF) if len(modes) == 1 else None
 
 
-def is_guard(frame: Frame, function: Function, expr: ir.Expr) -> bool:
+def is_guard(frame: Summary, function: Function, expr: ir.Expr) -> bool:
     """``torch.no_grad``, ``torch.inference_mode()`` and either of them: with it, nothing is recorded."""
     if isinstance(expr, ir.IfExp):
         return is_guard(frame, function, expr.body) and is_guard(frame, function, expr.orelse)

@@ -10,7 +10,8 @@ import msgspec
 from memlint import knowledge
 from memlint.analysis.domain.events import Guard, ModelCall
 from memlint.analysis.domain.state import AMBIENT, OFF, ON, State
-from memlint.analysis.domain.summary.frame import Frame
+from memlint.analysis.domain.summary.function_state import FunctionState
+from memlint.analysis.domain.summary.summary import Summary
 from memlint.analysis.domain.values import V, ordered
 from memlint.analysis.index.program import Class
 from memlint.analysis.syntax.expression_text import text
@@ -68,7 +69,7 @@ _PREPARES = frozenset(
 _LAST_VOLATILE = (0, 4)
 
 
-def dropped(frame: Frame, state: State, statement: ir.ExprStmt, value: V) -> None:
+def dropped(frame: FunctionState, state: State, statement: ir.ExprStmt, value: V) -> None:
     """``torch.no_grad()`` or ``torch.no_grad`` as a statement of its own."""
     if not value.resolved() or state.grad == OFF:
         return
@@ -86,7 +87,7 @@ def dropped(frame: Frame, state: State, statement: ir.ExprStmt, value: V) -> Non
             return
 
 
-def _over_class(analyser: Analyser, frame: Frame, cls: Class, shown: str) -> Iterator[Guard]:
+def _over_class(analyser: Analyser, frame: Summary, cls: Class, shown: str) -> Iterator[Guard]:
     """``@torch.no_grad()`` over a class, told once, by the first of its methods in which a model runs unguarded."""
     for method in sorted(cls.methods.values(), key=lambda one: one.node.at if one.node is not None else 0):
         inner = analyser.summary(method)
@@ -106,14 +107,14 @@ def _guard_over(analyser: Analyser, cls: Class) -> str:
     return ""
 
 
-def _records(analyser: Analyser, frame: Frame) -> bool:
+def _records(analyser: Analyser, frame: Summary) -> bool:
     """Whether a model runs in a method of a class, its constructor apart, outside of any guard."""
     if frame.function.name in ("__init__", "__new__") or analyser.facts.modes.of(frame.function) == OFF:
         return False
     return any(run.grad & (AMBIENT | ON) for run in frame.runs.values())
 
 
-def guards_in_its_time(frame: Frame) -> bool:
+def guards_in_its_time(frame: Summary) -> bool:
     """Whether a function has volatile inputs, in a file that is written for the torch in which they guarded."""
     known = frame.module.key
     return any(kind == "volatile" for kind, _ in frame.notes.inert.values()) and not (
@@ -121,25 +122,25 @@ def guards_in_its_time(frame: Frame) -> bool:
     )
 
 
-def volatile(frame: Frame, state: State, expr: ir.Call, flag: V) -> None:
+def volatile(frame: FunctionState, state: State, expr: ir.Call, flag: V) -> None:
     """``Variable(x, volatile=True)``, unless a test of the release around it keeps it for those that know it."""
     if flag.const is True and state.grad != OFF and not any("version" in text(test).lower() for test in frame.tests):
         frame.notes.inert[expr.at] = ("volatile", "volatile=True")
 
 
-def entered(frame: Frame, statement: ir.With, before: int, inside: int) -> None:
+def entered(frame: FunctionState, statement: ir.With, before: int, inside: int) -> None:
     """A with block turns grad mode off: remembered, in case that it ends before the model runs."""
     if inside == OFF and before != OFF:
         frame.notes.blocks[statement.at] = statement
 
 
-def _is_followed_by_a_block(frame: Frame, at: int) -> bool:
+def _is_followed_by_a_block(frame: Summary, at: int) -> bool:
     """Whether a block that does guard comes behind, and no model runs behind outside of it."""
     behind = any(block > at for block in frame.notes.blocks)
     return behind and not any(run.site.at > at for run in frame.runs.values())
 
 
-def guards(analyser: Analyser, frame: Frame, calls: Sequence[ModelCall]) -> Iterator[Guard | ModelCall]:
+def guards(analyser: Analyser, frame: Summary, calls: Sequence[ModelCall]) -> Iterator[Guard | ModelCall]:
     """The guards without effect, and the model calls, each told which guard was meant for it."""
     cls = frame.function.cls
     # (who calls a function is asked last, of the few that it matters for)
@@ -186,7 +187,7 @@ def guards(analyser: Analyser, frame: Frame, calls: Sequence[ModelCall]) -> Iter
         yield msgspec.structs.replace(call, guard="a guard that ends before it")
 
 
-def _meant_for_a_model(frame: Frame, at: int) -> bool:
+def _meant_for_a_model(frame: Summary, at: int) -> bool:
     """Whether a volatile input reaches a model: targets of a loss, and constants that an object keeps, do not. One that
     backward() leads to wherever it is volatile was never guarded so: before 0.4 that raised."""
     if frame.function.name == "__init__":
@@ -214,7 +215,7 @@ def _meant_for_a_model(frame: Frame, at: int) -> bool:
     )
 
 
-def _sides_around(frame: Frame, at: int) -> set[tuple[int, bool]]:
+def _sides_around(frame: Summary, at: int) -> set[tuple[int, bool]]:
     """The sides of ifs in which an ordinal stands: what stands in the same ones, or in more, runs with it."""
     return {
         (one.at, side)
@@ -225,7 +226,7 @@ def _sides_around(frame: Frame, at: int) -> set[tuple[int, bool]]:
     }
 
 
-def _takes_numbers_apart(frame: Frame) -> bool:
+def _takes_numbers_apart(frame: Summary) -> bool:
     """``loss.data.cpu().numpy()[0]``: since 0.4 a loss has no dimension, and this raises."""
     return any(
         isinstance(part, ir.Subscript)
@@ -252,7 +253,7 @@ def _is_number(expr: ir.Expr) -> bool:
     return isinstance(expr, ir.Name) and expr.id.lower().endswith("loss")
 
 
-def _freezes(frame: Frame) -> bool:
+def _freezes(frame: Summary) -> bool:
     """``for parameter in model.parameters(): parameter.requires_grad = False``: its runs record nothing."""
     return any(
         isinstance(inner, ir.Assign)
@@ -265,7 +266,7 @@ def _freezes(frame: Frame) -> bool:
     )
 
 
-def _assigned_from(frame: Frame, ordinals: set[int]) -> set[str]:
+def _assigned_from(frame: Summary, ordinals: set[int]) -> set[str]:
     """The variables that are assigned from one of some expressions, or from what holds it."""
     return {
         part.id
@@ -282,7 +283,7 @@ def _compares(call: ir.Call, outputs: set[str]) -> bool:
     return len(call.args) > 1 and any(isinstance(arg, ir.Name) and arg.id in outputs for arg in call.args)
 
 
-def _ended_before(frame: Frame, blocks: dict[int, ir.With], at: int) -> ir.With | None:
+def _ended_before(frame: Summary, blocks: dict[int, ir.With], at: int) -> ir.With | None:
     """The last block before a model call that holds nothing but preparation, in the same block of statements."""
     candidates = [block for block in blocks.values() if block.at < at and _only_prepares(block)]
     for block in sorted(candidates, key=lambda block: -block.at):

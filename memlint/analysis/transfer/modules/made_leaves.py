@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from memlint.analysis.domain.state import ON, State
-from memlint.analysis.domain.summary.frame import Frame
+from memlint.analysis.domain.summary.function_state import FunctionState
 from memlint.analysis.domain.values import EMPTY, MODULE, TENSORS, UNKNOWN, Source, V
 from memlint.analysis.transfer.modules.freezing import weight_frozen
 from memlint.analysis.transfer.modules.optimizer_parameters import parameters_of
@@ -14,7 +14,7 @@ from memlint.ir import nodes as ir
 _FLAG = "requires_grad"
 
 
-def flagged(frame: Frame, state: State, place: ir.Expr, value: V, on: bool | None, at: int) -> V:
+def flagged(frame: FunctionState, state: State, place: ir.Expr, value: V, on: bool | None, at: int) -> V:
     """``value.requires_grad = on``, ``value.requires_grad_(on)``: the value as it is then, also for the variable that
     holds it; of a parameter or a module, its network is told. None: a flag that is no literal."""
     if on is not True:
@@ -28,7 +28,7 @@ def flagged(frame: Frame, state: State, place: ir.Expr, value: V, on: bool | Non
     return made
 
 
-def _leaf(frame: Frame, state: State, value: V, at: int) -> V:
+def _leaf(frame: FunctionState, state: State, value: V, at: int) -> V:
     """(A parameter is a leaf already, and a module is none.)"""
     if value.kinds & MODULE or not value.kinds & (TENSORS | UNKNOWN) or parameters_of(value):
         return value

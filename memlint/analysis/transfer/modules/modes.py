@@ -19,6 +19,7 @@ from memlint.analysis.domain.recorded_modes import (
     whole_of,
 )
 from memlint.analysis.domain.state import State, without_tag
+from memlint.analysis.domain.summary.function_state import resumed
 from memlint.analysis.domain.values import DATA, MODULE, UNKNOWN, UNKNOWN_VALUE, Path, Source, V, ordered
 from memlint.analysis.index.uses import receiver_of
 from memlint.analysis.syntax.syntax import dotted, last_name, walk_expression, walk_statements
@@ -26,7 +27,8 @@ from memlint.analysis.transfer.modules.frozen_parts import made_frozen
 from memlint.ir import nodes as ir
 
 if TYPE_CHECKING:
-    from memlint.analysis.domain.summary.frame import Frame
+    from memlint.analysis.domain.summary.function_state import FunctionState
+    from memlint.analysis.domain.summary.summary import Summary
     from memlint.analysis.facts.analyser import Analyser
     from memlint.analysis.index.program import Class
 
@@ -45,7 +47,7 @@ def set_mode(state: State, func: ir.Attr, receiver: V, name: str, args: list[V],
         state.modes[key] = None if training is None else not training
 
 
-def settle_mode(frame: Frame, other: State, statement: ir.If) -> None:
+def settle_mode(frame: FunctionState, other: State, statement: ir.If) -> None:
     """``if model.training: model.eval()``: where it does not train, it is in eval mode already."""
     test = statement.test
     if not isinstance(test, ir.Attr) or test.name != "training" or not (place := dotted(test.value)):
@@ -57,7 +59,7 @@ def settle_mode(frame: Frame, other: State, statement: ir.If) -> None:
                 other.modes[key] = True
 
 
-def frozen_of(frame: Frame, state: State, module: V, expr: ir.Expr | None) -> bool | None:
+def frozen_of(frame: Summary, state: State, module: V, expr: ir.Expr | None) -> bool | None:
     """Whether no parameter of the module requires grad; None where a flag decides."""
     frozen, told = _said(state.modes, mode_keys(module, expr), "frozen") if state.modes else (None, None)
     if told is not None:
@@ -75,7 +77,7 @@ def frozen_of(frame: Frame, state: State, module: V, expr: ir.Expr | None) -> bo
 _HOLDERS = frozenset({"torch.nn.ParameterDict", "torch.nn.ParameterList"})
 
 
-def member(frame: Frame, state: State, module: V) -> V:
+def member(frame: FunctionState, state: State, module: V) -> V:
     """Any of the modules inside a module, which is known by that one where it is frozen."""
     if any(ref.kind == "extinstance" and ref.name in _HOLDERS for ref in module.refs):
         return UNKNOWN_VALUE  # tensors, whose graph is what is made of them
@@ -84,7 +86,7 @@ def member(frame: Frame, state: State, module: V) -> V:
     return V(MODULE, store=frozenset(("part", item, "[]") for item in module.store if _depth(item) < _MAX_PARTS))
 
 
-def parts_of(frame: Frame, state: State, module: V) -> V:
+def parts_of(frame: FunctionState, state: State, module: V) -> V:
     """``module.children()``: modules that are marked as parts of that one, no matter which."""
     part = member(frame, state, module)
     return part if part.store else V(MODULE, store=frozenset([_inside(item) for item in (*module.syms, *module.store)]))
@@ -150,7 +152,7 @@ def forget_name(state: State, name: str, value: V) -> None:
             del state.modes[key]
 
 
-def freezing_loop(frame: Frame, state: State, statement: ir.For) -> None:
+def freezing_loop(frame: FunctionState, state: State, statement: ir.For) -> None:
     """``for p in model.parameters(): p.requires_grad = False`` freezes the model."""
     sides = _iterated(statement.target, statement.iter)
     for target, call in sides:
@@ -177,7 +179,9 @@ def _iterated(target: ir.Expr, iterable: ir.Expr) -> list[tuple[ir.Expr, ir.Call
     return []
 
 
-def _says(frame: Frame, state: State, body: tuple[ir.Stmt, ...], call: ir.Call, target: ir.Expr, *, alone: bool) -> str:
+def _says(
+    frame: FunctionState, state: State, body: tuple[ir.Stmt, ...], call: ir.Call, target: ir.Expr, *, alone: bool
+) -> str:
     """What a loop over what a call gives does with it: yes (it is frozen), "on", some (a flag decides), no. (What goes
     through nothing else may give it another name.)"""
     func = call.func
@@ -199,7 +203,7 @@ def _says(frame: Frame, state: State, body: tuple[ir.Stmt, ...], call: ir.Call, 
     return said
 
 
-def _says_of_modules(frame: Frame, state: State, body: tuple[ir.Stmt, ...], names: frozenset[str]) -> str:
+def _says_of_modules(frame: FunctionState, state: State, body: tuple[ir.Stmt, ...], names: frozenset[str]) -> str:
     """``for child in net.children(): child.requires_grad_(False)``, or a loop over the parameters of each."""
     said = "no"
     leaves = any(isinstance(inner, ir.Jump) and inner.kind != "pass" for inner in walk_statements(body))
@@ -217,7 +221,7 @@ def _says_of_modules(frame: Frame, state: State, body: tuple[ir.Stmt, ...], name
     return said
 
 
-def _freezes(frame: Frame, state: State, statement: ir.Stmt, names: frozenset[str] | None) -> str:
+def _freezes(frame: Summary, state: State, statement: ir.Stmt, names: frozenset[str] | None) -> str:
     """Whether a statement makes a parameter stop to require grad: yes, "on" (start), some (a flag decides), no. With
     ``names``: a parameter, or a module, that one of them holds."""
     flag: ir.Expr | None = None
@@ -244,7 +248,7 @@ def _freezes(frame: Frame, state: State, statement: ir.Stmt, names: frozenset[st
         flag = given[0]
     if flag is None:
         return "no"
-    const = frame.interpreter.evaluate(frame, state, flag).const
+    const = frame.interpreter.evaluate(resumed(frame), state, flag).const
     if const is None and isinstance(flag, ir.Name):
         const = frame.analyser.usual(frame.function, flag.id)  # ``requires_grad=False``, which no call overrides
     return "yes" if const is False else "on" if const is True else "some"

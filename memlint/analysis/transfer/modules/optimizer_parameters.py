@@ -6,7 +6,8 @@ from collections.abc import Iterable
 
 from memlint.analysis.domain.recorded_modes import mode_keys, outward, whole_of
 from memlint.analysis.domain.state import State
-from memlint.analysis.domain.summary.frame import Frame
+from memlint.analysis.domain.summary.function_state import FunctionState
+from memlint.analysis.domain.summary.summary import Summary
 from memlint.analysis.domain.values import MODULE, UNKNOWN, Path, Source, Sources, V, ordered
 from memlint.analysis.transfer.held_values import deep
 from memlint.ir import nodes as ir
@@ -65,12 +66,12 @@ def _keys(keys: list[Source]) -> list[Source]:
     return found
 
 
-def note_optimizer(frame: Frame, state: State, params: V | None) -> None:
+def note_optimizer(frame: FunctionState, state: State, params: V | None) -> None:
     """An optimizer is made: remember whose parameters it takes, None where that cannot be told."""
     frame.notes.owned.append(_owned_keys(frame, state, params) if params is not None else None)
 
 
-def _owned_keys(frame: Frame, state: State, params: V) -> Sources | None:
+def _owned_keys(frame: FunctionState, state: State, params: V) -> Sources | None:
     inner = deep(frame, state, params, 5)
     marks = frozenset(parameters_of(inner))
     for source in ordered(inner.src):
@@ -82,7 +83,7 @@ def _owned_keys(frame: Frame, state: State, params: V) -> Sources | None:
     return marks
 
 
-def give_away(frame: Frame, state: State, values: list[V]) -> None:
+def give_away(frame: FunctionState, state: State, values: list[V]) -> None:
     """Modules go to code that may put them into another module or an optimizer."""
     for value in values:
         if value.kinds & (MODULE | UNKNOWN) or value.objs:
@@ -90,7 +91,7 @@ def give_away(frame: Frame, state: State, values: list[V]) -> None:
             gave(frame, mode_keys(inner, None))
 
 
-def gave(frame: Frame, keys: Iterable[Source]) -> None:
+def gave(frame: FunctionState, keys: Iterable[Source]) -> None:
     """Remember what a function handed to code that cannot be followed."""
     given = frame.notes.given
     if ANY not in given:
@@ -100,7 +101,7 @@ def gave(frame: Frame, keys: Iterable[Source]) -> None:
             given.add(ANY)
 
 
-def is_touched(frame: Frame, mine: set[Source]) -> bool:
+def is_touched(frame: Summary, mine: set[Source]) -> bool:
     """Whether a function touches requires_grad of a module that is known by these keys, or of a part of it, or reads
     its gradients."""
     touched = frame.notes.switched | frame.notes.learned

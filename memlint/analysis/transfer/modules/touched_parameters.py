@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from memlint.analysis.domain.recorded_modes import freeze
 from memlint.analysis.domain.state import State
-from memlint.analysis.domain.summary.frame import Frame
+from memlint.analysis.domain.summary.function_state import FunctionState
 from memlint.analysis.domain.values import MODULE, UNKNOWN, Args, Path, Source, V, Words
 from memlint.analysis.index.program import Class
 from memlint.analysis.syntax.memo import kept
@@ -19,7 +19,7 @@ from memlint.analysis.transfer.modules.optimizer_parameters import ANY, MAX_GIVE
 from memlint.ir import nodes as ir
 
 
-def switched(frame: Frame, value: V) -> None:
+def switched(frame: FunctionState, value: V) -> None:
     """``value.requires_grad = False`` or a flag: of a parameter, or of a module."""
     keys = keys_of(value)
     if not keys and value.kinds & (MODULE | UNKNOWN):
@@ -27,7 +27,7 @@ def switched(frame: Frame, value: V) -> None:
     note(frame.notes.switched, keys)
 
 
-def detached(frame: Frame, value: V, place: ir.Expr) -> None:
+def detached(frame: FunctionState, value: V, place: ir.Expr) -> None:
     """``value.detach_()``: of a parameter, or of a state that is carried along, which no network is made of."""
     keys = keys_of(value)
     rounds = {name for loop in frame.loops for name in loop.targets}
@@ -39,7 +39,7 @@ def detached(frame: Frame, value: V, place: ir.Expr) -> None:
     note(frame.notes.switched, keys)
 
 
-def learns(frame: Frame, value: V) -> None:
+def learns(frame: FunctionState, value: V) -> None:
     """``value.grad`` is read: of a parameter, its network is trained by it."""
     note(frame.notes.learned, keys_of(value))
 
@@ -61,14 +61,14 @@ def note(noted: set[Source], keys: set[Source]) -> None:
         noted.add(ANY)
 
 
-def handed(frame: Frame, state: State, values: list[V]) -> None:
+def handed(frame: FunctionState, state: State, values: list[V]) -> None:
     """Parameters go to code that cannot be followed: it may train by them."""
     for value in values:
         if value.objs or value.store:
             note(frame.notes.learned, parameters_of(deep(frame, state, value, 5)))
 
 
-def constructed(frame: Frame, state: State, cls: Class, args: Args, words: Words) -> None:
+def constructed(frame: FunctionState, state: State, cls: Class, args: Args, words: Words) -> None:
     """An optimizer of the project's own: an object that is given parameters, and reads gradients."""
     order, _ = frame.analyser.program.ancestors(cls)
     if any(_reads_gradients(method.body) for item in order for method in item.methods.values()):
@@ -80,7 +80,7 @@ def _reads_gradients(body: tuple[ir.Stmt, ...]) -> bool:
     return any(isinstance(part, ir.Attr) and part.name == "grad" for part in parts(body))
 
 
-def applied(frame: Frame, state: State, receiver: V, place: ir.Expr, given: V) -> None:
+def applied(frame: FunctionState, state: State, receiver: V, place: ir.Expr, given: V) -> None:
     """``net.apply(off)``: what the function does with a module, it does with all of them."""
     for ref in given.refs:
         function = frame.analyser.function(ref) if ref.kind == "func" else None

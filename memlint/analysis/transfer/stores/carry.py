@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from memlint.analysis.domain.events import PlaceKind
 from memlint.analysis.domain.state import OFF, State
-from memlint.analysis.domain.summary.frame import Frame
+from memlint.analysis.domain.summary.function_state import FunctionState
 from memlint.analysis.domain.values import CONTAINER, TENSORS, TREE, UNKNOWN, Path, Source, V
 from memlint.analysis.syntax.bindings import mentions
 from memlint.analysis.syntax.expression_text import text
@@ -26,7 +26,7 @@ _AVERAGES = frozenset({"lerp", "lerp_", "ema", "ema_inplace", "moving_average", 
 PART = "part"
 
 
-def augmented(frame: Frame, state: State, statement: ir.AugAssign, old: V, new: V, value: V) -> None:
+def augmented(frame: FunctionState, state: State, statement: ir.AugAssign, old: V, new: V, value: V) -> None:
     """``place op= value``"""
     if not new.src or not new.may_be(TENSORS | UNKNOWN):
         return
@@ -48,7 +48,9 @@ def augmented(frame: Frame, state: State, statement: ir.AugAssign, old: V, new: 
     )
 
 
-def assigned(frame: Frame, state: State, statement: ir.Assign | ir.AnnAssign, target: ir.Expr, value: V) -> None:
+def assigned(
+    frame: FunctionState, state: State, statement: ir.Assign | ir.AnnAssign, target: ir.Expr, value: V
+) -> None:
     """``place = expression``, where the expression reads the place (or something that was computed from it)."""
     if statement.value is None or growing.noticed(frame, state, statement, target):
         return
@@ -56,7 +58,7 @@ def assigned(frame: Frame, state: State, statement: ir.Assign | ir.AnnAssign, ta
     built(frame, state, statement.at, statement.value, target, value)
 
 
-def built(frame: Frame, state: State, at: int, expr: ir.Expr, target: ir.Expr, value: V) -> None:
+def built(frame: FunctionState, state: State, at: int, expr: ir.Expr, target: ir.Expr, value: V) -> None:
     """A place gets the value of an expression, by an assignment or by a method: ``sums.update(a=sums["a"] + x)``."""
     if value.may_be(CONTAINER) and value.objs:
         if _is_window(expr, text(target, 200)) or _rebuilt(frame, state, at, expr, target, value):
@@ -114,7 +116,9 @@ def _is_place(expr: ir.Expr, shown: str) -> bool:
     return isinstance(expr, ir.Name | ir.Attr | ir.Subscript) and text(expr, 200) == shown
 
 
-def _by_members(frame: Frame, state: State, at: int, members: list[Member], expr: ir.Expr, target: ir.Name) -> None:
+def _by_members(
+    frame: FunctionState, state: State, at: int, members: list[Member], expr: ir.Expr, target: ir.Name
+) -> None:
     """What is rebuilt member by member: a carry where the new value of one comes of the old one of the same."""
     found = place_of(frame, state, target)
     if found is None or (not frame.loops and target.id in frame.function.locals):
@@ -135,7 +139,9 @@ def _by_members(frame: Frame, state: State, at: int, members: list[Member], expr
         _note(frame, state, found, "call", value, rest, at, text(target), text(expr), _index(target))
 
 
-def _sums(frame: Frame, state: State, at: int, expr: ir.Expr, summed: ir.Expr, target: ir.Expr, value: V) -> None:
+def _sums(
+    frame: FunctionState, state: State, at: int, expr: ir.Expr, summed: ir.Expr, target: ir.Expr, value: V
+) -> None:
     """``self.sums = [s + x for s, x in zip(self.sums, losses)]``: each member is one of the old ones, and more."""
     found = place_of(frame, state, target)
     if found is None:
@@ -184,7 +190,7 @@ def _is_window(expr: ir.Expr, shown: str) -> bool:
     )
 
 
-def _rebuilt(frame: Frame, state: State, at: int, expr: ir.Expr, target: ir.Expr, value: V) -> bool:
+def _rebuilt(frame: FunctionState, state: State, at: int, expr: ir.Expr, target: ir.Expr, value: V) -> bool:
     """``xs = xs + [x]``, ``xs = (*xs, x)``, ``sums[name] = sums.get(name, []) + [x]``: a container that grows by being
     rebuilt."""
     added = _added(frame, expr, text(target, 200))
@@ -199,7 +205,7 @@ def _rebuilt(frame: Frame, state: State, at: int, expr: ir.Expr, target: ir.Expr
     return bool(added)
 
 
-def _added(frame: Frame, expr: ir.Expr, shown: str) -> list[ir.Expr]:
+def _added(frame: FunctionState, expr: ir.Expr, shown: str) -> list[ir.Expr]:
     """What an expression adds to the members of the place ``shown``."""
 
     def is_old(part: ir.Expr | None) -> bool:
@@ -217,12 +223,12 @@ def _added(frame: Frame, expr: ir.Expr, shown: str) -> list[ir.Expr]:
     return _new_keys(frame, expr) if spreads and isinstance(expr, ir.DictDisplay) else []
 
 
-def _new_keys(frame: Frame, expr: ir.DictDisplay) -> list[ir.Expr]:
+def _new_keys(frame: FunctionState, expr: ir.DictDisplay) -> list[ir.Expr]:
     """The values of a display whose keys come anew with each iteration."""
     return [one for key, one in zip(expr.keys, expr.values, strict=True) if key is not None and counted_by(frame, key)]
 
 
-def written(frame: Frame, state: State, base: V, value: V, target: ir.Subscript) -> None:
+def written(frame: FunctionState, state: State, base: V, value: V, target: ir.Subscript) -> None:
     """``self.buffer[i:j] = value``: the buffer takes over the graph that comes in."""
     if not value.src or not value.may_be(TENSORS | UNKNOWN) or state.grad == OFF or isinstance(target.index, ir.Const):
         return
@@ -249,7 +255,7 @@ def written(frame: Frame, state: State, base: V, value: V, target: ir.Subscript)
             )
 
 
-def _brings_more(frame: Frame, place: Path, value: V) -> bool:
+def _brings_more(frame: FunctionState, place: Path, value: V) -> bool:
     """Whether what is written comes of more than the place itself: ``queue[n:] = queue[:-n].clone()`` shifts it."""
     reached = frame.graphs.closure(value.src) - own_sources(frame, place)
     nodes = (frame.graphs.nodes.get(item) for item in reached)
@@ -257,7 +263,7 @@ def _brings_more(frame: Frame, place: Path, value: V) -> bool:
     return others or any(node is not None and (node.model or node.definite or node.unknown) for node in nodes)
 
 
-def _how_written(frame: Frame, state: State, target: ir.Subscript, value: V) -> str:
+def _how_written(frame: FunctionState, state: State, target: ir.Subscript, value: V) -> str:
     """``self.mean[:] = self.mean * 0.9 + mean * 0.1``, with each call: a running average, written in place."""
     statement = frame.statement
     if not isinstance(statement, ir.Assign) or any(loop.counts for loop in frame.loops):
@@ -266,7 +272,7 @@ def _how_written(frame: Frame, state: State, target: ir.Subscript, value: V) -> 
     return "average" if how == "average" else "update"
 
 
-def part_written(frame: Frame, state: State, name: str, value: V, target: ir.Subscript) -> None:
+def part_written(frame: FunctionState, state: State, name: str, value: V, target: ir.Subscript) -> None:
     """``scores[:, i] = value`` in a loop: the tensor takes over the graph of every round."""
     loop = next((loop for loop in reversed(frame.loops) if loop.counts), None)
     if loop is None or name in loop.bound or state.grad == OFF:
@@ -278,7 +284,7 @@ def part_written(frame: Frame, state: State, name: str, value: V, target: ir.Sub
     note_carry(frame, state, "update", ("var", name), "local", name, filled, value, frame_at(frame), shown, tag=PART)
 
 
-def classify(frame: Frame, state: State, expr: ir.Expr, shown: str, value: V) -> tuple[str, V]:
+def classify(frame: FunctionState, state: State, expr: ir.Expr, shown: str, value: V) -> tuple[str, V]:
     """How the expression rebuilds the place, and what comes in beside the old value."""
     inner = expr
     summed = summed_members(expr, shown)
@@ -335,7 +341,7 @@ def _leftmost(expr: ir.Binary, shown: str) -> bool:
 
 
 def _note(
-    frame: Frame,
+    frame: FunctionState,
     state: State,
     found: tuple[Source, PlaceKind],
     how: str,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from memlint.analysis.domain.summary.frame import Frame
+from memlint.analysis.domain.summary.summary import Summary
 from memlint.analysis.domain.values import Source
 from memlint.analysis.index.program import Function
 from memlint.analysis.syntax.memo import kept
@@ -22,7 +22,7 @@ MAX_CALLS_DOWN = 1
 _BACKWARD = frozenset({"backward", "manual_backward"})
 
 
-def trains_by_closure(analyser: Analyser, frame: Frame, marks: set[Source]) -> bool:
+def trains_by_closure(analyser: Analyser, frame: Summary, marks: set[Source]) -> bool:
     """Whether a closure that reads these graphs is handed to a call, and a backward runs there or in this function."""
     handed = _handed(frame.function)
     if not handed or frame.exit is None:
@@ -36,7 +36,7 @@ def trains_by_closure(analyser: Analyser, frame: Frame, marks: set[Source]) -> b
     return any(holders & names and (here or _runs_backward(analyser, frame, call.at)) for call, names in handed)
 
 
-def _runs_backward(analyser: Analyser, frame: Frame, at: int, depth: int = 0) -> bool:
+def _runs_backward(analyser: Analyser, frame: Summary, at: int, depth: int = 0) -> bool:
     """Whether a function of the project that a call runs calls a backward, or one that it calls."""
     for record in frame.calls.values():
         function = analyser.function_at(record.callee) if record.at == at or depth else None

@@ -8,7 +8,7 @@ from collections.abc import Set as AbstractSet
 from typing import TYPE_CHECKING, NamedTuple
 
 from memlint.analysis.domain.summary.effects import ModelRun, Store
-from memlint.analysis.domain.summary.frame import Frame
+from memlint.analysis.domain.summary.summary import Summary
 from memlint.analysis.domain.values import Sources
 from memlint.analysis.index.program import Function
 from memlint.analysis.syntax.bindings import mentions, names_bound_by, reads_any
@@ -45,7 +45,7 @@ _ARRAYS = frozenset({"np.array", "np.asarray", "numpy.array", "numpy.asarray"})
 _UP = 2
 
 
-def trained_on(analyser: Analyser, frame: Frame, store: Store) -> bool:
+def trained_on(analyser: Analyser, frame: Summary, store: Store) -> bool:
     """Whether what is collected, or what is put together from it, is used in a later training loop or closure, here,
     in a function that gets it or in a caller: it is data to train by, wanted on the device."""
     return any(_trained_on(analyser, *held) for held in holders(analyser, frame, store))
@@ -54,12 +54,12 @@ def trained_on(analyser: Analyser, frame: Frame, store: Store) -> bool:
 class Held(NamedTuple):
     """The names of what was collected, in a function that has it from a statement on."""
 
-    frame: Frame
+    frame: Summary
     names: set[str]
     since: int
 
 
-def holders(analyser: Analyser, frame: Frame, store: Store) -> Iterator[Held]:
+def holders(analyser: Analyser, frame: Summary, store: Store) -> Iterator[Held]:
     """The function that collects into a local container, and the callers that it returns it to."""
     if not store.local:
         return
@@ -94,7 +94,7 @@ def _at(statement: ir.Stmt) -> int:
     return statement.at
 
 
-def _trained_on(analyser: Analyser, frame: Frame, names: set[str], since: int) -> bool:
+def _trained_on(analyser: Analyser, frame: Summary, names: set[str], since: int) -> bool:
     loops = {loop for backward in frame.backwards for loop in backward.loops}
     for statement in walk_statements(frame.function.body, into_definitions=False):
         if statement.at <= since:
@@ -152,13 +152,13 @@ def _trains(analyser: Analyser, callee: tuple[str, str]) -> bool:
     return summary is not None and summary.may_train
 
 
-def compared_with(analyser: Analyser, frame: Frame, store: Store) -> bool:
+def compared_with(analyser: Analyser, frame: Summary, store: Store) -> bool:
     """Whether other tensors are multiplied with all that was collected, here, in a function that gets it or in a
     caller: a bank of features, wanted on the device."""
     return any(_compared_with(analyser, held.frame, held.names) for held in holders(analyser, frame, store))
 
 
-def _compared_with(analyser: Analyser, frame: Frame, names: set[str]) -> bool:
+def _compared_with(analyser: Analyser, frame: Summary, names: set[str]) -> bool:
     names = _with_holders(frame, names)
     if _is_multiplied(frame.function, names):
         return True
@@ -197,7 +197,7 @@ def _multiplied(part: ir.Expr) -> tuple[ir.Expr, ...]:
     return (part.func.value, *part.args) if isinstance(part.func, ir.Attr) else part.args
 
 
-def drawn(frame: Frame, store: Store) -> bool:
+def drawn(frame: Summary, store: Store) -> bool:
     """Whether what a loop over no data collects ends in a picture."""
     if not store.local or store.loop is None or store.loop.loop.over == "loader":
         return False
@@ -206,7 +206,7 @@ def drawn(frame: Frame, store: Store) -> bool:
     return any(mention(arg, names) for call in shown for arg in call.args)
 
 
-def becomes_array(frame: Frame, store: Store) -> bool:
+def becomes_array(frame: Summary, store: Store) -> bool:
     """Whether numpy makes an array of what is kept, or of all that is: of a tensor with a graph it would raise."""
     if store.kind != "retain" or not store.local:
         return False
@@ -219,7 +219,7 @@ def becomes_array(frame: Frame, store: Store) -> bool:
     )
 
 
-def proved_free(frame: Frame, sources: Sources, tests: tuple[ir.Expr, ...]) -> bool:
+def proved_free(frame: Summary, sources: Sources, tests: tuple[ir.Expr, ...]) -> bool:
     """Whether a call of ``numpy()``, which raises for a tensor with a graph, is made of these graphs (or of what is
     surely computed from them: a call that cannot be resolved may give a metric beside the loss) wherever the tests
     around hold."""
@@ -230,7 +230,7 @@ def proved_free(frame: Frame, sources: Sources, tests: tuple[ir.Expr, ...]) -> b
     )
 
 
-def gives_no_graph(frame: Frame, run: ModelRun) -> bool:
+def gives_no_graph(frame: Summary, run: ModelRun) -> bool:
     """Whether numpy() takes what a run gives, wherever it runs, so that the run recorded nothing. In one branch alone
     that is no proof where the output is unpacked: the indices beside the scores have no graph of their own."""
     nodes = frozenset((run.node,))
@@ -241,7 +241,7 @@ def gives_no_graph(frame: Frame, run: ModelRun) -> bool:
     )
 
 
-def may_give_no_graph(frame: Frame, run: ModelRun) -> bool:
+def may_give_no_graph(frame: Summary, run: ModelRun) -> bool:
     """Whether numpy() takes what a run gives where some test holds."""
     return any(run.node in frame.graphs.sure(given) for given, _ in frame.notes.arrays)
 
@@ -255,7 +255,7 @@ def is_unpacked(statement: ir.Stmt, run: ModelRun) -> bool:
     )
 
 
-def is_moved_later(frame: Frame, store: Store) -> bool:
+def is_moved_later(frame: Summary, store: Store) -> bool:
     """Whether the function brings all that it has collected to the host in the end, which shows where it lies until
     then: ``torch.cat(rows).cpu()``, ``rows.numpy(force=True)``."""
     if not store.local or store.loop is None:
@@ -290,7 +290,7 @@ def _joined(expr: ir.Expr, names: set[str]) -> bool:
     return mention(expr, names) and not any(isinstance(one, ir.Name) and one.id in names for one in members)
 
 
-def made_from(frame: Frame, names: set[str]) -> set[str]:
+def made_from(frame: Summary, names: set[str]) -> set[str]:
     """The names of containers and of what is put together from their members, as long as that is on the device."""
     for statement in walk_statements(frame.function.body, into_definitions=False):
         if isinstance(statement, ir.Assign) and mention(statement.value, names):
@@ -299,7 +299,7 @@ def made_from(frame: Frame, names: set[str]) -> set[str]:
     return names
 
 
-def _with_holders(frame: Frame, names: set[str]) -> set[str]:
+def _with_holders(frame: Summary, names: set[str]) -> set[str]:
     """The names, and those of the containers that any of this is put into."""
     puts = (_put_into(statement) for statement in walk_statements(frame.function.body, into_definitions=False))
     into = {put.holder for put in puts if put and mention(put.value, names) and not goes_to_host(put.value)}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from memlint.analysis.domain.summary.frame import Frame
+from memlint.analysis.domain.summary.function_state import FunctionState
 from memlint.analysis.domain.values import V, join
 from memlint.analysis.syntax.bindings import assigned_names
 from memlint.analysis.transfer.narrowing import tells_tensors
@@ -20,7 +20,7 @@ FORWARD = "forward"
 SETUP = "setup_context"
 
 
-def noted(frame: Frame, target: ir.Attr, value: V, statement: ir.Assign | ir.AnnAssign | None) -> None:
+def noted(frame: FunctionState, target: ir.Attr, value: V, statement: ir.Assign | ir.AnnAssign | None) -> None:
     """An attribute is assigned."""
     function = frame.function
     if not function.params or not isinstance(target.value, ir.Name) or target.value.id != function.params[0].name:
@@ -34,7 +34,7 @@ def noted(frame: Frame, target: ir.Attr, value: V, statement: ir.Assign | ir.Ann
     frame.notes.on_context[target.at] = Kept(target, expr, names, join(known.given, value) if known else value)
 
 
-def _is_told_no_tensor(frame: Frame, name: str) -> bool:
+def _is_told_no_tensor(frame: FunctionState, name: str) -> bool:
     """The other side of ``if torch.is_tensor(x)``, in a function that leaves ``x`` as it was given."""
     return name not in assigned_names(frame.function.body)[0] and any(
         isinstance(test, ir.Unary) and test.op == "not" and tells_tensors(test.operand, frozenset({name}))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from memlint.analysis.domain.summary.effects import Store
-from memlint.analysis.domain.summary.frame import Frame
+from memlint.analysis.domain.summary.summary import Summary
 from memlint.analysis.index.mentions import SETTINGS
 from memlint.analysis.syntax.bindings import names_bound_by
 from memlint.analysis.syntax.syntax import last_name, walk_statements
@@ -17,7 +17,7 @@ _SAME = frozenset({"list", "tuple", "array", "asarray", "sorted", "set", "revers
 _MAX_NAMES = 3
 
 
-def in_one_round(frame: Frame, store: Store) -> bool:
+def in_one_round(frame: Summary, store: Store) -> bool:
     """``if key == "depth":`` in a loop over ``["depth", "pose"]``, or over what settings list, each of it once."""
     if store.loop is None or not store.tests:
         return False
@@ -48,7 +48,7 @@ def _constant(expr: ir.Expr) -> object:
     return expr.value if isinstance(expr, ir.Const) else None
 
 
-def _are_distinct(frame: Frame, values: ir.Expr, depth: int) -> bool:
+def _are_distinct(frame: Summary, values: ir.Expr, depth: int) -> bool:
     if isinstance(values, ir.Display):
         found = [_constant(item) for item in values.elements]
         return None not in found and len(set(found)) == len(found)
@@ -64,7 +64,7 @@ def _are_distinct(frame: Frame, values: ir.Expr, depth: int) -> bool:
     return False
 
 
-def _given(frame: Frame, name: str) -> list[ir.Expr | None]:
+def _given(frame: Summary, name: str) -> list[ir.Expr | None]:
     """What a local variable is assigned; None where something else binds it."""
     if name not in frame.function.locals or any(param.name == name for param in frame.function.params):
         return []

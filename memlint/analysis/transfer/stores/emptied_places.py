@@ -5,12 +5,12 @@ from __future__ import annotations
 from memlint.analysis.domain.periods import FEW, is_flag, resets_soon, switched
 from memlint.analysis.domain.state import State
 from memlint.analysis.domain.summary.effects import Store
-from memlint.analysis.domain.summary.frame import Frame
+from memlint.analysis.domain.summary.function_state import FunctionState
 from memlint.analysis.domain.values import Path, Source, Sources
 from memlint.ir import nodes as ir
 
 
-def forget(frame: Frame, state: State, places: frozenset[Source]) -> None:
+def forget(frame: FunctionState, state: State, places: frozenset[Source]) -> None:
     """The places are emptied or overwritten: what this iteration stored there, or in a part of it, is gone on this
     path."""
     if not places:
@@ -36,7 +36,7 @@ def forget(frame: Frame, state: State, places: frozenset[Source]) -> None:
     state.pending -= gone
 
 
-def _each_round(frame: Frame, body: tuple[ir.Stmt, ...]) -> bool:
+def _each_round(frame: FunctionState, body: tuple[ir.Stmt, ...]) -> bool:
     """Whether the current statement runs in every round of a loop that comes this far."""
     return any(
         statement is frame.statement or (isinstance(statement, ir.With) and _each_round(frame, statement.body))
@@ -58,12 +58,12 @@ def _within(place: Source, places: Sources) -> bool:
     )
 
 
-def _note_cleared(frame: Frame, state: State, places: Sources) -> None:
+def _note_cleared(frame: FunctionState, state: State, places: Sources) -> None:
     """Remember for the callers what is emptied here on some path, and whether flags alone decide over it."""
     _tell(frame, places, not frame.returns and all(is_flag(state, test) for test in frame.tests))
 
 
-def _tell(frame: Frame, places: Sources, flagged: bool) -> None:
+def _tell(frame: FunctionState, places: Sources, flagged: bool) -> None:
     rounds = any(loop.counts and loop.loop.every != "epoch" for loop in frame.loops)
     for place in places:
         if isinstance(place, Path):
@@ -72,7 +72,7 @@ def _tell(frame: Frame, places: Sources, flagged: bool) -> None:
                 frame.notes.cleared_in_rounds.add(place)
 
 
-def forget_later(frame: Frame, state: State, places: Sources, *, flagged: bool) -> None:
+def forget_later(frame: FunctionState, state: State, places: Sources, *, flagged: bool) -> None:
     """A call empties the places on some of its paths; ``flagged``: on all of them or on none, as a flag says."""
     few = flagged and (not frame.tests or any(switched(frame, state, loop) for loop in frame.loops))
     _tell(frame, places, flagged)

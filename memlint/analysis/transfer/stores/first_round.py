@@ -6,7 +6,7 @@ import itertools
 from collections.abc import Callable, Iterator
 
 from memlint.analysis.domain.summary.effects import LoopFrame, Store
-from memlint.analysis.domain.summary.frame import Frame
+from memlint.analysis.domain.summary.summary import Summary
 from memlint.analysis.domain.values import Source
 from memlint.analysis.syntax.bindings import assigned_names, names_bound_by
 from memlint.analysis.syntax.memo import kept, kept_for
@@ -17,7 +17,7 @@ from memlint.ir import nodes as ir
 _PLAIN = frozenset({"all", "any", "bool", "callable", "hasattr", "isinstance", "issubclass", "len", "str", "type"})
 
 
-def begun_each_round(frame: Frame, store: Store) -> bool:
+def begun_each_round(frame: Summary, store: Store) -> bool:
     """Whether a carried variable gets its value in the first round on the same path as in all others: it has none
     before the loop, and no test around what is assigned to it tells one round from another."""
     if store.kind != "carry" or store.loop is None or not isinstance(store.place, tuple) or store.place[:1] != ("var",):
@@ -36,7 +36,7 @@ def begun_each_round(frame: Frame, store: Store) -> bool:
     )
 
 
-def statement_of(frame: Frame, loop: LoopFrame) -> ir.For | ir.While | None:
+def statement_of(frame: Summary, loop: LoopFrame) -> ir.For | ir.While | None:
     """The statement of a loop of the function; None for one of a comprehension, or of a function that it calls."""
     return _loops_of(frame.function.body).get(loop.id)
 

@@ -8,7 +8,7 @@ from memlint.analysis.domain.periods import few_members
 from memlint.analysis.domain.row_selection import PASSED, is_member, is_same, is_selection, unmoved
 from memlint.analysis.domain.state import State
 from memlint.analysis.domain.summary.effects import LoopFrame, Store
-from memlint.analysis.domain.summary.frame import Frame
+from memlint.analysis.domain.summary.function_state import FunctionState
 from memlint.analysis.domain.values import DATA, NONE, NOTHING, TENSORS, UNKNOWN, Path, Source, V, join
 from memlint.analysis.syntax.expression_text import text
 from memlint.analysis.syntax.syntax import last_name
@@ -33,7 +33,7 @@ CATS = frozenset(
 )
 
 
-def noticed(frame: Frame, state: State, statement: ir.Assign | ir.AnnAssign, target: ir.Expr) -> bool:
+def noticed(frame: FunctionState, state: State, statement: ir.Assign | ir.AnnAssign, target: ir.Expr) -> bool:
     """Whether ``target = …`` concatenates; a growth of the target is remembered for judgement."""
     if statement.value is None:
         return False
@@ -59,7 +59,7 @@ def _results(expr: ir.Expr) -> Iterator[ir.Call]:
             yield expr
 
 
-def _parts(frame: Frame, state: State, call: ir.Call) -> tuple[ir.Expr, ...] | None:
+def _parts(frame: FunctionState, state: State, call: ir.Call) -> tuple[ir.Expr, ...] | None:
     """What a call concatenates: the members of a display; () where they cannot be told, None for other calls."""
     name = last_name(call.func)
     if name in CATS and _of_torch(frame, state, call.func, name):
@@ -72,13 +72,13 @@ def _parts(frame: Frame, state: State, call: ir.Call) -> tuple[ir.Expr, ...] | N
     return None
 
 
-def _of_torch(frame: Frame, state: State, func: ir.Expr, name: str) -> bool:
+def _of_torch(frame: FunctionState, state: State, func: ir.Expr, name: str) -> bool:
     return any(
         ref.kind == "ext" and ref.name == f"torch.{name}" for ref in frame.interpreter.evaluate(frame, state, func).refs
     )
 
 
-def _through_helper(frame: Frame, state: State, call: ir.Call) -> tuple[ir.Expr, ...] | None:
+def _through_helper(frame: FunctionState, state: State, call: ir.Call) -> tuple[ir.Expr, ...] | None:
     """``append(rows, part)``, where the function returns ``torch.cat([a, b])`` of its parameters."""
     if not isinstance(call.func, ir.Name | ir.Attr) or len(call.args) < 2:
         return None
@@ -105,7 +105,7 @@ def _through_helper(frame: Frame, state: State, call: ir.Call) -> tuple[ir.Expr,
 
 
 def _note(
-    frame: Frame, state: State, statement: ir.Assign | ir.AnnAssign, target: ir.Expr, parts: tuple[ir.Expr, ...]
+    frame: FunctionState, state: State, statement: ir.Assign | ir.AnnAssign, target: ir.Expr, parts: tuple[ir.Expr, ...]
 ) -> None:
     if isinstance(target, ir.Subscript) and not is_member(target):
         return
@@ -160,7 +160,7 @@ def _note(
     )
 
 
-def _carried(frame: Frame, place: Source, old: V, index: str) -> tuple[bool, LoopFrame | None]:
+def _carried(frame: FunctionState, place: Source, old: V, index: str) -> tuple[bool, LoopFrame | None]:
     """(whether the old value is the previous round's, the loop of those rounds, None for the function's calls);
     ``index``: the name that picks the member."""
     loop = carried_by(frame, place, old.src, index)

@@ -10,15 +10,14 @@ from memlint.ir import nodes as ir
 
 if TYPE_CHECKING:
     from memlint.analysis.domain.summary.effects import LoopFrame
-    from memlint.analysis.domain.summary.frame import Frame
+    from memlint.analysis.domain.summary.function_state import FunctionState
 
 if TYPE_CHECKING:
     from memlint.analysis.domain.state import State
     from memlint.analysis.domain.summary.effects import LoopFrame
-    from memlint.analysis.domain.summary.frame import Frame
 
 
-def left_round(frame: Frame, state: State, statement: ir.Jump, loop: LoopFrame) -> None:
+def left_round(frame: FunctionState, state: State, statement: ir.Jump, loop: LoopFrame) -> None:
     """A round is left."""
     held = {name: value.src for name, value in state.env.items() if value.src}
     if held:

@@ -7,7 +7,8 @@ from dataclasses import dataclass
 
 from memlint.analysis.domain.state import State
 from memlint.analysis.domain.summary.effects import LoopFrame
-from memlint.analysis.domain.summary.frame import Frame
+from memlint.analysis.domain.summary.function_state import FunctionState
+from memlint.analysis.domain.summary.summary import Summary
 from memlint.analysis.domain.values import DATA, ELSEWHERE, NONE, SCALAR, Sources, V, join
 from memlint.analysis.syntax.bindings import mentions
 from memlint.analysis.syntax.expression_text import text
@@ -73,7 +74,7 @@ class LoopUpdate:
     crowded: bool = False
 
 
-def rebound(frame: Frame, state: State, statement: ir.Assign | ir.AnnAssign, target: ir.Expr, value: V) -> None:
+def rebound(frame: FunctionState, state: State, statement: ir.Assign | ir.AnnAssign, target: ir.Expr, value: V) -> None:
     """Remember ``target = expression of target`` for judgement."""
     if not isinstance(statement, ir.Assign) or len(statement.targets) != 1 or statement.targets[0] is not target:
         return
@@ -86,7 +87,9 @@ def rebound(frame: Frame, state: State, statement: ir.Assign | ir.AnnAssign, tar
         frame.notes.rebound[statement.at] = candidate
 
 
-def _candidate(frame: Frame, state: State, statement: ir.Assign, target: ir.Expr, value: V) -> LoopUpdate | None:
+def _candidate(
+    frame: FunctionState, state: State, statement: ir.Assign, target: ir.Expr, value: V
+) -> LoopUpdate | None:
     if not isinstance(statement.value, ir.Binary | ir.Call):
         return None
     if not isinstance(target, ir.Name | ir.Attr) and not is_member(target):
@@ -113,7 +116,7 @@ def _candidate(frame: Frame, state: State, statement: ir.Assign, target: ir.Expr
 # -------------------------------------------------------------------------------------- the form in place
 
 
-def inplace(frame: Frame, state: State, expr: ir.Expr, place: str) -> str:
+def inplace(frame: FunctionState, state: State, expr: ir.Expr, place: str) -> str:
     """The expression as an update in place of ``place``; "" where there is none that gives the same."""
     if isinstance(expr, ir.Call):
         return _call_in_place(frame, state, expr, place)
@@ -150,7 +153,7 @@ def is_place(expr: ir.Expr, place: str) -> bool:
     return (isinstance(expr, ir.Name | ir.Attr) or is_member(expr)) and text(expr, 200) == place
 
 
-def _call_in_place(frame: Frame, state: State, expr: ir.Call, place: str) -> str:
+def _call_in_place(frame: FunctionState, state: State, expr: ir.Call, place: str) -> str:
     func = expr.func
     name = last_name(func)
     if name not in _ELEMENTWISE or any(word.name == "out" for word in expr.keywords):
@@ -173,7 +176,7 @@ def _short(args: tuple[ir.Expr, ...], expr: ir.Call) -> str:
 # -------------------------------------------------------------------------------------- aliases
 
 
-def _alone(frame: Frame, state: State, target: ir.Expr, old: V) -> bool:
+def _alone(frame: FunctionState, state: State, target: ir.Expr, old: V) -> bool:
     """Whether nothing but the target is known to hold the old value's storage."""
     if not isinstance(target, ir.Name):
         return True  # judged over the class
@@ -203,7 +206,7 @@ def _held(state: State) -> Iterator[tuple[str, V]]:
             yield "", value
 
 
-def _renew(frame: Frame, state: State, at: int, value: V) -> None:
+def _renew(frame: FunctionState, state: State, at: int, value: V) -> None:
     """A tensor was made this moment: whoever holds one of the same place holds an earlier round's."""
     if at not in value.store:
         return
@@ -213,13 +216,13 @@ def _renew(frame: Frame, state: State, at: int, value: V) -> None:
     frame.notes.stale[at] = earlier
 
 
-def lend(frame: Frame, value: V) -> None:
+def lend(frame: FunctionState, value: V) -> None:
     """A value goes to code that cannot be followed, which may keep it."""
     if value.store:
         frame.notes.lent = frame.notes.lent | value.store
 
 
-def crowded(frame: Frame, update: ir.Expr, place: str) -> bool:
+def crowded(frame: FunctionState, update: ir.Expr, place: str) -> bool:
     """Whether what one operation adds is a chain of operations by itself: a tensor more is there while it is made."""
     if not isinstance(update, ir.Binary):
         return False
@@ -231,7 +234,7 @@ def crowded(frame: Frame, update: ir.Expr, place: str) -> bool:
     )
 
 
-def makes(frame: Frame, part: ir.Binary) -> bool:
+def makes(frame: Summary, part: ir.Binary) -> bool:
     """Whether an operation makes a tensor, or may: one of its operands is no number."""
     pair = frame.operands.get(part.at, ())
     return not pair or any(

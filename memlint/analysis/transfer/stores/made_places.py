@@ -8,7 +8,7 @@ tell that they keep something there (``net = Net()``, then ``net.training_step(b
 from __future__ import annotations
 
 from memlint.analysis.domain.state import State
-from memlint.analysis.domain.summary.frame import Frame
+from memlint.analysis.domain.summary.function_state import FunctionState
 from memlint.analysis.domain.values import (
     CONTAINER,
     DATA,
@@ -28,13 +28,13 @@ from memlint.ir import nodes as ir
 MADE = "m:"
 
 
-def note_made(frame: Frame, expr: ir.Call) -> None:
+def note_made(frame: FunctionState, expr: ir.Call) -> None:
     """A module of the project is made."""
     if not frame.loops:
         frame.notes.own_modules.add(expr.at)
 
 
-def made_place(frame: Frame, base: V, name: str) -> Path | None:
+def made_place(frame: FunctionState, base: V, name: str) -> Path | None:
     """Where ``base.name`` is, if ``base`` is a module that this function has made; None for what it does not write
     to after that: settings, layers."""
     if base.syms or base.objs or not base.kinds & MODULE or len(base.store) != 1 or not frame.notes.own_modules:
@@ -48,13 +48,13 @@ def made_place(frame: Frame, base: V, name: str) -> Path | None:
     return Path(f"{MADE}{frame.module.key}:{frame.function.qual}:{item}", ("." + name,))
 
 
-def made_places(frame: Frame, base: V, name: str) -> Sources:
+def made_places(frame: FunctionState, base: V, name: str) -> Sources:
     """The same, as places that are written to; of what is known by its symbols, those."""
     place = None if base.syms or not base.kinds & MODULE else made_place(frame, base, name)
     return frozenset((place,)) if place is not None else frozenset(path.then("." + name) for path in base.syms)
 
 
-def read_made(frame: Frame, state: State, base: V, name: str, found: V) -> V | None:
+def read_made(frame: FunctionState, state: State, base: V, name: str, found: V) -> V | None:
     """``base.name``, if it is such a place. ``found``: what the class says of it."""
     if base.kinds & MODULE == 0 or not found.kinds or found.kinds & ~(CONTAINER | DATA | NONE | TENSORS | UNKNOWN):
         return None

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from memlint.analysis.domain.state import State, reachable, with_members
-from memlint.analysis.domain.summary.frame import Frame
+from memlint.analysis.domain.summary.function_state import FunctionState
 from memlint.analysis.domain.values import EMPTY, NONE_VALUE, NOTHING, Path, Source, Sources, V, ordered
 from memlint.analysis.transfer.stores.emptied_places import forget
 from memlint.ir import nodes as ir
 
 
-def let_go(frame: Frame, state: State, keys: Sources) -> None:
+def let_go(frame: FunctionState, state: State, keys: Sources) -> None:
     """A name lets go of containers: those that no other name leads to are gone."""
     frame.spend((len(state.env) + len(state.sym) + len(state.heap)) // 16)
     gone = with_members(state, keys) - reachable(state)
@@ -19,7 +19,7 @@ def let_go(frame: Frame, state: State, keys: Sources) -> None:
         forget(frame, state, gone)
 
 
-def rebind(frame: Frame, state: State, old: V | None, value: V, put: Callable[[V], None]) -> None:
+def rebind(frame: FunctionState, state: State, old: V | None, value: V, put: Callable[[V], None]) -> None:
     """``put`` a value where an old one was. What the current statement makes anew has the identity of what it made in
     the round before, which is gone where nothing else leads to it."""
     anew = _made_again(frame, state, old, value)
@@ -31,7 +31,7 @@ def rebind(frame: Frame, state: State, old: V | None, value: V, put: Callable[[V
         let_go(frame, state, old.objs)
 
 
-def is_rebuilt(frame: Frame, state: State, place: Source, value: V) -> bool:
+def is_rebuilt(frame: FunctionState, state: State, place: Source, value: V) -> bool:
     """Whether a value is what the place held and more (``self.losses = self.losses + [loss]``), as a whole or each of
     its members."""
     places = (place, place.then("[]")) if isinstance(place, Path) else (place,)
@@ -40,7 +40,7 @@ def is_rebuilt(frame: Frame, state: State, place: Source, value: V) -> bool:
     )
 
 
-def _made_again(frame: Frame, state: State, old: V | None, value: V) -> Sources:
+def _made_again(frame: FunctionState, state: State, old: V | None, value: V) -> Sources:
     """The containers that the current statement has made just now, of nothing that was there before, and that the place
     held already."""
     statement = frame.statement
@@ -53,7 +53,7 @@ def _made_again(frame: Frame, state: State, old: V | None, value: V) -> Sources:
     return EMPTY if any(one.objs for one in (*obj.fields.values(), obj.elem)) else frozenset((at,))
 
 
-def empty(frame: Frame, state: State, container: V) -> None:
+def empty(frame: FunctionState, state: State, container: V) -> None:
     """The container drops all that it held."""
     for key in ordered(container.objs):
         obj = state.heap.get(key)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from memlint.analysis.domain.summary.effects import LoopFrame
-from memlint.analysis.domain.summary.frame import Frame
+from memlint.analysis.domain.summary.function_state import FunctionState
 from memlint.analysis.syntax.bindings import names_bound_by
 from memlint.analysis.syntax.expression_text import text
 from memlint.analysis.syntax.memo import kept
@@ -25,7 +25,7 @@ _OF_TEXT = frozenset({"Path", "basename", "decode", "item", "join", "replace", "
 _IN_TURN = frozenset({"enumerate", "zip"})
 
 
-def by_sample(frame: Frame, target: ir.Subscript) -> tuple[LoopFrame, ...]:
+def by_sample(frame: FunctionState, target: ir.Subscript) -> tuple[LoopFrame, ...]:
     """The loops over batches whose header gives the mark of a sample by which a member of a dictionary is set:
     ``names[0]``, ``batch["image_id"]``, one that an inner loop goes through. (What is computed of a batch may come
     again.)"""

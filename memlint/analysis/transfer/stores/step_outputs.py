@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from memlint.analysis.domain.state import State
-from memlint.analysis.domain.summary.frame import Frame
+from memlint.analysis.domain.summary.function_state import FunctionState
 from memlint.analysis.domain.values import (
     ACTIVATION,
     BATCH,
@@ -27,7 +27,7 @@ from memlint.ir import nodes as ir
 OUTPUT_OF_STEP = "output"
 
 
-def note_output(frame: Frame, state: State, value: V, statement: ir.Return) -> None:
+def note_output(frame: FunctionState, state: State, value: V, statement: ir.Return) -> None:
     """Remember what a step returns, where its class has the hook for which the framework collects it. (The framework
     detaches what it collects in training.)"""
     function, hook = frame.function, frame.hook
@@ -58,7 +58,7 @@ def note_output(frame: Frame, state: State, value: V, statement: ir.Return) -> N
     )
 
 
-def _kept(frame: Frame, state: State, value: V) -> V:
+def _kept(frame: FunctionState, state: State, value: V) -> V:
     """All tensors of what a training step returns. What the framework calls backward() on is one number: the tensor
     itself, or the member ``loss``."""
     objs = [state.heap.get(key) for key in ordered(value.objs)]
@@ -76,7 +76,7 @@ def _as_number(value: V) -> V:
     return value.but(size=SCALAR, extent=None)
 
 
-def _of_a_member(frame: Frame, state: State, value: V) -> int | None:
+def _of_a_member(frame: FunctionState, state: State, value: V) -> int | None:
     """The size of a tensor among the members that has one of a batch for certain, whatever the others have."""
     objs = [state.heap.get(key) for key in value.objs]
     sizes = [
@@ -89,7 +89,7 @@ def _of_a_member(frame: Frame, state: State, value: V) -> int | None:
     return next((size for size in (BATCH, ACTIVATION) if all(size in one for one in sizes)), None)
 
 
-def _shown(frame: Frame, state: State, inner: V, expr: ir.Expr) -> str:
+def _shown(frame: FunctionState, state: State, inner: V, expr: ir.Expr) -> str:
     """What is kept, by its source: of a dictionary, the first variable in it that has the size of all."""
     if isinstance(expr, ir.DictDisplay):
         for member in expr.values:

@@ -9,7 +9,8 @@ from memlint.analysis.domain.graph_lifetime import fate_of, of_loop
 from memlint.analysis.domain.periods import FEW, first_rounds
 from memlint.analysis.domain.state import State, reachable
 from memlint.analysis.domain.summary.effects import LoopFrame, Store
-from memlint.analysis.domain.summary.frame import Frame
+from memlint.analysis.domain.summary.function_state import FunctionState
+from memlint.analysis.domain.summary.summary import Summary
 from memlint.analysis.domain.tensor_ops import names_text
 from memlint.analysis.domain.values import (
     CONTAINER,
@@ -36,7 +37,7 @@ from memlint.ir import nodes as ir
 
 
 def store_value(
-    frame: Frame, state: State, container: V, how: str, value: V, at: int, shown: str, place_text: str
+    frame: FunctionState, state: State, container: V, how: str, value: V, at: int, shown: str, place_text: str
 ) -> None:
     """``value`` enters a container (``how``: append, key …)."""
     inner = deep(frame, state, value)
@@ -59,7 +60,7 @@ def store_value(
             note_store(frame, state, "retain", how, path, kind_of(path), place_text, inner, at, shown, parts=parts)
 
 
-def parts_of(frame: Frame, state: State, value: V) -> dict[str, V]:
+def parts_of(frame: FunctionState, state: State, value: V) -> dict[str, V]:
     """The members of a tuple or dictionary that is stored."""
     key = next(iter(value.objs)) if len(value.objs) == 1 else None
     obj = state.heap.get(key)
@@ -84,7 +85,7 @@ def kind_of(path: Path) -> PlaceKind:
     return "parameter"
 
 
-def outlived(frame: Frame, state: State, place: Source) -> tuple[tuple[Source, ...], bool]:
+def outlived(frame: FunctionState, state: State, place: Source) -> tuple[tuple[Source, ...], bool]:
     """(loops that make the place anew, whether it survives them on some path) for the current point."""
     obj = None
     if not isinstance(place, Path):
@@ -101,7 +102,7 @@ def outlived(frame: Frame, state: State, place: Source) -> tuple[tuple[Source, .
 
 
 def note_store(
-    frame: Frame,
+    frame: FunctionState,
     state: State,
     kind: str,
     how: str,
@@ -163,7 +164,7 @@ def note_store(
     return store
 
 
-def _keeps_nothing(frame: Frame, kind: str, value: V, shown: str) -> bool:
+def _keeps_nothing(frame: FunctionState, kind: str, value: V, shown: str) -> bool:
     """Whether a value is surely no tensor, holds none, and has no graph."""
     if value.is_plain() and not value.src:
         return True
@@ -174,7 +175,9 @@ def _keeps_nothing(frame: Frame, kind: str, value: V, shown: str) -> bool:
     return not value.src and _picked_by_names(frame, shown)
 
 
-def _around(frame: Frame, made: tuple[Source, ...], place: Source, growing: Sequence[LoopFrame]) -> LoopFrame | None:
+def _around(
+    frame: FunctionState, made: tuple[Source, ...], place: Source, growing: Sequence[LoopFrame]
+) -> LoopFrame | None:
     """The loop that the place outlives. A member of what an inner loop goes through (``for callback in callbacks:
     callback.add(loss)``) is another one in each of its rounds, and grows with those of the loop around it."""
     loops = [loop for loop in reversed(frame.loops) if loop.counts and loop.id not in made and loop in growing]
@@ -187,14 +190,14 @@ def _is_member(place: Source, loop: LoopFrame) -> bool:
     return _is_item(place, loop) if isinstance(place, Path) else _object_of(place) in loop.items
 
 
-def _spent(frame: Frame, state: State, loop: LoopFrame | None, value: V, old: Store | None) -> bool:
+def _spent(frame: FunctionState, state: State, loop: LoopFrame | None, value: V, old: Store | None) -> bool:
     """Whether a backward has freed the graph of what comes in, each time that it comes here."""
     if old is not None and not old.spent:
         return False
     return fate_of(frame, state, of_loop(frame, loop, value.src)) == "yes"
 
 
-def _picked_by_names(frame: Frame, shown: str) -> bool:
+def _picked_by_names(frame: FunctionState, shown: str) -> bool:
     """``for key in ("fname", "index"): kept[key] += batch[key]``: what is kept under such names is most often text."""
     return shown.endswith("]") and any(
         isinstance(statement, ir.For)
@@ -206,7 +209,7 @@ def _picked_by_names(frame: Frame, shown: str) -> bool:
     )
 
 
-def own_sources(frame: Frame, place: Source) -> frozenset[Source]:
+def own_sources(frame: FunctionState, place: Source) -> frozenset[Source]:
     """The marks that a place's previous value carries."""
     marks = {("prev", loop.id, mark_name(place)) for loop in frame.loops}
     return frozenset(marks | {place}) if isinstance(place, Path) else frozenset(marks)
@@ -223,7 +226,7 @@ def _object_of(place: Source) -> Source:
     return place[0] if isinstance(place, tuple) and not isinstance(place, Path) else place
 
 
-def carried_by(frame: Frame, place: Source, reached: frozenset[Source], index: str = "") -> LoopFrame | None:
+def carried_by(frame: FunctionState, place: Source, reached: frozenset[Source], index: str = "") -> LoopFrame | None:
     """The innermost iteration loop whose previous round's value of the place is in ``reached``.
 
     ``index``: the name that picks the member; a loop that binds it, or what it is renamed from, visits another member
@@ -255,7 +258,7 @@ _OF_DATA = ("loader", "rows")
 
 
 def note_carry(
-    frame: Frame,
+    frame: FunctionState,
     state: State,
     how: str,
     place: Source,
@@ -316,7 +319,7 @@ def _is_item(place: Path, loop: LoopFrame) -> bool:
     return any(isinstance(item, Path) and item.steps and place.is_in(item) for item in loop.items)
 
 
-def carried_loosely(frame: Frame, store: Store) -> bool:
+def carried_loosely(frame: Summary, store: Store) -> bool:
     """Whether the carry's previous value reaches the new one only through calls that cannot be resolved."""
     if store.kind != "carry" or store.loose:
         return store.loose
@@ -326,7 +329,9 @@ def carried_loosely(frame: Frame, store: Store) -> bool:
     return not marks & frame.graphs.sure(store.value.src)
 
 
-def end_iteration(frame: Frame, state: State, loop: LoopFrame | None, among: frozenset[Source] | None = None) -> None:
+def end_iteration(
+    frame: FunctionState, state: State, loop: LoopFrame | None, among: frozenset[Source] | None = None
+) -> None:
     """Judge the iteration's stores (or those ``among`` some) at its end: is the graph freed, is the place still
     there?"""
     held: frozenset[Source] | None = None
@@ -352,7 +357,7 @@ def end_iteration(frame: Frame, state: State, loop: LoopFrame | None, among: fro
             store.freed = fate if store.freed in (None, fate) else "some"
 
 
-def _still_there(frame: Frame, state: State, place: Source) -> bool:
+def _still_there(frame: FunctionState, state: State, place: Source) -> bool:
     """Whether the place ends the round with a graph that the next round can build on."""
     if isinstance(place, Path):
         value = state.sym.get(place)

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from memlint.analysis.domain.events import PlaceKind
 from memlint.analysis.domain.state import State
-from memlint.analysis.domain.summary.frame import Frame
+from memlint.analysis.domain.summary.function_state import FunctionState
 from memlint.analysis.domain.values import CONTAINER, Path, Source, ordered
 from memlint.analysis.transfer.stores.class_places import class_places
 from memlint.analysis.transfer.stores.stores import kind_of
 from memlint.ir import nodes as ir
 
 
-def place_of(frame: Frame, state: State, target: ir.Expr) -> tuple[Source, PlaceKind] | None:
+def place_of(frame: FunctionState, state: State, target: ir.Expr) -> tuple[Source, PlaceKind] | None:
     """The place that a target names: (its identity, its kind); None where it cannot be told."""
     if isinstance(target, ir.Name) and target.id == "_":
         return None
@@ -41,11 +41,11 @@ def _literal_key(index: ir.Expr) -> bool:
     return isinstance(index, ir.Const) and isinstance(index.value, str)
 
 
-def _foreign(frame: Frame, name: str) -> Path:
+def _foreign(frame: FunctionState, name: str) -> Path:
     around = frame.function.enclosing
     return Path(f"c:{name}") if around is not None and name in around.locals else Path(f"g:{frame.module.key}:{name}")
 
 
-def _step(frame: Frame, state: State, target: ir.Subscript) -> str:
+def _step(frame: FunctionState, state: State, target: ir.Subscript) -> str:
     index = frame.interpreter.evaluate(frame, state, target.index)
     return f"[{index.const}]" if isinstance(index.const, str) else "[]"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from memlint.analysis.domain.summary.effects import LoopFrame
-from memlint.analysis.domain.summary.frame import Frame
+from memlint.analysis.domain.summary.function_state import FunctionState
 from memlint.analysis.syntax.bindings import mentions, names_bound_by
 from memlint.analysis.syntax.expression_text import text
 from memlint.analysis.syntax.memo import kept
@@ -14,7 +14,7 @@ from memlint.analysis.transfer.narrowing import tells_tensors
 from memlint.ir import nodes as ir
 
 
-def is_replaced(frame: Frame, target: ir.Subscript) -> bool:
+def is_replaced(frame: FunctionState, target: ir.Subscript) -> bool:
     """Whether an assignment writes each member of what its loop runs over anew, or each that is a tensor."""
     if not frame.loops or not over_itself(frame, target):
         return False
@@ -28,7 +28,7 @@ def is_replaced(frame: Frame, target: ir.Subscript) -> bool:
     return True
 
 
-def is_of_pairs(frame: Frame, target: ir.Subscript) -> bool:
+def is_of_pairs(frame: FunctionState, target: ir.Subscript) -> bool:
     """Whether the innermost loop runs over all items, or all keys, of what an assignment writes to."""
     name, shown = text(target.value, 40), frame.loops[-1].loop.text
     if any(f" in {over}" in shown for over in (f"{name}.items()", f"enumerate({name}.items()")):
@@ -46,7 +46,7 @@ def _may_stop(body: tuple[ir.Stmt, ...]) -> bool:
     return any(isinstance(one, ir.Return) or (isinstance(one, ir.Jump) and one.kind == "break") for one in statements)
 
 
-def over_itself(frame: Frame, target: ir.Subscript) -> bool:
+def over_itself(frame: FunctionState, target: ir.Subscript) -> bool:
     """``for i, x in enumerate(items): items[i] = x.to(device)``: the members are replaced, not more. So are those of
     ``for name in names: sums[name] = sums[name].item()``."""
     name = text(target.value, 40)
@@ -59,7 +59,7 @@ def over_itself(frame: Frame, target: ir.Subscript) -> bool:
     return f"enumerate({name})" in shown or f"range(len({name}))" in shown
 
 
-def counted_by(frame: Frame, index: ir.Expr) -> tuple[LoopFrame, ...]:
+def counted_by(frame: FunctionState, index: ir.Expr) -> tuple[LoopFrame, ...]:
     """The loops of which each round brings a new key: the index is a loop's own counter, a number that the loop counts
     up, or a text, a sum or a tuple with one of these in it. Other keys may come again."""
     if isinstance(index, ir.FormattedString):

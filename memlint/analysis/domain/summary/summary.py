@@ -1,26 +1,21 @@
-"""One function under analysis: its scope, its graphs, and what it was seen to do.
-
-A finished `Frame` is the function's summary: the exit state says what it returns, stores, frees and retains in
-terms of its symbols, and `memlint.analysis.calls.application` instantiates that at a call.
-"""
+"""What is known of one function once it has been interpreted."""
 
 from __future__ import annotations
 
 import functools
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import msgspec
 
 from memlint.analysis.domain.events import Loop, Site
-from memlint.analysis.domain.graphs import Graphs, Node
+from memlint.analysis.domain.graphs import Graphs
 from memlint.analysis.domain.path_correlation import asked_again
 from memlint.analysis.domain.state import AMBIENT, OFF, ON, State
 from memlint.analysis.domain.summary.compact import Lean
 from memlint.analysis.domain.summary.effects import Backward, CallRecord, LoopFrame, ModelRun, Outward, Store, symbols
-from memlint.analysis.domain.summary.observations import Notes
+from memlint.analysis.domain.summary.observations import Observations
 from memlint.analysis.domain.summary.run_index import RunIndex
-from memlint.analysis.domain.summary.sharing import share
-from memlint.analysis.domain.values import EMPTY, Flags, Path, Source, Sources, V
+from memlint.analysis.domain.values import EMPTY, Flags, Source, V
 from memlint.analysis.index.program import Function
 from memlint.analysis.index.uses import fed_to, states_made, uses_of
 from memlint.ir import nodes as ir
@@ -30,19 +25,19 @@ if TYPE_CHECKING:
     from memlint.analysis.facts.analyser import Analyser
 
 
-class Frame(Lean):
-    """See the module's docstring. ``BUDGET`` bounds the work, in expressions evaluated and what takes as long; past it,
-    expressions are unknown and loops run once."""
+class Summary(Lean):
+    """What one function returns, stores, frees, runs and calls, in terms of the symbols of its parameters.
 
+    The values are those of the product lattice of `memlint.analysis.domain.values`, joined over all paths; unknown
+    stands for whatever cannot be followed. A call instantiates it (`memlint.analysis.calls.application`).
+    """
+
+    #: bounds the work, in expressions evaluated; past it, expressions are unknown, and loops run once
     BUDGET = 40_000
-    #: operations that are told apart; past it, all further ones are one of which nothing is known
-    MAX_NODES = 400
     #: sources in what a function leaves behind: where classes hold each other in circles, each of their places leads to
     #: all graphs that any of them has, and each caller would translate them all. With more than this, callers take it
     #: for what cannot be followed. (Of 14,600 functions of 61 projects, those with something to say had 1,400 at most.)
     WIDE = 2_000
-    #: passes over loop bodies: where loops are nested, each level repeats all that is inside it
-    MAX_PASSES = 1_200
 
     def __init__(self, analyser: Analyser, function: Function, flags: Flags = ()) -> None:
         self.analyser = analyser
@@ -52,7 +47,6 @@ class Frame(Lean):
         self.flags = flags
         self.module = function.module
         self.graphs = Graphs()
-        self.loops: list[LoopFrame] = []
         self.stores: dict[Source, Store] = {}
         self.runs: dict[Source, ModelRun] = {}
         self.calls: dict[Source, CallRecord] = {}
@@ -62,11 +56,7 @@ class Frame(Lean):
         self.handed_on: set[tuple[tuple[str, str], int]] = set()
         #: those of them that modules of unknown class are asked for, with the module and whether it is frozen there
         self.asked: dict[int, tuple[str, V, bool | None]] = {}
-        self.notes = Notes()
-        #: what each return gives, its state, and the graphs' clock there
-        self.returns: list[tuple[V, State, int]] = []
-        #: the same under a test for a loss that is no number
-        self.given_up: list[tuple[V, State, int]] = []
+        self.notes = Observations()
         self.yields: list[tuple[V, State]] = []
         self.exit: State | None = None
         #: the state in which it stays where it never ends: in the rounds of a ``while True`` that nothing leaves
@@ -82,39 +72,22 @@ class Frame(Lean):
         self.used: set[Source] = set()
         self.wanted: dict[str, str] = {}
         self.spent = 0
-        self.passes = 0
         self.cut_short = False
+        #: the operands of binary operations, as last evaluated
+        self.operands: dict[int, tuple[V, V]] = {}
         #: how many sources there are in what it leaves behind, known once it is interpreted
         self.width = 0
-        self.handlers: list[list[State]] = []
-        #: the tests of the ifs around the current point
-        self.tests: list[ir.Expr] = []
-        #: the texts of members that the ifs around the current point have told to be no tensors ("": of none)
-        self.no_tensors: list[str] = []
         #: tests under which alone a block records (``with set_grad_enabled(train):``), by its ordinal: the test, and
         #: the graphs' clock where the block begins and ends (None: not yet)
         self.recorded_if: dict[int, tuple[ir.Expr, int, int | None]] = {}
         #: containers that are made every few rounds, by a literal period
         self.made_soon: set[Source] = set()
-        #: the operands of binary operations, as last evaluated
-        self.operands: dict[int, tuple[V, V]] = {}
-        self.depth = 0
-        #: summaries that are being instantiated
-        self.applying = 0
-        #: names that comprehensions bind
-        self.own_names: set[str] = set()
-        self.statement: ir.Stmt | None = None
         self.hook: Hook | None = None
         #: the grad mode that the body starts with, and whether a decorator puts the caller's back
         self.entry = AMBIENT
         self.restores = False
-
-    # ------------------------------------------------------------------------------------ work
-
-    def fork(self, state: State) -> State:
-        """A copy of a state, which is paid for."""
-        self.spent += (len(state.env) + len(state.heap) + len(state.sym)) // 16
-        return state.copy()
+        #: names that comprehensions bind
+        self.own_names: set[str] = set()
 
     def spend(self, work: int) -> bool:
         """Pay for work; whether there is something left to pay with."""
@@ -129,91 +102,13 @@ class Frame(Lean):
         """Whether it leaves more behind than callers translate."""
         return self.width > self.WIDE
 
-    # ------------------------------------------------------------------------------------ places
-
     def site(self, at: int) -> Site:
         return Site(self.module.key, self.function.unit, at)
-
-    @property
-    def loop_ids(self) -> tuple[Source, ...]:
-        return tuple([loop.id for loop in self.loops]) if self.loops else ()
 
     def seen(self, loop: LoopFrame) -> Loop:
         """A loop, told whether a backward runs in it."""
         trains = any(loop.id in backward.loops for backward in self.backwards)
         return msgspec.structs.replace(loop.loop, trains=trains)
-
-    def innermost(self, outlived: tuple[Source, ...]) -> LoopFrame | None:
-        """The innermost iteration loop around the current point that is not among ``outlived``'s makers."""
-        for loop in reversed(self.loops):
-            if loop.counts and loop.id not in outlived:
-                return loop
-        return None
-
-    # ------------------------------------------------------------------------------------ graphs
-
-    def escape(self, sources: Sources, *, scored: bool = False, logged: bool = False) -> None:
-        """The sources leave to code that cannot be followed; ``scored``: to a loss, which only computes with them,
-        ``logged``: to a log."""
-        reached = self.graphs.closure(sources)
-        self.escaped |= reached
-        if logged:
-            self.notes.logged |= reached - self.left
-            self.left |= reached
-        elif not scored:
-            self.leave(reached)
-
-    def leave(self, reached: Sources) -> None:
-        """These may be wherever code that cannot be followed puts them."""
-        self.left |= reached
-        self.notes.logged -= reached
-
-    def record(
-        self,
-        state: State,
-        key: Source,
-        at: int,
-        what: str,
-        parents: Sources,
-        *,
-        definite: bool = False,
-        unknown: bool = False,
-        callee: Path | None = None,
-        via: tuple[Any, ...] = (),
-        model: bool = False,
-        guess: bool = False,
-        leaf: bool = False,
-    ) -> Sources:
-        """Record an operation under the state's grad mode; the sources of its result."""
-        if state.grad == OFF:
-            return EMPTY
-        if self.is_full and key not in self.graphs.nodes:
-            return self.unfollowed(at)
-        ambient = not state.grad & ON and bool(state.grad & AMBIENT)
-        self.graphs.record(
-            key,
-            Node(at, what, definite, unknown, ambient, parents, callee, via, model, guess, leaf, loops=self.loop_ids),
-        )
-        one = frozenset((key,))
-        if key in state.freed_may:  # which holds all of `freed_must`
-            state.freed_must -= one
-            state.freed_may -= one
-        return one
-
-    def close(self) -> None:
-        """Let go of what only the interpretation needed: a large project has a hundred thousand frames."""
-        self.returns.clear()
-        self.given_up.clear()
-        self.operands.clear()
-        self.graphs.forget()
-        if self.analyser.is_large:
-            share(self, self.analyser.shared)
-        stored = (*(store.loop for store in self.stores.values()), *(run.loop for run in self.runs.values()))
-        for loop in (*stored, *self.notes.rounds.values()):
-            if loop is not None:
-                loop.breaks.clear()
-                loop.continues.clear()
-        self.slim()
 
     def slim(self) -> None:
         """See `Lean`: where there are so many that it pays."""
@@ -223,7 +118,7 @@ class Frame(Lean):
 
     def retire(self) -> None:
         """Let go of all but the calls, which the facts still tell of: another summary of the function is in place."""
-        self.graphs, self.notes, self.exit, self.stays, self.result = Graphs(), Notes(), None, None, None
+        self.graphs, self.notes, self.exit, self.stays, self.result = Graphs(), Observations(), None, None, None
         for held in (self.stores, self.runs, self.escaped, self.left, self.used, self.yields, self.backwards):
             held.clear()
         vars(self).pop("outward", None)
@@ -254,36 +149,9 @@ class Frame(Lean):
         return self.exit if self.exit is not None else self.stays
 
     @property
-    def is_full(self) -> bool:
-        """Whether no further operation is told apart."""
-        return len(self.graphs.nodes) >= self.MAX_NODES
-
-    def unfollowed(self, at: int) -> Sources:
-        """One graph for all that is too much to follow."""
-        self.cut_short = True
-        key = ("cut",)
-        if key not in self.graphs.nodes:
-            self.graphs.record(key, Node(at, self.function.name, unknown=True))
-        return frozenset((key,))
-
-    @property
     def may_train(self) -> bool:
         """Whether a backward runs in it, be it of what is not known or in a call that is not."""
         return bool(self.backwards) or self.notes.blind_backward or bool(self.notes.blind_calls)
-
-    def backward(self, state: State, value: V, at: int, *, retain: bool = False) -> None:
-        """``value`` receives a backward(): it is attached, and its graph is freed unless retained."""
-        if not value.src:
-            self.notes.blind_backward = True
-            self.notes.blind_at.add(at)
-            return
-        reached = self.graphs.closure(value.src)
-        self.graphs.evidence.add(value.src)
-        self.backwards.append(Backward(reached, self.loop_ids, self.site(at), tuple(self.tests)))
-        if retain:
-            return
-        state.freed_may |= reached
-        state.freed_must |= reached
 
     @property
     def leaves(self) -> int | None:
@@ -292,8 +160,6 @@ class Frame(Lean):
         if self.exit is None or self.restores or self.function.is_generator or self.exit.grad not in (ON, OFF):
             return None
         return self.exit.grad if self.exit.grad != self.entry else None
-
-    # ------------------------------------------------------------------------------------ evidence
 
     @functools.cached_property
     def modules_by_use(self) -> frozenset[str]:

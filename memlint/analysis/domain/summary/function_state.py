@@ -1,0 +1,159 @@
+"""One function while it is interpreted."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from memlint.analysis.domain.graphs import Node
+from memlint.analysis.domain.state import AMBIENT, OFF, ON, State
+from memlint.analysis.domain.summary.effects import Backward, LoopFrame
+from memlint.analysis.domain.summary.sharing import share
+from memlint.analysis.domain.summary.summary import Summary
+from memlint.analysis.domain.values import EMPTY, Flags, Path, Source, Sources, V
+from memlint.analysis.index.program import Function
+from memlint.ir import nodes as ir
+
+if TYPE_CHECKING:
+    from memlint.analysis.facts.analyser import Analyser
+
+
+class FunctionState(Summary):
+    """A summary in the making: with what holds at the current point of the function, and the work that is left.
+
+    Transfer functions change it together with a `State`; once the body is interpreted, `close` drops what only they
+    needed.XX"""
+
+    #: operations that are told apart; past it, all further ones are one of which nothing is known
+    MAX_NODES = 400
+    #: passes over loop bodies: where loops are nested, each level repeats all that is inside it
+    MAX_PASSES = 1_200
+
+    def __init__(self, analyser: Analyser, function: Function, flags: Flags = ()) -> None:
+        super().__init__(analyser, function, flags)
+        self.loops: list[LoopFrame] = []
+        #: what each return gives, its state, and the graphs' clock there
+        self.returns: list[tuple[V, State, int]] = []
+        #: the same under a test for a loss that is no number
+        self.given_up: list[tuple[V, State, int]] = []
+        self.passes = 0
+        self.handlers: list[list[State]] = []
+        #: the tests of the ifs around the current point
+        self.tests: list[ir.Expr] = []
+        #: the texts of members that the ifs around the current point have told to be no tensors ("": of none)
+        self.no_tensors: list[str] = []
+        self.depth = 0
+        #: summaries that are being instantiated
+        self.applying = 0
+        self.statement: ir.Stmt | None = None
+
+    def fork(self, state: State) -> State:
+        """A copy of a state, which is paid for."""
+        self.spent += (len(state.env) + len(state.heap) + len(state.sym)) // 16
+        return state.copy()
+
+    @property
+    def loop_ids(self) -> tuple[Source, ...]:
+        return tuple([loop.id for loop in self.loops]) if self.loops else ()
+
+    def innermost(self, outlived: tuple[Source, ...]) -> LoopFrame | None:
+        """The innermost iteration loop around the current point that is not among ``outlived``'s makers."""
+        for loop in reversed(self.loops):
+            if loop.counts and loop.id not in outlived:
+                return loop
+        return None
+
+    def escape(self, sources: Sources, *, scored: bool = False, logged: bool = False) -> None:
+        """The sources leave to code that cannot be followed; ``scored``: to a loss, which only computes with them,
+        ``logged``: to a log."""
+        reached = self.graphs.closure(sources)
+        self.escaped |= reached
+        if logged:
+            self.notes.logged |= reached - self.left
+            self.left |= reached
+        elif not scored:
+            self.leave(reached)
+
+    def leave(self, reached: Sources) -> None:
+        """These may be wherever code that cannot be followed puts them."""
+        self.left |= reached
+        self.notes.logged -= reached
+
+    def record(
+        self,
+        state: State,
+        key: Source,
+        at: int,
+        what: str,
+        parents: Sources,
+        *,
+        definite: bool = False,
+        unknown: bool = False,
+        callee: Path | None = None,
+        via: tuple[Any, ...] = (),
+        model: bool = False,
+        guess: bool = False,
+        leaf: bool = False,
+    ) -> Sources:
+        """Record an operation under the state's grad mode; the sources of its result."""
+        if state.grad == OFF:
+            return EMPTY
+        if self.is_full and key not in self.graphs.nodes:
+            return self.unfollowed(at)
+        ambient = not state.grad & ON and bool(state.grad & AMBIENT)
+        self.graphs.record(
+            key,
+            Node(at, what, definite, unknown, ambient, parents, callee, via, model, guess, leaf, loops=self.loop_ids),
+        )
+        one = frozenset((key,))
+        if key in state.freed_may:  # which holds all of `freed_must`
+            state.freed_must -= one
+            state.freed_may -= one
+        return one
+
+    def close(self) -> None:
+        """Let go of what only the interpretation needed: a large project has a hundred thousand frames."""
+        self.returns.clear()
+        self.given_up.clear()
+        self.operands.clear()
+        self.graphs.forget()
+        if self.analyser.is_large:
+            share(self, self.analyser.shared)
+        stored = (*(store.loop for store in self.stores.values()), *(run.loop for run in self.runs.values()))
+        for loop in (*stored, *self.notes.rounds.values()):
+            if loop is not None:
+                loop.breaks.clear()
+                loop.continues.clear()
+        self.slim()
+
+    @property
+    def is_full(self) -> bool:
+        """Whether no further operation is told apart."""
+        return len(self.graphs.nodes) >= self.MAX_NODES
+
+    def unfollowed(self, at: int) -> Sources:
+        """One graph for all that is too much to follow."""
+        self.cut_short = True
+        key = ("cut",)
+        if key not in self.graphs.nodes:
+            self.graphs.record(key, Node(at, self.function.name, unknown=True))
+        return frozenset((key,))
+
+    def backward(self, state: State, value: V, at: int, *, retain: bool = False) -> None:
+        """``value`` receives a backward(): it is attached, and its graph is freed unless retained."""
+        if not value.src:
+            self.notes.blind_backward = True
+            self.notes.blind_at.add(at)
+            return
+        reached = self.graphs.closure(value.src)
+        self.graphs.evidence.add(value.src)
+        self.backwards.append(Backward(reached, self.loop_ids, self.site(at), tuple(self.tests)))
+        if retain:
+            return
+        state.freed_may |= reached
+        state.freed_must |= reached
+
+
+def resumed(summary: Summary) -> FunctionState:
+    """A finished summary as the state that it was made of, so that an expression can be evaluated in it once more."""
+    assert isinstance(summary, FunctionState)
+    return summary
