@@ -1,4 +1,4 @@
-"""What the reading of one function notes for later: one field for each writer, by statement or source."""
+"""What the interpretation of one function notes for judges and rules, by statement or graph source."""
 
 from __future__ import annotations
 
@@ -22,15 +22,16 @@ if TYPE_CHECKING:
 MAX_CALLERS_UP = 4
 
 
-class Observations(Lean):
-    """The notes of one function. Positions (``int``) are those of the statement or call in its file."""
+class GradientObservations(Lean):
+    """What it does with gradients: backwards, what differentiates, graphs that are cut or kept."""
 
     def __init__(self) -> None:
+        super().__init__()
         #: a backward ran on something whose sources are not known
         self.blind_backward = False
-        #: calls of functions that run one on what they got, or on what an object that they got holds
+        #: calls of functions that run one on their arguments, or on what an argument's object holds
         self.blind_calls: set[int] = set()
-        #: where it did
+        #: where such a backward or call stands
         self.blind_at: set[int] = set()
         #: autograd.grad, or another call that differentiates
         self.gradients = False
@@ -40,12 +41,21 @@ class Observations(Lean):
         self.differentiates = False
         #: what numpy takes as it is, which has no graph (else it raises), each with the tests around the call
         self.arrays: list[tuple[Sources, tuple[ir.Expr, ...]]] = []
-        #: functions (their keys) that were put into attributes, of whatever object
-        self.put_on: set[tuple[str, str]] = set()
         #: graphs that something in this function was cut off from in place, by ``detach_()``
         self.cut_off: set[Source] = set()
+        #: backwards that keep their graph, by their place: the call, and what had left before it first ran
+        self.retained: dict[int, tuple[ir.Call, Sources]] = {}
+
+
+class PlaceObservations(Lean):
+    """What becomes of places and of the values in them: returned, logged, emptied, deleted, carried over."""
+
+    def __init__(self) -> None:
+        super().__init__()
         #: what the function hands back, with all that its graphs are made of
         self.returned: set[Source] = set()
+        #: what has left for a log alone, which shows its value
+        self.logged: set[Source] = set()
         #: places that are begun anew where a parameter says so
         self.reset_by_parameter: set[Source] = set()
         #: what is emptied or made anew on some path; True where flags alone decide over it
@@ -54,12 +64,22 @@ class Observations(Lean):
         self.cleared_in_rounds: set[Path] = set()
         #: those of them that are one member of a container, given another value
         self.members_set: set[Path] = set()
-        #: names of what is called on sides of tests that are never taken
-        self.skipped: set[str] = set()
-        #: it yields something for each batch
-        self.gives_batches = False
-        #: symbols that ``next`` draws from
-        self.drawn: set[Source] = set()
+        #: the kinds of what is stored, by the position of its expression: a list, where the store tells of its members
+        self.kinds: dict[int, int] = {}
+        #: storages that unknown code may hold, and who holds an earlier round's tensor
+        self.lent: Sources = frozenset()
+        self.stale: dict[int, dict[int, V]] = {}
+        #: what statements delete, by their place, with the variables that led to a graph then
+        self.dropped: dict[int, dict[str, V]] = {}
+        #: the ``continue``s, and what the variables hold then whose graph is not freed
+        self.left_rounds: dict[int, LeftRound] = {}
+
+
+class ModelObservations(Lean):
+    """The networks of the project and of the function: who owns, trains, freezes and runs them."""
+
+    def __init__(self) -> None:
+        super().__init__()
         #: the modules of each optimizer that is made here; None for one that is not known
         self.owned: list[Sources | None] = []
         #: modules of the project that are made outside of loops, by the call
@@ -69,35 +89,51 @@ class Observations(Lean):
         #: modules whose parameters were made to require no grad, or may have been; those whose gradients are read
         self.switched: set[Source] = set()
         self.learned: set[Source] = set()
-        #: judged model runs by their key, and the graphs that evaluations record
+        #: judged model runs, by their key
         self.verdicts: dict[Source, Verdict | None] = {}
         #: whether one of them is reported, for all to see (True) or at all (False), where somebody has asked
         self.reports: dict[bool, bool] = {}
+        #: the graphs that evaluations record
         self.evaluations: Sources = frozenset()
         #: those of them that a guard would spare: not what a model needs that differentiates by itself
         self.unguarded: Sources = frozenset()
-        #: DataLoaders that are made, and models that run: on positional arguments, and at all
-        self.loaders: dict[int, ir.Call] = {}
+        #: models that run, by the call: on positional arguments, and at all
         self.models: dict[int, ir.Call] = {}
         self.forwards: set[int] = set()
-        #: calls of the functions outside the project that the detectors ask about
-        self.outside: dict[int, OutsideCall] = {}
-        #: backwards that keep their graph, by their place: the call, and what had left before it first ran
-        self.retained: dict[int, tuple[ir.Call, Sources]] = {}
-        #: what has left for a log alone, which shows its value
-        self.logged: set[Source] = set()
-        #: calls by which metric objects take the values of a batch
-        self.metrics: dict[int, MetricUse] = {}
-        #: the ``continue``s, and what the variables hold then whose graph is not freed
-        self.left_rounds: dict[int, LeftRound] = {}
-        #: calls that add hooks to modules and tensors
-        self.hooks: dict[int, HookCall] = {}
-        #: what statements delete, by their place, with the variables that led to a graph then
-        self.dropped: dict[int, dict[str, V]] = {}
-        #: what an autograd function puts on its context, by the target
-        self.on_context: dict[int, Kept] = {}
+
+
+class ControlObservations(Lean):
+    """The loops over iterations, what they draw from, and what never runs."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        #: names of what is called on sides of tests that are never taken
+        self.skipped: set[str] = set()
+        #: it yields something for each batch
+        self.gives_batches = False
+        #: symbols that ``next`` draws from
+        self.drawn: set[Source] = set()
         #: the loops over iterations, by their marks
         self.rounds: dict[Source, LoopFrame] = {}
+        #: functions (their keys) that were put into attributes, of whatever object
+        self.put_on: set[tuple[str, str]] = set()
+
+
+class RuleObservations(Lean):
+    """What rules ask about: calls, guards, tensors that are made, updates."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        #: DataLoaders that are made, by the call
+        self.loaders: dict[int, ir.Call] = {}
+        #: calls of the functions outside the project that the detectors ask about
+        self.outside: dict[int, OutsideCall] = {}
+        #: calls by which metric objects take the values of a batch
+        self.metrics: dict[int, MetricUse] = {}
+        #: calls that add hooks to modules and tensors
+        self.hooks: dict[int, HookCall] = {}
+        #: what an autograd function puts on its context, by the target
+        self.on_context: dict[int, Kept] = {}
         #: guards without effect (what, its text), and ``with`` blocks that guard
         self.inert: dict[int, tuple[GuardKind, str]] = {}
         self.blocks: dict[int, ir.With] = {}
@@ -108,11 +144,10 @@ class Observations(Lean):
         #: names that statements of a loop update, and the updates by statement
         self.updated: set[str] = set()
         self.rebound: dict[int, LoopUpdate] = {}
-        #: the kinds of what is stored, by the position of its expression: a list, where the store tells of its members
-        self.kinds: dict[int, int] = {}
-        #: storages that unknown code may hold, and who holds an earlier round's tensor
-        self.lent: Sources = frozenset()
-        self.stale: dict[int, dict[int, V]] = {}
+
+
+class Observations(GradientObservations, PlaceObservations, ModelObservations, ControlObservations, RuleObservations):
+    """What is noted of one function. Positions (``int``) are those of the statement or call in its file."""
 
     def note_kinds(self, expr: ir.Expr, value: V) -> None:
         """An expression's value is stored."""

@@ -95,14 +95,13 @@ def run_module(
         return V(TENSOR, frame.record(state, expr.at, expr.at, text(expr), parents, guess=True), size=SCALAR)
     key = (expr.at, "run")
     symbol = next(iter(sorted(module.syms)), None)
-    certain = not frozen and graph == "yes"
     src = frame.record(
         state,
         key,
         expr.at,
         shown,
         parents,
-        definite=certain,
+        definite=not frozen and graph == "yes",
         unknown=not frozen and graph != "yes",
         model=not frozen,
         callee=symbol if graph == "yes" else None,  # what a method of a model gives need not be the model's output

@@ -120,9 +120,8 @@ def note_store(
 ) -> Store | None:
     """Remember a store for judgement at the end of the iteration. ``growing``: the loops of which each round brings
     another member, where that is not each loop around it."""
-    made, survives = outlived(frame, state, place)
+    (made, survives), local = outlived(frame, state, place), not isinstance(place, Path)
     around = _around(frame, made, place, frame.loops if growing is None else growing)
-    local = not isinstance(place, Path)
     if (around is None and local) or _keeps_nothing(frame, kind, value, shown):
         return None
     key = ("s", at, place, kind, tag)
