@@ -16,7 +16,9 @@ LAYERS = (
     *("syntax", "index", "reach", "domain", "transfer", "calls", "facts", "demand", "safety", "judge"),
     *("driver", "explained"),
 )
-MAX_LINES, MAX_FILES, MAX_DOCUMENTED = 400, 25, 15
+#: functions that were too long when this began to be held
+STILL_LONG = {"memlint/analysis/driver/run.py: _analyse"}
+MAX_LINES, MAX_FUNCTION, MAX_FILES, MAX_DOCUMENTED = 400, 60, 25, 15
 
 
 @functools.cache
@@ -65,6 +67,18 @@ def test_no_modules_import_each_other_in_a_circle() -> None:
 def test_every_file_can_be_read_at_one_sitting() -> None:
     lines = {path: len(path.read_text("utf-8").splitlines()) for path in (*modules(), *(ROOT / "rules").rglob("*.py"))}
     assert [f"{path.relative_to(ROOT)}: {count}" for path, count in lines.items() if count > MAX_LINES] == []
+
+
+def test_every_function_fits_on_a_screen() -> None:
+    wrong = [
+        f"{path.relative_to(ROOT)}: {node.name}"
+        for path in (*modules(), *(ROOT / "rules").rglob("*.py"))
+        for node in ast.walk(ast.parse(path.read_text("utf-8")))
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
+        and node.end_lineno is not None
+        and node.end_lineno - node.lineno >= MAX_FUNCTION
+    ]
+    assert set(wrong) <= STILL_LONG
 
 
 def test_no_folder_is_crowded() -> None:
