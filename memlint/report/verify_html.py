@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TextIO
 
 from memlint.finding import Finding
@@ -15,6 +16,7 @@ from memlint.report.verify_text import (
     difference,
     held_by,
     how,
+    loop_said,
     peak_said,
     saves,
     size,
@@ -23,6 +25,7 @@ from memlint.report.verify_text import (
 )
 from memlint.verifier.model import BAD, Comparison, Report, Side, Stack, Unattributed, Verified
 
+_LOOP_TONES = {"grows": "warn", "given back": "good", "flat": "good", "not judged": ""}
 _TONES = {"confirmed": "bad", "confirmed-host": "warn", "cycle": "warn", "peak-only": "warn", "bounded": "good",
           "refuted": "good"}  # fmt: skip
 
@@ -37,6 +40,7 @@ def write(report: Report, lines: Lines, out: TextIO, program: str) -> None:
         *_timeline(report),
         *_findings(report, lines),
         *_unattributed(report),
+        *_every_loop(report),
         *_comparison(report),
         *_rest(report),
     ]
@@ -68,8 +72,7 @@ def _findings(report: Report, lines: Lines) -> list[str]:
         return []
     names = ["site", "claim", "verdict", "an iteration", "full after"]
     names += ["fix saves"] if report.comparison is not None else []
-    head = "".join(element("th", name, class_="number" if name in _NUMBERS else None) for name in names)
-    rows: list[str] = []
+    rows: list[list[str]] = []
     for number, one in enumerate(report.verified, 1):
         verdict = one.verdict
         cells = [
@@ -81,19 +84,10 @@ def _findings(report: Report, lines: Lines) -> list[str]:
         ]
         if report.comparison is not None:
             cells.append(esc(saves(one, report.comparison)))
-        rows.append(
-            element(
-                "tr",
-                "".join(
-                    element("td", cell, class_="number" if name in _NUMBERS else None, data_name=name)
-                    for name, cell in zip(names, cells, strict=True)
-                ),
-            )
-        )
-    table = element("thead", element("tr", head)) + element("tbody", "".join(rows))
+        rows.append(cells)
     return [
         element("h2", "Findings"),
-        element("div", element("table", table, class_="cards"), class_="scroll"),
+        _table(names, _NUMBERS, rows),
         element("h2", "Why"),
         *(_finding(number, one, lines) for number, one in enumerate(report.verified, 1)),
     ]
@@ -156,6 +150,42 @@ def _stack(stack: Stack) -> str:
     frames = "\n".join(esc(f"{frame.path}:{frame.line} in {frame.function}") for frame in stack.frames)
     held = "".join(element("p", prose(held_by(holder))) for holder in stack.holders)
     return element("p", f"{stack.bytes_per_iteration:,} B an iteration, asked for at") + element("pre", frames) + held
+
+
+def _every_loop(report: Report) -> list[str]:
+    """What each loop leaves, and how high it went."""
+    rows: list[list[str]] = []
+    for loop in report.loops:
+        name, said = loop_said(loop)
+        peaks = [peak.bytes for peak in report.peaks if peak.loop == loop.place]
+        counts = f"{loop.iterations:,}", f"{loop.runs:,}", size(max(peaks)) if peaks else ""
+        rows.append([element("code", esc(loop.place)), _tag(name, _LOOP_TONES[name]), esc(said), *counts])
+    if not rows and not report.peaks:
+        return []
+    numbers = ("iterations", "runs", "peak")
+    return [
+        element("h2", "Loops"),
+        *([_table(("loop", "it is", "an iteration", *numbers), numbers, rows)] if rows else []),
+        *(element("p", esc(peak_said(peak)), class_="soft") for peak in report.peaks),
+    ]
+
+
+def _table(names: Sequence[str], numbers: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    """A table of cells that are HTML. ``numbers``: the columns that stand to the right."""
+    kinds = ["number" if name in numbers else None for name in names]
+    head = "".join(element("th", name, class_=kind) for name, kind in zip(names, kinds, strict=True))
+    body = "".join(
+        element(
+            "tr",
+            "".join(
+                element("td", cell, class_=kind, data_name=name)
+                for cell, name, kind in zip(row, names, kinds, strict=True)
+            ),
+        )
+        for row in rows
+    )
+    table = element("thead", element("tr", head)) + element("tbody", body)
+    return element("div", element("table", table, class_="cards"), class_="scroll")
 
 
 def _comparison(report: Report) -> list[str]:
@@ -229,7 +259,6 @@ def _rest(report: Report) -> list[str]:
         f"from {size(row.peak[0])} to {size(row.peak[1])}; {row.advice}"
         for row in report.fragmentation
     ]
-    said += [peak_said(peak) for peak in report.peaks]
     said += filter(None, (report.run.out_of_memory, report.run.broken))
     said += [f"{failure.path}: failed: {failure.reason}" for failure in report.failures]
     for rank in report.ranks:

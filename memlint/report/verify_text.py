@@ -37,6 +37,7 @@ _STYLES = {
     "bounded": "green",
     "refuted": "green",
 }
+_LOOP_STYLES = {"grows": "bold yellow", "given back": "green", "flat": "green", "not judged": "dim"}
 _MEMORY = {"device-graph": "graphs on the device", "device-tensor": "tensors on the device", "host": "host memory"}
 _KINDS = {"per-iteration": "in each iteration", "per-epoch": "in each epoch", "once": "once"}
 _UNITS = ("B", "KiB", "MiB", "GiB", "TiB")
@@ -206,7 +207,9 @@ def _unattributed(row: Unattributed) -> Iterator[Text]:
 def _loops(report: Report) -> Iterator[Text]:
     """What each loop leaves: the growth of one is said by a finding, or above."""
     for loop in report.loops:
-        yield Text.assemble((f"{loop.place}: ", "bold"), *_of_loop(loop))
+        name, said = loop_said(loop)
+        seen = plural(loop.iterations, "iteration") + (f" in {plural(loop.runs, 'run')}" if loop.runs > 1 else "")
+        yield Text.assemble((f"{loop.place}: ", "bold"), (f"{name}: ", _LOOP_STYLES[name]), f"{said} ({seen})")
     told = {peak.device for peak in report.peaks}
     for device, count in report.peak.items():
         if count and device not in told:
@@ -234,24 +237,22 @@ _PARTS = {
 }
 
 
-def _of_loop(loop: LoopBill) -> list[tuple[str, str] | str]:
-    seen = plural(loop.iterations, "iteration")
-    if loop.runs > 1:
-        seen += f" in {plural(loop.runs, 'run')}"
+def loop_said(loop: LoopBill) -> tuple[str, str]:
+    """What became of a loop, in a word, and what an iteration of it leaves."""
     if loop.bytes_per_iteration is None:
-        return [("not judged: ", "dim"), f"{loop.reason} ({seen})"]
+        return "not judged", loop.reason
     left = {device: count for device, count in loop.bytes_per_iteration.items() if count}
     if loop.host_bytes_per_iteration:
         left[HOST] = loop.host_bytes_per_iteration
     kept = f"an iteration leaves {_amounts(left)}" if left else ""
     passing = f"an iteration leaves {_amounts(loop.until_its_end)}, until the loop ends" if loop.until_its_end else ""
     if kept:
-        return [("grows: ", "bold yellow"), f"{'; '.join(filter(None, (kept, passing)))} ({seen})"]
+        return "grows", "; ".join(filter(None, (kept, passing)))
     if passing:
-        return [("given back: ", "green"), f"{passing} ({seen})"]
+        return "given back", passing
     if loop.findings:
-        return [("grows: ", "bold yellow"), f"by what the findings in it keep ({seen})"]
-    return [("flat: ", "green"), f"an iteration leaves 0 B of tensors ({seen})"]
+        return "grows", "by what the findings in it keep"
+    return "flat", "an iteration leaves 0 B of tensors"
 
 
 def _amounts(by_device: Mapping[str, int]) -> str:

@@ -22,7 +22,9 @@ from memlint.verifier.model import (
     Comparison,
     Frame,
     Holder,
+    LoopBill,
     LoopRun,
+    Peak,
     Report,
     Run,
     Share,
@@ -81,8 +83,17 @@ def report(path: str) -> Report:
             shares=(Share(verified[0].finding.fingerprint, "cuda:0", KEPT, KEPT),),
             runs=(LoopRun(f"{path}:3", 0, 20), LoopRun(f"{path}:3", 20, None)),
         ),
+        loops=(
+            LoopBill(place=f"{path}:3", iterations=40, runs=2, longest=20, bytes_per_iteration={"cuda:0": 1024},
+                     host_bytes_per_iteration=0, until_its_end={"host": 3000}),
+            LoopBill(place=f"{path}:9", iterations=1200, runs=1, longest=1200, bytes_per_iteration={"cuda:0": 0},
+                     host_bytes_per_iteration=0),
+            LoopBill(place=f"{path}:12", iterations=2, runs=1, longest=2, bytes_per_iteration=None,
+                     host_bytes_per_iteration=None, reason="too short"),
+        ),
+        peaks=(Peak("cuda:0", 5 * 2**20, 7, f"{path}:9", "training"),),
         files=1,
-    )
+    )  # fmt: skip
 
 
 def page(path: str = f"{EVIL}.py") -> str:
@@ -99,6 +110,17 @@ def test_the_page_needs_nothing_and_runs_nothing() -> None:
         assert (attributes.get("href") or "#").startswith("#"), tag
     assert "url(" not in page()
     assert "http://" not in page() and "https://" not in page()
+
+
+def test_each_loop_has_a_row_with_what_an_iteration_leaves_and_its_peak() -> None:
+    text = "".join(read(page("a.py")).text.split())
+    for row in (
+        "a.py:3 grows an iteration leaves 1,024 B on cuda:0; an iteration leaves 3,000 B of host memory beside "
+        "tensors, until the loop ends 40 2 a.py:9 flat an iteration leaves 0 B of tensors 1,200 1 5.0 MiB",
+        "a.py:12 not judged too short 2 1",
+        "The peak on cuda:0: 5.0 MiB at step 7 in the loop at a.py:9 (training).",
+    ):
+        assert "".join(row.split()) in text
 
 
 def test_hostile_names_and_sources_are_shown_as_they_are() -> None:
