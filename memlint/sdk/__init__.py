@@ -36,7 +36,6 @@ from memlint.analysis.domain.events import (
     Site,
     Size,
     Step,
-    SummedLosses,
     Value,
 )
 from memlint.analysis.domain.extents.extents import Weight
@@ -94,7 +93,6 @@ __all__ = [
     "Site",
     "Size",
     "Step",
-    "SummedLosses",
     "Top",
     "Under",
     "Value",

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from memlint import knowledge
 from memlint.analysis.demand.layered_calls import leads_to_model, runs_model
-from memlint.analysis.demand.needed_later import dropped_by_callers
+from memlint.analysis.demand.needed_later import dropped_by_callers, marks_of
 from memlint.analysis.demand.used_up_graphs import captured, used_up
 from memlint.analysis.domain.bound_names import Names, argument, peel
 from memlint.analysis.domain.devices import code, is_of_script, names_an_accelerator, touches_an_accelerator
@@ -26,6 +26,7 @@ from memlint.analysis.index.program import Class, Function, Module, Program, in_
 from memlint.analysis.index.programs import is_collected, is_program
 from memlint.analysis.index.roles_by_name import is_test
 from memlint.analysis.index.uses import of_module
+from memlint.analysis.judge.sums import loop_of_sum
 from memlint.analysis.reach.known_calls import KnownCall
 from memlint.analysis.safety import vocabulary
 from memlint.analysis.safety.bindings import binders
@@ -70,6 +71,8 @@ __all__ = [
     "last_ordinal",
     "layer_code",
     "leads_to_model",
+    "loop_of_sum",
+    "marks_of",
     "memory",
     "names_an_accelerator",
     "names_class",

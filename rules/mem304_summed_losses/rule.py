@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from memlint.sdk import Facts, Growth, Meta, Report, Step, SummedLosses
+from memlint.sdk import Event, Facts, Growth, Loop, Meta, Place, Report, Site, Step
 
 META = Meta(
     code="MEM304",
@@ -13,6 +13,14 @@ META = Meta(
     severity="warning",
     preview=True,
 )
+
+
+class SummedLosses(Event, frozen=True, gc=False, kw_only=True):
+    """Losses of independent micro-batches are summed in a loop, and one backward follows it."""
+
+    place: Place
+    loop: Loop
+    backward: Site
 
 
 def check(facts: Facts) -> Iterator[Report]:

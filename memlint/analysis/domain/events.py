@@ -309,11 +309,3 @@ class Guard(Event, frozen=True, gc=False, kw_only=True):
     text: str
     dated: bool = False
     place: GuardPlace | None = None
-
-
-class SummedLosses(Event, frozen=True, gc=False, kw_only=True):
-    """Losses of independent micro-batches are summed in a loop, and one backward follows it."""
-
-    place: Place
-    loop: Loop
-    backward: Site

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Literal
 
 import msgspec
 
+from memlint.analysis.demand.needed_later import wanted_later
 from memlint.analysis.domain.events import Loop, Value
 from memlint.analysis.domain.periods import ends_soon
 from memlint.analysis.domain.summary.effects import Store
@@ -48,6 +49,19 @@ class Candidate:
     @functools.cached_property
     def in_module(self) -> bool:
         return _in_module(self.analyser, self.frame, self.store)
+
+    @functools.cached_property
+    def is_alone(self) -> bool:
+        """Whether nothing in sight calls the function, each of whose calls is a round, again and again (see
+        `is_carried_alone`)."""
+        frame, loop = self.frame, self.loop
+        by_calls = self.store.loop is None and loop is not None and loop.kind == "calls" and frame.hook is None
+        return by_calls and not is_training_step(self.analyser, frame)
+
+    @functools.cached_property
+    def is_needed(self) -> bool:
+        """Whether somebody needs the graph of what is stored later."""
+        return not self.is_alone and wanted_later(self.analyser, self.frame, self.store) and self.value.freed != "yes"
 
     @functools.cached_property
     def value(self) -> Value:

@@ -5,19 +5,17 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, cast
 
-from memlint.analysis.demand.needed_later import marks_of, wanted_later
-from memlint.analysis.domain.events import Carry, Event, How, Loop, Place, Retain, Step, SummedLosses
+from memlint.analysis.domain.events import Carry, Event, How, Place, Retain, Step
 from memlint.analysis.domain.summary.effects import Store
 from memlint.analysis.domain.summary.summary import Summary
-from memlint.analysis.domain.values import Path, Source
-from memlint.analysis.facts.repeats import is_training_step
+from memlint.analysis.domain.values import Source
 from memlint.analysis.index.roles_by_name import is_test
 from memlint.analysis.judge import growing_tensors
 from memlint.analysis.judge.bounded_places import may_be_bounded
 from memlint.analysis.judge.candidate import Candidate
 from memlint.analysis.judge.carried_state import carried_on, state_of
 from memlint.analysis.judge.confidence import unwanted
-from memlint.analysis.judge.described import lacks_guard, self_name, value_of
+from memlint.analysis.judge.described import lacks_guard
 from memlint.analysis.judge.evaluation import Keeper, evaluations, model_calls
 from memlint.analysis.judge.reasons import first
 from memlint.analysis.judge.retention import (
@@ -27,7 +25,6 @@ from memlint.analysis.judge.retention import (
     DROPPED,
     FEW_ROUNDS_OF_A_TEST,
     MAY_BE_NEEDED,
-    ONE_BATCH,
 )
 from memlint.analysis.safety.blocks import with_places
 from memlint.analysis.safety.cuts import cut_of
@@ -91,23 +88,12 @@ def _judge_store(analyser: Analyser, frame: Summary, store: Store) -> Iterator[E
     reason = first(DROPPED, one)
     if reason is not None:
         one.tell("dropped", reason)
-        if reason is ONE_BATCH:
-            yield from _summed_anew(analyser, frame, store)
         return
     loop, value = one.loop, one.value
     assert loop is not None
     place = Place(store.place_kind, store.place_text)
-    # (see `is_carried_alone`)
-    alone = store.loop is None and loop.kind == "calls" and frame.hook is None and not is_training_step(analyser, frame)
-    needed = not alone and wanted_later(analyser, frame, store) and value.freed != "yes"
-    certainty, seen = _certainty(one, alone)
-    if (
-        needed
-        and (store.how == "add" or (store.kind == "retain" and value.size == "scalar"))
-        and value.attached in ("yes", "some")
-        and store.loop is not None
-    ):
-        yield from _summed(frame, store, place, loop)
+    needed = one.is_needed
+    certainty, seen = _certainty(one)
     retained_run = lacks_guard(frame, one.incoming)
     shown = not needed and "low" not in (certainty, value.certainty)
     cut = cut_of(analyser, frame, store) if shown else None
@@ -143,14 +129,14 @@ def _judge_store(analyser: Analyser, frame: Summary, store: Store) -> Iterator[E
     )
 
 
-def _certainty(one: Candidate, alone: bool) -> tuple[Confidence, Step | None]:
-    """How sure it is that a store retains memory for nothing, and the evaluation that carries a state on, if one does.
-    ``alone``: nothing in sight calls the function again and again."""
+def _certainty(one: Candidate) -> tuple[Confidence, Step | None]:
+    """How sure it is that a store retains memory for nothing, and the evaluation that carries a state on, if one
+    does."""
     analyser, frame, store, value = one.analyser, one.frame, one.store, one.value
     has_graph = value.attached in ("yes", "some")
     certainty: Confidence = "medium" if store.guessed or store.place_kind == "foreign" else "high"
     if has_graph:
-        certainty = weakest(certainty, "medium" if alone else unwanted(analyser, frame, store, value))
+        certainty = weakest(certainty, "medium" if one.is_alone else unwanted(analyser, frame, store, value))
         if certainty == "low":
             one.tell("low", MAY_BE_NEEDED)
     one.certainty = certainty
@@ -161,7 +147,7 @@ def _certainty(one: Candidate, alone: bool) -> tuple[Confidence, Step | None]:
     # a state of a module that an evaluation carries on, whatever those do that train
     name = state_of(frame, store) if certainty != "low" and has_graph else ""
     seen = carried_on(analyser, frame, name) if name else None
-    if certainty != "low" and seen is None and not alone and may_be_bounded(analyser, frame, store, value):
+    if certainty != "low" and seen is None and not one.is_alone and may_be_bounded(analyser, frame, store, value):
         one.tell("low", BOUNDED)
         certainty = "low"
     few = store.loop is None or store.loop.loop.over not in ("loader", "epochs")
@@ -169,40 +155,3 @@ def _certainty(one: Candidate, alone: bool) -> tuple[Confidence, Step | None]:
         one.tell("low", FEW_ROUNDS_OF_A_TEST)  # (``test_step`` of a framework is none)
         certainty = "low"
     return certainty, seen
-
-
-# -------------------------------------------------------------------------------------- later use
-
-
-def _summed_anew(analyser: Analyser, frame: Summary, store: Store) -> Iterator[SummedLosses]:
-    """The losses of the parts of one batch (tasks, micro-batches), where each batch begins a sum of its own."""
-    value = value_of(analyser, frame, store, store.incoming or store.value)
-    if store.how == "add" and store.loop is not None and value.attached in ("yes", "some") and value.freed == "no":
-        yield from _summed(frame, store, Place(store.place_kind, store.place_text), store.loop.loop)
-
-
-def _summed(frame: Summary, store: Store, place: Place, loop: Loop) -> Iterator[SummedLosses]:
-    """One backward after a loop that summed the losses of its batches."""
-    assert store.loop is not None
-    if loop.kind != "for" or loop.over in ("modules", "epochs"):
-        return
-    if any(
-        other.kind == "carry" and other.how == "call" and other.loop is store.loop for other in frame.stores.values()
-    ):
-        return  # time steps of a recurrence, not batches of their own
-    reached = frame.graphs.closure((store.incoming or store.value).src)
-    nodes = [node for item in reached if (node := frame.graphs.nodes.get(item)) is not None]
-    if not any(node.model and store.loop.id in node.loops for node in nodes):
-        return
-    if any(node.definite and not node.leaf and store.loop.id not in node.loops for node in nodes):
-        return  # all of them go through one forward before the loop: the first backward would free what the rest needs
-    own = f"p:{self_name(frame.function)}" if frame.function.takes_self else None
-    if loop.over == "range" and any(isinstance(item, Path) and item.root == own for item in reached):
-        return  # what another method has left in an attribute may come with that method's graph
-    marks = marks_of(frame, store)
-    for trained, loops, site, _ in frame.backwards:
-        if marks & trained and store.loop.id not in loops:
-            yield SummedLosses(
-                site=store.site, function=frame.function.qual, certainty="medium", place=place, loop=loop, backward=site
-            )
-            return
