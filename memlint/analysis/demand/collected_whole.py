@@ -1,4 +1,4 @@
-"""Tensors that a loop collects on the device because what comes next needs all of them there, in one piece."""
+"""Tensors that a loop collects on the device and that are needed there as one tensor afterwards."""
 
 from __future__ import annotations
 
@@ -61,8 +61,8 @@ _ASKED = frozenset({"size", "shape", "dim", "ndim", "numel", "device", "dtype"})
 
 
 def wanted_whole(analyser: Analyser, frame: Summary, store: Store) -> bool:
-    """Whether all that was collected is put together in one tensor on the device, here or in a caller, which meets
-    other tensors there, or is kept for that: nothing brings it to the host afterwards."""
+    """Whether all collected members are joined to one tensor on the device, here or in a caller, and that tensor is
+    combined with others there or kept for it. False where something moves it to the host."""
     if is_moved_later(frame, store):
         return False
     held = list(holders(analyser, frame, store))
@@ -88,7 +88,7 @@ def _is_read_on_host(held: Held) -> bool:
 
 
 def _collected_with(held: Held, store: Store) -> set[str]:
-    """The names of what was collected, and of what the same loop has collected beside it."""
+    """The names of the collection and of the collections that the same loop fills beside it."""
     body = store.loop.body if store.loop is not None and held.since == store.site.at else ()
     beside = {
         call.func.value.id

@@ -38,7 +38,8 @@ def is_trained_by_nobody(analyser: Analyser, frame: Summary, name: str) -> bool:
 
 
 def _is_left(analyser: Analyser, frame: Summary, name: str, seen: list[bool], depth: int) -> bool:
-    """``seen``: for each function on the way, whether it makes an optimizer."""
+    """Whether the parameter's network is untrained in all callers. ``seen``: the functions on the way up, each with
+    whether it makes an optimizer."""
     own: set[Source] = {Path(f"p:{name}")}
     if not _lets_it_be(frame, own, seen) or analyser.facts.is_handed_on(frame.function):
         return False
@@ -73,7 +74,7 @@ def _may_train(analyser: Analyser, record: CallRecord, network: V) -> bool:
 
 
 def _lets_it_be(frame: Summary, keys: set[Source], seen: list[bool]) -> bool:
-    """Whether a function hands the network to nobody, changes nothing of it and gives it to no optimizer of its own."""
+    """Whether a function neither passes the network on, nor changes it, nor gives it to an optimizer of its own."""
     notes = frame.notes
     if frame.cut_short or frame.exit is None or None in notes.owned or ANY in notes.given:
         return False

@@ -1,4 +1,4 @@
-"""Who wants the gradients of a model that runs: its own function, a caller, a backward that reaches what it gives."""
+"""Demand for gradients: whether the function, a caller or a backward needs the gradients of a model that runs."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ _RECORDING = frozenset({"requires_grad_", "enable_grad", "set_grad_enabled"})
 
 
 def wanted_by(analyser: Analyser, frame: Summary, run: ModelRun) -> str:
-    """Why the gradients of a run are wanted, in words; "" where nothing says so."""
+    """Why the gradients of a run are needed, as a clause; "" where nothing is known to need them."""
     why = asked_for(frame)
     if why == CLEARED and is_spent(analyser, frame, run):
         why = ""  # (whatever makes them, it is not this run, of which nothing but numbers is left)
@@ -85,7 +85,7 @@ def wanted_by(analyser: Analyser, frame: Summary, run: ModelRun) -> str:
 
 
 def trained_by_callers(analyser: Analyser, frame: Summary, run: ModelRun) -> bool:
-    """Whether the function gives what another model computes to callers that run a backward through it."""
+    """Whether the function returns the output of another model to callers that run a backward through it."""
     known = analyser.facts.trained
     if frame not in known:
         known[frame] = []
@@ -123,7 +123,8 @@ def differentiates_itself(analyser: Analyser, run: ModelRun) -> bool:
 
 @kept
 def requires_inputs(body: tuple[ir.Stmt, ...]) -> bool:
-    """Whether a body makes tensors require grad, or records whatever the mode outside is: not where it trains alone."""
+    """Whether a body sets ``requires_grad`` of tensors, or enables grad mode whatever the caller's is;
+    only-for-training branches left out."""
     for statement in body:
         if isinstance(statement, ir.If) and _of_training(statement.test):
             continue
@@ -141,13 +142,14 @@ def requires_inputs(body: tuple[ir.Stmt, ...]) -> bool:
 
 
 def _of_training(test: ir.Expr) -> bool:
-    """Whether a test is one for training, or for the checkpointing of activations, which serves it."""
+    """Whether a test asks for training mode, or for activation checkpointing, which only training uses."""
     names = (last_name(part) for part in walk_expression(test))
     return any("training" in name or "checkpoint" in name for name in names)
 
 
 def _reached(analyser: Analyser, frame: Summary, marks: set[Source], depth: int) -> str:
-    """Why a backward reaches these graphs: here, through an attribute, or in a caller that gets them returned."""
+    """Why a backward reaches these graphs: in this function, through an attribute, or in a caller that gets them
+    returned; "" for no backward that is known."""
     known = analyser.facts.reached
     question = (frame, frozenset(marks), depth)
     if question not in known:  # (where many functions call each other, there are too many ways to one question)
@@ -218,7 +220,8 @@ def _is_given(path: Source, own: str) -> bool:
 
 
 def _held(caller: Summary, state: State, record: CallRecord, path: Path) -> Sources:
-    """What a place that a callee has filled, in its argument or among the globals, holds in the caller."""
+    """What a place holds in the caller after the call, where the callee filled it: a place in an argument, or a
+    global."""
     if path.root.startswith("g:"):
         return deep(caller, state, state.sym[path]).src if path in state.sym else frozenset()
     value = record.args.get(path.root[2:])
@@ -238,8 +241,9 @@ def _held(caller: Summary, state: State, record: CallRecord, path: Path) -> Sour
 
 
 def asked_for(frame: Summary, others: frozenset[int] = frozenset()) -> str:
-    """Gradients are asked for in this function: autograd.grad, requires_grad, saliency, an optimizer step. Or the graph
-    itself is, to be drawn. ``others``: mentions of the parameters of other networks, of which it says nothing."""
+    """Whether and how this function requests gradients or the graph itself: `autograd.grad`, ``requires_grad``,
+    saliency, an optimizer step, a drawing of the graph. ``others``: mentions of other networks' parameters, which count
+    for nothing."""
     if frame.notes.gradients:
         return "autograd.grad is called"
     if "grad_fn" in frame.function.names:
@@ -255,7 +259,8 @@ def asked_for(frame: Summary, others: frozenset[int] = frozenset()) -> str:
 
 @kept
 def _asking(body: tuple[ir.Stmt, ...]) -> tuple[tuple[ir.Expr, str], ...]:
-    """What asks for gradients in a body, in order, and how: an attribute where it does so for what stands before it."""
+    """The expressions of a body that request gradients, in source order, each with how; an attribute (``x.grad``)
+    requests those of its base."""
     found: list[tuple[ir.Expr, str]] = []
     for statement in walk_statements(body):
         if isinstance(statement, ir.Assign) and is_true(statement.value):

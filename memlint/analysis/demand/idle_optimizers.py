@@ -1,4 +1,5 @@
-"""Networks that each make an optimizer of their own, and of which one is never stepped: a target among learners."""
+"""Networks that each make an optimizer of their own, of which one is never stepped: a target network beside
+learners."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What code that is called tells of the models that run in it: parts that are not known, ways that record nothing."""
+"""What a callee tells of the models that run in it: parts of unknown class, and paths that record no graph."""
 
 from __future__ import annotations
 
@@ -118,7 +118,7 @@ def runs_model(analyser: Analyser, frame: Summary, call: ir.Call, depth: int) ->
 
 
 def leads_to_model(analyser: Analyser, key: tuple[str, str], depth: int) -> bool:
-    """Whether a function runs a model, by itself or so many calls down."""
+    """Whether a function runs a model, itself or through callees up to a bounded call depth."""
     function = analyser.function_at(key)
     known = analyser.summary(function) if function is not None and function.name != "__init__" else None
     if known is None or known.notes.models or depth <= 0:

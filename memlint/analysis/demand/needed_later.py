@@ -1,4 +1,4 @@
-"""Whether a graph that a place keeps is used later."""
+"""Demand for a graph: whether the graph that a place keeps is used later."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _OF_FLAGS = (ir.Name, ir.Const, ir.Unary, ir.BoolOp, ir.Compare)
 
 
 def marks_of(frame: Summary | None, store: Store) -> set[Source]:
-    """What later use of the place carries."""
+    """The marks (graph sources) by which a later use of the place is recognised."""
     place = store.place
     if isinstance(place, Path):
         own = {place, place.then("[]")} if store.kind == "retain" else {place}
@@ -37,7 +37,7 @@ def marks_of(frame: Summary | None, store: Store) -> set[Source]:
 
 
 def wanted_later(analyser: Analyser, frame: Summary, store: Store) -> bool:
-    """Whether the graph that the place keeps is wanted: it reaches a backward, or leaves to where nobody can follow."""
+    """Whether the graph that the place keeps reaches a backward, or escapes to code that cannot be followed."""
     if frame.notes.gradients and store.freed != "yes":
         return True
     marks = marks_of(frame, store)
@@ -65,9 +65,9 @@ def wanted_later(analyser: Analyser, frame: Summary, store: Store) -> bool:
 
 
 def _is_for_several(frame: Summary, store: Store, backward: Backward) -> bool:
-    """Whether a backward inside a loop may go through what several rounds have summed up. One that runs in every round
-    does not: the second one would meet graphs that the first has freed, and raise. Where a flag says for all rounds
-    whether it runs, those that it skips (of an evaluation) need none either."""
+    """Whether a backward inside a loop may go through a sum over several iterations. A backward that runs in each
+    iteration does not: the second one would reach graphs that the first has freed, and raise. Where a flag decides for
+    all iterations whether it runs, those without it (evaluations) need no graph either."""
     if store.kind != "carry" or store.cleared or store.loop is None:
         return True
     if any(record.at == backward.site.at for record in frame.calls.values()):
@@ -98,7 +98,8 @@ def _in_records(frame: Summary, store: Store) -> Sources:
 
 
 def _made_by_what_is_returned(frame: Summary, store: Store) -> bool:
-    """Whether the models that made what is kept have made what is returned, too: its graph may hold theirs."""
+    """Whether the models that recorded the kept graph also recorded the returned value: the returned graph may contain
+    it."""
     if store.kind != "retain":
         return False
     reached = frame.graphs.closure((store.incoming or store.value).src)
@@ -158,7 +159,7 @@ def _saved_by_callers(analyser: Analyser, frame: Summary) -> bool:
 
 
 def _given_to(caller: Summary, record: CallRecord) -> Sources:
-    """The graphs in what a call gives its caller."""
+    """The graph sources of what a call returns to its caller."""
     inner = deep(caller, caller.exit, record.result).src if caller.exit is not None else EMPTY
     return record.result.src | inner
 

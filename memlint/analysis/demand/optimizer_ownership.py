@@ -91,7 +91,7 @@ def _assigns_gradients(body: tuple[ir.Stmt, ...]) -> bool:
 
 
 def _home(analyser: Analyser, frame: Summary, module: V) -> tuple[set[Source], Summary | None]:
-    """(what the module is known by, the function that made it)"""
+    """(the key of the module, the function that made it)"""
     if len(module.syms) > 1 or len(module.store) > 1 or any(whole_of(item) is not None for item in module.store):
         return set(), None
     for path in ordered(module.syms):
@@ -178,7 +178,8 @@ def gives_no_gradient(analyser: Analyser, frame: Summary, run: ModelRun) -> bool
 
 
 def _is_its_own(frame: Summary, run: ModelRun, item: Source) -> bool:
-    """Whether a parameter that takes part in a call is read in the forward: the call's statement does not name it."""
+    """Whether an argument's parameter belongs to the forward itself: it is read there, and the call statement does not
+    name it."""
     if not isinstance(item, tuple) or isinstance(item, Path) or len(item) != 3 or item[1] != "parameter":
         return False
     statement = statement_at(frame.function.body, run.site.at)
@@ -189,7 +190,8 @@ def _is_its_own(frame: Summary, run: ModelRun, item: Source) -> bool:
 
 
 def _made_by_model(path: Path) -> bool:
-    """An attribute may hold an output (``self.fake``): only what is passed in counts as data."""
+    """Whether a model may have computed the value. An attribute may hold an output (``self.fake``), so only arguments
+    count as data."""
     if path.root == "p:self" and path.steps and _DATA.search(path.steps[0].lower()):
         return False
     return not path.root.startswith("p:") or path.root == "p:self"

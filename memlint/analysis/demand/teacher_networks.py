@@ -53,7 +53,7 @@ def _learns(frame: Summary, other: ModelRun, run: ModelRun) -> bool:
 
 
 def _guards(frame: Summary, run: ModelRun) -> list[ir.With]:
-    """The ``with set_grad_enabled(…)`` around a run."""
+    """The ``with set_grad_enabled(…)`` blocks around a run."""
     around = withs_around(frame.function.body, run.site.at)
     return [one for one in around if any("set_grad_enabled" in text(item.context) for item in one.items)]
 

@@ -1,4 +1,4 @@
-"""Networks that run beside what is trained, and whose output nobody can train by: a target, a teacher, a reference."""
+"""Networks that run beside the trained one and whose output no backward can use: a target, a teacher, a reference."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ if TYPE_CHECKING:
 
 
 def runs_for_nothing(analyser: Analyser, frame: Summary, run: ModelRun) -> bool:
-    """Whether a run in training code (or in a forward) records a graph that nobody can want: every use of its output
-    cuts the graph. The network has to be one whose class is in sight, in a file that freezes nothing, or one that
-    also trains here."""
+    """Whether a run in training code (or in a forward) records a graph that nothing can need: every use of its output
+    cuts the graph. Its class has to be in the project, in a file that freezes no module, or in one that also trains
+    here."""
     marks = {mark for mark in (run.node, *run.value.src) if mark in frame.graphs.nodes}
     if not marks or marks & frame.notes.returned or run.origin is not None or _is_differentiated(frame, marks):
         return False
@@ -103,6 +103,7 @@ def _turned_off(body: tuple[ir.Stmt, ...]) -> Iterator[ir.Expr]:
 
 
 def gives_a_graph(frame: Summary) -> bool:
-    """Whether a forward gives what can be trained by: one that gives labels alone is one of an evaluation."""
+    """Whether a forward returns something that a backward can go through; one that returns labels alone belongs to an
+    evaluation."""
     nodes = frame.graphs.nodes
     return any(item in nodes and nodes[item].model for item in frame.graphs.closure(frame.notes.returned))

@@ -1,8 +1,6 @@
-"""Graphs that a function makes and uses up: every use of the output cuts the graph, and nothing keeps or returns it.
-
-A model that runs so while autograd records saves its activations for nothing, whatever mode it is in and whatever
-the function is called: that nobody can want the gradients is seen, not guessed.
-"""
+"""Graphs that a function makes and every use of which cuts them, while nothing keeps or returns them. A model that runs
+so while autograd records saves its activations for nothing, whatever its mode and whatever the function's name: that no
+gradient is needed follows from the uses, without any guess."""
 
 from __future__ import annotations
 
@@ -32,8 +30,8 @@ MAX_CALLERS_UP = 2
 
 
 def is_spent(analyser: Analyser, frame: Summary, run: ModelRun, *, of_library: bool = False) -> bool:
-    """Whether the graph of a run is used up: here, or in every caller that gets it returned. ``of_library``: callers
-    tell that a library made the module."""
+    """Whether every use of a run's graph cuts it: in this function, or in every caller that gets it returned.
+    ``of_library``: callers show that a library made the module."""
     if frame.hook is not None or (run.origin is not None and not _is_given_back(run)):
         return False
     loop = run.loop.loop if run.loop is not None else None
@@ -58,7 +56,7 @@ def _is_dropped_each_round(frame: Summary, run: ModelRun) -> bool:
 
 
 def is_dropped(frame: Summary, run: ModelRun) -> bool:
-    """``net(x)``, a statement of its own: what it gives is gone at once."""
+    """``net(x)`` as a statement of its own: the output is dropped at once."""
     statement = statement_at(frame.function.body, run.site.at) if run.origin is None else None
     return isinstance(statement, ir.ExprStmt) and statement.value.at == run.site.at
 
@@ -72,7 +70,7 @@ def _trains_inside(analyser: Analyser, frame: Summary, run: ModelRun) -> bool:
 
 
 def _is_let_go_of(frame: Summary, run: ModelRun, marks: set[Source]) -> bool:
-    """``_, _, action = policy(state)``: what is read has no graph, and nothing reads what has one."""
+    """``_, _, action = policy(state)``: the part that is read has no graph, and no part with a graph is read."""
     statements = list(walk_statements(frame.function.body, into_definitions=False))
     own = next((one for one in statements if isinstance(one, ir.Assign) and is_unpacked(one, run)), None)
     if own is None or frame.last is None:
@@ -87,7 +85,7 @@ def _is_let_go_of(frame: Summary, run: ModelRun, marks: set[Source]) -> bool:
 
 
 def _is_given_back(run: ModelRun) -> bool:
-    """Whether the helper in which the model runs does nothing with it but return it, as a model itself does."""
+    """Whether the helper that runs the model only returns its output, as the model's own forward does."""
     if run.origin is None:
         return True
     inner, origin = run.origin
@@ -111,7 +109,7 @@ def loads_weights(frame: Summary) -> bool:
 
 
 def _records_inside(analyser: Analyser, method: str, asker: Function) -> bool:
-    """Whether the project's methods of that name leave it to their callers to turn grad mode off."""
+    """Whether the project's methods of that name leave it to their callers to disable grad mode."""
     summaries = [analyser.summary(function) for function in analyser.methods_named(method, asker)]
     return bool(summaries) and all(
         summary is not None and any(run.grad & (AMBIENT | ON) for run in summary.runs.values()) for summary in summaries
@@ -141,10 +139,8 @@ def used_up(
     apart: Source | None = None,
 ) -> bool:
     """Whether every use of these graphs cuts them, here or in every caller that gets them, and nothing keeps them.
-
-    ``of_gradients``: what else is differentiated says nothing of them, which are graphs of gradients themselves.
-    ``dropped``: they may as well have no use at all. ``apart``: a place that keeps them, and is asked about
-    elsewhere."""
+    ``of_gradients``: the graphs are graphs of gradients, of which the differentiation of others says nothing.
+    ``dropped``: no use at all counts, too. ``apart``: a place that keeps them and that is judged by itself."""
     if frame.cut_short or frame.last is None or blindly_reached(frame, marks):
         return False
     if frame.notes.gradients and not of_gradients:
@@ -167,7 +163,7 @@ def used_up(
 
 
 def decorator_trains(analyser: Analyser, function: Function) -> bool:
-    """Whether a decorator of the project, which gets what the function returns before callers do, runs a backward."""
+    """Whether a decorator of the project, which gets the function's result before its callers do, runs a backward."""
     for shown in function.decorators:
         name = shown.func if isinstance(shown, ir.Call) else shown
         kind, what = analyser.program.find_expression(function.module, name, function.around)
@@ -177,8 +173,8 @@ def decorator_trains(analyser: Analyser, function: Function) -> bool:
 
 
 def blindly_reached(frame: Summary, marks: AbstractSet[Source]) -> bool:
-    """Whether a backward whose sources are not known may reach these graphs: one that runs here, or one that a callee
-    runs, which gets them, or an object that may hold them."""
+    """Whether a backward with unknown sources may reach these graphs: one in this function, or one in a callee that
+    gets them or an object that may hold them."""
     if frame.notes.blind_backward or not frame.notes.blind_calls:
         return frame.notes.blind_backward
     if frame.last is None or marks & (frame.left | frame.escaped):
@@ -194,7 +190,7 @@ def blindly_reached(frame: Summary, marks: AbstractSet[Source]) -> bool:
 
 
 def is_trial(function: Function) -> bool:
-    """A single forward at a file's end or in a test: true, and of no weight."""
+    """Whether the code is a test, or a single forward at a file's end: a finding there is true, but unimportant."""
     return function.node is None or named_test(function)
 
 
@@ -217,7 +213,8 @@ def _used_up_by_callers(analyser: Analyser, frame: Summary, depth: int, of_gradi
 
 
 def _lost(frame: Summary, marks: set[Source]) -> bool:
-    """Whether a helper gets the graph and gives back tensors that are not known to have it: deep containers hide it."""
+    """Whether a helper gets the graph and returns tensors of which the graph is unknown, as it is lost in nested
+    containers."""
     assert frame.last is not None
     for record in frame.calls.values():
         if not record.result.kinds & (TENSORS | CONTAINER | UNKNOWN):

@@ -104,7 +104,7 @@ class Analyser(DefinitionValues):
         self.failed: dict[tuple[str, str], Exception | SystemExit] = {}
 
     def close(self) -> None:
-        """Let go of what was worked out, which holds itself: nothing is asked any more."""
+        """Drop everything that was computed; nothing is asked afterwards."""
         self.summaries.close()
         self.facts.close()
         self.program.close()
@@ -178,7 +178,7 @@ class Analyser(DefinitionValues):
         return frame
 
     def again(self, function: Function) -> Summary:
-        """A summary that is made once more and not kept: who watches sees how it comes about."""
+        """A summary that is made once more and not stored, for an observer that watches the interpretation."""
         return self._interpret(function, ())
 
     def _run(self, frame: FunctionState) -> None:
@@ -209,7 +209,7 @@ class Analyser(DefinitionValues):
         self.interpreter.run(frame, state, backward=hook is not None and hook.returns == "backward")
 
     def _cut_short(self, frame: Summary) -> FunctionState:
-        """A summary that says nothing, in place of one that was not finished, or of which there is too much."""
+        """A summary of which everything is unknown, in place of one that was not finished or is too large."""
         empty = FunctionState(self, frame.function, frame.flags)
         empty.hook = frame.hook
         empty.cut_short = True
@@ -371,13 +371,13 @@ class Analyser(DefinitionValues):
         return name in self.facts.attributes.buffers(cls)
 
     def renew(self) -> None:
-        """Take what the call sites say; summaries for which that makes a difference are made again."""
+        """Begin stratum 1: use the call-site facts of stratum 0, and make summaries again that depend on them."""
         self.facts.learn()
         self.summaries.renew()
         self._constants.clear()
 
     def settle(self) -> None:
-        """Take what the call sites say, for the last time: from here on summaries are read."""
+        """End stratum 1: use its call-site facts. From here on summaries are only read."""
         self.facts.learn()
         self.summaries.settle()
         self.shared = Shared()

@@ -160,7 +160,7 @@ class Attributes:
         return self._modules_by_use[cls.key]
 
     def _shallow(self, method: Function, name: str) -> V:
-        """What the method's assignments say by themselves: calls and literals at the module's scope."""
+        """What a method's assignments give by themselves: calls and literals, evaluated in the module's scope."""
         found = NOTHING
         for statement in storing(method.body).get(name, ()):
             if not isinstance(statement, (ir.Assign, ir.AnnAssign)) or statement.value is None:

@@ -35,7 +35,7 @@ class CalledModes:
         self._handed: dict[tuple[str, str], list[tuple[Function, int]]] = {}
 
     def learn(self, frames: Iterable[Summary]) -> None:
-        """Take what all summaries say of calls whose callee is not known."""
+        """Take the calls with an unknown callee from all summaries."""
         self.forget()
         for frame in frames:
             for name, grad in frame.named:
@@ -44,20 +44,21 @@ class CalledModes:
                 self._handed.setdefault(key, []).append((frame.function, grad))
 
     def forget(self) -> None:
-        """Let go of all that was found out."""
+        """Drop all answers: they are computed again on demand."""
         self._known.clear()
         self._named.clear()
         self._handed.clear()
 
     def of(self, function: Function) -> int:
-        """The grad modes under which a function is called, at any distance: ON where no caller is known, and AMBIENT
-        besides where it is a module's forward, which torch calls for somebody who may well guard it."""
+        """The join of the grad modes under which a function is called, at any call distance: ON where no caller is
+        known, joined with AMBIENT for a module's forward, which torch calls for an unknown caller."""
         if function.key not in self._known:
             self._known.update(self._around(function))
         return self._known[function.key] or ON
 
     def _around(self, function: Function) -> dict[tuple[str, str], int]:
-        """The grad modes of a function and of all that call it under theirs, as far as they are not known."""
+        """The grad modes of a function and of all transitive callers that call it under their own mode, as far as
+        known."""
         found = {function.key: 0}
         inherits: dict[tuple[str, str], set[tuple[str, str]]] = {}
         todo = [function]

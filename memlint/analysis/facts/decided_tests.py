@@ -1,4 +1,4 @@
-"""Tests of parameters that all known calls of a function decide in one way: a switch that nobody throws."""
+"""Tests of parameters that all known calls of a function decide alike: a switch that is never set."""
 
 from __future__ import annotations
 

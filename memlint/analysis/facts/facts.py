@@ -112,7 +112,7 @@ class Facts:
         self._in_backward = None
 
     def close(self) -> None:
-        """Let go of the calls and of all that was found out by them."""
+        """Drop the calls and all answers."""
         for held in (
             self._calls,
             self.asked,
@@ -259,7 +259,7 @@ class Facts:
         return len(own) == len(value.syms) == 1 and self.usual(frame.function, own[0].root[2:]) is flag
 
     def settled(self, frame: Summary, value: V) -> V | None:
-        """A value at a call site, with the caller's own parameters looked up in turn."""
+        """A value at a call site, with the caller's own parameters resolved in turn."""
         if not value.kinds & UNKNOWN:
             return value
         found = NOTHING

@@ -1,4 +1,4 @@
-"""What callers, classes and files say of a module: its mode, and whether it is frozen."""
+"""What the callers, the class and the file state of a module: its mode, and whether it is frozen."""
 
 from __future__ import annotations
 
@@ -20,13 +20,14 @@ if TYPE_CHECKING:
 
 
 def told(analyser: Analyser, frame: Summary, module: V, tag: str) -> bool | None:
-    """What the function's callers, its class's ``__init__`` or its file say of a module's mode (``tag`` ""), or
-    of whether it is frozen: None where they do not say, or do not agree."""
+    """The module's mode (``tag`` "": True for eval mode), or whether it is frozen, as the function's callers, its
+    class's ``__init__`` or its file set it; None for unknown, or where they disagree."""
     return _told_of(analyser, frame, sorted(module.syms), tag, 0)
 
 
 def _told_of(analyser: Analyser, frame: Summary, paths: list[Path], tag: str, depth: int) -> bool | None:
-    """What is told so many calls up. (Kept: the ways between functions that call one another are without number.)"""
+    """As `told`, ``depth`` calls up from the function that was asked about. Memoised, since recursive functions have
+    unbounded call paths."""
     kept = analyser.facts.told
     key = (frame, tuple(paths), tag, depth)
     if key not in kept:
@@ -62,8 +63,8 @@ def _ask(analyser: Analyser, frame: Summary, paths: list[Path], tag: str, depth:
 
 
 def _told_by_name(analyser: Analyser, frame: Summary, paths: list[Path], tag: str) -> set[bool | None]:
-    """What is said of the modules of unknown class that a module's method may be called of, where no other call of it
-    is in sight."""
+    """The mode of the modules of unknown class on which a method may be called by its name, where no other call of the
+    method is known."""
     function = frame.function
     if function.cls is None or not function.takes_self or not function.params:
         return set()
@@ -82,7 +83,7 @@ def _gives(frame: Summary) -> bool:
 
 
 def _may_train(analyser: Analyser, caller: Summary, depth: int) -> bool:
-    """Whether a caller, or one that it gives on what it is given, runs a backward."""
+    """Whether a caller, or a function further up that gets its result, runs a backward."""
     if caller.may_train:
         return True
     if depth >= MAX_CALLERS_UP or not _gives(caller):
@@ -130,7 +131,7 @@ def _told_at(
 
 
 def _kept_in(state: State, holder: V, steps: tuple[str, ...]) -> V:
-    """What the object that a caller has made keeps at a place of it: one of which all is known."""
+    """What an object that a caller made holds at one of its places, where everything about the object is known."""
     value = holder
     for step in steps:
         obj = state.heap.get(next(iter(value.objs))) if len(value.objs) == 1 else None
@@ -167,7 +168,7 @@ def _is_changed_elsewhere(analyser: Analyser, name: str) -> bool:
 
 
 def _told_by_class(analyser: Analyser, frame: Summary, path: Path, tag: str) -> bool | None:
-    """``self.net.eval()`` in ``__init__``, and no method that puts it back."""
+    """The mode by ``self.net.eval()`` in ``__init__``, where no other method resets it."""
     function = frame.function
     if function.cls is None or not function.params or path.root != f"p:{function.params[0].name}" or not path.steps:
         return None
@@ -213,7 +214,8 @@ def _held_at(state: State, path: Path) -> tuple[V, Class | None]:
 
 
 def _told_by_maker(analyser: Analyser, frame: Summary, path: Path, tag: str, depth: int) -> bool | None:
-    """``self.net = net`` in ``__init__``, and nowhere else: what those who make the object say of what they give it."""
+    """The mode by what the constructor's callers pass: ``self.net = net`` in ``__init__``, and assigned nowhere
+    else."""
     function = frame.function
     if function.cls is None or not function.params or path.root != f"p:{function.params[0].name}" or not path.steps:
         return None
@@ -246,7 +248,7 @@ def _sets(statement: ir.Stmt, name: str) -> bool:
 
 
 def _told_by_file(analyser: Analyser, path: Path, tag: str) -> bool | None:
-    """``model.eval()`` among a module's own statements, for a function that nobody is seen to call."""
+    """The mode by ``model.eval()`` among a module's own statements, for a function without a known caller."""
     key, name = path.root[2:].rsplit(":", 1)
     module = analyser.program.module(key)
     place = name + "".join(path.steps)

@@ -49,8 +49,8 @@ def goes_on(held: LoopFrame) -> bool:
 
 
 def _in_loop(analyser: Analyser, function: Function) -> bool:
-    """Whether a loop over iterations is around a call of the function, or of one that calls it: by distance, each once.
-    (Where hundreds call each other, there are more ways than anybody can go.)"""
+    """Whether a loop over iterations is around a call of the function or of one of its transitive callers.
+    Breadth-first over the call graph, each function once."""
     seen = {function.key}
     near = [function]
     for _ in range(MAX_DEPTH + 1):

@@ -21,7 +21,8 @@ class FunctionState(Summary):
     """A summary in the making: with what holds at the current point of the function, and the work that is left.
 
     Transfer functions change it together with a `State`; once the body is interpreted, `close` drops what only they
-    needed.XX"""
+    needed.
+    """
 
     #: operations that are told apart; past it, all further ones are one of which nothing is known
     MAX_NODES = 400
