@@ -1,4 +1,5 @@
-"""A summary at a call: what the callee returns, stores, frees and retains, in terms of the caller's values."""
+"""Instantiation of a summary at a call: what the callee returns, stores, frees and retains, in terms of the caller's
+values."""
 
 from __future__ import annotations
 
@@ -126,8 +127,8 @@ class Application(Translation):
                 self.state.modes[made if inner is key else (key[0], made)] = mode
 
     def _touched(self, keys: set[Source], *, unknown: bool) -> set[Source]:
-        """What the modules that the callee reaches by their parameters are known by here; ``unknown``: whether one
-        that cannot be told may be any."""
+        """The caller's keys of the modules that the callee reaches by their parameters. ``unknown``: an unknown one of
+        them may be any module."""
         found: set[Source] = set()
         for key in keys:
             if not isinstance(key, Path):
@@ -155,7 +156,7 @@ class Application(Translation):
         return found
 
     def _made_inside(self, key: Source, visible: Sources) -> Source | None:
-        """What a module that the callee has made, or a part of one, is known by here, if it comes here."""
+        """The caller's key of a module that the callee made, or of a part of one, if it is returned or stored."""
         if not isinstance(key, tuple) or isinstance(key, Path) or key[0] != "made":
             return None
         item, names = key[1], []
@@ -170,7 +171,7 @@ class Application(Translation):
         return ("made", here)
 
     def _owned(self, entry: Sources | None) -> Sources | None:
-        """What an optimizer that the callee makes owns, here."""
+        """The caller's view of what an optimizer owns that the callee makes."""
         if entry is None:
             return None
         found: set[Source] = set()
@@ -185,7 +186,7 @@ class Application(Translation):
         return frozenset(found)
 
     def _named_here(self, key: Path) -> list[Source]:
-        """What a module of the callee is known by here."""
+        """The caller's key of a module of the callee."""
         root = self._root(key.root)
         found: list[Source] = [Path(base.root, base.steps + key.steps) for base in root.syms]
         found += [each for each in mode_keys(self.resolve(key), None) if each not in found]
@@ -196,7 +197,7 @@ class Application(Translation):
         return found
 
     def _members_here(self, key: Path) -> list[Source]:
-        """What all members of a list that the callee was given are known by here."""
+        """The caller's key for all members of a list that the callee was given."""
         if key.steps != ("[]",):
             return []
         lists = [obj for item in ordered(self._root(key.root).objs) if (obj := self.before.heap.get(item)) is not None]
@@ -218,7 +219,7 @@ class Application(Translation):
         return next((word.value for word in self.expr.keywords if word.name == name), None)
 
     def _cleared(self) -> None:
-        """What the callee empties on some path: its writes tell of what is emptied on all of them."""
+        """Take over what the callee empties on some path; its writes say what it empties on all of them."""
         places: dict[bool, set[Source]] = {True: set(), False: set()}
         for path, flagged in itertools.islice(self.callee.notes.cleared.items(), MAX_WRITES):
             held = self.resolve(path)

@@ -33,7 +33,7 @@ def backward_called(frame: FunctionState, state: State, expr: ir.Call, receiver:
 
 
 def _backward_inside(frame: FunctionState, state: State, expr: ir.Call, receiver: V) -> None:
-    """An object with a ``backward`` of its own: it may call that of any tensor among its attributes."""
+    """A method ``backward`` of an object of the project, which may call that of any tensor among its attributes."""
     held = frozenset(
         source
         for path in receiver.syms

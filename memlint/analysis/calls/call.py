@@ -134,7 +134,7 @@ def call_value(frame: FunctionState, state: State, callee: V, args: Args, words:
 
 
 def _with_one_owner(refs: Collection[Ref]) -> frozenset[Ref]:
-    """A method of one of several objects is called once, on what may be any of them: ``a.encode if first else
+    """A method of one of several objects is called once, with the join of the objects: ``a.encode if first else
     b.encode``."""
     if len(refs) < 2:
         return frozenset(refs)
@@ -170,7 +170,7 @@ def _called_as_model(callee: V, args: Args, expr: ir.Call) -> bool:
 
 
 def _has_mode(state: State, callee: V) -> bool:
-    """Whether it was put into eval or train mode, by whatever name: ``for net in nets.values(): net.eval()``."""
+    """Whether it was put into eval or train mode, under whatever name: ``for net in nets.values(): net.eval()``."""
     if not state.modes or not callee.is_only(UNKNOWN):
         return False
     places = ((path, Path(path.root, (*path.steps[:-1], "[]"))) for path in callee.syms if path.steps)

@@ -38,7 +38,7 @@ class Symbols:
         self.proved = {item for evidence in callee.graphs.evidence for item in evidence if item in callee.graphs.nodes}
 
     def resolve(self, path: Path) -> V:
-        """What a callee's symbol is here, before the call."""
+        """The caller's value of a callee's symbol, before the call."""
         known = self._resolved.get(path)
         if known is None:
             known = self._resolved[path] = self._resolve(path)
@@ -58,7 +58,7 @@ class Symbols:
         return self._member(value, step[1:-1])
 
     def graph_of(self, path: Path) -> frozenset[Source]:
-        """The graph sources of all tensors in what a symbol is here."""
+        """The caller's graph sources of all tensors in a callee's symbol."""
         known = self._graphs.get(path)
         if known is None:
             known = self._graphs[path] = deep(self.frame, self.before, self.resolve(path)).src

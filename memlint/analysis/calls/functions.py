@@ -85,7 +85,7 @@ def _applied(
     at: int,
     expr: ir.Call | None,
 ) -> V | None:
-    """What a function gives, and its effects on the state; None where nothing is known of it."""
+    """The value and the effects of a function, by its summary; None where it has none (recursion, call depth)."""
     summary = frame.analyser.summary(function, bound, trains)
     if summary is None or summary.is_wide:
         return None
@@ -103,8 +103,8 @@ def _in_each_world(
     at: int,
     expr: ir.Call | None,
 ) -> V | None:
-    """A call that leaves open the flag that a function asks for again and again: its effect for each literal by itself.
-    None where no flag is open so, or one of the literals cannot be followed."""
+    """Case split: where a call leaves a flag unknown on which the function's effects depend, the join of its effects
+    for each literal. None where there is no such flag, or one of the cases has no summary."""
     if frame.flags or not function.names & {"backward"}:
         return None
     found = worlds(function.body, frame.analyser.flags(function))

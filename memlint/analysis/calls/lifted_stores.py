@@ -1,4 +1,4 @@
-"""Stores of a callee that are stores of its caller: into places of the caller, or of its values."""
+"""Escapes that are lifted to the caller: stores of a callee into places of the caller, or of its values."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class Lifting:
         self._graphs: dict[str, bool] = {}
 
     def stores(self) -> None:
-        """Stores of the callee into places of ours, or of values of ours."""
+        """Lift the callee's stores into the caller's places and objects."""
         count = 0
         for store in list(self.callee.stores.values()):
             if not isinstance(store.place, Path) or store.lifted >= MAX_DEPTH or count >= MAX_LIFTED:
@@ -64,7 +64,7 @@ class Lifting:
         return const if isinstance(const, bool) else None
 
     def _set_anew(self, store: Store, place: Path) -> bool:
-        """Whether the callee builds, or leaves, nothing in the place that comes from what it found there."""
+        """Whether the callee leaves in the place only what does not depend on its previous content."""
         if place not in self.callee.graphs.closure(store.value.src):
             return True
         left = self.call.exit.sym.get(place)
@@ -151,7 +151,7 @@ class Lifting:
         )
 
     def _tell(self, made: Store, store: Store, *, passed: bool) -> None:
-        """Give a store of this function what is known of the callee's. ``passed``: the caller gives what is stored."""
+        """Copy to a lifted store what is known of the callee's. ``passed``: what is stored came in by an argument."""
         if store.objs:
             assert isinstance(store.place, Path)
             made.objs = self.call.resolve(store.place).objs
@@ -168,7 +168,8 @@ class Lifting:
             made.site, made.trace, made.text = store.site, (step, *store.trace), store.text
 
     def _of_starred(self, reached: frozenset[Source]) -> V | None:
-        """All that a starred parameter has collected, where some of it is kept: ``self.rows.append(Row(*args))``."""
+        """The join of what a starred parameter has collected, where a part of it is stored:
+        ``self.rows.append(Row(*args))``."""
         for param in self.callee.function.params:
             if param.kind == "star" and param.name in self.call.bound:
                 name = f"p:{param.name}"
@@ -183,7 +184,7 @@ class Lifting:
         return any(obj is not None and obj.kind in ("tuple", "list", "dict") and obj.fields for obj in held)
 
     def _made_inside(self, store: Store, reached: frozenset[Source]) -> bool:
-        """Whether the graph that is kept is the callee's own work: the finding then belongs at its store."""
+        """Whether the callee itself recorded the stored graph: the finding then belongs at its store."""
         place = store.place
         value = store.incoming or store.value
         sources = frozenset(item for item in value.src if item != place)
@@ -227,7 +228,7 @@ class Lifting:
         return self._graphs[name]
 
     def _places(self, place: Path, store: Store) -> list[tuple[Source, PlaceKind, str]]:
-        """The callee's place in our terms: (identity, kind, text)."""
+        """The callee's place in the caller's terms: (identity, kind, text)."""
         found: list[tuple[Source, PlaceKind, str]] = []
         if store.kind == "retain" and not store.objs:
             target = self.call.resolve(place)

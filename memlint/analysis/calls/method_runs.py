@@ -38,8 +38,8 @@ def module_call(
 
 
 def _is_of_unknown_part(frame: FunctionState, state: State, receiver: V, name: str, result: V) -> bool:
-    """Whether a method gives what a part of its module gave of which nothing is known (``return self.inner.encode(x)``,
-    where the constructor was handed the part): it is known no better then than one of a class that is not in sight."""
+    """Whether a method returns the output of an unknown part of its module (``return self.inner.encode(x)``, with
+    ``inner`` from the constructor): the output is as unknown as that of a class outside the project."""
     if not result.kinds & UNKNOWN or unseen(name) == "unheard" or is_self(frame, receiver):
         return False
     if frozen_of(frame, state, receiver, None) is True:

@@ -112,7 +112,7 @@ def call_method(
 
 
 def _narrowed(receiver: V, name: str) -> V:
-    """A receiver that may be several things, as what has the method."""
+    """A receiver of several possible kinds, without those that lack the method."""
     if receiver.kinds & OPTIMIZER and receiver.kinds & MODULE and name not in _OF_OPTIMIZERS:
         receiver = receiver.but(kinds=receiver.kinds & ~OPTIMIZER)  # what a helper gives back that loads either
     if name in PARAMETERS and receiver.kinds & UNKNOWN and not receiver.kinds & (TENSORS | CONTAINER):
@@ -280,8 +280,8 @@ def _resolved_method(
 
 
 def _stands_in(frame: FunctionState, known: set[Ref]) -> bool:
-    """Whether what is known of a receiver only stands in for what is not known of it: its methods do nothing, as of the
-    logger that is there where nobody gave one."""
+    """Whether the known methods of a receiver do nothing (a logger for where none was given), so that the unknown rest
+    of it decides."""
     methods = [frame.analyser.function(ref) if ref.kind == "func" else None for ref in known]
     return all(method is not None and is_idle(frame, method) for method in methods)
 
@@ -313,8 +313,8 @@ MAX_CANDIDATES = 3
 
 
 def _worth_keeping(value: V) -> bool:
-    """Whether it is a matter of memory who keeps a value, or a part of it: it has a graph, holds something, is what a
-    model gave, or is an object that may have something of that kind (``callback.on_step(self)``)."""
+    """Whether it matters for memory who keeps a value or a part of it: it has a graph, holds something, is a model's
+    output, or is an object that may hold such (``callback.on_step(self)``)."""
     if value.src or value.objs or (value.kinds & INSTANCE and value.syms):
         return True
     return value.size in (OUTPUT, ACTIVATION) and value.is_only(TENSORS)

@@ -54,7 +54,7 @@ class Translation(Symbols):
     """One call of a function: what its summary's symbols, values and graphs are in the caller's state."""
 
     def value(self, value: V, depth: int = 4) -> V:
-        """A callee's value, here."""
+        """The caller's view of a callee's value."""
         plain = not (value.syms or value.src or value.objs or value.store)
         if plain and value.device == ANYWHERE and not value.kinds & TENSORS and not _is_bound(value):
             return value.but() if value.kinds else NOTHING  # (a copy: what is the same object was not set anew)
@@ -96,12 +96,12 @@ class Translation(Symbols):
         return result if result.kinds else (UNKNOWN_VALUE if value.kinds else NOTHING)
 
     def _bound(self, ref: Ref) -> Ref:
-        """What a value refers to, with a container, the shape of a distribution, or the object of a method, that is the
-        callee's as it is here."""
+        """What a value refers to, with the objects in it (a container, a distribution's shape, a method's object) in
+        the caller's terms."""
         return ref._replace(self_=self.value(ref.self_)) if ref.kind == "shape" or is_of_object(ref) else ref
 
     def _placed(self, value: V) -> int:
-        """The device of a callee's value: what it computed is where its arguments are, if it says nothing else."""
+        """The device of a callee's value in the caller: unless it says another, that of the arguments."""
         if self._chosen(value.device):
             return CPU | ACCELERATOR
         if value.device != ANYWHERE or not value.kinds & TENSORS:
@@ -115,14 +115,15 @@ class Translation(Symbols):
         return self._device if self._device == ACCELERATOR else ANYWHERE
 
     def _chosen(self, device: int) -> bool:
-        """Whether the accelerator is what a parameter was taken to name, and this call passes one device or another."""
+        """Whether the callee takes a parameter for the accelerator's name, while this call passes a choice that
+        includes the host."""
         if not on_accelerator(device) or self.expr is None:
             return False
         given = (*self.expr.args, *(word.value for word in self.expr.keywords))
         return any(isinstance(item, ir.IfExp) and _names_host(item) for item in given)
 
     def _made_here(self, value: V) -> Sources:
-        """The storages of a callee's value; modules that it made stay apart from each other."""
+        """The storages of a callee's value; modules that it made get keys of this call."""
         if not value.store:
             return EMPTY
         if not value.kinds & (MODULE | UNKNOWN) or len(value.store) > MAX_STORES:
@@ -139,7 +140,7 @@ class Translation(Symbols):
         return self.key
 
     def object(self, key: Source, depth: int) -> Source:
-        """A callee's object, here."""
+        """The caller's object for one of the callee's."""
         if key in self._objects:
             return self._objects[key]
         self.frame.spend(1)
@@ -171,7 +172,7 @@ class Translation(Symbols):
         return frozenset(found)
 
     def source(self, source: Source) -> frozenset[Source]:
-        """A callee's graph source, here: at most a few nodes of our own stand for all of the callee's."""
+        """The caller's nodes for a graph source of the callee: at most a few stand for all of the callee's nodes."""
         if isinstance(source, Path):
             return self.graph_of(source)
         if source not in self._nodes:
@@ -230,8 +231,8 @@ class Translation(Symbols):
         return self._recorded_anew(key, fate)
 
     def _recorded(self, nodes: Iterable[Node]) -> tuple[Node | None, Node | None, bool]:
-        """Of the operations behind a graph those that record here: one that does for sure, one that may, and whether a
-        model is among the former."""
+        """Of the operations behind a graph those that record in the caller: a definite one, an unknown one, and whether
+        a model is among the definite ones."""
         definite: Node | None = None
         unknown: Node | None = None
         model = False
@@ -250,7 +251,7 @@ class Translation(Symbols):
         return definite, unknown, model
 
     def _recorded_anew(self, key: Source, fate: str) -> frozenset[Source]:
-        """A graph that the call has made again: in this state it is freed as the callee leaves it."""
+        """The sources of a graph that this call has recorded, freed in the state as the callee leaves it."""
         one = frozenset((key,))
         if key in self.state.freed_may:  # which holds all of `freed_must`
             self.state.freed_must -= one
@@ -262,7 +263,8 @@ class Translation(Symbols):
         return one
 
     def _fate(self, source: Source) -> str:
-        """What the callee's backwards did to a graph, or to all models that took part: freed, some of it, or live."""
+        """What the callee's backwards did to a graph, or to all models that took part: "freed", "some" of it, or
+        "live"."""
         graphs, must, may = self.callee.graphs, self.exit.freed_must, self.exit.freed_may
         if source in must:
             return "freed"
@@ -272,13 +274,13 @@ class Translation(Symbols):
         return "some" if source in may or not models.isdisjoint(may) else "live"
 
     def _unfollowed(self) -> frozenset[Source]:
-        """A graph that is too large to follow: one node for all of them, of which nothing is known."""
+        """One node of which nothing is known, in place of a graph that is too large."""
         key = (*self.key, "cut")
         self.frame.graphs.record(key, Node(self.at, self.key[-1], unknown=True, loops=self.frame.loop_ids))
         return frozenset((key,))
 
     def _is_cut(self, path: Path | None) -> bool:
-        """Whether what the callee calls is a function, passed in here, that gives no graph (``lambda t: t.item()``)."""
+        """Whether the callee of a node is a function argument that returns no graph (``lambda t: t.item()``)."""
         if path is None or path.steps or not path.root.startswith("p:"):
             return False
         value = self.resolve(path)
@@ -295,7 +297,7 @@ class Translation(Symbols):
         return True
 
     def _called_again(self, path: Path | None) -> Path | None:
-        """What a function that calls itself has its inner call call: the same that it was given."""
+        """The symbol of a function argument that a recursive call passes on unchanged; None for any other."""
         if path is None or path.steps or self.callee.function.key != self.frame.function.key:
             return None
         return path if self.resolve(path).syms == {path} else None
@@ -305,7 +307,7 @@ class Translation(Symbols):
         return bool(value.kinds) and not value.kinds & UNKNOWN
 
     def _runs_frozen(self, node: Node) -> bool:
-        """Whether what recorded a node is a module that is frozen here."""
+        """Whether a frozen module (in the caller) recorded the node."""
         if node.callee is None or not (
             (node.definite and node.model) or (node.unknown and self._is_model(node.callee))
         ):
@@ -316,7 +318,8 @@ class Translation(Symbols):
         return bool(self.resolve(path).kinds & MODULE)
 
     def kinship(self) -> None:
-        """A graph that another one was computed from is freed with it: its node here is a parent of the other's."""
+        """Make lifted graphs parents of the graphs that were computed from them, so that a backward frees them
+        together."""
         lifted = {item: nodes for item, nodes in self._nodes.items() if nodes}
         if len(lifted) > MAX_KIN:
             return
@@ -342,5 +345,5 @@ def _names_host(choice: ir.IfExp) -> bool:
 
 
 def _shown_first(a: Node | None, b: Node) -> Node:
-    """Which of two nodes speaks for a graph: a model's before others, the first in the source before later ones."""
+    """The node that represents a graph in messages: a model's before others, the earlier before the later."""
     return b if a is None or (not b.model, b.at, b.what) < (not a.model, a.at, a.what) else a

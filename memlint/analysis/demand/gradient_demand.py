@@ -123,8 +123,8 @@ def differentiates_itself(analyser: Analyser, run: ModelRun) -> bool:
 
 @kept
 def requires_inputs(body: tuple[ir.Stmt, ...]) -> bool:
-    """Whether a body sets ``requires_grad`` of tensors, or enables grad mode whatever the caller's is;
-    only-for-training branches left out."""
+    """Whether a body sets ``requires_grad`` of tensors, or enables grad mode whatever the caller's is; not in branches
+    for training alone."""
     for statement in body:
         if isinstance(statement, ir.If) and _of_training(statement.test):
             continue

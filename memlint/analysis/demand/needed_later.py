@@ -98,8 +98,8 @@ def _in_records(frame: Summary, store: Store) -> Sources:
 
 
 def _made_by_what_is_returned(frame: Summary, store: Store) -> bool:
-    """Whether the models that recorded the kept graph also recorded the returned value: the returned graph may contain
-    it."""
+    """Whether the models that recorded the kept graph also recorded what is returned, whose graph may contain it
+    then."""
     if store.kind != "retain":
         return False
     reached = frame.graphs.closure((store.incoming or store.value).src)

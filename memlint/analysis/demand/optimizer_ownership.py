@@ -178,8 +178,8 @@ def gives_no_gradient(analyser: Analyser, frame: Summary, run: ModelRun) -> bool
 
 
 def _is_its_own(frame: Summary, run: ModelRun, item: Source) -> bool:
-    """Whether an argument's parameter belongs to the forward itself: it is read there, and the call statement does not
-    name it."""
+    """Whether a graph source is a parameter that the module's forward reads itself: the call statement does not name
+    it."""
     if not isinstance(item, tuple) or isinstance(item, Path) or len(item) != 3 or item[1] != "parameter":
         return False
     statement = statement_at(frame.function.body, run.site.at)

@@ -1,6 +1,8 @@
-"""Graphs that a function makes and every use of which cuts them, while nothing keeps or returns them. A model that runs
-so while autograd records saves its activations for nothing, whatever its mode and whatever the function's name: that no
-gradient is needed follows from the uses, without any guess."""
+"""Graphs that a function makes and uses up: every use of the output cuts the graph, and nothing keeps or returns it.
+
+A model that runs so while autograd records saves its activations for nothing, whatever its mode and whatever the
+function's name: the uses prove that no gradient is needed.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What holds after one of several ways: the branches of a condition, or the methods that a call may mean."""
+"""Joins over alternative paths: the branches of a condition, or the methods that a call may mean."""
 
 from __future__ import annotations
 
@@ -9,7 +9,8 @@ from memlint.analysis.domain.values import EMPTY, UNKNOWN, Sources
 
 
 def join_branches(frame: FunctionState, ends: list[tuple[State | None, int, int]]) -> State | None:
-    """What holds after any of some branches: their ends, each with the graphs' clock at its begin and end."""
+    """The join of some branches' end states; None where none of them continues. Each comes with the graphs' clock at
+    its begin and end."""
     joined: State | None = None
     for end, _, _ in ends:
         joined = join_states(joined, end)
@@ -29,7 +30,7 @@ def join_branches(frame: FunctionState, ends: list[tuple[State | None, int, int]
 
 
 def _held(frame: FunctionState, state: State) -> Sources:
-    """The graphs that variables hold, and what was made or stored since the round began."""
+    """The graphs that variables hold, and those that were made or stored since the iteration began."""
     made = (state.heap[key] for key in state.fresh if key in state.heap)
     inside = (value for obj in made if obj.loops == frame.loop_ids for value in (*obj.fields.values(), obj.elem))
     stored = (store.incoming or store.value for store in (frame.stores[key] for key in state.pending))
@@ -37,8 +38,8 @@ def _held(frame: FunctionState, state: State) -> Sources:
 
 
 def stand_in(before: State, end: State, caught: State) -> None:
-    """What a handler of whatever goes wrong gives in place of a value that has no graph is taken for one that has none
-    either: it hardly ever runs, and what is said must be true of the ordinary way."""
+    """Treat the substitute that an exception handler gives for a value without a graph as one without a graph as well:
+    the handler hardly ever runs, and findings describe the ordinary path."""
     for name, value in caught.env.items():
         usual = end.env.get(name)
         if usual is None or usual is before.env.get(name) or not value.src or value is before.env.get(name):

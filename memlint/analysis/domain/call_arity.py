@@ -1,4 +1,5 @@
-"""How many values a call is given and asked for: ``a, b = net.sample(x)`` tells which of several methods it means."""
+"""The arity of calls: the number of arguments and of unpacked results (``a, b = net.sample(x)``) narrows down which of
+several methods a call means."""
 
 from __future__ import annotations
 
@@ -12,7 +13,7 @@ from memlint.ir import nodes as ir
 
 
 def fitting(frame: Summary, refs: frozenset[Ref], expr: ir.Call) -> frozenset[Ref]:
-    """Of several functions, those that may give as many values as a call's result is unpacked into."""
+    """Those of some functions that may return as many values as the call's result is unpacked into."""
     functions = {ref: frame.analyser.function(ref) for ref in refs if ref.kind == "func"}
     if len(functions) < 2:
         return refs
@@ -24,9 +25,8 @@ def fitting(frame: Summary, refs: frozenset[Ref], expr: ir.Call) -> frozenset[Re
 
 
 def fitting_classes(frame: Summary, refs: frozenset[Ref], expr: ir.Call, method: str) -> list[Ref]:
-    """Of the classes that a module may have, in order, those whose method takes what it is called with and may give as
-    many values as the result is unpacked into: code that has several asks which one it has before it calls. All of
-    them where none does."""
+    """Those of a module's possible classes, in order, whose method accepts the call's arguments and may return as many
+    values as the result is unpacked into; all of them where none does."""
     program = frame.analyser.program
     methods: dict[Ref, Function] = {}
     for ref in refs:
@@ -50,7 +50,7 @@ def _fits(function: Function, expr: ir.Call, count: int | None) -> bool:
 
 @kept_for
 def _unpacked(body: tuple[ir.Stmt, ...]) -> dict[int, int]:
-    """Into how many names the results of calls are unpacked in a body, by the calls' ordinals."""
+    """By the ordinals of a body's calls: the number of names that the result is unpacked into."""
     return {
         statement.value.at: len(target.elements)
         for statement in walk_statements(body, into_definitions=False)

@@ -39,7 +39,8 @@ class Site(msgspec.Struct, frozen=True, gc=False, order=True):
 
 
 class Reached(msgspec.Struct, frozen=True, gc=False):
-    """Whether code is used and can run. ``reason``: why not, a clause; ``site``: the place that the reason is about."""
+    """Whether code is used and can run. ``reason``: a clause that says why not; ``site``: the place that the reason is
+    about."""
 
     reach: Reach
     reason: str
@@ -47,7 +48,8 @@ class Reached(msgspec.Struct, frozen=True, gc=False):
 
 
 class Step(msgspec.Struct, frozen=True, gc=False):
-    """``decides``: what is said happens only where this place runs, or one of these others of its kind."""
+    """One step of a trace. ``decides``: the finding happens only where this place runs, or one of these other
+    places."""
 
     site: Site
     message: str

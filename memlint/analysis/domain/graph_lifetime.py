@@ -1,4 +1,4 @@
-"""Whether a backward has freed graphs by the time that an iteration ends."""
+"""Graph lifetime: whether a backward has freed graphs by the end of an iteration."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from memlint.analysis.domain.values import Path, Source, Sources
 
 
 def of_loop(frame: Summary, loop: LoopFrame | None, sources: Sources) -> Sources:
-    """The sources without what a call that cannot be followed gave before the loop, where the loop makes a graph of its
-    own: there is one of those, whether or not it has a graph."""
+    """The sources that the loop itself records, where there are any: without what an unresolved call before the loop
+    gave, of which there is one, whatever the number of iterations."""
     nodes = frame.graphs.nodes
     made = [item for item in sources if item in nodes and (nodes[item].definite or nodes[item].model)]
     if loop is None or not any(loop.id in nodes[item].loops for item in made):
@@ -20,7 +20,7 @@ def of_loop(frame: Summary, loop: LoopFrame | None, sources: Sources) -> Sources
 
 
 def fate_of(frame: Summary, state: State, sources: frozenset[Source]) -> Fact | None:
-    """Whether a backward has freed these graphs: yes, no, some; None where there is none."""
+    """Whether a backward has freed these graphs: "yes" (on every path), "no", "some"; None where there is no graph."""
     nodes = [source for source in sources if source in frame.graphs.nodes]
     # beside a graph that was seen to be made, a symbol (``loss / self.count``) is more likely a number than another one
     made = any(frame.graphs.nodes[source].definite or frame.graphs.models_of(source) for source in nodes)

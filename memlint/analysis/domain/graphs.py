@@ -89,7 +89,7 @@ class Graphs:
         return self._clock
 
     def made_between(self, sources: Sources, start: int, end: int) -> Sources:
-        """Those of the sources that were last recorded between two readings of the clock."""
+        """Those of the sources that were last recorded between two readings of the graphs' clock."""
         return frozenset(source for source in sources if start < self._recorded.get(source, 0) <= end)
 
     def record(self, key: Source, node: Node) -> Source:
@@ -108,8 +108,8 @@ class Graphs:
         return key
 
     def settle(self) -> None:
-        """Draw the conclusion of each backward: where one unknown call is the only thing that can have brought the
-        graph in, that call did (the model, in ``criterion(model(x), y).backward()``)."""
+        """Infer from each backward which graph it went through: where a single unresolved call can have recorded it,
+        that call did (the model in ``criterion(model(x), y).backward()``)."""
         for evidence in sorted(self.evidence, key=lambda sources: sorted(map(repr, sources))):
             reached = self.closure(evidence)
             nodes = {item: node for item in reached if (node := self.nodes.get(item)) is not None}
@@ -128,8 +128,8 @@ class Graphs:
         self._models.clear()
 
     def _settle_others(self) -> None:
-        """What was seen to give a graph that none of its arguments can have brought in, gives one at each call:
-        ``G(fixed_noise)``, where ``D(G(noise))`` is trained by."""
+        """An unresolved callee that was inferred to record a graph without getting one from its arguments records one
+        at each call: ``G(fixed_noise)``, where ``D(G(noise))`` is trained."""
         proved = {
             (node.callee, node.what.partition("(")[0])
             for node in self.nodes.values()
@@ -140,15 +140,15 @@ class Graphs:
                 node.definite = node.model = True
 
     def _brings(self, node: Node) -> bool:
-        """Whether what a call was given has no graph: what was made here, or drawn from data."""
+        """Whether the arguments of a call have no graph: they were made here, or drawn from data."""
         reached = self.closure(node.parents)
         return not any(item in self.nodes for item in reached) and all(
             "[]" in item.steps for item in reached if isinstance(item, Path)
         )
 
     def _settle_nearest(self, evidence: Sources, unknown: Sources) -> None:
-        """Where all ways from a backward lead through one call that cannot be resolved, its result has a graph,
-        whatever it was given (``policy(env.reset())``); of a result that is unpacked, the first part."""
+        """Where every path from a backward leads through one unresolved call, its result has a graph, whatever its
+        arguments (``policy(env.reset())``); for an unpacked result, the first part has."""
         nearest: set[Source] = set()
         seen: set[Source] = set()
         todo = list(evidence)
@@ -168,7 +168,8 @@ class Graphs:
             self.nodes[item].definite = True
 
     def _settle_parts(self, root: Source, evidence: Sources, nodes: dict[Any, Node]) -> None:
-        """Where the loss was computed from the result itself, that is a tensor, and its parts are views of it."""
+        """The same where the loss was computed from the result itself, which is one tensor: its parts are views of
+        it."""
         whole = root in evidence or any(
             root in node.parents and not part_of(item, root) for item, node in nodes.items()
         )
@@ -208,12 +209,12 @@ class Graphs:
         return known
 
     def mark_model(self, tip: Source) -> None:
-        """Note of a node that a model has recorded it."""
+        """Mark a node as recorded by a model."""
         self.nodes[tip].model = True
         self._models.clear()
 
     def mark_output(self, tip: Source) -> None:
-        """Note of a node that was unknown that it has a graph."""
+        """Mark a node of unknown kind as one that has a graph."""
         self.nodes[tip].definite, self.nodes[tip].unknown = True, False
         self._models.clear()
 
@@ -238,8 +239,8 @@ class Graphs:
         self._reached.clear()
 
     def sure(self, sources: Sources) -> Sources:
-        """The sources and those ancestors whose graph they have for certain, in a graph that is finished: a call that
-        cannot be resolved may have let go of what it was given."""
+        """The sources with those ancestors whose graph they contain on every path, once the graph is finished. An
+        unresolved call may have detached its arguments, so ancestors behind it are left out."""
         known = self._sure.get(sources)
         if known is not None:
             return known
@@ -265,7 +266,7 @@ class Graphs:
         return self._sure[sources]
 
     def beside(self, source: Source) -> bool:
-        """Whether a source is a part, not the first, of what a model gives that cannot be followed."""
+        """Whether a source is a later part (not the first) of an unresolved model's output."""
         node = self.nodes.get(source)
         return (
             node is not None
@@ -290,7 +291,7 @@ class Graphs:
         return known
 
     def forget(self) -> None:
-        """Let go of what can be worked out again, and of what only the interpretation asks."""
+        """Drop caches, and what only the interpretation needs."""
         self._forget_closures()
         for known in (self._ancestry, self._sure, self._models, self._digests, self._recorded):
             known.clear()

@@ -1,8 +1,6 @@
-"""Tests that are asked again: what one side of the first ``if`` left behind holds in the same side of the next.
-
-Where paths meet, a value is the join of both sides, and which belongs to which is lost. A state remembers it for the
-tests that the function asks more than once, until something that they read is bound anew.
-"""
+"""Path correlation: tests that are evaluated again, so that the state behind one side of the first ``if`` holds in the
+same side of the next. Joins lose which values belong to which side; a state remembers it for the tests that the
+function evaluates more than once, until something that they read is assigned."""
 
 from __future__ import annotations
 
@@ -33,7 +31,8 @@ _Place = tuple[str, Any]
 
 
 class Side(NamedTuple):
-    """The end of one branch: what it left where the other left something else, and what it freed for certain."""
+    """The end of one branch: the values that differ from the other branch's, and the graphs that it freed on every
+    path."""
 
     places: dict[_Place, V]
     freed: Sources
@@ -41,7 +40,7 @@ class Side(NamedTuple):
 
 
 class Meeting(NamedTuple):
-    """Where the two sides of a test met: the ordinal of the ``if``, the graphs' clock there, what holds after it."""
+    """The join behind an ``if``: its ordinal, the graphs' clock there, and the joined state."""
 
     at: int
     clock: int
@@ -52,7 +51,7 @@ class Meeting(NamedTuple):
 
 @kept
 def asked_again(function: Function) -> frozenset[str]:
-    """The tests, and parts of tests, that a function asks more than once."""
+    """The tests, and parts of tests, that a function evaluates more than once."""
     seen: set[str] = set()
     again: set[str] = set()
     for statement in walk_statements(function.body, into_definitions=False):
@@ -64,7 +63,7 @@ def asked_again(function: Function) -> frozenset[str]:
 
 
 def recall(frame: Summary, state: State, test: ir.Expr, truth: bool) -> None:
-    """Go back to what this side of an earlier ``if`` with the same test left."""
+    """Restore what this side of an earlier ``if`` with the same test left."""
     match test:
         case ir.Unary(op="not"):
             recall(frame, state, test.operand, not truth)
@@ -88,7 +87,7 @@ def recall(frame: Summary, state: State, test: ir.Expr, truth: bool) -> None:
 
 
 def meet(frame: Summary, statement: ir.If, yes: State | None, no: State | None, joined: State | None) -> None:
-    """Remember at the end of an ``if`` what each of its sides left."""
+    """Record at the end of an ``if`` what each of its sides left."""
     if yes is None or no is None or joined is None:
         return
     test, sides = statement.test, (yes, no)
@@ -114,7 +113,7 @@ def meet(frame: Summary, statement: ir.If, yes: State | None, no: State | None, 
 
 
 def switch_of(context: ir.Expr) -> ir.Expr | None:
-    """The test in ``with torch.set_grad_enabled(test):``, or in that of a project's own guard that does the same."""
+    """The test of ``with torch.set_grad_enabled(test):``, or of a guard of the project that is equivalent."""
     if not isinstance(context, ir.Call):
         return None
     given = (*context.args, *(word.value for word in context.keywords))
@@ -122,8 +121,8 @@ def switch_of(context: ir.Expr) -> ir.Expr | None:
 
 
 def only_recorded(frame: Summary, statement: ir.If, yes: State | None, no: State | None, joined: State) -> None:
-    """Where the test of an ``if`` also decides whether a block records, what one side frees of the block's graphs is
-    freed: on the other side they were not made."""
+    """Where the test of an ``if`` also decides whether a block records, graphs of the block that one side frees are
+    freed in the join: on the other side they do not exist."""
     test, side = statement.test, yes
     while isinstance(test, ir.Unary) and test.op == "not":
         test, side = test.operand, no if side is yes else yes
@@ -140,7 +139,7 @@ def only_recorded(frame: Summary, statement: ir.If, yes: State | None, no: State
 
 
 def _asked_for_itself(test: ir.Expr) -> str:
-    """The variable in ``if x:``, ``if x != 0:``, ``if x > 0:`` and ``if x is not None:``; "" for another test."""
+    """The variable of ``if x:``, ``if x != 0:``, ``if x > 0:`` and ``if x is not None:``; "" for another test."""
     if isinstance(test, ir.Compare) and test.ops in (("!=",), (">",), ("is not",)):
         right = test.rights[0]
         if isinstance(right, ir.Const) and (right.kind == "None" or right.value == 0):
@@ -165,7 +164,7 @@ def _parts(test: ir.Expr) -> list[ir.Expr]:
 
 
 def _shown(test: ir.Expr) -> str:
-    """A test that gives the same whenever it is asked, as a key; "" for one that may not."""
+    """The key of a test that has the same value whenever it is evaluated; "" for one that may not."""
     if not all(isinstance(part, _PLAIN) for part in walk_expression(test)):
         return ""
     shown = text(test, _LONGEST)
@@ -173,7 +172,7 @@ def _shown(test: ir.Expr) -> str:
 
 
 def _bound_between(function: Function, test: ir.Expr, since: int) -> bool:
-    """Whether something that the test reads is bound anew between an earlier statement and the test."""
+    """Whether a name that the test reads is assigned between an earlier statement and the test."""
     names = frozenset(part.id for part in walk_expression(test) if isinstance(part, ir.Name))
     members = frozenset(part.name for part in walk_expression(test) if isinstance(part, ir.Attr))
     places = _binding(function.body, names, members)

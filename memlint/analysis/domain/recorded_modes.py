@@ -1,4 +1,5 @@
-"""What a state records of the modes of modules: by what a module is known, and what is said of it or of its holder."""
+"""Module modes in a state: the keys that a module is known by, and what is recorded for them or for the module that
+holds it."""
 
 from __future__ import annotations
 
@@ -12,7 +13,7 @@ _MAX_PARTS = 4
 
 
 def mode_keys(module: V, expr: ir.Expr | None) -> list[Source]:
-    """What a module is known by, the surest first."""
+    """The keys that a module is known by, the most certain first."""
     keys: list[Source] = [*sorted(module.syms)]
     keys += [("made", item) for item in sorted(module.store, key=repr) if whole_of(item) is None]
     place = dotted(expr) if expr is not None else ""
@@ -22,13 +23,14 @@ def mode_keys(module: V, expr: ir.Expr | None) -> list[Source]:
 
 
 def freeze(state: State, module: V, expr: ir.Expr | None, frozen: bool | None) -> None:
-    """The module's parameters stop (True) or start (False) to require grad; None where a flag decides."""
+    """Record that the module's parameters stop (True) or start (False) to require grad; None for unknown: a flag
+    decides."""
     for key in mode_keys(module, expr):
         state.modes["frozen", key] = frozen
 
 
 def keep_frozen(some: State, joined: State, modules: frozenset[Source]) -> None:
-    """Say of some modules after two ways what one of them says: on the other way they are not there."""
+    """After a join of two paths, keep what one path records of some modules that do not exist on the other."""
     for key, frozen in some.modes.items():
         if frozen is not None and isinstance(key, tuple) and key[0] == "frozen" and key[1] in modules:
             joined.modes[key] = frozen
@@ -40,8 +42,8 @@ def mode_of(state: State, module: V, expr: ir.Expr | None) -> tuple[bool | None,
 
 
 def _said(modes: dict[Source, bool | None], keys: list[Source], tag: str) -> tuple[bool | None, Source]:
-    """What the first of the keys that anything is said of has, and the key that tells. One of several calls has made
-    the module: they have to agree."""
+    """The record of the first key that has one, and that key. Where one of several calls has made the module, their
+    records have to agree."""
     mades = [key for key in keys if maker_of(key) is not None]
     for key in keys:
         for outer in outward(key):
@@ -83,7 +85,7 @@ def _depth(item: Source) -> int:
 
 
 def outward(key: Source) -> list[Source]:
-    """The key and those of the modules around it: what holds for a module holds for its parts."""
+    """The key and those of the enclosing modules, whose mode holds for their parts."""
     if isinstance(key, Path):
         found: list[Source] = [key]
         if key.steps and key.steps[-1].startswith("["):

@@ -137,7 +137,7 @@ class State:
 
 
 def join_states(a: State | None, b: State | None) -> State | None:
-    """What holds on either path; None is a path that does not come here."""
+    """The join of two paths' states, field by field; None is a path that does not come here."""
     if a is None or a is b:
         return b
     if b is None:
@@ -172,7 +172,8 @@ def join_states(a: State | None, b: State | None) -> State | None:
 
 
 def join_effects(skipped: State, state: State) -> None:
-    """Weaken what an operand has surely done to what holds where it is not evaluated, too; variables are not asked."""
+    """Weaken the effects of an operand that is evaluated on some paths only from "must" to "may"; variables are left as
+    they are."""
     state.grad |= skipped.grad
     state.freed_must &= skipped.freed_must
     if state.modes != skipped.modes:
@@ -180,7 +181,7 @@ def join_effects(skipped: State, state: State) -> None:
 
 
 def _join_modes(a: State, b: State) -> dict[Source, bool | None]:
-    """What is said of modules on both ways alike, and what is said on one of a module that only that way has made."""
+    """The modes on which both paths agree, and those of modules that only one path has made."""
     joined = {
         key: mode if (mode := a.modes.get(key)) == b.modes.get(key) else None
         for key in dict.fromkeys((*a.modes, *b.modes))
@@ -197,12 +198,12 @@ TAGS = ("frozen", "starts")
 
 
 def without_tag(key: Source) -> Source:
-    """What the module of which something is kept is known by."""
+    """The key of the module that a recorded mode (or frozenness) is about."""
     return key[1] if isinstance(key, tuple) and not isinstance(key, Path) and key[0] in TAGS else key
 
 
 def maker_of(key: Source) -> Source | None:
-    """The call that made the module of which a mode is kept, if it is known by that."""
+    """The call that made the module of a recorded mode, if it is known by that call."""
     key = without_tag(key)
     return around_parts(key[1]) if isinstance(key, tuple) and not isinstance(key, Path) and key[0] == "made" else None
 
@@ -227,8 +228,8 @@ def _stores(state: State) -> Sources:
 
 
 def _gone(state: State, other: State) -> Sources:
-    """Objects of an earlier round that nothing leads to any more, where the other way made them anew: what they held
-    is no part of what is there after both."""
+    """Objects of an earlier iteration that nothing refers to on one path, where the other path made them anew: their
+    old members are not part of the join."""
     stale = [key for key in other.fresh if key not in state.fresh and key in state.heap]
     if not stale:
         return EMPTY
@@ -244,7 +245,7 @@ def reachable(state: State) -> Sources:
 
 
 def with_members(state: State, keys: AbstractSet[Source]) -> Sources:
-    """Objects, and those that they hold: a dictionary and its lists."""
+    """Some objects with all that they hold: a dictionary and its lists."""
     seen: set[Source] = set()
     todo = keys
     while todo:
@@ -270,12 +271,12 @@ def width(state: State) -> int:
 
 
 def _before(state: State, path: Path) -> V:
-    """What a symbolic place holds on the path that does not store there."""
+    """The value of a symbolic place on the path that does not store there."""
     return NOTHING if path.root == state.making and len(path.steps) == 1 else untouched(path)
 
 
 def untouched(path: Path) -> V:
-    """What a symbolic place holds where nothing was stored."""
+    """The value of a symbolic place where nothing was stored."""
     return V(UNKNOWN, frozenset((path,)), syms=frozenset((path,)))
 
 
@@ -296,7 +297,7 @@ forgotten(_JOINED)
 
 
 def _joined(a: V, b: V) -> V:
-    """What holds on either path, `b` itself where it says no less."""
+    """The join of two values; `b` itself where the join is no more than that."""
     key = (id(a), id(b))
     known = _JOINED.get(key)
     if known is None:

@@ -1,4 +1,4 @@
-"""What bounds a place, or needs what it keeps, outside the loop that fills it: a finding then has low confidence."""
+"""Bounds on a place, or needs for what it keeps, outside the loop that fills it: a finding then has low confidence."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _HOLDERS = frozenset({"Sequential", "ModuleList", "ModuleDict"})
 
 
 def may_be_bounded(analyser: Analyser, frame: Summary, store: Store, value: Value) -> bool:
-    """Whether something speaks against growth, or for the graph, that the function itself does not prove."""
+    """Whether evidence outside the function speaks against growth, or for a use of the graph."""
     return (
         _emptied_by_others(analyser, frame, store)
         or _shares_a_needed_graph(analyser, frame, store)
@@ -49,8 +49,7 @@ def holds_layers(frame: Summary, store: Store) -> bool:
 
 
 def _emptied_by_others(analyser: Analyser, frame: Summary, store: Store) -> bool:
-    """Whether other code, which runs as often as the store, empties an attribute of that name: whose it is may be
-    unknown."""
+    """Whether other code, which runs as often as the store, empties an attribute of that name, of whatever object."""
     if not isinstance(store.place, Path) or store.cleared:
         return False
     name = next((step for step in reversed(store.place.steps) if step.startswith(".")), None)
@@ -86,7 +85,8 @@ _MEMBER = lazy_pattern(r"outputs\[(['\"])(\w+)\1\]")
 
 
 def _no_step_returns_it(analyser: Analyser, frame: Summary, store: Store) -> bool:
-    """Whether a hook keeps a member of a step's result that no step of the project gives: it cannot be in use here."""
+    """Whether a hook keeps a member of a step's result that no step of the project returns: the hook cannot be in
+    use."""
     found = _MEMBER.fullmatch(store.text)
     parts = frame.function.name.split("_")  # on_validation_batch_end: validation_step
     if found is None or frame.hook is None or parts[0] != "on" or parts[-2:] != ["batch", "end"]:
@@ -144,7 +144,8 @@ def _models(frame: Summary, store: Store) -> set[Source]:
 
 
 def _told_of_backward(frame: Summary, store: Store) -> bool:
-    """Whether a flag decides over the backward that code which was given the graph has set: it may have run its own."""
+    """Whether the backward depends on a flag that code sets which was given the graph: that code may have run its own
+    backward."""
     if store.loop is None:
         return False
     flags = {
@@ -172,7 +173,7 @@ def _targets(statement: ir.Assign | ir.AugAssign) -> tuple[ir.Expr, ...]:
 
 
 def becomes_attribute(frame: Summary, store: Store) -> bool:
-    """Whether the container is what an attribute or a global holds in the end: whoever reads it may want the graph."""
+    """Whether an attribute or a global holds the container in the end: its readers may need the graph."""
     if frame.exit is None or isinstance(store.place, Path):
         return False
     return any(
@@ -222,7 +223,7 @@ def ends_with_members(frame: Summary, store: Store) -> bool:
 
 
 def _always_begun(body: tuple[ir.Stmt, ...], name: str) -> bool:
-    """Whether a loop that each round comes to begins the name in its own first round, whatever else holds."""
+    """Whether a loop that each iteration reaches assigns the name in its own first iteration, unconditionally."""
     for inner in body:
         if isinstance(inner, ir.With) and _always_begun(inner.body, name):
             return True
@@ -259,7 +260,7 @@ def _periodic(body: tuple[ir.Stmt, ...]) -> tuple[tuple[ir.Stmt, ...], ...]:
 
 @kept
 def _spent(body: tuple[ir.Stmt, ...]) -> frozenset[str]:
-    """What the statements of a block run backward on."""
+    """The expressions that the statements of a block run backward on."""
     calls = (dotted(one.value.func) for one in body if isinstance(one, ir.ExprStmt) and isinstance(one.value, ir.Call))
     return frozenset(name.removesuffix(".backward") for name in calls if name.endswith(".backward"))
 

@@ -43,7 +43,7 @@ class Candidate:
 
     @functools.cached_property
     def loop(self) -> Loop | None:
-        """What repeats the store."""
+        """What repeats the store: a loop of the function, or the calls of the function; None for nothing known."""
         return _loop_of(self.analyser, self.frame, self.store)
 
     @functools.cached_property
@@ -76,7 +76,7 @@ class Candidate:
         return self.value.attached == "no"
 
     def tell(self, effect: Literal["dropped", "low"], reason: Reason[Candidate]) -> None:
-        """Tell who asks why, if anybody does."""
+        """Report a reason to the observer, if there is one."""
         if self.analyser.observer is not None:
             tell_store(self.analyser, self.frame, self.store, self.loop, effect, reason)
 

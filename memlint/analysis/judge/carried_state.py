@@ -1,8 +1,6 @@
-"""States that are kept from one run of a model to the next, by the model or by who runs it, and that nobody cuts.
-
-Who trains a module with such a state begins it anew, or detaches it, before each backward: else the second one raises.
-An evaluation beside that raises nothing: without a guard, the state's graph grows by one forward with each round.
-"""
+"""States that are kept from one run of a model to the next, by the model or by its caller, and that nothing detaches.
+Training code resets or detaches such a state before each backward, which would raise otherwise. An evaluation raises
+nothing: without a guard, the state's graph grows by one forward with each iteration."""
 
 from __future__ import annotations
 
@@ -27,8 +25,8 @@ if TYPE_CHECKING:
 
 
 def carried_on(analyser: Analyser, frame: Summary, name: str) -> Step | None:
-    """Where a loop that only evaluates runs the forward that ``frame`` is, which builds the attribute ``name`` on its
-    last value, and begins it not anew."""
+    """A trace step to an evaluation loop that runs the forward of ``frame``, which computes the attribute ``name`` from
+    its last value, and does not reset it."""
     cls = frame.function.cls
     if cls is None:
         return None
@@ -72,7 +70,7 @@ def state_of(frame: Summary, store: Store) -> str:
 
 
 def _is_begun(analyser: Analyser, function: Function, name: str) -> bool:
-    """Whether code of another object, or another method, gives the attribute a value: ``agent.hidden = None``."""
+    """Whether code of another object, or another method, resets the attribute: ``agent.hidden = None``."""
     assert function.cls is not None
     order, _ = analyser.program.ancestors(function.cls)
     if any(
@@ -89,7 +87,7 @@ def _is_begun(analyser: Analyser, function: Function, name: str) -> bool:
 
 
 def _read_without_graph(analyser: Analyser, function: Function, name: str) -> bool:
-    """Whether the object's other methods, and those of classes below, read nothing of the state but what is cut."""
+    """Whether the object's other methods, and those of subclasses, read the state only where its graph is cut."""
     assert function.cls is not None
     order, _ = analyser.program.ancestors(function.cls)
     others = [method for item in order for method in item.methods.values() if method.name != function.name]

@@ -1,4 +1,4 @@
-"""Why a store's finding is less sure than its graph."""
+"""Reasons for which a store's finding is less certain than that its value has a graph."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ def unwanted(analyser: Analyser, frame: Summary, store: Store, value: Value) -> 
 
 
 def _may_be_few(loop: Loop) -> bool:
-    """Whether nothing tells that the loop has many rounds, not even a name: it may run over a handful of tasks."""
+    """Whether nothing shows that the loop has many iterations, not even a name: it may run over a handful of tasks."""
     return loop.kind == "for" and loop.over == "unknown" and loop.trips is None and not loop.names_data
 
 
@@ -174,14 +174,14 @@ _BEGINS_ANEW = lazy_pattern(r"_?(re_?set|clear|zero|empty|flush|re_?init|begin|s
 
 
 def _asks_to_begin(frame: Summary, store: Store) -> bool:
-    """``self.meter.reset()`` in each round before ``self.meter.add(loss)``, where nobody knows what the meter is."""
+    """``self.meter.reset()`` in each iteration before ``self.meter.add(loss)``, with a meter of unknown class."""
     body = store.loop.body if store.loop is not None else frame.function.body
     return any(store.place_text.startswith(f"{place}.") for place in _begun_anew(body))
 
 
 @kept
 def _begun_anew(body: tuple[ir.Stmt, ...]) -> frozenset[str]:
-    """What the statements of a block ask to let go of what it has kept."""
+    """The receivers that the statements of a block ask to drop what they have kept."""
     calls = (statement.value for statement in body if isinstance(statement, ir.ExprStmt))
     return frozenset(
         text(call.func.value, 200)
@@ -202,7 +202,7 @@ def _is_handed_on(frame: Summary, store: Store) -> bool:
 
 
 def may_sum_itself(analyser: Analyser, frame: Summary, store: Store) -> bool:
-    """Whether what is added to may be an object whose class says what ``+=`` does: a meter beside that code."""
+    """Whether the left side of ``+=`` may be an object whose class defines it: a meter."""
     if store.kind != "carry" or store.how != "add":
         return False
     files = {store.site.path, *(step.site.path for step in store.trace)}
@@ -215,7 +215,7 @@ def may_sum_itself(analyser: Analyser, frame: Summary, store: Store) -> bool:
 
 
 def counts(store: Store) -> bool:
-    """``total_steps += epoch_steps``, where what the name says is all that is known: a whole number."""
+    """``total_steps += epoch_steps``: the names alone say that the value is a whole number."""
     return store.kind == "carry" and store.how == "add" and names_count(store.text)
 
 
@@ -259,7 +259,7 @@ def of_one_step(frame: Summary, store: Store) -> bool:
 
 
 def in_trial(function: Function) -> bool:
-    """Code of a test, which runs once."""
+    """Whether the code is a test, which runs once."""
     around: Function | None = function
     while around is not None:
         if is_trial(around):
@@ -362,5 +362,5 @@ def rebuilt_each_batch(frame: Summary, store: Store) -> bool:
 
 
 def _names_of(store: Store) -> tuple[Source, ...]:
-    """How the marks of earlier rounds name the place."""
+    """The names under which the marks of earlier iterations know the place."""
     return tuple(mark[2] for mark in marks_of(None, store) if isinstance(mark, tuple) and mark and mark[0] == "prev")

@@ -1,4 +1,4 @@
-"""A stored value in the words of the events: its graph, its fate, its device and size."""
+"""Descriptions of stored values for events: graph, graph lifetime, device and size."""
 
 from __future__ import annotations
 
@@ -112,7 +112,7 @@ def _is_loss(function: Function) -> bool:
 
 
 def analyser_grad(analyser: Analyser, frame: Summary, grad: int) -> int:
-    """A grad mode with the caller's filled in."""
+    """A grad mode, with the callers' mode in place of AMBIENT."""
     if not grad & AMBIENT:
         return grad
     if frame.hook is not None and frame.hook.grad == "ambient":

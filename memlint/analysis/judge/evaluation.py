@@ -1,4 +1,4 @@
-"""Models that run while autograd records: is it an evaluation, and does anybody want the gradients?"""
+"""Evaluations without a guard: models that run while autograd records although nothing needs the gradients."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ _SUREST = ("eval", "spent", "kept", "name")
 
 
 class Keeper(NamedTuple):
-    """A place that keeps a graph beyond the iteration, and the loop whose rounds it does so in."""
+    """A place that keeps a graph beyond the iteration, and the loop with whose iterations it grows."""
 
     place: str
     rounds: Loop
@@ -202,8 +202,8 @@ def _may_be_asked(frame: Summary) -> bool:
 
 
 def _keeps_for_nobody(keeper: Keeper | None) -> bool:
-    """Whether a place keeps the graphs of all batches, and it is known that no backward comes for them: whatever is
-    returned of it, no caller trains by it."""
+    """Whether a place keeps the graphs of all batches and no backward reaches them: no caller trains by what is
+    returned of it."""
     return keeper is not None and keeper.lost != "low"
 
 
@@ -313,7 +313,7 @@ def _keeper(frame: Summary, runs: list[ModelRun], kept: dict[Source, Keeper]) ->
 
 
 def _own_nodes(frame: Summary, run: ModelRun) -> Sources:
-    """What the run itself recorded, without what its inputs bring along."""
+    """The nodes that the run itself recorded, without those of its inputs."""
     return frozenset(item for item in (run.node, *run.value.src) if item in frame.graphs.nodes)
 
 
@@ -333,7 +333,7 @@ def _on_their_own(group: list[Verdict], groups: dict[Source, list[Verdict]]) -> 
 
 
 def _apart(group: list[Verdict]) -> list[list[Verdict]]:
-    """The calls of a group; those that a branch makes in place of others, of another model or method, by themselves."""
+    """The calls of a group, with alternatives in a branch (of another model or method) in groups of their own."""
     apart: list[list[Verdict]] = []
     # (what runs in a callee, runs where the call stands)
     tests = {item.run.site: item.run.tests for item in group if item.run.origin is None}
@@ -379,7 +379,7 @@ def _defines_modules(analyser: Analyser, frame: Summary) -> bool:
 
 
 def _tries(function: Function) -> bool:
-    """``_test_net()`` in the net's own file: a demonstration."""
+    """Whether the function is a demonstration in the network's own file: ``_test_net()``."""
     return function.name.lstrip("_").startswith("test_")
 
 

@@ -1,4 +1,4 @@
-"""The judgement of tensors that are grown by concatenating onto themselves: what bounds them, by named reasons."""
+"""The judgement of tensors that grow by concatenation with themselves: named reasons that bound them."""
 
 from __future__ import annotations
 
@@ -230,7 +230,7 @@ def _calls(analyser: Analyser, frame: Summary, store: Store) -> Loop | None:
 
 
 def _bounded(frame: Summary, store: Store) -> bool:
-    """Whether the place is cut back or started anew where it grows."""
+    """Whether the place is truncated or reset where it grows."""
     place = store.place_text
     bodies: list[tuple[ir.Stmt, ...]] = []
     if store.loop is not None and store.local:
@@ -322,7 +322,8 @@ def _slices(index: ir.Expr) -> bool:
 
 
 def _fresh(value: ir.Expr) -> bool:
-    """None, an empty display or a new tensor: a start, not what came in."""
+    """Whether an expression starts a place anew: None, an empty display or a new tensor, not a function of the
+    input."""
     if isinstance(value, ir.Const):
         return True
     if isinstance(value, ir.Display):

@@ -1,4 +1,4 @@
-"""What one run of a model is, which autograd records: an evaluation, and by what it is known."""
+"""The judgement of one recorded model run: whether it is an evaluation, and by which evidence."""
 
 from __future__ import annotations
 
@@ -103,7 +103,8 @@ def _judge_run(analyser: Analyser, frame: Summary, run: ModelRun) -> Verdict | N
 
 
 def _mode(analyser: Analyser, frame: Summary, run: ModelRun) -> bool | None:
-    """Whether the model is in eval mode, by the function itself or by what others say of it."""
+    """Whether the model is in eval mode, by the function itself or by its context (callers, class, file); None for
+    unknown."""
     if run.mode is None and run.mode_key is None and not of_module(analyser, frame.function):
         # (where a module's own method runs its parts, the call of that method is the place for the guard)
         return told(analyser, frame, run.module, "")
@@ -215,8 +216,8 @@ def unguarded_call(analyser: Analyser, frame: Summary, run: ModelRun) -> tuple[S
 
 
 def _uses_up(caller: Summary, at: int, callee: Function) -> bool:
-    """Whether the graphs that a call gives to a caller end there: it returns and keeps none of them, gives none away,
-    and runs no backward through one."""
+    """Whether the graphs that a call returns end in the caller: it neither returns, keeps nor passes them on, and runs
+    no backward through them."""
     call = (at, callee.module.key, callee.qual)
     given = {key for key in caller.graphs.nodes if isinstance(key, tuple) and key[:3] == call}
     kept = [] if caller.exit is None else [value.src for value in caller.exit.sym.values()]
@@ -235,7 +236,7 @@ def loop_of(analyser: Analyser, frame: Summary, run: ModelRun) -> Loop | None:
 
 
 def consumed_as(frame: Summary, run: ModelRun) -> Literal["detached", "escapes", "loss", "dropped"]:
-    """What becomes of what a run gives."""
+    """What becomes of a run's output, as `ModelCall.consumed` names it."""
     marks = {run.node, *run.value.src}
     if marks & frame.notes.returned or marks & frame.escaped:
         return "escapes"

@@ -19,15 +19,16 @@ _MOST = 6
 
 
 class Phase(NamedTuple):
-    """``quiet``: a test of the rounds without a backward, as source; ``training``: one of those that have one."""
+    """A phase without training. ``quiet``: a test of the iterations without a backward, as source; ``training``: one of
+    those with."""
 
     quiet: str
     training: str
 
 
 def phase_of(frame: Summary, run: ModelRun) -> Phase | None:
-    """The phases in which a model runs and records, though the backward that reaches it in others is left out; None
-    for none. In one of those rounds the model has to be put into eval mode, or the name has to say so."""
+    """The phases in which a model runs and records, while the backward that reaches it is skipped; None for none. In
+    one of them the model has to be put into eval mode, or the phase's name has to say so."""
     marks = {run.node, *run.value.src}
     backwards = [one for one in frame.backwards if marks & one.reached]
     if (
@@ -82,7 +83,7 @@ class _Asked(NamedTuple):
 
 
 def _aliases(loop: ir.For, name: str) -> dict[str, ir.Expr]:
-    """What each round keeps of its phase under a name that nothing else binds."""
+    """Names that each iteration assigns from its phase, and that nothing else binds."""
     bound: dict[str, int] = {}
     found: dict[str, ir.Expr] = {}
     for statement in walk_statements(loop.body, into_definitions=False):
@@ -98,8 +99,8 @@ def _aliases(loop: ir.For, name: str) -> dict[str, ir.Expr]:
 
 
 def _told_otherwise(loop: ir.For, asked: _Asked) -> bool:
-    """Whether the loop keeps what the phase says in another way, or leaves a round early in some phase: which of
-    its statements run in which phase, the tests around them do not tell then."""
+    """Whether the loop keeps the phase in another form, or leaves an iteration early in some phase: the tests around
+    its statements then do not say which of them run in which phase."""
     for statement in walk_statements(loop.body, into_definitions=False):
         if isinstance(statement, ir.Assign) and any(
             isinstance(part, ir.Compare) and mentions(part, asked.name) for part in walk_expression(statement.value)

@@ -1,8 +1,6 @@
-"""Why something that looks like a finding is none: named reasons, each a condition with one line of text.
-
-Judging goes through tables of them in order; the first one that applies decides. Who asks why nothing is reported
-(``memlint explain``) puts an `Observer` into the analyser, and is told of each.
-"""
+"""Named reasons against a finding, each a condition with one line of text. Judging goes through tables of them in
+order; the first that applies decides. For ``memlint explain``, an `Observer` in the analyser is told of each
+decision."""
 
 from __future__ import annotations
 
@@ -63,7 +61,7 @@ def tell_store(
     effect: Literal["dropped", "low"],
     reason: Reason[Any],
 ) -> None:
-    """Tell who asks why a store is no finding, if anybody does."""
+    """Report to the observer, if there is one, why a store is no finding."""
     if analyser.observer is not None:
         text = reason.text.format(
             place=f"`{store.place_text}`",

@@ -1,4 +1,4 @@
-"""Model runs that callers of a function evaluate, or that are reported where they stand."""
+"""Model runs that callers of a function evaluate, or that are reported inside the callee."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def reported_inside(analyser: Analyser, run: ModelRun) -> bool:
 
 
 def spent_inside(analyser: Analyser, run: ModelRun) -> bool:
-    """Whether the helper that gives back what it runs tells by itself that nobody wants the gradients."""
+    """Whether the helper that returns its run's output shows by itself that no gradient is needed."""
     while run.origin is not None:
         frame, run = run.origin
         if is_layer_code(analyser, frame):

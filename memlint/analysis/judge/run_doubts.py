@@ -1,4 +1,4 @@
-"""Why a model run that looks like an evaluation has low confidence."""
+"""Doubts: reasons for which an evaluation has low confidence."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Why a model run is no finding, by name."""
+"""Named reasons for which a model run is no finding."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ TEXTS: dict[str, str] = {
 def tell_run(
     analyser: Analyser, frame: Summary, run: ModelRun, effect: Literal["dropped", "low"], name: str, wanted: str = ""
 ) -> None:
-    """Tell who asks why a run is no finding, if anybody does."""
+    """Report to the observer, if there is one, why a run is no finding."""
     if analyser.observer is not None:
         words = {"function": f"`{frame.function.name}`", "model": f"`{run.text}`", "wanted": wanted}
         text = TEXTS[name].format(**words)

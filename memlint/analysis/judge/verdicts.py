@@ -1,4 +1,4 @@
-"""From what one function was seen to do to the events that rules read."""
+"""From the summary of one function to the events that rules read."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ _CODES = {"add": "MEM101", "cat": "MEM302"}
 
 
 def judge(analyser: Analyser, frame: Summary) -> Iterator[Event]:
-    """The events of one function that several rules read, or that hang on each other."""
+    """The events of one function that several rules read, or that depend on each other."""
     if frame.exit is None and not frame.stores and not frame.runs:
         return
     verdicts = evaluations(analyser, frame)
@@ -65,7 +65,7 @@ def judge(analyser: Analyser, frame: Summary) -> Iterator[Event]:
 
 
 def _keeps(event: Retain | Carry) -> bool:
-    """Whether a rule reports that the graph is kept, for all to see."""
+    """Whether a rule reports with at least medium confidence that the graph is kept."""
     shown = "low" not in (event.certainty, event.value.certainty)
     return shown and not event.needed and event.value.attached in ("yes", "some")
 
@@ -77,7 +77,7 @@ def _kept_at(event: Retain | Carry) -> Step:
 
 
 def _lost_to(event: Retain | Carry) -> Confidence:
-    """How sure it is that what is kept makes the graph useless: no backward has freed it, and none comes."""
+    """The confidence that the kept graph is useless: no backward has freed it, and none follows."""
     if event.value.freed != "no" or event.value.attached != "yes" or not event.loop.over_data or event.reset:
         return "low"
     return weakest(event.certainty, event.value.certainty)

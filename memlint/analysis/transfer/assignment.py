@@ -136,7 +136,7 @@ def _bind(frame: FunctionState, state: State, name: str, value: V) -> None:
 
 
 def _shown(frame: FunctionState, name: str) -> bool:
-    """Whether a sum is begun anew every so many iterations, and no backward has run on it: it is for a log."""
+    """Whether a sum is reset every so many iterations without a backward on it: it is for a log."""
     if not resets_in_time(frame):
         return False
     marks = own_sources(frame, ("var", name))
@@ -225,7 +225,7 @@ def _set_field(state: State, key: Source, name: str, value: V) -> None:
 
 
 def _by_parameter(frame: FunctionState) -> bool:
-    """Whether a parameter decides over the current point (``if step == 0:``): the caller says when."""
+    """Whether a parameter decides whether the current point is reached (``if step == 0:``): the caller chooses when."""
     if not frame.tests:
         return False
     names = {param.name for param in frame.function.given}

@@ -219,7 +219,7 @@ def put_items(
 
 
 def _lives_as_long(state: State, made: V, holder: Obj) -> None:
-    """What ``setdefault`` puts into a container stays there: it is no longer the round's own."""
+    """What ``setdefault`` puts into a container outlives the iteration that made it."""
     for key in ordered(made.objs):
         obj = state.heap.get(key)
         if obj is not None and len(holder.loops) < len(obj.loops):

@@ -30,7 +30,7 @@ _SELF, _FUNC, _ARGS, _WORDS = ".__self__", ".func", ".args", ".keywords"
 
 
 def handed(value: V, path: Path) -> V:
-    """A callable that another function made, as it is known where ``path`` names it."""
+    """A callable of another function, as it is known at the place ``path``."""
     if not any(map(_is_bound, value.refs)):
         return value
     return value.but(refs=frozenset(_at(ref, path) for ref in value.refs))
@@ -42,7 +42,7 @@ def held(value: V, path: Path) -> V:
 
 
 def without_holder(value: V) -> V:
-    """What is known of an attribute of an object that has no name here: nobody can tell what its methods belong to."""
+    """A callable of an object that has no name here, so that the objects its methods belong to are unknown."""
     return value.but(refs=frozenset(ref for ref in value.refs if HOLDER.root not in _roots(ref)))
 
 
@@ -112,6 +112,6 @@ def part_of_callable(frame: FunctionState, state: State, base: V, name: str) -> 
 
 
 def outside(value: V, frame: Summary | None = None) -> V:
-    """A value as another function sees it: without objects and graphs of its own."""
+    """A value as another function sees it: without this function's objects and graph sources."""
     refs = handed(value, HOLDER).refs  # (what they are bound to is the frame's own)
     return V(value.kinds, objs=frozenset(), refs=refs, device=value.device, size=value.size, const=value.const)

@@ -102,7 +102,7 @@ def members(obj: Obj) -> V:
 
 
 def element(frame: FunctionState, state: State, value: V, at: int) -> V:
-    """One round of iterating over ``value``."""
+    """The join of what one iteration over ``value`` gives."""
     found = NOTHING
     for key in ordered(value.objs):
         obj = state.heap.get(key)
@@ -118,7 +118,7 @@ def element(frame: FunctionState, state: State, value: V, at: int) -> V:
 
 
 def elements_of(frame: FunctionState, state: State, value: V) -> V:
-    """Everything that a container holds (the values of a dict)."""
+    """The join of all members of a container (the values of a dict)."""
     found = NOTHING
     for key in ordered(value.objs):
         obj = state.heap.get(key)
@@ -128,7 +128,7 @@ def elements_of(frame: FunctionState, state: State, value: V) -> V:
 
 
 def marked(value: V, key: Source) -> V:
-    """What is read out of a container carries the container's mark."""
+    """A member of a container, with the container's mark among its sources."""
     return value.marked(("elem", key)) if value.src else value
 
 
@@ -168,7 +168,7 @@ def _inside(frame: FunctionState, state: State, value: V, found: V, step: str) -
 
 
 def read_symbol(frame: Summary, state: State, path: Path) -> V:
-    """What a symbolic place holds now."""
+    """The value of a symbolic place in this state."""
     if path in state.sym:
         return state.sym[path]
     if len(path.steps) > MAX_STEPS:
@@ -191,7 +191,7 @@ def stored_by_key(state: State, path: Path) -> V:
 
 
 def derive(frame: FunctionState, value: V, step: str) -> V:
-    """A part of a value that nothing is known about: its graph is a question of its own."""
+    """A part of an unknown value: whether it has a graph is unknown as well, and a question of its own."""
     if not value.src:
         return UNKNOWN_VALUE
     sources = set()

@@ -1,4 +1,4 @@
-"""What is reached through a value: the graphs of all that it holds, and what a container holds of modules."""
+"""What is reachable from a value: the graphs of all that it holds, and the modules in a container."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def deep(frame: Summary, state: State, value: V, depth: int = 3) -> V:
 
 
 def _deep(frame: Summary, state: State, value: V, depth: int, known: dict[tuple[Source, int], V]) -> V:
-    """``known``: what objects gave so far, by the depth that was left; they may hold each other many times over."""
+    """``known``: the results so far by object and remaining depth, since objects may hold each other many times."""
     if depth == 0 or not (value.objs or (value.kinds & CONTAINER and value.syms)):
         return value
     if not value.objs:
@@ -92,7 +92,7 @@ def _deep(frame: Summary, state: State, value: V, depth: int, known: dict[tuple[
 
 
 def _on_host(held: V, parts: list[V]) -> V:
-    """What members are together: numbers and texts among them say nothing of where the tensors are."""
+    """The join of members: numbers and texts among them do not tell where the tensors are."""
     if held.device == CPU or not held.device & CPU or not held.kinds & TENSORS:
         return held
     only = all(part.device == CPU or part.is_only(NONE | DATA) for part in parts)

@@ -1,4 +1,4 @@
-"""Objects that many are kept of let go of their empty containers: most of what a summary could hold, it does not."""
+"""Objects of which many are kept drop their empty containers, which make up most of a summary."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ _MADE: dict[type[Any], dict[str, type[Any]]] = {}
 
 
 class Lean:
-    """An object whose empty containers go with `slim`, and come back where somebody asks for them."""
+    """An object whose empty containers `slim` drops; they are made again when they are read."""
 
     def slim(self) -> None:
-        """Let go of all that is empty."""
+        """Drop all empty containers."""
         made, kept = _MADE.setdefault(type(self), {}), {}
         for name, value in vars(self).items():
             if not value and type(value) in _CONTAINERS:  # (see `emptied`: this runs for each of millions)
@@ -33,5 +33,5 @@ class Lean:
 
 
 def emptied(value: object) -> bool:
-    """Whether an attribute with this value may just as well not be there."""
+    """Whether an attribute with this value may be dropped."""
     return not value and type(value) in _CONTAINERS

@@ -1,4 +1,4 @@
-"""What a function is seen to do: stores, model runs, calls and backwards, and what of it callers know."""
+"""The effects of a function: stores, model runs, calls and backwards, and what callers see of them."""
 
 from __future__ import annotations
 
@@ -179,7 +179,7 @@ class Outward(NamedTuple):
 
 
 def symbols(sources: Iterable[Source]) -> tuple[Path, ...]:
-    """Those of some sources that are symbols."""
+    """Those of some sources that are symbols, which alone mean something to a caller."""
     return tuple([item for item in sources if isinstance(item, Path)])
 
 

@@ -48,7 +48,7 @@ class FunctionState(Summary):
         self.statement: ir.Stmt | None = None
 
     def fork(self, state: State) -> State:
-        """A copy of a state, which is paid for."""
+        """A copy of a state, charged to the budget."""
         self.spent += (len(state.env) + len(state.heap) + len(state.sym)) // 16
         return state.copy()
 
@@ -75,7 +75,7 @@ class FunctionState(Summary):
             self.leave(reached)
 
     def leave(self, reached: Sources) -> None:
-        """These may be wherever code that cannot be followed puts them."""
+        """These sources may be stored wherever code that cannot be followed puts them."""
         self.left |= reached
         self.notes.logged -= reached
 
@@ -112,7 +112,7 @@ class FunctionState(Summary):
         return one
 
     def close(self) -> None:
-        """Let go of what only the interpretation needed: a large project has a hundred thousand frames."""
+        """Drop what only the interpretation needed: a large project has a hundred thousand summaries."""
         self.returns.clear()
         self.given_up.clear()
         self.operands.clear()
@@ -128,11 +128,11 @@ class FunctionState(Summary):
 
     @property
     def is_full(self) -> bool:
-        """Whether no further operation is told apart."""
+        """Whether further operations all get one node of which nothing is known."""
         return len(self.graphs.nodes) >= self.MAX_NODES
 
     def unfollowed(self, at: int) -> Sources:
-        """One graph for all that is too much to follow."""
+        """The one node that stands for all operations past the limit."""
         self.cut_short = True
         key = ("cut",)
         if key not in self.graphs.nodes:

@@ -1,8 +1,6 @@
-"""Equal parts of finished summaries become one object.
-
-A summary is read for as long as the run lasts. Each path that was interpreted made its own copies of sets of graph
-sources and of values, and so did each function; on a large project most of what the summaries hold are such copies.
-"""
+"""Interning: equal parts of finished summaries become one object. Each path that was interpreted made its own copies of
+sets of graph sources and of values, and so did each function; in a large project most of the summaries' memory are such
+copies."""
 
 from __future__ import annotations
 
@@ -16,7 +14,7 @@ if TYPE_CHECKING:
 
 
 class Shared:
-    """The sets and values of the summaries that were shared so far."""
+    """The interned sets and values of all summaries so far."""
 
     def __init__(self) -> None:
         self.sets: dict[Sources, Sources] = {}
@@ -26,7 +24,7 @@ class Shared:
 
 
 class _Sharing:
-    """One summary that is shared."""
+    """The interning of one summary."""
 
     def __init__(self, shared: Shared) -> None:
         self._sets = shared.sets
@@ -95,7 +93,7 @@ class _Sharing:
 
 
 def share(frame: Summary, known: Shared) -> None:
-    """Let equal sets and equal values of a finished frame, and of those that were shared before, be one object each."""
+    """Intern the sets and values of a finished summary."""
     shared = _Sharing(known)
     if frame.last is not None:
         shared.state(frame.last)

@@ -1,8 +1,6 @@
-"""Summaries on demand, each with what was asked while it was made.
-
-After the first round the call sites are known, and tell what parameters and attributes are. A summary is made again
-only where one of its questions has another answer now: the rest of the program keeps what it has.
-"""
+"""Summaries on demand, each with the questions that were asked while it was made. In stratum 1 the call sites are
+known, and tell what parameters and attributes are: a summary is made again only where an answer that it depends on has
+changed."""
 
 from __future__ import annotations
 
@@ -77,14 +75,15 @@ class Summaries:
         return frame
 
     def _warm_up(self, key: Key, frame: Summary) -> None:
-        """Note that a summary is asked for; the one that was not for longest forgets what can be worked out again."""
+        """Note that a summary is used; the least recently used one drops its caches."""
         self._warm[key] = frame
         self._warm.move_to_end(key)
         if len(self._warm) > MAX_WARM:
             self._warm.popitem(last=False)[1].graphs.forget()
 
     def calls_itself(self, function: Function) -> bool:
-        """Whether the function is called from itself, its summary not made yet: that path ends elsewhere first."""
+        """Whether the function is called recursively before it has a summary: other paths of the recursion have to end
+        first."""
         if not self._running or self._running[-1][:2] != function.key or self._running[-1] in self._known:
             return False
         self._again.add(self._running[-1])
@@ -95,7 +94,7 @@ class Summaries:
         return any(key[:2] == function.key for key in self._running)
 
     def note(self, kind: str, identity: Any, about: Any, answer: Any) -> None:
-        """Remember that the summary that is being made depends on this answer."""
+        """Record that the summary in the making depends on this answer."""
         if not self._open:
             return
         question, asked = (kind, identity), self._open[-1]
@@ -163,17 +162,18 @@ class Summaries:
         return frame
 
     def _meet(self, place: int) -> None:
-        """Note that what is being made needs the summary that is being made at a place in the stack."""
+        """Record that the summary in the making needs one that is in the making further down the stack: they are in one
+        strongly connected component."""
         if self._met and place < self._met[-1]:
             self._met[-1] = place
 
     def is_cut(self, function: Function) -> bool:
-        """Whether the summary is one that was made without another that is being made still."""
+        """Whether the summary was made without another one of its strongly connected component."""
         return (*function.key, ()) in self._cut
 
     def _complete(self) -> None:
-        """Make again what was made without the summary that is there now: which of those that call each other was
-        asked for first then makes no difference to what is known of the others."""
+        """Make the summaries of a strongly connected component again that lacked one of the others, so that the result
+        does not depend on which of them was asked for first."""
         place = len(self._running)
         cut = {key: self._cut.pop(key) for key in [key for key, (met, *_) in self._cut.items() if met >= place]}
         if self._remaking:
@@ -187,7 +187,7 @@ class Summaries:
         self._remaking = False
 
     def _holds(self, key: Key) -> bool:
-        """Whether every question that was asked for a summary has the same answer still."""
+        """Whether every answer that a summary depends on is still the same."""
         for question, answer in zip(*self._asked[key], strict=True):
             about = self._questions[question][1]
             if question[0] == "summary":
@@ -198,11 +198,11 @@ class Summaries:
         return True
 
     def renew(self) -> None:
-        """Put all summaries in question."""
+        """Mark all summaries as possibly outdated."""
         self._old, self._known = self._known, {}
 
     def settle(self) -> None:
-        """Let go of what only the making of summaries asks: from here on they are read."""
+        """Drop what only the making of summaries needs: from here on they are read."""
         self._old = {key: frame for key, frame in self._old.items() if key not in self._known}
         self._asked = {key: self._asked[key] for key in self._old if key in self._asked}
         wanted = {question for questions, _ in self._asked.values() for question in questions}
@@ -216,7 +216,7 @@ class Summaries:
         return (frame for frame in self._known.values() if frame is not None and not frame.flags)
 
     def close(self) -> None:
-        """Let go of all summaries, which hold each other: nothing is asked any more."""
+        """Drop all summaries, which refer to each other."""
         for known in (self._known, self._old):
             for frame in known.values():
                 if frame is not None:

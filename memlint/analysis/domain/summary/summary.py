@@ -90,7 +90,7 @@ class Summary(Lean):
         self.own_names: set[str] = set()
 
     def spend(self, work: int) -> bool:
-        """Pay for work; whether there is something left to pay with."""
+        """Charge work to the budget; whether some of it is left."""
         self.spent += work
         if self.spent <= self.BUDGET:
             return True
@@ -106,18 +106,18 @@ class Summary(Lean):
         return Site(self.module.key, self.function.unit, at)
 
     def seen(self, loop: LoopFrame) -> Loop:
-        """A loop, told whether a backward runs in it."""
+        """The loop of an event, with whether a backward runs in it."""
         trains = any(loop.id in backward.loops for backward in self.backwards)
         return msgspec.structs.replace(loop.loop, trains=trains)
 
     def slim(self) -> None:
-        """See `Lean`: where there are so many that it pays."""
+        """Drop empty containers (`Lean`) in projects that are large enough for it to pay."""
         if self.analyser.is_large:
             self.notes.slim()
             super().slim()
 
     def retire(self) -> None:
-        """Let go of all but the calls, which the facts still tell of: another summary of the function is in place."""
+        """Drop all but the calls, on which facts depend: another summary of the function has taken its place."""
         self.graphs, self.notes, self.exit, self.stays, self.result = Graphs(), Observations(), None, None, None
         for held in (self.stores, self.runs, self.escaped, self.left, self.used, self.yields, self.backwards):
             held.clear()
@@ -127,7 +127,7 @@ class Summary(Lean):
 
     @functools.cached_property
     def outward(self) -> Outward:
-        """What callers take over of its sources, worked out once: each of them applies the summary."""
+        """What callers see of its sources, computed once for all calls."""
         may, must = (self.exit.freed_may, self.exit.freed_must) if self.exit is not None else (EMPTY, EMPTY)
         return Outward(
             tuple([(path, path in must) for path in symbols(may)]),
@@ -140,17 +140,17 @@ class Summary(Lean):
 
     @functools.cached_property
     def run_index(self) -> RunIndex:
-        """Its runs once it is finished."""
+        """The index of its runs, once it is finished."""
         return RunIndex(self)
 
     @property
     def last(self) -> State | None:
-        """The state that it leaves behind, or stays in."""
+        """The state at the function's end, or, where it never ends, the one in which it stays."""
         return self.exit if self.exit is not None else self.stays
 
     @property
     def may_train(self) -> bool:
-        """Whether a backward runs in it, be it of what is not known or in a call that is not."""
+        """Whether a backward runs in it: one on known sources, on unknown ones, or in a callee."""
         return bool(self.backwards) or self.notes.blind_backward or bool(self.notes.blind_calls)
 
     @property
@@ -174,7 +174,7 @@ class Summary(Lean):
 
     @functools.cached_property
     def asked_again(self) -> frozenset[str]:
-        """The tests that this function asks more than once."""
+        """The tests that this function evaluates more than once."""
         return asked_again(self.function)
 
     @functools.cached_property

@@ -1,8 +1,5 @@
-"""Whether two summaries of one function say the same.
-
-When the facts about call sites have changed, a summary is made again; most come out as they were, and then those who
-asked for it need not be made again.
-"""
+"""Equality of two summaries of one function, for early cut-off: where a summary that is made again comes out equal,
+those that depend on it are still valid."""
 
 from __future__ import annotations
 
@@ -27,7 +24,7 @@ _ROUND = frozenset({"breaks", "continues"})
 
 
 def same_summary(a: Summary, b: Summary) -> bool:
-    """Whether everything that callers, rules and the facts read of two frames of one function is equal."""
+    """Whether everything that callers, rules and facts read of two summaries of one function is equal."""
     return a.cut_short == b.cut_short and _same_fields(vars(a), vars(b), _TRANSIENT)
 
 

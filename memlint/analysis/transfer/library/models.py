@@ -284,7 +284,7 @@ def _calls_parts(frame: FunctionState, function: Function, summary: Summary | No
 
 
 def _lets_go(frame: FunctionState, function: Function, expr: ir.Call) -> bool:
-    """Whether a forward gives what its layers computed to code that cannot be followed (``batch.update(out=out)``)."""
+    """Whether a forward passes its layers' outputs to code that cannot be followed (``batch.update(out=out)``)."""
     summary = _summary_of(frame, function, expr)
     if summary is None:
         return False
@@ -293,7 +293,7 @@ def _lets_go(frame: FunctionState, function: Function, expr: ir.Call) -> bool:
 
 
 def _left_behind(frame: FunctionState, function: Function, expr: ir.Call) -> Sources:
-    """What a forward that gives back no graph has put elsewhere: into its arguments, or into attributes."""
+    """The graphs that a forward without a returned graph has stored: into its arguments, or into attributes."""
     call = (expr.at, function.module.key, function.qual)
     nodes = frame.graphs.nodes.items()
     return frozenset(key for key, node in nodes if node.model and isinstance(key, tuple) and key[:3] == call)

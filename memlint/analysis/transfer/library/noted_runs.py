@@ -73,7 +73,7 @@ def note_run(
     args: Args,
     resolved: bool = True,
 ) -> None:
-    """Remember a model call that autograd may record."""
+    """Record a model call under which autograd may record."""
     if state.grad == OFF:
         return
     if not expr.args and not expr.keywords and _dropped(frame, expr):

@@ -1,5 +1,5 @@
-"""The step of an optimizer that the project writes itself: it runs once an iteration, and what it reads of its object,
-numbers and the tensors of its state, has no graph."""
+"""The step of an optimizer of the project: it runs once an iteration, and the numbers and state tensors that it reads
+of its object have no graph."""
 
 from __future__ import annotations
 
