@@ -1,5 +1,4 @@
-"""Instantiation of a summary at a call: what the callee returns, stores, frees and retains, in terms of the caller's
-values."""
+"""Instantiation of a summary at a call: what the callee returns, stores, frees and retains, in the caller's terms."""
 
 from __future__ import annotations
 
@@ -127,8 +126,8 @@ class Application(Translation):
                 self.state.modes[made if inner is key else (key[0], made)] = mode
 
     def _touched(self, keys: set[Source], *, unknown: bool) -> set[Source]:
-        """The caller's keys of the modules that the callee reaches by their parameters. ``unknown``: an unknown one of
-        them may be any module."""
+        """The caller's keys of modules that the callee reaches by their parameters. ``unknown``: one may be any
+        module."""
         found: set[Source] = set()
         for key in keys:
             if not isinstance(key, Path):
