@@ -40,6 +40,8 @@ def run_programs(room: Room) -> Tested:
             marks(one.files)
     except (OSError, ValueError) as error:
         raise ConfigError(f"{room.page}: {error}") from None
+    if not found:
+        raise ConfigError(f"{room.page} has no programs: write them under ### headings below `## Bad` and `## Good`")
     return Tested(len(found), tuple(f"{one.title}: {said}" for one in found for said in _wrong(room, one)))
 
 
@@ -81,8 +83,11 @@ def _inside(folder: Path, path: str) -> str:
 
 
 def _compared(room: Room, one: Example, found: set[tuple[str, int]]) -> Iterator[str]:
-    """How findings differ from the markers of a program."""
+    """How findings differ from the markers of a program, and these from its section."""
     given = marks(one.files)
+    is_bad = any(code == room.meta.code for _, _, code in given.errors | given.todo_errors)
+    if is_bad != (one.section == "Bad"):
+        yield f"it is under {one.section}, and {'a' if is_bad else 'no'} line is marked as an error"
     errors, known_misses, known_alarms = (
         {(path, line) for path, line, code in rows if code == room.meta.code}
         for rows in (given.errors, given.todo_errors, given.todo_oks)
