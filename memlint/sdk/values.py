@@ -2,7 +2,7 @@
 
 A `V` says what a value may be (``kinds``, a set of bits such as ``MODULE | NONE``), which graphs it has (``src``) and
 where it lies. ``UNKNOWN`` among its kinds is no knowledge: it speaks neither for a finding nor against it. A
-`LoopFrame`, `Store`, `ModelRun` or `Backward` is what a function was seen to do, and an `OutsideCall` a call that was
+`LoopState`, `Store`, `ModelRun` or `Backward` is what a function was seen to do, and an `OutsideCall` a call that was
 noted.
 """
 
@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from memlint.analysis.domain.events import SIZES
 from memlint.analysis.domain.state import OFF
-from memlint.analysis.domain.summary.effects import Backward, LoopFrame, ModelRun, Store, excluded
+from memlint.analysis.domain.summary.effects import Backward, LoopState, ModelRun, Store, excluded
 from memlint.analysis.domain.values import (
     ACCELERATOR,
     CALLABLE,
@@ -37,7 +37,7 @@ from memlint.analysis.domain.values import (
     join_all,
     ordered,
 )
-from memlint.analysis.transfer.held_values import deep
+from memlint.analysis.transfer.held_values import tensors_within
 from memlint.analysis.transfer.library.hook_calls import OF_MODULES, HookCall
 from memlint.analysis.transfer.library.noted_calls import EMPTIES, MetricUse, OutsideCall
 from memlint.analysis.transfer.loops import member_and_whole, over_loader
@@ -76,7 +76,7 @@ __all__ = [
     "Backward",
     "HookCall",
     "Kept",
-    "LoopFrame",
+    "LoopState",
     "LoopUpdate",
     "MetricUse",
     "ModelRun",
@@ -86,7 +86,6 @@ __all__ = [
     "Sources",
     "Store",
     "V",
-    "deep",
     "excluded",
     "is_place",
     "join_all",
@@ -95,4 +94,5 @@ __all__ = [
     "narrow",
     "ordered",
     "over_loader",
+    "tensors_within",
 ]

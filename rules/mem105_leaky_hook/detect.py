@@ -25,7 +25,7 @@ from memlint.sdk.values import (
     SAMPLE,
     SCALAR,
     HookCall,
-    LoopFrame,
+    LoopState,
     Path,
     Store,
     V,
@@ -266,7 +266,7 @@ def _under_test(body: tuple[ir.Stmt, ...], expr: ir.Call) -> bool:
     )
 
 
-def _returns(held: LoopFrame) -> bool:
+def _returns(held: LoopState) -> bool:
     return any(isinstance(one, ir.Return) for one in walk_statements(held.body, False))
 
 

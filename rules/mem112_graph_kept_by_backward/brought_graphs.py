@@ -17,7 +17,7 @@ from memlint.sdk.values import (
     Backward,
     Path,
     V,
-    deep,
+    tensors_within,
 )
 
 #: kinds of what has no graph of its own
@@ -128,7 +128,7 @@ def _passed_without(analyser: Analyser, frame: Summary, path: Path, depth: int) 
         value = record.args.get(path.root[2:])
         if value is None or caller.exit is None:
             return False
-        sources = deep(caller, caller.exit, value).src
+        sources = tensors_within(caller, caller.exit, value).src
         symbols = [item for item in caller.graphs.closure(sources) if isinstance(item, Path)]
         if caller.graphs.attached(sources)[0] != "no" and not all(
             (item.steps[:1] == ("[]",) and _DATA.search(item.root.lower()))

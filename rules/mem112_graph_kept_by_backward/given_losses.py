@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 
 from memlint.sdk.project import Analyser, Function, Summary, TooManyError, calls_of_function
-from memlint.sdk.values import Backward, Path, Source, deep
+from memlint.sdk.values import Backward, Path, Source, tensors_within
 
 #: of more callers, nobody asks all
 _MAX_CALLERS = 8
@@ -23,7 +23,7 @@ def places_with(frame: Summary, marks: frozenset[Source]) -> Iterator[Path]:
     """The places outside of a function that hold something of a graph when it is left."""
     assert frame.exit is not None
     for path, value in frame.exit.sym.items():
-        if marks & frame.graphs.closure(deep(frame, frame.exit, value).src):
+        if marks & frame.graphs.closure(tensors_within(frame, frame.exit, value).src):
             yield path
 
 

@@ -19,7 +19,7 @@ from memlint.sdk.syntax import (
     walk_expression,
     walk_statements,
 )
-from memlint.sdk.values import Backward, LoopFrame, Path, Source, deep, excluded
+from memlint.sdk.values import Backward, LoopState, Path, Source, excluded, tensors_within
 
 from .brought_graphs import has_no_graph, is_given, is_kept, is_leaf, named
 from .given_losses import given_for_nothing, places_with, united
@@ -148,7 +148,7 @@ def _is_bare(frame: Summary, loop: Source, name: Source) -> bool:
     inside = {one.at for one in walk_statements(around.body)}
     if any(name in names_bound_by(one) and one.at > around.at and one.at not in inside for one in statements):
         return False  # what it holds in the end is something else
-    reached = frame.graphs.closure(deep(frame, frame.exit, value).src)
+    reached = frame.graphs.closure(tensors_within(frame, frame.exit, value).src)
     return not any(item in frame.graphs.nodes or isinstance(item, Path) or item[0] != "prev" for item in reached)
 
 
@@ -201,7 +201,7 @@ def _goes_on(analyser: Analyser, frame: Summary, marks: frozenset[Source], left:
         return True
     if marks & frame.notes.returned and not dropped_by_callers(analyser, frame):
         return True
-    if any(marks & frame.graphs.closure(deep(frame, state, value).src) for value, state in frame.yields):
+    if any(marks & frame.graphs.closure(tensors_within(frame, state, value).src) for value, state in frame.yields):
         return True
     for path in places_with(frame, marks):
         cls = frame.function.cls
@@ -300,7 +300,7 @@ def _handles_state(frame: Summary, model: str) -> bool:
     )
 
 
-def _alive(frame: Summary, loop: LoopFrame | None, marks: frozenset[Source], expr: ir.Call) -> tuple[str, ...]:
+def _alive(frame: Summary, loop: LoopState | None, marks: frozenset[Source], expr: ir.Call) -> tuple[str, ...]:
     """The names that hold the graph of one round while the model runs in the next, that of the loss first."""
     if loop is None or frame.exit is None or not loop.counts:
         return ()
@@ -314,6 +314,6 @@ def _alive(frame: Summary, loop: LoopFrame | None, marks: frozenset[Source], exp
     held = [
         name
         for name, value in frame.exit.env.items()
-        if name not in begun and marks & frame.graphs.closure(deep(frame, frame.exit, value).src)
+        if name not in begun and marks & frame.graphs.closure(tensors_within(frame, frame.exit, value).src)
     ]
     return tuple(sorted(held, key=lambda name: (not mentions(expr, name), name.startswith("_"), name)))

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from memlint.sdk import Loop, lazy_pattern
 from memlint.sdk.project import Analyser, Class, Summary, argument, each_call, functions_of, goes_on, in_tests
 from memlint.sdk.syntax import calls, expressions, ir, last_name, text, walk_expression, walk_statements
-from memlint.sdk.values import LoopFrame, MetricUse, OutsideCall
+from memlint.sdk.values import LoopState, MetricUse, OutsideCall
 
 from .rule import DiagnosticLeftOn
 
@@ -112,7 +112,7 @@ def _stays_on(analyser: Analyser, frame: Summary, expr: ir.Call, keyword: str) -
     return not _switched_off(analyser, last_name(expr.func), 0, keyword)
 
 
-def _loop_around(call: OutsideCall) -> LoopFrame | None:
+def _loop_around(call: OutsideCall) -> LoopState | None:
     return call.loop if call.loop is not None and goes_on(call.loop) else None
 
 
@@ -196,7 +196,7 @@ def _profiler(frame: Summary, call: OutsideCall, block: ir.With) -> DiagnosticLe
     )
 
 
-def _loop_in(frame: Summary, block: ir.With, *, trains: bool) -> LoopFrame | None:
+def _loop_in(frame: Summary, block: ir.With, *, trains: bool) -> LoopState | None:
     """The first loop over data in a block that goes to its end."""
     inside = {one.at for one in walk_statements(block.body) if isinstance(one, ir.For | ir.While)}
     for held in sorted(frame.notes.rounds.values(), key=lambda one: one.loop.site.at):

@@ -11,15 +11,15 @@ from memlint.sdk.values import (
     NOTHING,
     OFF,
     Backward,
-    LoopFrame,
+    LoopState,
     ModelRun,
     Path,
     Source,
     Sources,
     V,
-    deep,
     join_all,
     narrow,
+    tensors_within,
 )
 
 from .rule import LiveGraph
@@ -63,7 +63,7 @@ def detect(analyser: Analyser, frame: Summary) -> Iterator[LiveGraph]:
 _Found = tuple[int, tuple[str, ...], str, bool]
 
 
-def _left(frame: Summary, loop: LoopFrame, run: ModelRun, marks: Sources, own: list[Backward]) -> _Found | None:
+def _left(frame: Summary, loop: LoopState, run: ModelRun, marks: Sources, own: list[Backward]) -> _Found | None:
     """The first ``continue`` between the model and the backwards of what it gave."""
     first = min(one.site.at for one in own)
     handlers = _in_handlers(loop.body)
@@ -83,7 +83,7 @@ def _left(frame: Summary, loop: LoopFrame, run: ModelRun, marks: Sources, own: l
     return None
 
 
-def _left_out(frame: Summary, loop: LoopFrame, run: ModelRun, marks: Sources, own: list[Backward]) -> _Found | None:
+def _left_out(frame: Summary, loop: LoopState, run: ModelRun, marks: Sources, own: list[Backward]) -> _Found | None:
     """The ``if`` around all backwards of what the model gave, that stands in no ``if`` with it."""
     assert frame.exit is not None
     inner = [one.tests[len(run.tests) :] for one in own if one.tests[: len(run.tests)] == run.tests]
@@ -142,10 +142,10 @@ def _keeps(frame: Summary, item: Source, marks: Sources) -> bool:
     else:
         held = frame.exit.heap.get(place[0]) if isinstance(place, tuple) and len(place) == 2 else None
         value = held.fields.get(place[1], held.elem) if held is not None else None
-    return value is None or bool(marks & frame.graphs.closure(deep(frame, frame.exit, value).src))
+    return value is None or bool(marks & frame.graphs.closure(tensors_within(frame, frame.exit, value).src))
 
 
-def _varies(loop: LoopFrame, test: ir.Expr) -> bool:
+def _varies(loop: LoopState, test: ir.Expr) -> bool:
     """Whether the answer may be another in each round."""
     names = {part.id for part in walk_expression(test) if isinstance(part, ir.Name)}
     bound = {name for statement in walk_statements(loop.body) for name in names_bound_by(statement)}
@@ -153,7 +153,7 @@ def _varies(loop: LoopFrame, test: ir.Expr) -> bool:
 
 
 def _through_the_model(
-    frame: Summary, loop: LoopFrame, run: ModelRun, held: Mapping[str, Sources], end: int
+    frame: Summary, loop: LoopState, run: ModelRun, held: Mapping[str, Sources], end: int
 ) -> tuple[str, ...]:
     """Those of the names that this round binds between the model and ``end`` to something attached, and that nothing
     binds anew before the model has run in the next round; the last one bound first."""

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from memlint.sdk.syntax import expressions, ir, kept, walk_expression, walk_statements
-from memlint.sdk.values import LoopFrame
+from memlint.sdk.values import LoopState
 
 
-def carried_in(loop: LoopFrame, name: str) -> bool:
+def carried_in(loop: LoopState, name: str) -> bool:
     """Whether a round reads what the round before it left in the name: the first use in the body is a read."""
     return name in _read_first(loop.body)
 

@@ -9,7 +9,7 @@ import msgspec
 from memlint.sdk import Loop, Step, lazy_pattern
 from memlint.sdk.project import Analyser, Function, Summary
 from memlint.sdk.syntax import call_at, calls, calls_backward, ir, last_name, text, walk_statements
-from memlint.sdk.values import EMPTIES, LoopFrame
+from memlint.sdk.values import EMPTIES, LoopState
 
 from .per_batch import in_each_call
 from .places import (
@@ -41,7 +41,7 @@ def detect(analyser: Analyser, frame: Summary) -> Iterator[EmptiedCache]:
     """The caches that one function empties again and again."""
     if any(_imports(analyser, library) for library in _ASKED_FOR_BY):
         return
-    found: list[tuple[ir.Call, LoopFrame | None, bool]] = [
+    found: list[tuple[ir.Call, LoopState | None, bool]] = [
         (call.expr, call.loop, True) for _, call in sorted(frame.notes.outside.items()) if call.name in EMPTIES
     ]
     found += [(expr, _innermost(frame, expr), True) for expr in _of_accelerator(frame.function)]
@@ -86,7 +86,7 @@ def _event(
     )
 
 
-def _in_loop(analyser: Analyser, frame: Summary, expr: ir.Call, loop: LoopFrame) -> Emptied | None:
+def _in_loop(analyser: Analyser, frame: Summary, expr: ir.Call, loop: LoopState) -> Emptied | None:
     """How a loop comes to the call, where it does so in each round with one model."""
     place = in_each_round(loop.body, expr)
     if place is None or leaves(loop.body) or not _goes_on(analyser, frame, loop):
@@ -112,13 +112,13 @@ def _method_of_result(call: ir.Call) -> str:
     return f"{last_name(func.value.func)}().{func.name}"
 
 
-def _innermost(frame: Summary, expr: ir.Call) -> LoopFrame | None:
+def _innermost(frame: Summary, expr: ir.Call) -> LoopState | None:
     """The innermost loop over iterations around a call."""
     around = [loop for loop in frame.notes.rounds.values() if any(call.at == expr.at for call in calls(loop.body))]
     return max(around, key=lambda loop: loop.loop.site.at, default=None)
 
 
-def _described(frame: Summary, loop: LoopFrame) -> Loop | None:
+def _described(frame: Summary, loop: LoopState) -> Loop | None:
     """The loop, where it trains, runs over a loader, or runs a model in each round."""
     trains = steps(loop.body)
     if not trains and not over_data(loop.loop):
@@ -134,7 +134,7 @@ def _repeats(statement: ir.Stmt) -> bool:
     return isinstance(statement, ir.For | ir.While)
 
 
-def _goes_on(analyser: Analyser, frame: Summary, loop: LoopFrame) -> bool:
+def _goes_on(analyser: Analyser, frame: Summary, loop: LoopState) -> bool:
     """Whether the loop's rounds are batches or steps with one model: none that go through data themselves, that make
     or hold another model, or that put a model aside for the next stage to have room."""
     if loop.over_objects or loop.loop.every == "epoch" or loop.loop.over in ("epochs", "modules", "time", "rows"):

@@ -36,7 +36,7 @@ from memlint.analysis.syntax.syntax import dotted
 from memlint.analysis.transfer import user_containers
 from memlint.analysis.transfer.assignment import write_attribute
 from memlint.analysis.transfer.heap import make, stream_of
-from memlint.analysis.transfer.held_values import deep
+from memlint.analysis.transfer.held_values import tensors_within
 from memlint.analysis.transfer.library import standard_library
 from memlint.analysis.transfer.modules.modes import frozen_of
 from memlint.analysis.transfer.modules.optimizer_parameters import ANY, gave
@@ -90,7 +90,7 @@ class Application(Translation):
             standard_library.draws(self.frame, self.resolve(drawn))
         if self.callee.cut_short:  # what it was given may have gone anywhere
             for value in self.bound.values():
-                self.frame.leave(self.frame.graphs.closure(deep(self.frame, self.before, value).src))
+                self.frame.leave(self.frame.graphs.closure(tensors_within(self.frame, self.before, value).src))
         for path in outward.used:
             self.frame.used |= self.graph_of(path)
         self._modes()
@@ -255,7 +255,7 @@ class Application(Translation):
                 self._into_argument(path, value)
             # an object of which nothing is known here but its class has the graph now, and may differentiate it
             if not parent.is_only(TENSORS):
-                self.frame.leave(self.frame.graphs.closure(deep(self.frame, self.state, value).src))
+                self.frame.leave(self.frame.graphs.closure(tensors_within(self.frame, self.state, value).src))
         if step.startswith("."):
             write_attribute(self.frame, self.state, parent, step[1:], value)
             return None
@@ -383,7 +383,7 @@ def apply(frame: FunctionState, state: State, callee: Summary, bound: dict[str, 
         work.effects()
         work.runs()
         Lifting(work).stores()
-        work.kinship()
+        work.link_ancestors()
         if callee.leaves is not None:
             state.grad = callee.leaves
     finally:

@@ -6,7 +6,7 @@ from memlint.analysis.domain.state import State
 from memlint.analysis.domain.summary.effects import Backward
 from memlint.analysis.domain.summary.function_state import FunctionState
 from memlint.analysis.domain.values import NONE_VALUE, TENSORS, UNKNOWN, Args, V, Words
-from memlint.analysis.transfer.held_values import deep
+from memlint.analysis.transfer.held_values import tensors_within
 from memlint.analysis.transfer.library.summands import note_summands
 from memlint.ir import nodes as ir
 
@@ -21,7 +21,7 @@ def backward_called(frame: FunctionState, state: State, expr: ir.Call, receiver:
     if first is not None and (first.src or first.objs) and not receiver.kinds & TENSORS:
         if expr.args:
             note_summands(frame, expr.args[0])
-        inner = deep(frame, state, first)
+        inner = tensors_within(frame, state, first)
         frame.backward(state, inner, expr.at, retain=keep)
         return NONE_VALUE
     if isinstance(expr.func, ir.Attr):

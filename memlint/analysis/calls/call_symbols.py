@@ -7,7 +7,7 @@ from memlint.analysis.domain.summary.function_state import FunctionState
 from memlint.analysis.domain.summary.summary import Summary
 from memlint.analysis.domain.values import DATA_VALUE, NOTHING, UNKNOWN, UNKNOWN_VALUE, Path, Source, V
 from memlint.analysis.transfer.heap import elements_of, read_item, read_symbol
-from memlint.analysis.transfer.held_values import deep
+from memlint.analysis.transfer.held_values import tensors_within
 from memlint.analysis.transfer.reading import read_attribute
 from memlint.analysis.transfer.scope import lookup, symbolic
 from memlint.analysis.transfer.stores.made_places import MADE
@@ -61,7 +61,7 @@ class Symbols:
         """The caller's graph sources of all tensors in a callee's symbol."""
         known = self._graphs.get(path)
         if known is None:
-            known = self._graphs[path] = deep(self.frame, self.before, self.resolve(path)).src
+            known = self._graphs[path] = tensors_within(self.frame, self.before, self.resolve(path)).src
         return known
 
     def _member(self, value: V, name: str) -> V:

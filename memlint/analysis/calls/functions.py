@@ -29,7 +29,7 @@ from memlint.analysis.index.program import Class, Function
 from memlint.analysis.syntax.syntax import last_name
 from memlint.analysis.transfer import user_containers
 from memlint.analysis.transfer.heap import make
-from memlint.analysis.transfer.modules.flags import training, worlds
+from memlint.analysis.transfer.modules.flags import case_split, training
 from memlint.analysis.transfer.modules.optimizer_parameters import give_away, note_optimizer
 from memlint.analysis.transfer.modules.touched_parameters import constructed
 from memlint.analysis.transfer.signatures import bind, is_abstract, is_left_open
@@ -65,7 +65,7 @@ def call_function(
     frame.calls[at, function.key] = record
     if function.cls is not None and is_left_open(frame, function):
         return UNKNOWN_VALUE if expr is None else unknown_call(frame, state, expr, NOTHING, args, words)
-    result = _in_each_world(frame, state, function, bound, trains, at, expr)
+    result = _in_each_case(frame, state, function, bound, trains, at, expr)
     if result is None:
         result = _applied(frame, state, function, bound, trains, at, expr)
     if result is not None:
@@ -94,7 +94,7 @@ def _applied(
     return apply(frame, state, summary, bound, at, expr)
 
 
-def _in_each_world(
+def _in_each_case(
     frame: FunctionState,
     state: State,
     function: Function,
@@ -107,7 +107,7 @@ def _in_each_world(
     for each literal. None where there is no such flag, or one of the cases has no summary."""
     if frame.flags or not function.names & {"backward"}:
         return None
-    found = worlds(function.body, frame.analyser.flags(function))
+    found = case_split(function.body, frame.analyser.flags(function))
     value = bound.get(found[0]) if found is not None else None
     if found is None or value is None or value.const is not None or value.is_only(NONE):
         return None

@@ -10,8 +10,8 @@ from memlint.analysis.domain.summary.effects import Store
 from memlint.analysis.domain.summary.summary import Summary
 from memlint.analysis.domain.values import CONTAINER, EMPTY, Path, Source, Sources, V
 from memlint.analysis.syntax.expression_text import text
-from memlint.analysis.transfer.held_values import deep
-from memlint.analysis.transfer.modules.flags import decided
+from memlint.analysis.transfer.held_values import tensors_within
+from memlint.analysis.transfer.modules.flags import test_value
 from memlint.analysis.transfer.stores.made_places import MADE, made_places
 from memlint.analysis.transfer.stores.step_outputs import OUTPUT_OF_STEP
 from memlint.analysis.transfer.stores.stores import (
@@ -53,7 +53,7 @@ class Lifting:
                 continue
             if store.kind == "carry" and self._set_anew(store, store.place):
                 continue
-            if any(decided(test, self._passed) is False for test in store.tests):
+            if any(test_value(test, self._passed) is False for test in store.tests):
                 continue
             count += 1
             self._lift(store)
@@ -70,7 +70,7 @@ class Lifting:
         left = self.call.exit.sym.get(place)
         if left is None or not left.kinds & ~CONTAINER:
             return False
-        return place not in self.callee.graphs.closure(deep(self.callee, self.call.exit, left).src)
+        return place not in self.callee.graphs.closure(tensors_within(self.callee, self.call.exit, left).src)
 
     def _lift(self, store: Store) -> None:
         place = store.place
@@ -88,9 +88,9 @@ class Lifting:
         record = store.kind == "retain" and self._is_record(whole)
         parts = parts_of(self.frame, self.state, whole) if record else {}
         parts = parts or {name: self.call.value(part) for name, part in store.parts.items()}
-        sure_part = any(has_graph_for_sure(deep(self.frame, self.state, part)) for part in parts.values())
+        sure_part = any(has_graph_for_sure(tensors_within(self.frame, self.state, part)) for part in parts.values())
         if incoming.objs and not incoming.src:
-            incoming = deep(self.frame, self.state, incoming)  # (a dict of tensors, as it is given)
+            incoming = tensors_within(self.frame, self.state, incoming)  # (a dict of tensors, as it is given)
         trace = (
             Step(
                 store.site,
@@ -223,7 +223,7 @@ class Lifting:
 
     def _has_graph(self, name: str) -> bool:
         if name not in self._graphs:
-            sources = deep(self.frame, self.call.before, self.call.bound[name]).src
+            sources = tensors_within(self.frame, self.call.before, self.call.bound[name]).src
             self._graphs[name] = self.frame.graphs.attached(sources, lambda path: None)[0] == "yes"
         return self._graphs[name]
 

@@ -6,7 +6,7 @@ from memlint import knowledge
 from memlint.analysis.domain.state import State
 from memlint.analysis.domain.summary.function_state import FunctionState
 from memlint.analysis.domain.values import EMPTY, MODULE, UNKNOWN, Args, Path, V, Words, ordered
-from memlint.analysis.transfer.held_values import deep
+from memlint.analysis.transfer.held_values import tensors_within
 from memlint.analysis.transfer.library.computing import names_part
 from memlint.analysis.transfer.library.module_methods import module_method
 from memlint.analysis.transfer.library.noted_runs import note_run
@@ -59,7 +59,7 @@ def note_method_run(
     """Remember the call of a module's method that gave what its layers compute."""
     if knowledge.is_bookkeeping(name):
         return
-    inner = deep(frame, state, result)
+    inner = tensors_within(frame, state, result)
     tips = [tip for tip in ordered(inner.src) if tip in frame.graphs.nodes and frame.graphs.nodes[tip].model]
     if tips:
         note_run(frame, state, expr, receiver, inner, tips[0], args)

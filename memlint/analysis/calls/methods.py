@@ -107,7 +107,7 @@ def call_method(
         if name == "add_param_group":
             note_optimizer(frame, state, next(iter(args), words.get("param_group")))
         return UNKNOWN_VALUE if name == "step" else NONE_VALUE
-    told = _told_by_name(frame, state, expr, receiver, name, args, words)
+    told = _mode_by_method_name(frame, state, expr, receiver, name, args, words)
     return told if told is not None else _by_kind(frame, state, expr, receiver, name, args, words)
 
 
@@ -148,7 +148,7 @@ def _run_closures(frame: FunctionState, state: State, expr: ir.Call, args: Args)
             frame.interpreter.call_value(frame, state, value, [], {}, ir.Call(expr.at, expr.func, (), ()))
 
 
-def _told_by_name(
+def _mode_by_method_name(
     frame: FunctionState, state: State, expr: ir.Call, receiver: V, name: str, args: Args, words: Words
 ) -> V | None:
     """Methods of networks and of what wraps them (an ``Accelerator``, a ``GradScaler``) that have names of their own,

@@ -33,7 +33,7 @@ from memlint.analysis.domain.values import (
 )
 from memlint.analysis.syntax.expression_text import text
 from memlint.analysis.transfer.handed_on import is_of_object
-from memlint.analysis.transfer.held_values import deep
+from memlint.analysis.transfer.held_values import tensors_within
 from memlint.analysis.transfer.library.placement import device_of
 from memlint.analysis.transfer.modules.modes import frozen_of
 from memlint.ir import nodes as ir
@@ -206,7 +206,7 @@ class Translation(Symbols):
             definite = own
         if definite is None and unknown is None and not parents:
             return EMPTY
-        fate = self._fate(source)
+        fate = self._freed_by_callee(source)
         tag = "d" if definite else "u" if unknown else "o"
         # of one kind, but from different arguments: graphs of their own
         key = (*self.key, tag, fate, source if tag == "u" else roots)
@@ -262,7 +262,7 @@ class Translation(Symbols):
             self.state.freed_may |= one
         return one
 
-    def _fate(self, source: Source) -> str:
+    def _freed_by_callee(self, source: Source) -> str:
         """What the callee's backwards did to a graph, or to all models that took part: "freed", "some" of it, or
         "live"."""
         graphs, must, may = self.callee.graphs, self.exit.freed_must, self.exit.freed_may
@@ -292,7 +292,7 @@ class Translation(Symbols):
             inner = analyser.summary(function) if function is not None and ref.self_ is None else None
             if inner is None or inner.exit is None or inner.cut_short or inner.result is None:
                 return False
-            if inner.function.is_generator or deep(inner, inner.exit, inner.result).src:
+            if inner.function.is_generator or tensors_within(inner, inner.exit, inner.result).src:
                 return False
         return True
 
@@ -317,7 +317,7 @@ class Translation(Symbols):
     def _is_model(self, path: Path) -> bool:
         return bool(self.resolve(path).kinds & MODULE)
 
-    def kinship(self) -> None:
+    def link_ancestors(self) -> None:
         """Make lifted graphs parents of the graphs that were computed from them, so that a backward frees them
         together."""
         lifted = {item: nodes for item, nodes in self._nodes.items() if nodes}

@@ -60,7 +60,7 @@ _MOVES = frozenset({"to", "cuda", "type_as"})
 _ASKED = frozenset({"size", "shape", "dim", "ndim", "numel", "device", "dtype"})
 
 
-def wanted_whole(analyser: Analyser, frame: Summary, store: Store) -> bool:
+def needed_as_one_tensor(analyser: Analyser, frame: Summary, store: Store) -> bool:
     """Whether all collected members are joined to one tensor on the device, here or in a caller, and that tensor is
     combined with others there or kept for it. False where something moves it to the host."""
     if is_moved_later(frame, store):

@@ -22,7 +22,7 @@ from memlint.analysis.syntax.syntax import (
     walk_expression,
     walk_statements,
 )
-from memlint.analysis.transfer.held_values import deep
+from memlint.analysis.transfer.held_values import tensors_within
 from memlint.analysis.transfer.library.forward_hooks import is_hooked
 from memlint.analysis.transfer.library.unresolved_losses import trained_by_stranger
 from memlint.analysis.transfer.modules.parameter_loops import of_other_networks
@@ -43,7 +43,7 @@ CLEARED = "gradients are cleared, so some code that is called makes them"
 _RECORDING = frozenset({"requires_grad_", "enable_grad", "set_grad_enabled"})
 
 
-def wanted_by(analyser: Analyser, frame: Summary, run: ModelRun) -> str:
+def reason_gradients_needed(analyser: Analyser, frame: Summary, run: ModelRun) -> str:
     """Why the gradients of a run are needed, as a clause; "" where nothing is known to need them."""
     why = asked_for(frame)
     if why == CLEARED and is_spent(analyser, frame, run):
@@ -169,7 +169,7 @@ def _reached_by(analyser: Analyser, frame: Summary, marks: set[Source], depth: i
         and path.steps
         and path.root == own
         and analyser.facts.in_backward(path.steps)
-        and marks & frame.graphs.closure(deep(frame, frame.exit, value).src)
+        and marks & frame.graphs.closure(tensors_within(frame, frame.exit, value).src)
         for path, value in stored
     ):
         return "a backward() of another method reaches it"
@@ -196,7 +196,7 @@ def _reached_by(analyser: Analyser, frame: Summary, marks: set[Source], depth: i
             return "autograd.grad is called"
         inner = set(record.result.src) if returned else set()
         if caller.exit is not None:
-            inner |= deep(caller, caller.exit, record.result).src if returned else frozenset()
+            inner |= tensors_within(caller, caller.exit, record.result).src if returned else frozenset()
             for path in given:
                 inner |= _held(caller, caller.exit, record, path)
         why = _reached(analyser, caller, inner, depth + 1) if inner else ""
@@ -207,7 +207,7 @@ def _reached_by(analyser: Analyser, frame: Summary, marks: set[Source], depth: i
 
 def _yields(frame: Summary, marks: set[Source]) -> bool:
     """Whether a generator gives out these graphs, one after the other."""
-    given = (deep(frame, state, value).src for value, state in frame.yields)
+    given = (tensors_within(frame, state, value).src for value, state in frame.yields)
     return any(marks & frame.graphs.closure(src) for src in given)
 
 
@@ -223,7 +223,7 @@ def _held(caller: Summary, state: State, record: CallRecord, path: Path) -> Sour
     """What a place holds in the caller after the call, where the callee filled it: a place in an argument, or a
     global."""
     if path.root.startswith("g:"):
-        return deep(caller, state, state.sym[path]).src if path in state.sym else frozenset()
+        return tensors_within(caller, state, state.sym[path]).src if path in state.sym else frozenset()
     value = record.args.get(path.root[2:])
     if value is None:
         return frozenset()
@@ -232,11 +232,11 @@ def _held(caller: Summary, state: State, record: CallRecord, path: Path) -> Sour
         obj = state.heap.get(key)
         if obj is not None:
             held = obj.fields.get(path.steps[0].strip(".[]"), obj.elem)
-            found |= deep(caller, state, held).src
+            found |= tensors_within(caller, state, held).src
     for sym in value.syms:
         inner = state.sym.get(sym.then(path.steps[0]))
         if inner is not None:
-            found |= deep(caller, state, inner).src
+            found |= tensors_within(caller, state, inner).src
     return frozenset(found)
 
 

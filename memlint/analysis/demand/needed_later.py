@@ -10,7 +10,7 @@ from memlint.analysis.domain.summary.summary import Summary
 from memlint.analysis.domain.values import EMPTY, Path, Source, Sources, V
 from memlint.analysis.syntax.bindings import assigned_names
 from memlint.analysis.syntax.syntax import calls, walk_expression, walk_statements
-from memlint.analysis.transfer.held_values import deep
+from memlint.analysis.transfer.held_values import tensors_within
 from memlint.ir import nodes as ir
 
 if TYPE_CHECKING:
@@ -36,7 +36,7 @@ def marks_of(frame: Summary | None, store: Store) -> set[Source]:
     return {("prev", loop, mark) for loop in store.loops}
 
 
-def wanted_later(analyser: Analyser, frame: Summary, store: Store) -> bool:
+def graph_needed_later(analyser: Analyser, frame: Summary, store: Store) -> bool:
     """Whether the graph that the place keeps reaches a backward, or escapes to code that cannot be followed."""
     if frame.notes.gradients and store.freed != "yes":
         return True
@@ -160,7 +160,7 @@ def _saved_by_callers(analyser: Analyser, frame: Summary) -> bool:
 
 def _given_to(caller: Summary, record: CallRecord) -> Sources:
     """The graph sources of what a call returns to its caller."""
-    inner = deep(caller, caller.exit, record.result).src if caller.exit is not None else EMPTY
+    inner = tensors_within(caller, caller.exit, record.result).src if caller.exit is not None else EMPTY
     return record.result.src | inner
 
 

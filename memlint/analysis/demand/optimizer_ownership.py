@@ -20,7 +20,7 @@ from memlint.analysis.domain.values import Path, Source, Sources, V, ordered
 from memlint.analysis.index.program import Class
 from memlint.analysis.syntax.memo import kept
 from memlint.analysis.syntax.syntax import expressions, statement_at, walk_expression, walk_statements
-from memlint.analysis.transfer.held_values import deep
+from memlint.analysis.transfer.held_values import tensors_within
 from memlint.analysis.transfer.modules.modes import frozen_class
 from memlint.analysis.transfer.modules.optimizer_parameters import _DATA, _DATA_CALLS, ANY, is_touched
 from memlint.ir import nodes as ir
@@ -203,7 +203,7 @@ def _attached_by_callers(analyser: Analyser, frame: Summary, path: Path) -> bool
         value = record.args.get(name)
         if value is None or caller.exit is None:
             continue
-        sources = deep(caller, caller.exit, value).src
+        sources = tensors_within(caller, caller.exit, value).src
         nodes = (caller.graphs.nodes.get(item) for item in sources)
         if caller.graphs.attached(sources)[0] == "yes" or any(node is not None and node.leaf for node in nodes):
             return True  # (a leaf is learned, or looked at)

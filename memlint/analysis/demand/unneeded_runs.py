@@ -9,10 +9,10 @@ from memlint.analysis.demand.used_up_graphs import is_trial, trains_otherwise, u
 from memlint.analysis.domain.summary.effects import ModelRun
 from memlint.analysis.domain.summary.summary import Summary
 from memlint.analysis.domain.values import Ref, Source, ordered
-from memlint.analysis.facts.module_facts import told
+from memlint.analysis.facts.module_facts import context_mode
 from memlint.analysis.index.program import Class
 from memlint.analysis.syntax.syntax import calls, is_true, last_name, walk_statements
-from memlint.analysis.transfer.held_values import deep
+from memlint.analysis.transfer.held_values import tensors_within
 from memlint.analysis.transfer.modules.modes import frozen_class
 from memlint.analysis.transfer.modules.parameter_loops import of_other_networks
 from memlint.ir import nodes as ir
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from memlint.analysis.facts.analyser import Analyser
 
 
-def runs_for_nothing(analyser: Analyser, frame: Summary, run: ModelRun) -> bool:
+def records_unneeded_graph(analyser: Analyser, frame: Summary, run: ModelRun) -> bool:
     """Whether a run in training code (or in a forward) records a graph that nothing can need: every use of its output
     cuts the graph. Its class has to be in the project, in a file that freezes no module, or in one that also trains
     here."""
@@ -39,7 +39,7 @@ def runs_for_nothing(analyser: Analyser, frame: Summary, run: ModelRun) -> bool:
         return False
     if not known and not (run.method == "forward" and trains_otherwise(frame, run)):
         return False
-    if not (frame.backwards or gives_a_graph(frame)) or told(analyser, frame, run.module, "frozen") is not None:
+    if not (frame.backwards or gives_a_graph(frame)) or context_mode(analyser, frame, run.module, "frozen") is not None:
         return False
     return used_up(analyser, frame, marks, of_gradients=True) and not _freezes(frame, run)
 
@@ -53,7 +53,7 @@ def _is_differentiated(frame: Summary, marks: set[Source]) -> bool:
     if frame.notes.gradient_calls - {record.at for record in records}:
         return True
     given = (value for record in records for value in record.args.values())
-    return any(marks & frame.graphs.closure(deep(frame, end, value).src) for value in given)
+    return any(marks & frame.graphs.closure(tensors_within(frame, end, value).src) for value in given)
 
 
 def _runs_backward(analyser: Analyser, cls: Class, method: str) -> bool:

@@ -18,7 +18,7 @@ from memlint.analysis.index.program import Function
 from memlint.analysis.index.roles_by_name import named_test
 from memlint.analysis.syntax.bindings import names_bound_by, reads_any
 from memlint.analysis.syntax.syntax import expressions, statement_at, walk_expression, walk_statements
-from memlint.analysis.transfer.held_values import deep
+from memlint.analysis.transfer.held_values import tensors_within
 from memlint.analysis.transfer.stores.collected import is_unpacked
 from memlint.ir import nodes as ir
 
@@ -81,7 +81,7 @@ def _is_let_go_of(frame: Summary, run: ModelRun, marks: set[Source]) -> bool:
     held = {
         name
         for name in names_bound_by(own)
-        if name not in env or marks & frame.graphs.closure(deep(frame, frame.last, env[name]).src)
+        if name not in env or marks & frame.graphs.closure(tensors_within(frame, frame.last, env[name]).src)
     }
     return not any(reads_any(expr, held) for one in statements if one is not own for expr in expressions(one))
 
@@ -150,7 +150,7 @@ def used_up(
     if marks & (frame.left - frame.notes.logged) or any(marks & reached for reached, *_ in frame.backwards):
         return False
     if any(
-        marks & frame.graphs.closure(deep(frame, frame.last, value).src)
+        marks & frame.graphs.closure(tensors_within(frame, frame.last, value).src)
         for place, value in frame.last.sym.items()
         if place != apart
     ):
@@ -187,7 +187,7 @@ def blindly_reached(frame: Summary, marks: AbstractSet[Source]) -> bool:
         if record.at in frame.notes.blind_calls
         for value in record.args.values()
     ]
-    held = (deep(frame, frame.last, value) for value in (*given, *frame.last.sym.values()))
+    held = (tensors_within(frame, frame.last, value) for value in (*given, *frame.last.sym.values()))
     return any(marks & frame.graphs.closure(value.src) for value in held)
 
 
@@ -208,7 +208,7 @@ def _used_up_by_callers(analyser: Analyser, frame: Summary, depth: int, of_gradi
     for caller, record in calls:
         if caller.last is None or caller.function.node is None:
             return False
-        inner = {mark for mark in deep(caller, caller.last, record.result).src if mark in caller.graphs.nodes}
+        inner = {mark for mark in tensors_within(caller, caller.last, record.result).src if mark in caller.graphs.nodes}
         if not inner or not used_up(analyser, caller, inner, depth + 1, of_gradients=of_gradients):
             return False
     return True
@@ -221,8 +221,8 @@ def _lost(frame: Summary, marks: set[Source]) -> bool:
     for record in frame.calls.values():
         if not record.result.kinds & (TENSORS | CONTAINER | UNKNOWN):
             continue
-        given = {source for value in record.args.values() for source in deep(frame, frame.last, value).src}
-        back = deep(frame, frame.last, record.result)
+        given = {source for value in record.args.values() for source in tensors_within(frame, frame.last, value).src}
+        back = tensors_within(frame, frame.last, record.result)
         if (
             back.kinds & (TENSORS | UNKNOWN)
             and marks & frame.graphs.closure(given)
@@ -245,7 +245,7 @@ def captured(frame: Summary, marks: set[Source]) -> bool:
     holders = {
         name
         for name, value in frame.last.env.items()
-        if marks & frame.graphs.closure(deep(frame, frame.last, value).src)
+        if marks & frame.graphs.closure(tensors_within(frame, frame.last, value).src)
     }
     return bool(holders) and any(_reads(part, holders) for part in inner)
 

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from memlint.analysis.domain.events import Fact
 from memlint.analysis.domain.state import State
-from memlint.analysis.domain.summary.effects import LoopFrame
+from memlint.analysis.domain.summary.effects import LoopState
 from memlint.analysis.domain.summary.summary import Summary
 from memlint.analysis.domain.values import Path, Source, Sources
 
 
-def of_loop(frame: Summary, loop: LoopFrame | None, sources: Sources) -> Sources:
+def of_loop(frame: Summary, loop: LoopState | None, sources: Sources) -> Sources:
     """The sources that the loop itself records, where there are any: without what an unresolved call before the loop
     gave, of which there is one, whatever the number of iterations."""
     nodes = frame.graphs.nodes
@@ -19,7 +19,7 @@ def of_loop(frame: Summary, loop: LoopFrame | None, sources: Sources) -> Sources
     return frozenset(item for item in sources if item not in nodes or item in made or loop.id in nodes[item].loops)
 
 
-def fate_of(frame: Summary, state: State, sources: frozenset[Source]) -> Fact | None:
+def freed_by_backward(frame: Summary, state: State, sources: frozenset[Source]) -> Fact | None:
     """Whether a backward has freed these graphs: "yes" (on every path), "no", "some"; None where there is no graph."""
     nodes = [source for source in sources if source in frame.graphs.nodes]
     # beside a graph that was seen to be made, a symbol (``loss / self.count``) is more likely a number than another one

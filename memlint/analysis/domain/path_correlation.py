@@ -50,7 +50,7 @@ class Meeting(NamedTuple):
 
 
 @kept
-def asked_again(function: Function) -> frozenset[str]:
+def repeated_tests(function: Function) -> frozenset[str]:
     """The tests, and parts of tests, that a function evaluates more than once."""
     seen: set[str] = set()
     again: set[str] = set()
@@ -94,7 +94,7 @@ def meet(frame: Summary, statement: ir.If, yes: State | None, no: State | None, 
     while isinstance(test, ir.Unary) and test.op == "not":
         test, sides = test.operand, (sides[1], sides[0])
     shown = _shown(test)
-    if shown not in frame.asked_again:
+    if shown not in frame.repeated_tests:
         return
     one, other = sides
     if not frame.spend(len(joined.env) // 16):
@@ -215,4 +215,4 @@ def _binds(statement: ir.Stmt, names: frozenset[str], members: frozenset[str]) -
     )
 
 
-__all__ = ["Meeting", "asked_again", "meet", "recall"]
+__all__ = ["Meeting", "meet", "recall", "repeated_tests"]

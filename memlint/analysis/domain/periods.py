@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 
 from memlint.analysis.domain.state import State
-from memlint.analysis.domain.summary.effects import LoopFrame
+from memlint.analysis.domain.summary.effects import LoopState
 from memlint.analysis.domain.summary.function_state import FunctionState
 from memlint.analysis.syntax.expression_text import text
 from memlint.analysis.syntax.memo import kept
@@ -93,12 +93,12 @@ def _ways_out(body: tuple[ir.Stmt, ...]) -> tuple[ir.If, ...]:
     )
 
 
-def ends_early(loop: LoopFrame) -> bool:
+def ends_early(loop: LoopState) -> bool:
     """Whether the loop's body counts its rounds, or what it collects, and ends at a limit: ``if i >= limit: break``."""
     return any(_at_limit(loop, statement.test) for statement in _ways_out(loop.body))
 
 
-def runs_once(loop: LoopFrame) -> bool:
+def runs_once(loop: LoopState) -> bool:
     """Whether the loop ends in its first round, or before it does anything in the second: ``if i > 0: break``."""
     return any(isinstance(statement, ir.Jump) and statement.kind == "break" for statement in loop.body) or any(
         _counted_to(loop, statement.test) <= (1 if statement is loop.body[0] else 0)
@@ -106,7 +106,7 @@ def runs_once(loop: LoopFrame) -> bool:
     )
 
 
-def _counted_to(loop: LoopFrame, test: ir.Expr) -> float:
+def _counted_to(loop: LoopState, test: ir.Expr) -> float:
     """The number of the round in which a test on the counter holds for the first time."""
     if not isinstance(test, ir.Compare) or not isinstance(test.left, ir.Name) or test.left.id not in loop.counters:
         return math.inf
@@ -116,7 +116,7 @@ def _counted_to(loop: LoopFrame, test: ir.Expr) -> float:
     return limit + 1 if test.ops[0] == ">" else limit
 
 
-def ends_soon(loop: LoopFrame) -> bool:
+def ends_soon(loop: LoopState) -> bool:
     """Whether the loop ends after a few rounds, a literal number: ``if i == 5: break``."""
     return any(
         isinstance(statement.test, ir.Compare)
@@ -130,7 +130,7 @@ def ends_soon(loop: LoopFrame) -> bool:
     )
 
 
-def _at_limit(loop: LoopFrame, test: ir.Expr) -> bool:
+def _at_limit(loop: LoopState, test: ir.Expr) -> bool:
     if isinstance(test, ir.BoolOp):
         sides = (_at_limit(loop, test.left), _at_limit(loop, test.right))
         return any(sides) if test.op == "or" else all(sides)
@@ -150,7 +150,7 @@ def _at_limit(loop: LoopFrame, test: ir.Expr) -> bool:
     )
 
 
-def switched(frame: FunctionState, state: State, loop: LoopFrame) -> bool:
+def switched(frame: FunctionState, state: State, loop: LoopState) -> bool:
     """Whether the tests around the current point are the same in each round of the loop, so that what they guard is
     done in every round, or in none because the feature is off."""
     return all(_constant(state, loop, test) for test in frame.tests)
@@ -166,7 +166,7 @@ def is_flag(state: State, test: ir.Expr) -> bool:
     ) and any(isinstance(part, ir.Attr) for part in parts)
 
 
-def _constant(state: State, loop: LoopFrame, test: ir.Expr) -> bool:
+def _constant(state: State, loop: LoopState, test: ir.Expr) -> bool:
     """Attributes and names that nothing in sight changes in the loop: flags, options."""
     for part in walk_expression(test):
         if isinstance(part, ir.Call | ir.Subscript | ir.Compare | ir.Binary):

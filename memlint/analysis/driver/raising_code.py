@@ -14,7 +14,7 @@ import builtins
 import functools
 import re
 
-from memlint.analysis.facts.decided_tests import Decided
+from memlint.analysis.facts.constant_arguments import ConstantArguments
 from memlint.analysis.index.definitions import Module
 from memlint.analysis.index.function import Function
 from memlint.analysis.index.mentions import name_bound_by, nodes_of, tree_of
@@ -54,7 +54,7 @@ MAX_DEPTH = 3
 class Raising:
     """What raises whenever it runs, found when it is asked for."""
 
-    def __init__(self, program: Program, calls: KnownCalls, decided: Decided) -> None:
+    def __init__(self, program: Program, calls: KnownCalls, decided: ConstantArguments) -> None:
         self._program = program
         self._calls = calls
         self._decided = decided

@@ -9,7 +9,7 @@ from __future__ import annotations
 from memlint.analysis.domain.events import Reached, Site
 from memlint.analysis.driver.raising_code import Raising
 from memlint.analysis.facts.analyser import Analyser
-from memlint.analysis.facts.decided_tests import Decided
+from memlint.analysis.facts.constant_arguments import ConstantArguments
 from memlint.analysis.index.definitions import Class
 from memlint.analysis.index.function import Function
 from memlint.analysis.reach.broken_files import broken_import
@@ -26,11 +26,11 @@ class Reachability:
         self._broken: dict[str, str] = {}
         self._unused = analyser.unused
         self._unnamed = Unnamed(program)
-        self._decided = Decided(analyser.known_calls)
+        self._decided = ConstantArguments(analyser.known_calls)
         self._raising = Raising(program, analyser.known_calls, self._decided)
         by_text = KnownCalls(program, self._unnamed, by_attributes=True)
-        self._decided_by_text = Decided(by_text)
-        self._raising_by_text = Raising(program, by_text, self._decided_by_text)
+        self._constant_arguments_by_text = ConstantArguments(by_text)
+        self._raising_by_text = Raising(program, by_text, self._constant_arguments_by_text)
 
     def of(self, function: Function, site: Site) -> Reached:
         """``function``: the one around the site. What all of the text shows comes before what may be wrong where code
@@ -47,7 +47,7 @@ class Reachability:
             return Reached("unused", f"{_BY_TEXT}{unnamed.reason}", _place(unnamed.what))
         if raises := self._raising_by_text.why(function, site.at):
             return Reached("cannot-run", f"{_BY_TEXT}this code raises before it ends: {raises}", site)
-        if left_out := self._decided_by_text.why_left_out(function, site.at):
+        if left_out := self._constant_arguments_by_text.why_left_out(function, site.at):
             return Reached("unused", f"{_BY_TEXT}{left_out}", _place(function))
         return Reached("used", "", site)
 

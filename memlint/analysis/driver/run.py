@@ -249,7 +249,7 @@ def _analyse(project: Any, options: AnalysisOptions) -> Analysis:
             continue
         finally:
             frame.graphs.forget()
-            frame.slim()
+            frame.compact()
         for event in found:
             if event.site.path in wanted:
                 events[event.site.path].append(event)

@@ -16,7 +16,7 @@ from memlint.analysis.explained.lines import Found, statements_on
 from memlint.analysis.explained.modes import grad_mode, is_header, loops
 from memlint.analysis.explained.watch import Recording, recorded
 from memlint.analysis.explained.words import Words
-from memlint.analysis.facts.module_facts import told
+from memlint.analysis.facts.module_facts import context_mode
 from memlint.analysis.judge.reasons import Judged
 from memlint.analysis.syntax.expression_text import text
 from memlint.analysis.transfer.modules.modes import frozen_of
@@ -197,9 +197,9 @@ class _About:
     def _said(self, run: ModelRun) -> str:
         mode = run.mode
         if mode is None:
-            mode = told(self._analyser, self._frame, run.module, "")
+            mode = context_mode(self._analyser, self._frame, run.module, "")
         said = {True: "in eval mode", False: "in train mode", None: "whether in eval or train mode is unknown"}[mode]
-        if told(self._analyser, self._frame, run.module, "frozen") is True:
+        if context_mode(self._analyser, self._frame, run.module, "frozen") is True:
             said += ", frozen"
         return f"`{run.text}` {said}"
 

@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterator
 from typing import TYPE_CHECKING, Any
 
 from memlint.analysis.domain.state import State
-from memlint.analysis.domain.summary.effects import LoopFrame
+from memlint.analysis.domain.summary.effects import LoopState
 from memlint.analysis.domain.summary.function_state import FunctionState
 from memlint.analysis.domain.summary.summary import Summary
 from memlint.analysis.domain.values import V
@@ -26,7 +26,7 @@ class Recording:
         self.values: dict[int, V] = {}
         self.before: dict[int, State] = {}
         self.after: dict[int, State | None] = {}
-        self.loops: dict[int, tuple[LoopFrame, ...]] = {}
+        self.loops: dict[int, tuple[LoopState, ...]] = {}
 
 
 def recorded(

@@ -9,17 +9,17 @@ from memlint.analysis.domain.state import AMBIENT, OFF, ON
 from memlint.analysis.domain.summary.effects import CallRecord, Store
 from memlint.analysis.domain.summary.summary import Summary
 from memlint.analysis.domain.values import NONE, UNKNOWN
-from memlint.analysis.facts.module_facts import told
+from memlint.analysis.facts.module_facts import context_mode
 from memlint.analysis.index.roles_by_name import is_test
 from memlint.analysis.syntax.bindings import assigned_names, names_read
-from memlint.analysis.transfer.modules.flags import decided
+from memlint.analysis.transfer.modules.flags import test_value
 from memlint.ir import nodes as ir
 
 if TYPE_CHECKING:
     from memlint.analysis.facts.analyser import Analyser
 
 
-def freed_as_called(analyser: Analyser, frame: Summary, store: Store) -> bool:
+def freed_by_callers_choice(analyser: Analyser, frame: Summary, store: Store) -> bool:
     """Whether each known call that records also asks for the backward that frees the graph:
     ``step(loader, train=True)``, and ``step(loader)`` under no_grad."""
     if store.loop is None or frame.flags:
@@ -73,14 +73,14 @@ def _passed_over(record: CallRecord, test: ir.Expr, own: set[str]) -> bool:
             return known if known is None or part.ops == ("is",) else not known
         return False if value.is_only(NONE) else value.const if isinstance(value.const, bool) else None
 
-    return decided(test, passed) is False
+    return test_value(test, passed) is False
 
 
 def _is_none(expr: ir.Expr) -> bool:
     return isinstance(expr, ir.Const) and expr.kind == "None"
 
 
-def frozen_as_called(analyser: Analyser, frame: Summary, store: Store) -> bool:
+def frozen_by_callers(analyser: Analyser, frame: Summary, store: Store) -> bool:
     """Whether every model that made what is kept is frozen by all who call the function, so that nothing is recorded:
     ``generator.freeze()``, then ``generator.sample(images)``."""
     reached = frame.graphs.closure((store.incoming or store.value).src)
@@ -89,7 +89,7 @@ def frozen_as_called(analyser: Analyser, frame: Summary, store: Store) -> bool:
     return (
         bool(models)
         and models <= set(runs)
-        and all(told(analyser, frame, run.module, "frozen") is True for run in runs.values())
+        and all(context_mode(analyser, frame, run.module, "frozen") is True for run in runs.values())
     )
 
 
@@ -111,4 +111,4 @@ def _holds(record: CallRecord, test: ir.Expr) -> bool:
         value = record.args.get(part.id) if isinstance(part, ir.Name) else None
         return value.const if value is not None and isinstance(value.const, bool) else None
 
-    return decided(test, passed) is True
+    return test_value(test, passed) is True

@@ -69,7 +69,7 @@ class Facts:
         self._differentiates: bool | None = None
         self._skipped: frozenset[str] | None = None
         #: what callers say of modules (`memlint.analysis.facts.module_facts`), since the calls were last learnt
-        self.told: dict[tuple[Summary, tuple[Path, ...], str, int], bool | None] = {}
+        self.context_modes: dict[tuple[Summary, tuple[Path, ...], str, int], bool | None] = {}
         self.may_train: dict[tuple[Summary, int], bool] = {}
         #: which graphs a backward reaches, as far up as it was asked (`memlint.analysis.demand.gradient_demand`)
         self.reached: dict[tuple[Summary, Sources, int], str] = {}
@@ -99,7 +99,7 @@ class Facts:
             for name, module, frozen in frame.asked.values():
                 self.asked.setdefault(name, []).append((frame, module, frozen))
         self._overridden.clear()
-        self.told.clear()
+        self.context_modes.clear()
         self.may_train.clear()
         self.reached.clear()
         self.trained.clear()
@@ -118,7 +118,7 @@ class Facts:
             self.asked,
             self._parameters,
             self._overridden,
-            self.told,
+            self.context_modes,
             self.may_train,
             self.reached,
         ):

@@ -19,16 +19,16 @@ if TYPE_CHECKING:
     from memlint.analysis.facts.analyser import Analyser
 
 
-def told(analyser: Analyser, frame: Summary, module: V, tag: str) -> bool | None:
+def context_mode(analyser: Analyser, frame: Summary, module: V, tag: str) -> bool | None:
     """The module's mode (``tag`` "": True for eval mode), or whether it is frozen, as the function's callers, its
     class's ``__init__`` or its file set it; None for unknown, or where they disagree."""
-    return _told_of(analyser, frame, sorted(module.syms), tag, 0)
+    return _context_mode_at(analyser, frame, sorted(module.syms), tag, 0)
 
 
-def _told_of(analyser: Analyser, frame: Summary, paths: list[Path], tag: str, depth: int) -> bool | None:
-    """As `told`, ``depth`` calls up from the function that was asked about. Memoised, since recursive functions have
-    unbounded call paths."""
-    kept = analyser.facts.told
+def _context_mode_at(analyser: Analyser, frame: Summary, paths: list[Path], tag: str, depth: int) -> bool | None:
+    """As `context_mode`, ``depth`` calls up from the function that was asked about. Memoised: the call paths of
+    recursive functions have no bound."""
+    kept = analyser.facts.context_modes
     key = (frame, tuple(paths), tag, depth)
     if key not in kept:
         kept[key] = _ask(analyser, frame, paths, tag, depth)
@@ -39,30 +39,30 @@ def _ask(analyser: Analyser, frame: Summary, paths: list[Path], tag: str, depth:
     answers: set[bool | None] = set()
     for caller, record in analyser.facts.calls_of(frame.function) if depth < MAX_CALLERS_UP else ():
         if caller is not frame:
-            answer = _told_at(analyser, caller, record, paths, tag, depth)
+            answer = _mode_at_call(analyser, caller, record, paths, tag, depth)
             silent = answer is None and not tag and record.grad != OFF
             if silent and _gives(frame) and _may_train(analyser, caller, depth):
                 return None
             answers.add(answer)
     if not answers and tag and depth == 0:
-        answers |= _told_by_name(analyser, frame, paths, tag)
+        answers |= _mode_by_method_name(analyser, frame, paths, tag)
     # a caller that says nothing does not contradict one that does: one that is given the output may train by it, and
     # where flow can follow the output, its backward is asked for apart
     answers.discard(None)
     if answers:
         return answers.pop() if len(answers) == 1 else None
     for path in paths:
-        told = _told_by_class(analyser, frame, path, tag)
+        told = _mode_by_class(analyser, frame, path, tag)
         if told is None and tag:
-            told = _told_by_maker(analyser, frame, path, tag, depth)
+            told = _mode_by_constructor_calls(analyser, frame, path, tag, depth)
         if told is None and path.root.startswith("g:"):
-            told = _told_by_file(analyser, path, tag)
+            told = _mode_by_file(analyser, path, tag)
         if told is not None:
             return told
     return None
 
 
-def _told_by_name(analyser: Analyser, frame: Summary, paths: list[Path], tag: str) -> set[bool | None]:
+def _mode_by_method_name(analyser: Analyser, frame: Summary, paths: list[Path], tag: str) -> set[bool | None]:
     """The mode of the modules of unknown class on which a method may be called by its name, where no other call of the
     method is known."""
     function = frame.function
@@ -71,7 +71,7 @@ def _told_by_name(analyser: Analyser, frame: Summary, paths: list[Path], tag: st
     if not paths or any(path.root != f"p:{function.params[0].name}" for path in paths):
         return set()
     return {
-        frozen if frozen is not None else _told_of(analyser, caller, sorted(module.syms), tag, 1)
+        frozen if frozen is not None else _context_mode_at(analyser, caller, sorted(module.syms), tag, 1)
         for caller, module, frozen in analyser.facts.asked.get(function.name, ())
         if caller is not frame
     }
@@ -98,7 +98,7 @@ def _may_train(analyser: Analyser, caller: Summary, depth: int) -> bool:
     return kept[caller, depth]
 
 
-def _told_at(
+def _mode_at_call(
     analyser: Analyser, caller: Summary, record: CallRecord, paths: list[Path], tag: str, depth: int
 ) -> bool | None:
     outer: list[Path] = []
@@ -127,7 +127,7 @@ def _told_at(
         if told is not None:
             return told
         outer += [item for item in sorted(moved.syms) if isinstance(item, Path)]
-    return _told_of(analyser, caller, outer, tag, depth + 1) if outer else None
+    return _context_mode_at(analyser, caller, outer, tag, depth + 1) if outer else None
 
 
 def _kept_in(state: State, holder: V, steps: tuple[str, ...]) -> V:
@@ -167,7 +167,7 @@ def _is_changed_elsewhere(analyser: Analyser, name: str) -> bool:
     return any(name in index.changed or not index.complete for index in indexes)
 
 
-def _told_by_class(analyser: Analyser, frame: Summary, path: Path, tag: str) -> bool | None:
+def _mode_by_class(analyser: Analyser, frame: Summary, path: Path, tag: str) -> bool | None:
     """The mode by ``self.net.eval()`` in ``__init__``, where no other method resets it."""
     function = frame.function
     if function.cls is None or not function.params or path.root != f"p:{function.params[0].name}" or not path.steps:
@@ -213,7 +213,7 @@ def _held_at(state: State, path: Path) -> tuple[V, Class | None]:
     return obj.fields.get(path.steps[-1][1:], V(UNKNOWN)), obj.cls
 
 
-def _told_by_maker(analyser: Analyser, frame: Summary, path: Path, tag: str, depth: int) -> bool | None:
+def _mode_by_constructor_calls(analyser: Analyser, frame: Summary, path: Path, tag: str, depth: int) -> bool | None:
     """The mode by what the constructor's callers pass: ``self.net = net`` in ``__init__``, and assigned nowhere
     else."""
     function = frame.function
@@ -233,7 +233,9 @@ def _told_by_maker(analyser: Analyser, frame: Summary, path: Path, tag: str, dep
     others = [method for item in order for method in item.methods.values() if method is not init]
     if any(_sets(statement, name) for method in others for statement in walk_statements(method.body)):
         return None
-    return _told_of(analyser, made, [Path(each.root, each.steps + path.steps[1:]) for each in given], tag, depth)
+    return _context_mode_at(
+        analyser, made, [Path(each.root, each.steps + path.steps[1:]) for each in given], tag, depth
+    )
 
 
 def _sets(statement: ir.Stmt, name: str) -> bool:
@@ -247,7 +249,7 @@ def _sets(statement: ir.Stmt, name: str) -> bool:
     )
 
 
-def _told_by_file(analyser: Analyser, path: Path, tag: str) -> bool | None:
+def _mode_by_file(analyser: Analyser, path: Path, tag: str) -> bool | None:
     """The mode by ``model.eval()`` among a module's own statements, for a function without a known caller."""
     key, name = path.root[2:].rsplit(":", 1)
     module = analyser.program.module(key)

@@ -10,7 +10,7 @@ from memlint.analysis.syntax.syntax import calls, walk_statements
 from memlint.ir import nodes as ir
 
 if TYPE_CHECKING:
-    from memlint.analysis.domain.summary.effects import LoopFrame
+    from memlint.analysis.domain.summary.effects import LoopState
     from memlint.analysis.domain.summary.summary import Summary
     from memlint.analysis.facts.analyser import Analyser
 
@@ -41,7 +41,7 @@ def is_training_step(analyser: Analyser, frame: Summary) -> bool:
     return all(in_tests(caller.module.key) for caller, _ in analyser.facts.calls_of(function))
 
 
-def goes_on(held: LoopFrame) -> bool:
+def goes_on(held: LoopState) -> bool:
     """Whether a loop runs over data, and ends when that does."""
     if not held.loop.over_data or held.over_objects or not held.counts:
         return False

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from memlint.analysis.demand.needed_later import wanted_later
+from memlint.analysis.demand.needed_later import graph_needed_later
 from memlint.analysis.domain.events import Value
 from memlint.analysis.domain.periods import is_periodic
 from memlint.analysis.domain.summary.effects import Store
@@ -15,7 +15,7 @@ from memlint.analysis.judge.described import self_name
 from memlint.analysis.syntax.bindings import mentions, names_bound_by
 from memlint.analysis.syntax.memo import kept
 from memlint.analysis.syntax.syntax import calls, calls_named, dotted, expressions, walk_expression, walk_statements
-from memlint.analysis.transfer.held_values import deep
+from memlint.analysis.transfer.held_values import tensors_within
 from memlint.analysis.transfer.stores.collected import drawn
 from memlint.ir import nodes as ir
 from memlint.patterns import lazy_pattern
@@ -132,7 +132,7 @@ def _shares_a_needed_graph(analyser: Analyser, frame: Summary, store: Store) -> 
             and other.loop is store.loop
             and models <= _models(frame, other)
             and other.freed not in ("yes", "some")
-            and wanted_later(analyser, frame, other)
+            and graph_needed_later(analyser, frame, other)
             for other in frame.stores.values()
         )
     )
@@ -177,7 +177,8 @@ def becomes_attribute(frame: Summary, store: Store) -> bool:
     if frame.exit is None or isinstance(store.place, Path):
         return False
     return any(
-        store.place in value.objs or ("elem", store.place) in frame.graphs.closure(deep(frame, frame.exit, value).src)
+        store.place in value.objs
+        or ("elem", store.place) in frame.graphs.closure(tensors_within(frame, frame.exit, value).src)
         for value in frame.exit.sym.values()
     )
 

@@ -7,18 +7,18 @@ from typing import TYPE_CHECKING, Literal
 
 import msgspec
 
-from memlint.analysis.demand.needed_later import wanted_later
+from memlint.analysis.demand.needed_later import graph_needed_later
 from memlint.analysis.domain.events import Loop, Value
 from memlint.analysis.domain.periods import ends_soon
 from memlint.analysis.domain.summary.effects import Store
 from memlint.analysis.domain.summary.summary import Summary
 from memlint.analysis.domain.values import Path, V
-from memlint.analysis.facts.common_arguments import freed_as_called
+from memlint.analysis.facts.common_arguments import freed_by_callers_choice
 from memlint.analysis.facts.repeats import each_call, is_training_step
 from memlint.analysis.judge.carried_state import is_carried_alone, state_of
 from memlint.analysis.judge.described import self_name, value_of
 from memlint.analysis.judge.judged_runs import of_layers
-from memlint.analysis.judge.reasons import Reason, tell_store
+from memlint.analysis.judge.reasons import Reason, report_store_reason
 from memlint.analysis.transfer.stores.made_places import MADE
 from memlint.finding import Confidence
 
@@ -61,13 +61,17 @@ class Candidate:
     @functools.cached_property
     def is_needed(self) -> bool:
         """Whether somebody needs the graph of what is stored later."""
-        return not self.is_alone and wanted_later(self.analyser, self.frame, self.store) and self.value.freed != "yes"
+        return (
+            not self.is_alone
+            and graph_needed_later(self.analyser, self.frame, self.store)
+            and self.value.freed != "yes"
+        )
 
     @functools.cached_property
     def value(self) -> Value:
         """What is stored, at the end of the iteration."""
         value = value_of(self.analyser, self.frame, self.store, self.incoming)
-        if value.freed == "some" and freed_as_called(self.analyser, self.frame, self.store):
+        if value.freed == "some" and freed_by_callers_choice(self.analyser, self.frame, self.store):
             value = msgspec.structs.replace(value, freed="yes")
         return value
 
@@ -78,7 +82,7 @@ class Candidate:
     def tell(self, effect: Literal["dropped", "low"], reason: Reason[Candidate]) -> None:
         """Report a reason to the observer, if there is one."""
         if self.analyser.observer is not None:
-            tell_store(self.analyser, self.frame, self.store, self.loop, effect, reason)
+            report_store_reason(self.analyser, self.frame, self.store, self.loop, effect, reason)
 
 
 def builds_layers(frame: Summary, store: Store) -> bool:

@@ -10,7 +10,7 @@ from memlint.analysis.demand.used_up_graphs import used_up
 from memlint.analysis.domain.events import Step
 from memlint.analysis.domain.periods import ends_soon
 from memlint.analysis.domain.state import AMBIENT, ON
-from memlint.analysis.domain.summary.effects import CallRecord, LoopFrame, Store
+from memlint.analysis.domain.summary.effects import CallRecord, LoopState, Store
 from memlint.analysis.domain.summary.summary import Summary
 from memlint.analysis.domain.values import Path
 from memlint.analysis.index.definitions import functions_of
@@ -124,11 +124,11 @@ def _carries(analyser: Analyser, caller: Summary, record: CallRecord, name: str,
     return run is not None and not _begins(held, run, name, setters)
 
 
-def _many_rounds(held: LoopFrame) -> bool:
+def _many_rounds(held: LoopState) -> bool:
     return held.counts and not held.over_objects and not ends_soon(held) and held.loop.every == "iteration"
 
 
-def _begins(held: LoopFrame, run: ir.Call, name: str, setters: frozenset[str]) -> bool:
+def _begins(held: LoopState, run: ir.Call, name: str, setters: frozenset[str]) -> bool:
     """Whether something in the loop may give the state a value of its own, or another module."""
     module = dotted(run.func.value if isinstance(run.func, ir.Attr) else run.func)
     if not module or module.partition(".")[0] in held.bound:

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from memlint.analysis.facts.analyser import Analyser
 
 
-def unwanted(analyser: Analyser, frame: Summary, store: Store, value: Value) -> Confidence:
+def confidence_unneeded(analyser: Analyser, frame: Summary, store: Store, value: Value) -> Confidence:
     """How sure it is that nobody wants the graph that the place keeps.
 
     A backward that frees it, or a part of it, proves that it is done with; so does a model in eval mode, or the

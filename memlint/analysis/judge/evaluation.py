@@ -13,11 +13,11 @@ from memlint.analysis.demand.gradient_demand import (
     REQUIRES,
     asked_for,
     differentiates_itself,
-    wanted_by,
+    reason_gradients_needed,
 )
 from memlint.analysis.demand.optimizer_ownership import owner_of
 from memlint.analysis.demand.teacher_networks import teaches
-from memlint.analysis.demand.unneeded_runs import runs_for_nothing
+from memlint.analysis.demand.unneeded_runs import records_unneeded_graph
 from memlint.analysis.demand.used_up_graphs import is_dropped, is_script_loop, is_trial, loads_weights, trains_otherwise
 from memlint.analysis.domain.events import Fact, Loop, ModelCall, Step
 from memlint.analysis.domain.sibling_functions import is_beside_training
@@ -30,11 +30,11 @@ from memlint.analysis.judge.judged_runs import Verdict, consumed_as, is_layer_co
 from memlint.analysis.judge.phases import Phase
 from memlint.analysis.judge.run_callers import left_to_callers, reported_inside, spent_inside
 from memlint.analysis.judge.run_doubts import doubt_of
-from memlint.analysis.judge.run_reasons import tell_run
+from memlint.analysis.judge.run_reasons import report_run_reason
 from memlint.analysis.judge.sizes.large_networks import runs_a_large_network
 from memlint.analysis.judge.sizes.single_samples import runs_on_one_sample, runs_on_one_state, shows_a_picture
 from memlint.analysis.judge.sizes.small_networks import size_of_network
-from memlint.analysis.transfer.held_values import deep
+from memlint.analysis.transfer.held_values import tensors_within
 from memlint.analysis.transfer.modules.parameter_loops import of_networks
 from memlint.finding import Confidence, weakest
 
@@ -64,19 +64,19 @@ def evaluations(analyser: Analyser, frame: Summary) -> list[Verdict]:
         # (in what mode a forward runs is its caller's to say; what it cuts is cut for all of them)
         recorded = [run for run in frame.runs.values() if not run.tests and records(analyser, frame, run)]
         for run in frame.runs.values():
-            tell_run(analyser, frame, run, "dropped", "layer-code")
-        return [Verdict(run, "cut", "") for run in recorded if runs_for_nothing(analyser, frame, run)]
+            report_run_reason(analyser, frame, run, "dropped", "layer-code")
+        return [Verdict(run, "cut", "") for run in recorded if records_unneeded_graph(analyser, frame, run)]
     found = []
     for run in sorted(frame.runs.values(), key=lambda run: run.site):
         verdict = judge_run(analyser, frame, run)
         if verdict is None:
             continue
         if reported_inside(analyser, run):
-            tell_run(analyser, frame, run, "dropped", "reported-inside")
+            report_run_reason(analyser, frame, run, "dropped", "reported-inside")
         elif left_to_callers(analyser, frame, run):
-            tell_run(analyser, frame, run, "dropped", "left-to-callers")
+            report_run_reason(analyser, frame, run, "dropped", "left-to-callers")
         elif verdict.evaluation == "spent" and spent_inside(analyser, run):
-            tell_run(analyser, frame, run, "dropped", "spent-inside")
+            report_run_reason(analyser, frame, run, "dropped", "spent-inside")
         else:
             found.append(verdict)
     shown = [item for item in found if item.evaluation == "eval" and item.phase is None]
@@ -103,15 +103,15 @@ def model_calls(
         elif verdict.evaluation == "cut":
             yield _event(frame, verdict, _loop_around(verdict.run), "medium", "detached")
         elif verdict.evaluation and verdict.wanted:
-            tell_run(analyser, frame, verdict.run, "dropped", "gradients-wanted", verdict.wanted)
+            report_run_reason(analyser, frame, verdict.run, "dropped", "gradients-wanted", verdict.wanted)
         else:
-            tell_run(analyser, frame, verdict.run, "dropped", "no-evaluation")
+            report_run_reason(analyser, frame, verdict.run, "dropped", "no-evaluation")
     for name, group in [(name, part) for name, whole in groups.items() for part in _apart(whole)]:
         if name == ("function",):
             group = _on_their_own(group, groups)
         if not group or _guarded_with(name, group[0].run, groups):
             for item in group:
-                tell_run(analyser, frame, item.run, "dropped", "same-guard")
+                report_run_reason(analyser, frame, item.run, "dropped", "same-guard")
             continue
         yield _of_group(analyser, frame, group, kept)
 
@@ -154,13 +154,13 @@ def _of_group(analyser: Analyser, frame: Summary, group: list[Verdict], kept: di
     run = first.run
     for other in group:
         if other is not first:
-            tell_run(analyser, frame, other.run, "dropped", "same-guard")
+            report_run_reason(analyser, frame, other.run, "dropped", "same-guard")
     loop = loop_of(analyser, frame, run)
     certainty, doubt = _certainty(analyser, frame, first, loop, retained)
     consumed = consumed_as(frame, run)
     doubt = doubt or doubt_of(analyser, frame, first, consumed)
     if doubt:
-        tell_run(analyser, frame, run, "low", doubt)
+        report_run_reason(analyser, frame, run, "low", doubt)
         certainty = "low"
     if first.evaluation == "name" and (_only_shows(frame, run) or _keeps_for_nobody(retained)):
         consumed = "detached"
@@ -228,7 +228,7 @@ def _is_evaluation(analyser: Analyser, frame: Summary, verdict: Verdict, kept: d
     keeper = kept.get(run.node)
     if keeper is None or keeper.lost == "low" or run.origin is not None or run.loop is None:
         return False
-    if any(run.node in reached for reached, *_ in frame.backwards) or wanted_by(analyser, frame, run):
+    if any(run.node in reached for reached, *_ in frame.backwards) or reason_gradients_needed(analyser, frame, run):
         return False
     verdict.evaluation = "kept"
     return True
@@ -301,7 +301,7 @@ def _held_by(frame: Summary, run: ModelRun) -> str:
     held = (
         place.text
         for place, value in frame.exit.sym.items()
-        if place.root == own and marks & frame.graphs.closure(deep(frame, frame.exit, value).src)
+        if place.root == own and marks & frame.graphs.closure(tensors_within(frame, frame.exit, value).src)
     )
     return min(held, default="")
 

@@ -6,7 +6,7 @@ import functools
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from memlint.analysis.demand.needed_later import wanted_later
+from memlint.analysis.demand.needed_later import graph_needed_later
 from memlint.analysis.domain.events import Carry, Loop, Place
 from memlint.analysis.domain.row_selection import PASSED, is_same, places_of
 from memlint.analysis.domain.state import OFF
@@ -18,7 +18,7 @@ from memlint.analysis.facts.repeats import layer_code, repeated
 from memlint.analysis.index.program import Class, Function
 from memlint.analysis.judge.bounded_places import begun_by_inner_loop, of_one_update
 from memlint.analysis.judge.described import lacks_guard, value_of
-from memlint.analysis.judge.reasons import Reason, first, tell_store
+from memlint.analysis.judge.reasons import Reason, first, report_store_reason
 from memlint.analysis.safety.gather import gather_of
 from memlint.analysis.syntax.bindings import mentions
 from memlint.analysis.syntax.expression_text import text
@@ -112,7 +112,7 @@ def judged(analyser: Analyser, frame: Summary, store: Store) -> Iterator[Carry]:
     one = _Grown(analyser, frame, store)
     reason = first(DROPPED, one)
     if reason is not None:
-        tell_store(analyser, frame, store, one.loop, "dropped", reason)
+        report_store_reason(analyser, frame, store, one.loop, "dropped", reason)
         return
     loop = one.loop
     assert loop is not None
@@ -123,7 +123,7 @@ def judged(analyser: Analyser, frame: Summary, store: Store) -> Iterator[Carry]:
         place=Place(store.place_kind, store.place_text),
         loop=loop,
         how="cat",
-        needed=wanted_later(analyser, frame, store),
+        needed=graph_needed_later(analyser, frame, store),
         reset=store.cleared,
         in_model_loop=lacks_guard(frame, store.incoming or store.value),
         bounded=loop.over == "rows"

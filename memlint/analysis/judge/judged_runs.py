@@ -6,9 +6,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
 from memlint.analysis.demand.deliberate_graphs import guarded_in_another_branch
-from memlint.analysis.demand.gradient_demand import REACHED, asked_for, trained_by_callers, wanted_by
+from memlint.analysis.demand.gradient_demand import REACHED, asked_for, reason_gradients_needed, trained_by_callers
 from memlint.analysis.demand.teacher_networks import teaches
-from memlint.analysis.demand.unneeded_runs import gives_a_graph, runs_for_nothing
+from memlint.analysis.demand.unneeded_runs import gives_a_graph, records_unneeded_graph
 from memlint.analysis.demand.used_up_graphs import is_spent, is_trial
 from memlint.analysis.domain.events import Loop, Step
 from memlint.analysis.domain.periods import runs_once
@@ -16,13 +16,13 @@ from memlint.analysis.domain.state import AMBIENT, OFF, ON
 from memlint.analysis.domain.summary.effects import ModelRun
 from memlint.analysis.domain.summary.observations import MAX_CALLERS_UP
 from memlint.analysis.domain.summary.summary import Summary
-from memlint.analysis.facts.module_facts import told
+from memlint.analysis.facts.module_facts import context_mode
 from memlint.analysis.facts.repeats import each_call, repeated
 from memlint.analysis.index.program import Function
 from memlint.analysis.index.roles_by_name import is_evaluation_name, is_test
 from memlint.analysis.index.uses import of_module
 from memlint.analysis.judge.phases import Phase, phase_of
-from memlint.analysis.judge.run_reasons import tell_run
+from memlint.analysis.judge.run_reasons import report_run_reason
 from memlint.analysis.judge.sizes.large_networks import starts_evaluating
 from memlint.analysis.transfer.library.threads import out_of_guard
 from memlint.analysis.transfer.stores.collected import gives_no_graph, may_give_no_graph
@@ -63,13 +63,13 @@ def _judge_run(analyser: Analyser, frame: Summary, run: ModelRun) -> Verdict | N
         return Verdict(run, "eval", REACHED)
     unguarded = () if always else unguarded_call(analyser, frame, run)
     if not (always or unguarded):
-        tell_run(analyser, frame, run, "dropped", "not-recorded")
+        report_run_reason(analyser, frame, run, "dropped", "not-recorded")
         return None
     if gives_no_graph(frame, run):
-        tell_run(analyser, frame, run, "dropped", "gives-no-graph")
+        report_run_reason(analyser, frame, run, "dropped", "gives-no-graph")
         return None
     if unguarded and may_give_no_graph(frame, run):
-        tell_run(analyser, frame, run, "dropped", "gives-no-graph")
+        report_run_reason(analyser, frame, run, "dropped", "gives-no-graph")
         return None  # (that call may be the one for which it raises)
     mode = _mode(analyser, frame, run)
     named = is_evaluation_name(frame.function) and run.origin is None
@@ -85,7 +85,7 @@ def _judge_run(analyser: Analyser, frame: Summary, run: ModelRun) -> Verdict | N
         if evaluation and made_to:
             evaluation = "eval"
     if unguarded and evaluation != "eval":
-        tell_run(analyser, frame, run, "dropped", "only-some-callers")
+        report_run_reason(analyser, frame, run, "dropped", "only-some-callers")
         return None  # (the call that turns grad mode off may be the one for evaluations)
     if mode is not True and (phase := phase_of(frame, run)) is not None and not asked_for(frame):
         return Verdict(run, "eval", "", phase)
@@ -95,11 +95,11 @@ def _judge_run(analyser: Analyser, frame: Summary, run: ModelRun) -> Verdict | N
         evaluation = "eval"
     if not evaluation:
         trains = bool(frame.backwards) or trained_by_callers(analyser, frame, run)
-        return Verdict(run, "cut" if trains and runs_for_nothing(analyser, frame, run) else "", "")
-    if told(analyser, frame, run.module, "frozen") is True or guarded_in_another_branch(frame, run):
-        tell_run(analyser, frame, run, "dropped", "frozen")
+        return Verdict(run, "cut" if trains and records_unneeded_graph(analyser, frame, run) else "", "")
+    if context_mode(analyser, frame, run.module, "frozen") is True or guarded_in_another_branch(frame, run):
+        report_run_reason(analyser, frame, run, "dropped", "frozen")
         return None
-    return Verdict(run, evaluation, wanted_by(analyser, frame, run), unguarded=unguarded, thread=thread)
+    return Verdict(run, evaluation, reason_gradients_needed(analyser, frame, run), unguarded=unguarded, thread=thread)
 
 
 def _mode(analyser: Analyser, frame: Summary, run: ModelRun) -> bool | None:
@@ -107,7 +107,7 @@ def _mode(analyser: Analyser, frame: Summary, run: ModelRun) -> bool | None:
     unknown."""
     if run.mode is None and run.mode_key is None and not of_module(analyser, frame.function):
         # (where a module's own method runs its parts, the call of that method is the place for the guard)
-        return told(analyser, frame, run.module, "")
+        return context_mode(analyser, frame, run.module, "")
     return run.mode
 
 
@@ -118,7 +118,7 @@ def _teaches_in_a_phase(analyser: Analyser, frame: Summary, run: ModelRun) -> bo
         return False
     if gives_no_graph(frame, run) or guarded_in_another_branch(frame, run):
         return False
-    return told(analyser, frame, run.module, "frozen") is not True and teaches(analyser, frame, run)
+    return context_mode(analyser, frame, run.module, "frozen") is not True and teaches(analyser, frame, run)
 
 
 def _matters(analyser: Analyser, frame: Summary, run: ModelRun) -> bool:

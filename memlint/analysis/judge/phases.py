@@ -11,7 +11,7 @@ from memlint.analysis.syntax.bindings import mentions, names_bound_by
 from memlint.analysis.syntax.expression_text import text
 from memlint.analysis.syntax.memo import kept
 from memlint.analysis.syntax.syntax import walk_expression, walk_statements
-from memlint.analysis.transfer.modules.flags import decided
+from memlint.analysis.transfer.modules.flags import test_value
 from memlint.ir import nodes as ir
 
 #: a longer list is one of data, not of phases
@@ -135,7 +135,7 @@ def _holds(test: ir.Expr, asked: _Asked, phase: object) -> bool | None:
             case _:
                 return None
 
-    return decided(test, asks)
+    return test_value(test, asks)
 
 
 def _evaluates(loop: ir.For, asked: _Asked, phase: ir.Const) -> bool:

@@ -53,7 +53,7 @@ def first(table: Sequence[Reason[C]], candidate: C) -> Reason[C] | None:
     return next((reason for reason in table if reason.applies(candidate)), None)
 
 
-def tell_store(
+def report_store_reason(
     analyser: Analyser,
     frame: Summary,
     store: Store,

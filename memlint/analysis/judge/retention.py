@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from memlint.analysis.demand.collected_whole import wanted_whole
+from memlint.analysis.demand.collected_whole import needed_as_one_tensor
 from memlint.analysis.demand.needed_later import of_evaluation
 from memlint.analysis.domain.periods import FEW, ends_early
 from memlint.analysis.domain.values import DATA
-from memlint.analysis.facts.common_arguments import frozen_as_called, left_out
+from memlint.analysis.facts.common_arguments import frozen_by_callers, left_out
 from memlint.analysis.judge.bounded_places import (
     begun_by_inner_loop,
     ends_with_members,
@@ -210,7 +210,7 @@ DROPPED: tuple[Reason[Candidate], ...] = (
     Reason(
         "frozen-by-callers",
         "every known caller of {function} has frozen the models that make {value}, so nothing is recorded",
-        lambda one: not one.has_no_graph and frozen_as_called(one.analyser, one.frame, one.store),
+        lambda one: not one.has_no_graph and frozen_by_callers(one.analyser, one.frame, one.store),
     ),
 )
 
@@ -315,7 +315,7 @@ DOUBTED_TENSOR: tuple[Reason[Candidate], ...] = (
     Reason(
         "wanted-whole",
         "what {place} collects is used as a whole on the device",
-        lambda one: wanted_whole(one.analyser, one.frame, one.store),
+        lambda one: needed_as_one_tensor(one.analyser, one.frame, one.store),
     ),
     Reason(
         "may-be-few-parts",

@@ -15,7 +15,7 @@ from memlint.analysis.syntax.bindings import names_bound_by
 from memlint.analysis.syntax.expression_text import text
 from memlint.analysis.syntax.memo import kept
 from memlint.analysis.syntax.syntax import call_at, walk_expression, walk_statements
-from memlint.analysis.transfer.modules.flags import decided
+from memlint.analysis.transfer.modules.flags import test_value
 from memlint.ir import nodes as ir
 from memlint.patterns import lazy_pattern
 
@@ -156,7 +156,7 @@ def _holds(test: ir.Expr, name: str, value: _Value, aliases: dict[str, ir.Expr])
             case _:
                 return None
 
-    return decided(test, asks)
+    return test_value(test, asks)
 
 
 def _evaluates(body: tuple[ir.Stmt, ...], name: str, off: _Value, aliases: dict[str, ir.Expr]) -> bool:

@@ -42,7 +42,7 @@ TEXTS: dict[str, str] = {
 }
 
 
-def tell_run(
+def report_run_reason(
     analyser: Analyser, frame: Summary, run: ModelRun, effect: Literal["dropped", "low"], name: str, wanted: str = ""
 ) -> None:
     """Report to the observer, if there is one, why a run is no finding."""

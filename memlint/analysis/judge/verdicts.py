@@ -14,7 +14,7 @@ from memlint.analysis.judge import growing_tensors
 from memlint.analysis.judge.bounded_places import may_be_bounded
 from memlint.analysis.judge.candidate import Candidate
 from memlint.analysis.judge.carried_state import carried_on, state_of
-from memlint.analysis.judge.confidence import unwanted
+from memlint.analysis.judge.confidence import confidence_unneeded
 from memlint.analysis.judge.described import lacks_guard
 from memlint.analysis.judge.evaluation import Keeper, evaluations, model_calls
 from memlint.analysis.judge.reasons import first
@@ -136,7 +136,7 @@ def _certainty(one: Candidate) -> tuple[Confidence, Step | None]:
     has_graph = value.attached in ("yes", "some")
     certainty: Confidence = "medium" if store.guessed or store.place_kind == "foreign" else "high"
     if has_graph:
-        certainty = weakest(certainty, "medium" if one.is_alone else unwanted(analyser, frame, store, value))
+        certainty = weakest(certainty, "medium" if one.is_alone else confidence_unneeded(analyser, frame, store, value))
         if certainty == "low":
             one.tell("low", MAY_BE_NEEDED)
     one.certainty = certainty

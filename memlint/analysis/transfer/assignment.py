@@ -10,7 +10,7 @@ from memlint.analysis.domain.parts_taken import named
 from memlint.analysis.domain.periods import resets_in_time, resets_soon
 from memlint.analysis.domain.recorded_modes import freeze
 from memlint.analysis.domain.state import OFF, State
-from memlint.analysis.domain.summary.effects import LoopFrame
+from memlint.analysis.domain.summary.effects import LoopState
 from memlint.analysis.domain.summary.function_state import FunctionState
 from memlint.analysis.domain.tensor_ops import cut
 from memlint.analysis.domain.values import (
@@ -46,7 +46,7 @@ from memlint.analysis.transfer.heap import (
     read_symbol,
     symbol_counts,
 )
-from memlint.analysis.transfer.held_values import deep
+from memlint.analysis.transfer.held_values import tensors_within
 from memlint.analysis.transfer.modules.freezing import weight_frozen
 from memlint.analysis.transfer.modules.made_leaves import flagged
 from memlint.analysis.transfer.modules.modes import forget_name, frozen_of
@@ -199,7 +199,7 @@ def write_attribute(frame: FunctionState, state: State, base: V, name: str, valu
     places = [*ordered(made_places(frame, base, name))]
     places = places or [*ordered(class_places(frame.analyser, base, name))]
     if not base.objs and not places:
-        frame.leave(frame.graphs.closure(deep(frame, state, value).src))
+        frame.leave(frame.graphs.closure(tensors_within(frame, state, value).src))
     for key in ordered(base.objs):
         obj = state.heap.get(key)
         if obj is None:
@@ -239,7 +239,7 @@ def write_item(
     if _by_method(frame, state, base, index, value, target):
         return
     name = None if index.const is None or isinstance(index.const, bool) else str(index.const)
-    inner = deep(frame, state, value)
+    inner = tensors_within(frame, state, value)
     all_of_them = name is None and is_replaced(frame, target)
     plain = isinstance(index.const, str) and not value.src and not value.kinds & ~(CONTAINER | DATA | NONE)
     plain = plain and not base.may_be(TENSORS)  # (a sum that begins anew, or a list that is emptied, now and then)
@@ -329,7 +329,7 @@ def _note_key(
     place: tuple[Source, PlaceKind],
     value: V,
     target: ir.Subscript,
-    growing: tuple[LoopFrame, ...],
+    growing: tuple[LoopState, ...],
     parts: dict[str, V],
 ) -> None:
     """A new key's value is kept."""

@@ -12,7 +12,7 @@ from memlint.analysis.syntax.memo import kept
 from memlint.analysis.syntax.syntax import walk_expression
 from memlint.analysis.transfer.assignment import assign
 from memlint.analysis.transfer.heap import element, make
-from memlint.analysis.transfer.held_values import deep
+from memlint.analysis.transfer.held_values import tensors_within
 from memlint.analysis.transfer.library.feeding import assume_loader, feeds_device
 from memlint.analysis.transfer.loops import describe, over_loader
 from memlint.analysis.transfer.stores.stores import end_iteration, store_value
@@ -49,7 +49,7 @@ def comprehension(frame: FunctionState, state: State, expr: ir.Comprehension) ->
     inner.heap[expr.at] = state.heap[expr.at]
     if frame.loops[-pushed].counts:
         store_value(frame, inner, result, "append", value, expr.at, _shown(expr), "a comprehension")
-        if frame.loops[-pushed].loop.over == "loader" and _of_model(deep(frame, inner, value)):
+        if frame.loops[-pushed].loop.over == "loader" and _of_model(tensors_within(frame, inner, value)):
             inner.env["<made>"] = result  # which nothing leads to yet
             end_iteration(frame, inner, frame.loops[-pushed])
     for _ in range(pushed):

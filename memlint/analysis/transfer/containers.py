@@ -27,7 +27,7 @@ from memlint.analysis.domain.values import (
 from memlint.analysis.syntax.expression_text import text
 from memlint.analysis.transfer.assignment import write_item
 from memlint.analysis.transfer.heap import elements_of, make, read_item, tuple_of
-from memlint.analysis.transfer.held_values import deep
+from memlint.analysis.transfer.held_values import tensors_within
 from memlint.analysis.transfer.loops import known_members
 from memlint.analysis.transfer.stores import carry
 from memlint.analysis.transfer.stores.emptied_places import forget
@@ -83,7 +83,7 @@ def call(
         frame.notes.note_kinds(expr.args[position], args[position])
         if name.startswith("put"):
             # a queue hands over: somebody else takes what is put
-            frame.escape(deep(frame, state, args[position]).src)
+            frame.escape(tensors_within(frame, state, args[position]).src)
             return NONE_VALUE
         store_value(frame, state, receiver, name, args[position], expr.at, text(expr.args[position]), place)
         return NONE_VALUE

@@ -42,14 +42,14 @@ def as_held(state: State, value: V) -> V:
     return V(value.kinds, refs=frozenset((OF_MODULES, *(told if len(told) <= MAX_TOLD else ()))))
 
 
-def deep(frame: Summary, state: State, value: V, depth: int = 3) -> V:
+def tensors_within(frame: Summary, state: State, value: V, depth: int = 3) -> V:
     """The join of all tensors in a value: what a place keeps alive that keeps the value."""
     if not value.objs and not (value.kinds & CONTAINER and value.syms and not value.is_plain()):
         return value
-    return _deep(frame, state, value, depth, {})
+    return _tensors_within(frame, state, value, depth, {})
 
 
-def _deep(frame: Summary, state: State, value: V, depth: int, known: dict[tuple[Source, int], V]) -> V:
+def _tensors_within(frame: Summary, state: State, value: V, depth: int, known: dict[tuple[Source, int], V]) -> V:
     """``known``: the results so far by object and remaining depth, since objects may hold each other many times."""
     if depth == 0 or not (value.objs or (value.kinds & CONTAINER and value.syms)):
         return value
@@ -81,7 +81,7 @@ def _deep(frame: Summary, state: State, value: V, depth: int, known: dict[tuple[
             frame.spend(1 + len(obj.fields) // 8)
             # (most members are plain: the same few values again and again)
             parts = [
-                _deep(frame, state, part, depth - 1, known) if part.objs or part.kinds & CONTAINER else part
+                _tensors_within(frame, state, part, depth - 1, known) if part.objs or part.kinds & CONTAINER else part
                 for part in (*obj.fields.values(), obj.elem)
                 if part.kinds
             ]

@@ -28,7 +28,7 @@ from memlint.analysis.transfer import loop_fixpoint
 from memlint.analysis.transfer.assignment import assign, delete
 from memlint.analysis.transfer.evaluate import evaluate
 from memlint.analysis.transfer.heap import element
-from memlint.analysis.transfer.held_values import deep
+from memlint.analysis.transfer.held_values import tensors_within
 from memlint.analysis.transfer.modules import inert_guards
 from memlint.analysis.transfer.modules.flags import truth, usual_side
 from memlint.analysis.transfer.modules.guards import entered_grad
@@ -91,8 +91,8 @@ def _loss_of(frame: FunctionState, state: State, result: V) -> V:
     for key in ordered(result.objs):
         obj = state.heap.get(key)
         if obj is not None and "loss" in obj.fields:
-            return deep(frame, state, obj.fields["loss"])
-    return deep(frame, state, result)
+            return tensors_within(frame, state, obj.fields["loss"])
+    return tensors_within(frame, state, result)
 
 
 def block(frame: FunctionState, state: State | None, body: tuple[ir.Stmt, ...]) -> State | None:
@@ -150,7 +150,7 @@ def _qualified_exit(frame: FunctionState, call: ir.Call) -> str:
 
 def _return(frame: FunctionState, state: State, statement: ir.Return) -> None:
     value = evaluate(frame, state, statement.value) if statement.value is not None else NONE_VALUE
-    inner = deep(frame, state, value)
+    inner = tensors_within(frame, state, value)
     frame.notes.returned.update(frame.graphs.closure(inner.src))
     frame.notes.returned.update(("elem", key) for key in value.objs)
     note_output(frame, state, value, statement)

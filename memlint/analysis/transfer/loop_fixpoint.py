@@ -11,7 +11,7 @@ from memlint.analysis.domain.events import Loop
 from memlint.analysis.domain.periods import ends_early
 from memlint.analysis.domain.recorded_modes import keep_frozen
 from memlint.analysis.domain.state import Obj, State, join_states
-from memlint.analysis.domain.summary.effects import LoopFrame
+from memlint.analysis.domain.summary.effects import LoopState
 from memlint.analysis.domain.summary.function_state import FunctionState
 from memlint.analysis.domain.values import (
     CALLABLE,
@@ -84,7 +84,7 @@ def while_loop(frame: FunctionState, state: State, statement: ir.While) -> State
     endless = isinstance(statement.test, ir.Const) and bool(statement.test.value)
     shown = f"while {text(statement.test, 40)}"
     over: Literal["loader", "unknown"] = "loader" if feeds_device(None, statement.body) else "unknown"
-    loop = LoopFrame(
+    loop = LoopState(
         ("loop", statement.at), Loop("while", over, "iteration", None, shown, frame.site(statement.at)), True
     )
     _prepare(frame, loop, statement)
@@ -106,7 +106,7 @@ def while_loop(frame: FunctionState, state: State, statement: ir.While) -> State
     return end
 
 
-def _prepare(frame: FunctionState, loop: LoopFrame, statement: ir.For | ir.While) -> None:
+def _prepare(frame: FunctionState, loop: LoopState, statement: ir.For | ir.While) -> None:
     names, _ = assigned_names(statement.body)
     loop.bound = names
     loop.anew = begun_anew(frame.function.body, statement) - {param.name for param in frame.function.params}
@@ -123,7 +123,7 @@ def _calls_members(body: tuple[ir.Stmt, ...], counters: frozenset[str]) -> bool:
 def _loop(
     frame: FunctionState,
     state: State,
-    loop: LoopFrame,
+    loop: LoopState,
     body: tuple[ir.Stmt, ...],
     enter: Callable[[State], State | None],
     *,
@@ -172,7 +172,7 @@ def _loop(
     return after
 
 
-def _round_begun(inner: State, loop: LoopFrame, pending: frozenset[Source]) -> State:
+def _round_begun(inner: State, loop: LoopState, pending: frozenset[Source]) -> State:
     """The state in which a round begins, of that at the head of the loop: what is bound there is marked as the previous
     round's. ``pending``: the stores that wait for the end of an outer iteration."""
     inner.fresh = frozenset(key for key in inner.fresh if loop.id not in _loops_of(inner, key))

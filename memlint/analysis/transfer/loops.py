@@ -8,7 +8,7 @@ from typing import Literal
 from memlint.analysis.domain.events import Loop, Over
 from memlint.analysis.domain.periods import MAX_PERIOD
 from memlint.analysis.domain.state import State
-from memlint.analysis.domain.summary.effects import LoopFrame
+from memlint.analysis.domain.summary.effects import LoopState
 from memlint.analysis.domain.summary.function_state import FunctionState
 from memlint.analysis.domain.summary.summary import Summary
 from memlint.analysis.domain.values import (
@@ -44,7 +44,7 @@ _PARTS = (".modules", ".children", ".parameters", ".named_parameters", ".named_m
 
 def describe(
     frame: FunctionState, state: State, at: int, source: V, iterable: ir.Expr, target: ir.Expr, shown: str
-) -> LoopFrame:
+) -> LoopState:
     """What a for loop is."""
     over: Over = "unknown"
     trips = literal_trips(frame, state, iterable)
@@ -70,7 +70,7 @@ def describe(
     single = over == "loader" and source.size == SAMPLE
     every: Literal["epoch", "iteration"] = "epoch" if over == "epochs" else "iteration"
     loop = Loop("for", over, every, trips, shown, frame.site(at), single=single, behind=_behind(frame, iterable))
-    made = LoopFrame(
+    made = LoopState(
         ("loop", at),
         loop,
         not accumulates(iterable)
@@ -354,7 +354,7 @@ def _literal(frame: Summary, state: State, arg: ir.Expr) -> int | None:
     return value if isinstance(value, int) and not isinstance(value, bool) else None
 
 
-def gives_key(loop: LoopFrame, name: str) -> bool:
+def gives_key(loop: LoopState, name: str) -> bool:
     """Whether a variable has another value in each round: the loop's own, or a new name for it
     (``key.replace("left", "both")``, ``"new_" + key``, ``f"{key}_all"``), on every way through the round."""
     given = [

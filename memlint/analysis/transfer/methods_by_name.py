@@ -12,7 +12,7 @@ from memlint.analysis.domain.summary.summary import Summary
 from memlint.analysis.domain.tensor_ops import names_model
 from memlint.analysis.domain.values import DATA, NONE, Args, Path, Source, V, Words, join_all
 from memlint.analysis.index.program import Function
-from memlint.analysis.transfer.held_values import deep
+from memlint.analysis.transfer.held_values import tensors_within
 from memlint.analysis.transfer.library.computing import names_part
 from memlint.analysis.transfer.signatures import accepts, bind, is_abstract
 from memlint.ir import nodes as ir
@@ -108,7 +108,7 @@ def _part(summary: Summary, steps: tuple[str, ...]) -> V | None:
         objs = [] if value is None or summary.exit is None else [summary.exit.heap.get(key) for key in value.objs]
         parts = [obj.fields[step[1:-1]] for obj in objs if obj is not None and step[1:-1] in obj.fields]
         value = join_all(parts) if parts else None
-    return None if value is None or summary.exit is None else deep(summary, summary.exit, value)
+    return None if value is None or summary.exit is None else tensors_within(summary, summary.exit, value)
 
 
 def unseen(name: str) -> str:
@@ -179,7 +179,7 @@ def _graph_of(frame: FunctionState, method: Function, summary: Summary) -> str:
     noted = frame.analyser.annotated(method.module, returns) if returns is not None else None
     if value.is_only(NONE | DATA) or (noted is not None and noted.is_only(NONE | DATA)):
         return "no"
-    inner = deep(summary, summary.exit, value)
+    inner = tensors_within(summary, summary.exit, value)
     own = f"p:{summary.function.params[0].name}" if summary.function.params else ""
     fact = _strongest(_fact(summary, source, own, set()) for source in inner.src)
     return "unknown" if fact == "no" and summary.cut_short else fact

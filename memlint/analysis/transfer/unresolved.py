@@ -25,7 +25,7 @@ from memlint.analysis.domain.values import (
 )
 from memlint.analysis.syntax.expression_text import text
 from memlint.analysis.syntax.syntax import dotted, last_name
-from memlint.analysis.transfer.held_values import deep
+from memlint.analysis.transfer.held_values import tensors_within
 from memlint.analysis.transfer.library.placement import device_of
 from memlint.analysis.transfer.modules.frozen_parts import made_frozen
 from memlint.analysis.transfer.modules.optimizer_parameters import give_away
@@ -44,7 +44,7 @@ def unknown_call(frame: FunctionState, state: State, expr: ir.Call, callee: V, a
     guess = not alone and (is_loss(expr.func) or _made_as_loss(callee) or _named_loss(frame, expr, args))
     logged = alone and _LOGS.fullmatch(last_name(expr.func)) is not None
     for value in (*args, *words.values()):
-        inner = deep(frame, state, value)
+        inner = tensors_within(frame, state, value)
         parents |= inner.src
         leave(frame, value, inner, scored=guess, logged=logged)
         frame.handed_on.update((key, state.grad) for key in referred_functions(value))
@@ -72,7 +72,7 @@ def unknown_call(frame: FunctionState, state: State, expr: ir.Call, callee: V, a
 
 
 def _given_size(frame: FunctionState, state: State, args: Args, shown: str) -> int:
-    given = [deep(frame, state, value) for value in args if value.kinds & (TENSORS | CONTAINER)]
+    given = [tensors_within(frame, state, value) for value in args if value.kinds & (TENSORS | CONTAINER)]
     large = any(value.kinds & TENSORS and value.size in (BATCH, OUTPUT, SOME_SIZE) for value in given)
     return OUTPUT if large and not names_number(shown) else SOME_SIZE
 

@@ -28,7 +28,7 @@ from memlint.analysis.syntax.expression_text import text
 from memlint.analysis.transfer import containers
 from memlint.analysis.transfer.assignment import write_item
 from memlint.analysis.transfer.heap import element, elements_of, make, members, read_item
-from memlint.analysis.transfer.held_values import deep
+from memlint.analysis.transfer.held_values import tensors_within
 from memlint.ir import nodes as ir
 
 #: what a class of this name holds things as
@@ -144,7 +144,7 @@ def _listed(frame: FunctionState, state: State, args: Args, at: int) -> tuple[di
 
 def fill_blindly(frame: FunctionState, state: State, box: V, args: Args, words: Words, expr: ir.Call) -> None:
     """The object is made by code that was not seen to put anything into it: it may hold all that was given."""
-    parents = EMPTY.union(*(deep(frame, state, value).src for value in (*args, *words.values())))
+    parents = EMPTY.union(*(tensors_within(frame, state, value).src for value in (*args, *words.values())))
     if not parents:
         return
     src = frame.record(state, (expr.at, "held"), expr.at, text(expr), parents, unknown=True)
@@ -192,7 +192,7 @@ def put_somewhere(frame: FunctionState, state: State, place: ir.Expr, src: Sourc
 def updated(frame: FunctionState, state: State, expr: ir.Call, box: V, args: Args, words: Words) -> None:
     """``batch.update(out=out)`` of what may be a dict: what it is given may be in it from here on."""
     if box.kinds & TREE and isinstance(expr.func, ir.Attr):
-        src = EMPTY.union(*(deep(frame, state, value).src for value in (*args, *words.values())))
+        src = EMPTY.union(*(tensors_within(frame, state, value).src for value in (*args, *words.values())))
         put_somewhere(frame, state, expr.func.value, src, expr.at)
     for path in ordered(box.syms):
         if path.steps not in ((), ("[]",)) or not path.root.startswith("p:"):

@@ -9,10 +9,10 @@ _CONTAINERS: frozenset[type[Any]] = frozenset({dict, list, set})
 _MADE: dict[type[Any], dict[str, type[Any]]] = {}
 
 
-class Lean:
-    """An object whose empty containers `slim` drops; they are made again when they are read."""
+class Compactable:
+    """An object whose empty containers `compact` drops; they are made again when they are read."""
 
-    def slim(self) -> None:
+    def compact(self) -> None:
         """Drop all empty containers."""
         made, kept = _MADE.setdefault(type(self), {}), {}
         for name, value in vars(self).items():

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(slots=True, eq=False)
-class LoopFrame:
+class LoopState:
     """A loop that is being interpreted. ``counts``: its rounds are iterations (not layers of a model)."""
 
     id: Source
@@ -58,7 +58,7 @@ class Store:
     value: V
     site: Site
     trace: tuple[Step, ...]
-    loop: LoopFrame | None
+    loop: LoopState | None
     loops: tuple[Source, ...]
     text: str
     #: the loops around the making of the place
@@ -113,7 +113,7 @@ class ModelRun:
     node: Source
     trace: tuple[Step, ...] = ()
     resolved: bool = True
-    loop: LoopFrame | None = None
+    loop: LoopState | None = None
     depth: int = 0
     mode_key: Source = None
     #: what runs: the module itself, or a method of it by name

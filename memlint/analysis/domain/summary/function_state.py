@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from memlint.analysis.domain.graphs import Node
 from memlint.analysis.domain.state import AMBIENT, OFF, ON, State
-from memlint.analysis.domain.summary.effects import Backward, LoopFrame
+from memlint.analysis.domain.summary.effects import Backward, LoopState
 from memlint.analysis.domain.summary.sharing import share
 from memlint.analysis.domain.summary.summary import Summary
 from memlint.analysis.domain.values import EMPTY, Flags, Path, Source, Sources, V
@@ -31,7 +31,7 @@ class FunctionState(Summary):
 
     def __init__(self, analyser: Analyser, function: Function, flags: Flags = ()) -> None:
         super().__init__(analyser, function, flags)
-        self.loops: list[LoopFrame] = []
+        self.loops: list[LoopState] = []
         #: what each return gives, its state, and the graphs' clock there
         self.returns: list[tuple[V, State, int]] = []
         #: the same under a test for a loss that is no number
@@ -56,7 +56,7 @@ class FunctionState(Summary):
     def loop_ids(self) -> tuple[Source, ...]:
         return tuple([loop.id for loop in self.loops]) if self.loops else ()
 
-    def innermost(self, outlived: tuple[Source, ...]) -> LoopFrame | None:
+    def innermost(self, outlived: tuple[Source, ...]) -> LoopState | None:
         """The innermost iteration loop around the current point that is not among ``outlived``'s makers."""
         for loop in reversed(self.loops):
             if loop.counts and loop.id not in outlived:
@@ -124,7 +124,7 @@ class FunctionState(Summary):
             if loop is not None:
                 loop.breaks.clear()
                 loop.continues.clear()
-        self.slim()
+        self.compact()
 
     @property
     def is_full(self) -> bool:

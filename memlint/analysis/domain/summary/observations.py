@@ -5,12 +5,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from memlint.analysis.domain.events import GuardKind
-from memlint.analysis.domain.summary.compact import Lean
+from memlint.analysis.domain.summary.compact import Compactable
 from memlint.analysis.domain.values import Path, Source, Sources, V
 from memlint.ir import nodes as ir
 
 if TYPE_CHECKING:
-    from memlint.analysis.domain.summary.effects import LoopFrame
+    from memlint.analysis.domain.summary.effects import LoopState
     from memlint.analysis.judge.judged_runs import Verdict
     from memlint.analysis.transfer.library.hook_calls import HookCall
     from memlint.analysis.transfer.library.noted_calls import MetricUse, OutsideCall
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 MAX_CALLERS_UP = 4
 
 
-class GradientObservations(Lean):
+class GradientObservations(Compactable):
     """What it does with gradients: backwards, what differentiates, graphs that are cut or kept."""
 
     def __init__(self) -> None:
@@ -47,7 +47,7 @@ class GradientObservations(Lean):
         self.retained: dict[int, tuple[ir.Call, Sources]] = {}
 
 
-class PlaceObservations(Lean):
+class PlaceObservations(Compactable):
     """What becomes of places and of the values in them: returned, logged, emptied, deleted, carried over."""
 
     def __init__(self) -> None:
@@ -75,7 +75,7 @@ class PlaceObservations(Lean):
         self.left_rounds: dict[int, LeftRound] = {}
 
 
-class ModelObservations(Lean):
+class ModelObservations(Compactable):
     """The networks of the project and of the function: who owns, trains, freezes and runs them."""
 
     def __init__(self) -> None:
@@ -102,7 +102,7 @@ class ModelObservations(Lean):
         self.forwards: set[int] = set()
 
 
-class ControlObservations(Lean):
+class ControlObservations(Compactable):
     """The loops over iterations, what they draw from, and what never runs."""
 
     def __init__(self) -> None:
@@ -114,12 +114,12 @@ class ControlObservations(Lean):
         #: symbols that ``next`` draws from
         self.drawn: set[Source] = set()
         #: the loops over iterations, by their marks
-        self.rounds: dict[Source, LoopFrame] = {}
+        self.rounds: dict[Source, LoopState] = {}
         #: functions (their keys) that were put into attributes, of whatever object
         self.put_on: set[tuple[str, str]] = set()
 
 
-class RuleObservations(Lean):
+class RuleObservations(Compactable):
     """What rules ask about: calls, guards, tensors that are made, updates."""
 
     def __init__(self) -> None:

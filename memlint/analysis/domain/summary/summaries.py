@@ -209,7 +209,7 @@ class Summaries:
         self._questions = {question: kept for question, kept in self._questions.items() if question in wanted}
         for frame in self._known.values():
             if frame is not None:
-                frame.slim()
+                frame.compact()
 
     def frames(self) -> Iterator[Summary]:
         """All summaries that were made for any argument."""

@@ -9,10 +9,10 @@ import msgspec
 
 from memlint.analysis.domain.events import Loop, Site
 from memlint.analysis.domain.graphs import Graphs
-from memlint.analysis.domain.path_correlation import asked_again
+from memlint.analysis.domain.path_correlation import repeated_tests
 from memlint.analysis.domain.state import AMBIENT, OFF, ON, State
-from memlint.analysis.domain.summary.compact import Lean
-from memlint.analysis.domain.summary.effects import Backward, CallRecord, LoopFrame, ModelRun, Outward, Store, symbols
+from memlint.analysis.domain.summary.compact import Compactable
+from memlint.analysis.domain.summary.effects import Backward, CallRecord, LoopState, ModelRun, Outward, Store, symbols
 from memlint.analysis.domain.summary.observations import Observations
 from memlint.analysis.domain.summary.run_index import RunIndex
 from memlint.analysis.domain.values import EMPTY, Flags, Source, V
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from memlint.analysis.facts.analyser import Analyser
 
 
-class Summary(Lean):
+class Summary(Compactable):
     """What one function returns, stores, frees, runs and calls, in terms of the symbols of its parameters.
 
     The values are those of the product lattice of `memlint.analysis.domain.values`, joined over all paths; unknown
@@ -105,16 +105,16 @@ class Summary(Lean):
     def site(self, at: int) -> Site:
         return Site(self.module.key, self.function.unit, at)
 
-    def seen(self, loop: LoopFrame) -> Loop:
+    def seen(self, loop: LoopState) -> Loop:
         """The loop of an event, with whether a backward runs in it."""
         trains = any(loop.id in backward.loops for backward in self.backwards)
         return msgspec.structs.replace(loop.loop, trains=trains)
 
-    def slim(self) -> None:
-        """Drop empty containers (`Lean`) in projects that are large enough for it to pay."""
+    def compact(self) -> None:
+        """Drop empty containers (`Compactable`) in projects that are large enough for it to pay."""
         if self.analyser.is_large:
-            self.notes.slim()
-            super().slim()
+            self.notes.compact()
+            super().compact()
 
     def retire(self) -> None:
         """Drop all but the calls, on which facts depend: another summary of the function has taken its place."""
@@ -123,7 +123,7 @@ class Summary(Lean):
             held.clear()
         vars(self).pop("outward", None)
         vars(self).pop("run_index", None)
-        self.slim()
+        self.compact()
 
     @functools.cached_property
     def outward(self) -> Outward:
@@ -173,9 +173,9 @@ class Summary(Lean):
         return used.union(name for name in others if name.startswith(own) and name.count(".") > 1)
 
     @functools.cached_property
-    def asked_again(self) -> frozenset[str]:
+    def repeated_tests(self) -> frozenset[str]:
         """The tests that this function evaluates more than once."""
-        return asked_again(self.function)
+        return repeated_tests(self.function)
 
     @functools.cached_property
     def modules_by_state(self) -> dict[str, Function | None]:

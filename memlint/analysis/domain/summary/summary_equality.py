@@ -9,7 +9,7 @@ from typing import Any
 
 from memlint.analysis.domain.state import OBJECT_FIELDS, STATE_FIELDS, Obj, State
 from memlint.analysis.domain.summary.compact import emptied
-from memlint.analysis.domain.summary.effects import LoopFrame
+from memlint.analysis.domain.summary.effects import LoopState
 from memlint.analysis.domain.summary.observations import Observations
 from memlint.analysis.domain.summary.summary import Summary
 from memlint.analysis.domain.values import V
@@ -48,7 +48,7 @@ def _same(a: Any, b: Any) -> bool:
     if issubclass(kind, Summary):
         return False  # of a callee that came out otherwise: those that did not are the same object
     if dataclasses.is_dataclass(kind):
-        left_out = _ROUND if kind is LoopFrame else ()
+        left_out = _ROUND if kind is LoopState else ()
         return all(_same(getattr(a, name), getattr(b, name)) for name in _fields(kind) if name not in left_out)
     return bool(a == b)
 

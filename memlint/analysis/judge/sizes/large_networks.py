@@ -11,7 +11,7 @@ from memlint.analysis.demand.given_networks import parameter_of
 from memlint.analysis.domain.summary.effects import ModelRun
 from memlint.analysis.domain.summary.summary import Summary
 from memlint.analysis.domain.values import V
-from memlint.analysis.facts.module_facts import told
+from memlint.analysis.facts.module_facts import context_mode
 from memlint.analysis.syntax.syntax import calls
 from memlint.knowledge.sizes import is_large
 
@@ -29,7 +29,7 @@ def starts_evaluating(analyser: Analyser, frame: Summary, run: ModelRun) -> bool
     back, so this alone makes no evaluation.)"""
     if _is_made_by(analyser, frame, run, _is_made_for_evaluation):
         return True
-    return bool(run.module.syms) and told(analyser, frame, run.module, "starts") is True
+    return bool(run.module.syms) and context_mode(analyser, frame, run.module, "starts") is True
 
 
 def _is_made_for_evaluation(name: str) -> bool:

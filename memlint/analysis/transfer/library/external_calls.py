@@ -40,7 +40,7 @@ from memlint.analysis.domain.values import (
 from memlint.analysis.syntax.expression_text import text
 from memlint.analysis.syntax.syntax import dotted, last_name
 from memlint.analysis.transfer.heap import compared, make
-from memlint.analysis.transfer.held_values import deep
+from memlint.analysis.transfer.held_values import tensors_within
 from memlint.analysis.transfer.library import batches, extent_ops, factories, instances, layer_extents, threads
 from memlint.analysis.transfer.library.noted_calls import noted
 from memlint.analysis.transfer.library.placement import destination
@@ -116,7 +116,9 @@ def _by_row(
         if args and args[0].kinds & CALLABLE and row.context in ("off", "on"):
             return args[0]
         return guard_value(frame, state, OFF if grad is None else grad)
-    inner = [deep(frame, state, value) for value in args] + [deep(frame, state, value) for value in words.values()]
+    inner = [tensors_within(frame, state, value) for value in args] + [
+        tensors_within(frame, state, value) for value in words.values()
+    ]
     if row.graph in ("backward", "grad", "alias", "leaf"):
         return _by_graph(frame, state, name, row, inner, args, words, expr)
     if row.returns == "none":
@@ -317,7 +319,7 @@ def _autograd_grad(frame: FunctionState, state: State, inner: list[V], words: di
     create, retain = words.get("create_graph"), words.get("retain_graph")
     keeps = (create is not None and create.const is not False) or (retain is not None and retain.const is not False)
     outputs = words.get("outputs") or (inner[0] if inner else NOTHING)
-    frame.backward(state, deep(frame, state, outputs), expr.at, retain=keeps)
+    frame.backward(state, tensors_within(frame, state, outputs), expr.at, retain=keeps)
     if retain is not None and retain.const is True:
         frame.notes.retained.setdefault(expr.at, (expr, frozenset(frame.left)))
     frame.notes.gradients = frame.notes.differentiates = True

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from memlint.analysis.domain.summary.effects import LoopFrame
+from memlint.analysis.domain.summary.effects import LoopState
 from memlint.analysis.domain.summary.function_state import FunctionState
 from memlint.analysis.domain.values import Args, V, Words
 from memlint.ir import nodes as ir
@@ -31,7 +31,7 @@ class HookCall:
 
     name: str
     expr: ir.Call
-    loop: LoopFrame | None
+    loop: LoopState | None
     tests: tuple[ir.Expr, ...]
     hook: V
 

@@ -10,7 +10,7 @@ from memlint.analysis.domain.values import ACTIVATION, MODULE, NONE_VALUE, NOTHI
 from memlint.analysis.index.program import Function, Program
 from memlint.analysis.syntax.expression_text import text
 from memlint.analysis.transfer.heap import compared
-from memlint.analysis.transfer.held_values import deep
+from memlint.analysis.transfer.held_values import tensors_within
 from memlint.analysis.transfer.library import layer_extents
 from memlint.analysis.transfer.library.noted_calls import metric_used
 from memlint.analysis.transfer.library.noted_runs import module_expression, note_run
@@ -83,7 +83,7 @@ def call_instance(
     row = knowledge.function(name)
     kind = row.returns if row is not None else ""
     extent = layer_extents.applied(layer_extents.of_value(module), args[0].extent if args else None)
-    inner = [deep(frame, state, value) for value in (*args, *words.values())]
+    inner = [tensors_within(frame, state, value) for value in (*args, *words.values())]
     if kind == "lossmodule":
         if args and expr.args:
             compared(frame, args[0], text(expr.args[0]))

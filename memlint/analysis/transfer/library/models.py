@@ -34,7 +34,7 @@ from memlint.analysis.domain.values import (
 from memlint.analysis.index.program import Class, Function
 from memlint.analysis.syntax.expression_text import text
 from memlint.analysis.syntax.syntax import last_name
-from memlint.analysis.transfer.held_values import deep
+from memlint.analysis.transfer.held_values import tensors_within
 from memlint.analysis.transfer.library import batches, instances
 from memlint.analysis.transfer.library.computing import prepares
 from memlint.analysis.transfer.library.noted_runs import module_expression, note_run
@@ -89,7 +89,7 @@ def run_module(
     frozen = freezes is True
     parents = EMPTY
     for value in (*args, *words.values()):
-        parents |= deep(frame, state, value).src
+        parents |= tensors_within(frame, state, value).src
     if method == "forward" and not module.resolved() and (is_loss(expr.func) or names_metric(shown)):
         # it has few parameters of its own, if any: its result has the graph of what it compares
         return V(TENSOR, frame.record(state, expr.at, expr.at, text(expr), parents, guess=True), size=SCALAR)
@@ -158,7 +158,7 @@ def _through_classes(
             forwards = forwards._replace(is_open=True)
             continue
         known = frame.interpreter.call_function(frame, state, function, [module, *args], words, expr.at, expr)
-        inner = deep(frame, state, known)
+        inner = tensors_within(frame, state, known)
         if known.is_only(NONE) and known.kinds and not _saves(frame, function, expr):
             return known  # it changes the model (a larger vocabulary), and runs no layer
         told = bool(known.kinds & ~(UNKNOWN | NONE)) and not (

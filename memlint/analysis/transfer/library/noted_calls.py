@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from memlint.analysis.domain.summary.effects import LoopFrame
+from memlint.analysis.domain.summary.effects import LoopState
 from memlint.analysis.domain.summary.function_state import FunctionState
 from memlint.analysis.domain.values import NOTHING, Args, V, Words
 from memlint.analysis.transfer.loops import over_loader
@@ -25,7 +25,7 @@ class OutsideCall:
 
     name: str
     expr: ir.Call
-    loop: LoopFrame | None
+    loop: LoopState | None
     tests: tuple[ir.Expr, ...]
     given: V
 
@@ -37,7 +37,7 @@ class MetricUse:
     name: str
     expr: ir.Call
     held: ir.Expr
-    loops: tuple[LoopFrame, ...]
+    loops: tuple[LoopState, ...]
 
 
 #: methods of metric objects that add to their state

@@ -20,7 +20,7 @@ from memlint.analysis.domain.values import (
     ordered,
 )
 from memlint.analysis.syntax.syntax import dotted
-from memlint.analysis.transfer.held_values import deep
+from memlint.analysis.transfer.held_values import tensors_within
 from memlint.ir import nodes as ir
 from memlint.patterns import lazy_pattern
 
@@ -35,7 +35,7 @@ def device_of(frame: FunctionState, state: State, inputs: list[V]) -> int:
     found = 0
     for value in inputs:
         for part in (value,) if value.kinds & MODULE else (value, *_members(state, value)):
-            device = (part if part.kinds & MODULE else deep(frame, state, part)).device
+            device = (part if part.kinds & MODULE else tensors_within(frame, state, part)).device
             if on_accelerator(device):
                 return ACCELERATOR  # (lengths and sizes may stay on the host beside the rest)
             found |= device & CPU

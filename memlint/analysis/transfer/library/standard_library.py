@@ -38,7 +38,7 @@ from memlint.analysis.transfer.assignment import write_attribute
 from memlint.analysis.transfer.collecting import members_of
 from memlint.analysis.transfer.comprehensions import comprehension
 from memlint.analysis.transfer.heap import element, elements_of, make, tuple_of
-from memlint.analysis.transfer.held_values import deep
+from memlint.analysis.transfer.held_values import tensors_within
 from memlint.analysis.transfer.library.wrapping_functions import of_torch
 from memlint.analysis.transfer.loops import over_loader
 from memlint.analysis.transfer.modules.modes import frozen_of
@@ -101,7 +101,7 @@ def builtin(frame: FunctionState, state: State, name: str, args: list[V], words:
         return cls
     if name in _CONVERT:
         for value in args:
-            frame.used |= deep(frame, state, value).src
+            frame.used |= tensors_within(frame, state, value).src
         return DATA_VALUE
     if name in ("list", "tuple", "set", "sorted", "sum") and args and PER_BATCH in args[0].refs and len(expr.args) == 1:
         args = [comprehension(frame, state, members_of(expr.args[0]))]

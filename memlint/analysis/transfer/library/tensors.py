@@ -35,7 +35,7 @@ from memlint.analysis.syntax.bindings import names_bound_by
 from memlint.analysis.syntax.expression_text import text
 from memlint.analysis.syntax.syntax import calls, dotted, statement_at
 from memlint.analysis.transfer.heap import make
-from memlint.analysis.transfer.held_values import deep
+from memlint.analysis.transfer.held_values import tensors_within
 from memlint.analysis.transfer.library import extent_ops
 from memlint.analysis.transfer.library.placement import destination
 from memlint.analysis.transfer.modules.touched_parameters import detached
@@ -131,7 +131,7 @@ def _call(
         return receiver if name not in ("chunk", "split", "unbind") else _pieces(frame, state, expr, receiver)
     if name in table.inplace or (name.endswith("_") and not name.startswith("_") and not name.endswith("__")):
         return _in_place(frame, state, expr, receiver, name, args, words)
-    inputs = [receiver, *(deep(frame, state, value) for value in args)]
+    inputs = [receiver, *(tensors_within(frame, state, value) for value in args)]
     if name in table.reduce:
         return _reduce(frame, state, expr, receiver, name, args, words, inputs)
     if name in ("topk", "sort", "kthvalue", "mode", "cummax", "cummin", "nanmedian"):
@@ -301,7 +301,7 @@ def _in_place(
     # (the axis and the places come first: there is no gradient to whole numbers)
     given = args[2:] if name in _AT_PLACES and len(args) > 2 else args
     for value in (*given, *words.values()):
-        inner = deep(frame, state, value)
+        inner = tensors_within(frame, state, value)
         if inner.src:
             incoming = join(incoming, inner)
     if name in ("zero_", "fill_", "normal_", "uniform_", "random_", "bernoulli_") and not incoming.src:

@@ -17,7 +17,7 @@ from memlint.analysis.domain.values import (
 )
 from memlint.analysis.syntax.expression_text import text
 from memlint.analysis.transfer.heap import elements_of, make
-from memlint.analysis.transfer.held_values import deep
+from memlint.analysis.transfer.held_values import tensors_within
 from memlint.ir import nodes as ir
 
 #: what runs the module that it is given
@@ -53,7 +53,7 @@ def of_torch(
         shown = expr.args[0] if expr.args else expr.func
         return frame.interpreter.call_value(frame, state, args[0], given, own, ir.Call(expr.at, shown, (), ()))
     if name in _UNBOUND and args:
-        frame.used |= deep(frame, state, args[0]).src
+        frame.used |= tensors_within(frame, state, args[0]).src
         return cut(args[0]) if last == "detach" else DATA_VALUE
     if (
         last in ("tree_map", "tree_map_only")
@@ -61,16 +61,16 @@ def of_torch(
         and len(args) > (last == "tree_map_only") + 1
     ):
         at = 1 if last == "tree_map_only" else 0
-        leaf = deep(frame, state, args[at + 1])
+        leaf = tensors_within(frame, state, args[at + 1])
         of_leaf = ir.Call(expr.at, expr.args[at] if len(expr.args) > at else expr.func, (), ())
         made = frame.interpreter.call_value(frame, state, args[at], [leaf], {}, of_leaf)
         return make(frame, state, (expr.at, "tree"), "list", made)
     if name.startswith("torch.distributions.") and last[:1].isupper():
-        given = [deep(frame, state, value) for value in (*args, *words.values())]
+        given = [tensors_within(frame, state, value) for value in (*args, *words.values())]
         made = tensor_op(frame, state, expr.at, given, text(expr)).but(kinds=TREE)
         shaping = words.get("scale", args[1] if len(args) > 1 else None) if last in _OF_LOCATION else None
         return made.but(
-            refs=frozenset((Ref("shape", "", "", made if shaping is None else deep(frame, state, shaping)),))
+            refs=frozenset((Ref("shape", "", "", made if shaping is None else tensors_within(frame, state, shaping)),))
         )
     if name in _WRAPPERS and (args or "module" in words):
         wrapped = args[0] if args else words["module"]

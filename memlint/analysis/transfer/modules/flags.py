@@ -95,18 +95,18 @@ def of_eval_mode(function: Function, tests: tuple[ir.Expr, ...]) -> bool:
     def where_training(part: ir.Expr) -> bool | None:
         return True if isinstance(part, ir.Attr) and dotted(part) == flag else None
 
-    return bool(flag) and any(decided(test, where_training) is False for test in tests)
+    return bool(flag) and any(test_value(test, where_training) is False for test in tests)
 
 
-def decided(test: ir.Expr, leaf: Callable[[ir.Expr], bool | None]) -> bool | None:
+def test_value(test: ir.Expr, leaf: Callable[[ir.Expr], bool | None]) -> bool | None:
     """What a test gives where ``leaf`` says what its parts give that are no ``not``, ``and`` or ``or``; None for not
     known."""
     match test:
         case ir.Unary(op="not"):
-            inner = decided(test.operand, leaf)
+            inner = test_value(test.operand, leaf)
             return None if inner is None else not inner
         case ir.BoolOp():
-            sides = (decided(test.left, leaf), decided(test.right, leaf))
+            sides = (test_value(test.left, leaf), test_value(test.right, leaf))
             decides = test.op != "and"
             return decides if decides in sides else None if None in sides else not decides
         case _:
@@ -205,7 +205,7 @@ def _is_literal(expr: ir.Expr) -> bool:
 
 
 @kept_for
-def worlds(body: tuple[ir.Stmt, ...], flags: frozenset[str]) -> tuple[str, tuple[bool | str, ...]] | None:
+def case_split(body: tuple[ir.Stmt, ...], flags: frozenset[str]) -> tuple[str, tuple[bool | str, ...]] | None:
     """The flag that a function with a backward asks for again and again, and what it may be: ``mode``, a string of
     those that it is compared with or another one, or True and False. What is true in one branch is so in the next,
     which the join of all branches does not know."""
@@ -271,7 +271,7 @@ def chosen(flags: frozenset[str], bound: dict[str, V], trains: bool | None) -> F
 
 def truth(frame: Summary, state: State, test: ir.Expr) -> bool | None:
     """What a test on the flags gives in a summary that is made for literals; None for not known."""
-    return decided(test, lambda part: _leaf(frame, state, part))
+    return test_value(test, lambda part: _leaf(frame, state, part))
 
 
 def usual_side(frame: FunctionState, state: State, test: ir.Expr) -> bool | None:
@@ -284,7 +284,7 @@ def usual_side(frame: FunctionState, state: State, test: ir.Expr) -> bool | None
         untouched = value is not None and any(path == (f"p:{part.id}", ()) for path in value.syms)
         return frame.analyser.usual(frame.function, part.id) if untouched else None
 
-    return decided(test, by_default)
+    return test_value(test, by_default)
 
 
 def _leaf(frame: Summary, state: State, test: ir.Expr) -> bool | None:

@@ -9,7 +9,7 @@ from memlint.analysis.domain.state import State
 from memlint.analysis.domain.summary.function_state import FunctionState
 from memlint.analysis.domain.summary.summary import Summary
 from memlint.analysis.domain.values import MODULE, UNKNOWN, Path, Source, Sources, V, ordered
-from memlint.analysis.transfer.held_values import deep
+from memlint.analysis.transfer.held_values import tensors_within
 from memlint.ir import nodes as ir
 from memlint.patterns import lazy_pattern
 
@@ -72,7 +72,7 @@ def note_optimizer(frame: FunctionState, state: State, params: V | None) -> None
 
 
 def _owned_keys(frame: FunctionState, state: State, params: V) -> Sources | None:
-    inner = deep(frame, state, params, 5)
+    inner = tensors_within(frame, state, params, 5)
     marks = frozenset(parameters_of(inner))
     for source in ordered(inner.src):
         node = frame.graphs.nodes.get(source)
@@ -87,7 +87,7 @@ def give_away(frame: FunctionState, state: State, values: list[V]) -> None:
     """Modules go to code that may put them into another module or an optimizer."""
     for value in values:
         if value.kinds & (MODULE | UNKNOWN) or value.objs:
-            inner = deep(frame, state, value)
+            inner = tensors_within(frame, state, value)
             gave(frame, mode_keys(inner, None))
 
 

@@ -14,7 +14,7 @@ from memlint.analysis.domain.values import MODULE, UNKNOWN, Args, Path, Source, 
 from memlint.analysis.index.program import Class
 from memlint.analysis.syntax.memo import kept
 from memlint.analysis.syntax.syntax import parts
-from memlint.analysis.transfer.held_values import deep
+from memlint.analysis.transfer.held_values import tensors_within
 from memlint.analysis.transfer.modules.optimizer_parameters import ANY, MAX_GIVEN, made_of, parameters_of
 from memlint.ir import nodes as ir
 
@@ -65,7 +65,7 @@ def handed(frame: FunctionState, state: State, values: list[V]) -> None:
     """Parameters go to code that cannot be followed: it may train by them."""
     for value in values:
         if value.objs or value.store:
-            note(frame.notes.learned, parameters_of(deep(frame, state, value, 5)))
+            note(frame.notes.learned, parameters_of(tensors_within(frame, state, value, 5)))
 
 
 def constructed(frame: FunctionState, state: State, cls: Class, args: Args, words: Words) -> None:

@@ -11,7 +11,7 @@ from memlint.analysis.syntax.expression_text import text
 from memlint.analysis.syntax.rebuilding import Member, is_old_member, members_anew, reads_others_only, summed_members
 from memlint.analysis.syntax.syntax import dotted, walk_expression
 from memlint.analysis.transfer.heap import frame_at
-from memlint.analysis.transfer.held_values import deep
+from memlint.analysis.transfer.held_values import tensors_within
 from memlint.analysis.transfer.stores import growing, loop_updates
 from memlint.analysis.transfer.stores.stores import note_carry, note_store, own_sources
 from memlint.analysis.transfer.stores.target_places import place_of
@@ -68,7 +68,7 @@ def built(frame: FunctionState, state: State, at: int, expr: ir.Expr, target: ir
             if members is not None:
                 _by_members(frame, state, at, members, expr, target)
                 return
-            value = deep(frame, state, value)
+            value = tensors_within(frame, state, value)
         elif (summed := summed_members(expr, text(target, 200))) is not None:
             _sums(frame, state, at, expr, summed, target, value)
             return
@@ -127,7 +127,7 @@ def _by_members(
     for key, item in members:
         if reads_others_only(item, target.id, key):
             continue
-        value = deep(frame, state, frame.interpreter.evaluate(frame, state, item))
+        value = tensors_within(frame, state, frame.interpreter.evaluate(frame, state, item))
         if not mentions(item, target.id):
             value = value.but(src=value.src - own)  # (see ``built``)
         pair = frame.operands.get(item.at, ()) if isinstance(item, ir.Binary) else ()
@@ -147,7 +147,7 @@ def _sums(
     if found is None:
         return
     place = found[0].then("[]") if isinstance(found[0], Path) else found[0]
-    held = deep(frame, state, value)
+    held = tensors_within(frame, state, value)
     how, added = classify(frame, state, expr, text(target, 200), held)
     if held.src and added.src and added.may_be(TENSORS | UNKNOWN):
         marks = own_sources(frame, place)
@@ -198,7 +198,7 @@ def _rebuilt(frame: FunctionState, state: State, at: int, expr: ir.Expr, target:
     if found is None:
         return bool(added)
     for item in added:
-        inner = deep(frame, state, frame.interpreter.evaluate(frame, state, item))
+        inner = tensors_within(frame, state, frame.interpreter.evaluate(frame, state, item))
         made = note_store(frame, state, "retain", "append", found[0], found[1], text(target), inner, at, text(item))
         if made is not None:
             made.objs = value.objs
@@ -292,7 +292,7 @@ def classify(frame: FunctionState, state: State, expr: ir.Expr, shown: str, valu
         pair = frame.operands.get(summed.at) if isinstance(summed, ir.Binary) else None
         if pair is None or not isinstance(summed, ir.Binary):
             return "add", value
-        return "add", deep(frame, state, pair[1 if is_old_member(summed.left, expr, shown) else 0])
+        return "add", tensors_within(frame, state, pair[1 if is_old_member(summed.left, expr, shown) else 0])
     if isinstance(inner, ir.IfExp):  # ``loss if total is None else total + loss``
         built = [side for side in (inner.body, inner.orelse) if mentions(side, shown)]
         inner = built[0] if len(built) == 1 else inner
@@ -309,7 +309,7 @@ def classify(frame: FunctionState, state: State, expr: ir.Expr, shown: str, valu
                 side, shown
             ):
                 pair = frame.operands.get(inner.at)
-                return "add", value if pair is None else deep(frame, state, pair[1 - position])
+                return "add", value if pair is None else tensors_within(frame, state, pair[1 - position])
         if any(
             isinstance(part, ir.Binary) and part.op == "*" and mentions(part, shown) for part in walk_expression(inner)
         ):

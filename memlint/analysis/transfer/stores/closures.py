@@ -10,7 +10,7 @@ from memlint.analysis.domain.values import Source
 from memlint.analysis.index.program import Function
 from memlint.analysis.syntax.memo import kept
 from memlint.analysis.syntax.syntax import expressions, last_name, parts, walk_expression, walk_statements
-from memlint.analysis.transfer.held_values import deep
+from memlint.analysis.transfer.held_values import tensors_within
 from memlint.ir import nodes as ir
 
 if TYPE_CHECKING:
@@ -30,7 +30,7 @@ def trains_by_closure(analyser: Analyser, frame: Summary, marks: set[Source]) ->
     holders = {
         name
         for name, value in frame.exit.env.items()
-        if marks & frame.graphs.closure(deep(frame, frame.exit, value).src)
+        if marks & frame.graphs.closure(tensors_within(frame, frame.exit, value).src)
     }
     here = _calls_backward(frame.function.body)
     return any(holders & names and (here or _runs_backward(analyser, frame, call.at)) for call, names in handed)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Callable, Iterator
 
-from memlint.analysis.domain.summary.effects import LoopFrame, Store
+from memlint.analysis.domain.summary.effects import LoopState, Store
 from memlint.analysis.domain.summary.summary import Summary
 from memlint.analysis.domain.values import Source
 from memlint.analysis.syntax.bindings import assigned_names, names_bound_by
@@ -36,7 +36,7 @@ def begun_each_round(frame: Summary, store: Store) -> bool:
     )
 
 
-def statement_of(frame: Summary, loop: LoopFrame) -> ir.For | ir.While | None:
+def statement_of(frame: Summary, loop: LoopState) -> ir.For | ir.While | None:
     """The statement of a loop of the function; None for one of a comprehension, or of a function that it calls."""
     return _loops_of(frame.function.body).get(loop.id)
 

@@ -7,12 +7,12 @@ from collections.abc import Iterator
 from memlint.analysis.domain.periods import few_members
 from memlint.analysis.domain.row_selection import PASSED, is_member, is_same, is_selection, unmoved
 from memlint.analysis.domain.state import State
-from memlint.analysis.domain.summary.effects import LoopFrame, Store
+from memlint.analysis.domain.summary.effects import LoopState, Store
 from memlint.analysis.domain.summary.function_state import FunctionState
 from memlint.analysis.domain.values import DATA, NONE, NOTHING, TENSORS, UNKNOWN, Path, Source, V, join
 from memlint.analysis.syntax.expression_text import text
 from memlint.analysis.syntax.syntax import last_name
-from memlint.analysis.transfer.held_values import deep
+from memlint.analysis.transfer.held_values import tensors_within
 from memlint.analysis.transfer.stores.stores import carried_by
 from memlint.analysis.transfer.stores.target_places import place_of
 from memlint.ir import nodes as ir
@@ -127,7 +127,7 @@ def _note(
     for part in parts:
         if part not in olds:
             inner = part.value if isinstance(part, ir.Starred) else part
-            incoming = join(incoming, deep(frame, state, frame.interpreter.evaluate(frame, state, inner)))
+            incoming = join(incoming, tensors_within(frame, state, frame.interpreter.evaluate(frame, state, inner)))
     if not incoming.may_be(TENSORS | UNKNOWN) or incoming.is_only(DATA | NONE):
         return
     key = ("s", statement.at, found[0], "cat", None)
@@ -160,7 +160,7 @@ def _note(
     )
 
 
-def _carried(frame: FunctionState, place: Source, old: V, index: str) -> tuple[bool, LoopFrame | None]:
+def _carried(frame: FunctionState, place: Source, old: V, index: str) -> tuple[bool, LoopState | None]:
     """(whether the old value is the previous round's, the loop of those rounds, None for the function's calls);
     ``index``: the name that picks the member."""
     loop = carried_by(frame, place, old.src, index)

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from memlint.analysis.domain.state import State
-from memlint.analysis.domain.summary.effects import LoopFrame
+from memlint.analysis.domain.summary.effects import LoopState
 from memlint.analysis.domain.summary.function_state import FunctionState
 from memlint.analysis.domain.summary.summary import Summary
 from memlint.analysis.domain.values import DATA, ELSEWHERE, NONE, SCALAR, Sources, V, join
@@ -66,7 +66,7 @@ class LoopUpdate:
     old: V
     value: V
     grad: int
-    loop: LoopFrame | None
+    loop: LoopState | None
     spine: str
     alone: bool
     freed: Sources

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from memlint.analysis.domain.summary.effects import LoopFrame
+from memlint.analysis.domain.summary.effects import LoopState
 from memlint.analysis.domain.summary.function_state import FunctionState
 from memlint.analysis.syntax.bindings import names_bound_by
 from memlint.analysis.syntax.expression_text import text
@@ -25,7 +25,7 @@ _OF_TEXT = frozenset({"Path", "basename", "decode", "item", "join", "replace", "
 _IN_TURN = frozenset({"enumerate", "zip"})
 
 
-def by_sample(frame: FunctionState, target: ir.Subscript) -> tuple[LoopFrame, ...]:
+def by_sample(frame: FunctionState, target: ir.Subscript) -> tuple[LoopState, ...]:
     """The loops over batches whose header gives the mark of a sample by which a member of a dictionary is set:
     ``names[0]``, ``batch["image_id"]``, one that an inner loop goes through. (What is computed of a batch may come
     again.)"""
@@ -40,7 +40,7 @@ def by_sample(frame: FunctionState, target: ir.Subscript) -> tuple[LoopFrame, ..
     )
 
 
-def _is_mark(loop: LoopFrame, expr: ir.Expr, depth: int = 3) -> bool:
+def _is_mark(loop: LoopState, expr: ir.Expr, depth: int = 3) -> bool:
     match expr:
         case _ if depth == 0:
             return False
@@ -64,7 +64,7 @@ def _is_mark(loop: LoopFrame, expr: ir.Expr, depth: int = 3) -> bool:
     return False
 
 
-def _is_moved_on(loop: LoopFrame, target: ir.Subscript) -> bool:
+def _is_moved_on(loop: LoopState, target: ir.Subscript) -> bool:
     """``kept[name] = kept[name].cpu()``, behind it"""
     shown = text(target, 200)
     return any(

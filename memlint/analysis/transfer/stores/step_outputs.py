@@ -19,7 +19,7 @@ from memlint.analysis.domain.values import (
     ordered,
 )
 from memlint.analysis.syntax.expression_text import text
-from memlint.analysis.transfer.held_values import deep
+from memlint.analysis.transfer.held_values import tensors_within
 from memlint.analysis.transfer.stores.stores import note_store
 from memlint.ir import nodes as ir
 
@@ -39,7 +39,7 @@ def note_output(frame: FunctionState, state: State, value: V, statement: ir.Retu
         return
     if frame.analyser.program.method(function.cls, f"{function.name}_end") is not None:
         return  # what that makes of it is collected
-    inner = _kept(frame, state, value) if hook.returns == "backward" else deep(frame, state, value)
+    inner = _kept(frame, state, value) if hook.returns == "backward" else tensors_within(frame, state, value)
     inner = inner.but(src=EMPTY)
     if inner.size == SOME_SIZE and (size := _of_a_member(frame, state, value)) is not None:
         inner = inner.but(size=size)
@@ -63,11 +63,11 @@ def _kept(frame: FunctionState, state: State, value: V) -> V:
     itself, or the member ``loss``."""
     objs = [state.heap.get(key) for key in ordered(value.objs)]
     if any(obj is None or not obj.fields for obj in objs):
-        return deep(frame, state, value)
+        return tensors_within(frame, state, value)
     found = _as_number(value.but(objs=EMPTY)) if value.may_be(TENSORS) else NOTHING
     for obj in objs:
         for name, part in obj.fields.items() if obj is not None else ():
-            held = deep(frame, state, part)
+            held = tensors_within(frame, state, part)
             found = join(found, _as_number(held) if name == "loss" else held)
     return found
 
@@ -80,7 +80,7 @@ def _of_a_member(frame: FunctionState, state: State, value: V) -> int | None:
     """The size of a tensor among the members that has one of a batch for certain, whatever the others have."""
     objs = [state.heap.get(key) for key in value.objs]
     sizes = [
-        {held.size for part in obj.fields.values() if (held := deep(frame, state, part)).is_only(TENSORS)}
+        {held.size for part in obj.fields.values() if (held := tensors_within(frame, state, part)).is_only(TENSORS)}
         for obj in objs
         if obj is not None
     ]
@@ -94,6 +94,6 @@ def _shown(frame: FunctionState, state: State, inner: V, expr: ir.Expr) -> str:
     if isinstance(expr, ir.DictDisplay):
         for member in expr.values:
             held = state.env.get(member.id) if isinstance(member, ir.Name) else None
-            if held is not None and held.may_be(TENSORS) and deep(frame, state, held).size == inner.size:
+            if held is not None and held.may_be(TENSORS) and tensors_within(frame, state, held).size == inner.size:
                 return text(member)
     return text(expr)

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from memlint.analysis.domain.events import PlaceKind, Step
-from memlint.analysis.domain.graph_lifetime import fate_of, of_loop
+from memlint.analysis.domain.graph_lifetime import freed_by_backward, of_loop
 from memlint.analysis.domain.periods import FEW, first_rounds
 from memlint.analysis.domain.state import State, reachable
-from memlint.analysis.domain.summary.effects import LoopFrame, Store
+from memlint.analysis.domain.summary.effects import LoopState, Store
 from memlint.analysis.domain.summary.function_state import FunctionState
 from memlint.analysis.domain.summary.summary import Summary
 from memlint.analysis.domain.tensor_ops import names_text
@@ -29,7 +29,7 @@ from memlint.analysis.domain.values import (
 from memlint.analysis.syntax.syntax import walk_statements
 from memlint.analysis.syntax.windows import windows
 from memlint.analysis.transfer.heap import members
-from memlint.analysis.transfer.held_values import deep
+from memlint.analysis.transfer.held_values import tensors_within
 from memlint.analysis.transfer.loops import gives_key
 from memlint.analysis.transfer.modules.flags import of_eval_mode
 from memlint.analysis.transfer.stores.written_keys import begun_where_missing
@@ -40,7 +40,7 @@ def store_value(
     frame: FunctionState, state: State, container: V, how: str, value: V, at: int, shown: str, place_text: str
 ) -> None:
     """``value`` enters a container (``how``: append, key …)."""
-    inner = deep(frame, state, value)
+    inner = tensors_within(frame, state, value)
     parts = parts_of(frame, state, value)
     if not container.objs and not container.syms and inner.src:
         frame.leave(frame.graphs.closure(inner.src))  # (whoever holds the container may differentiate it)
@@ -66,7 +66,7 @@ def parts_of(frame: FunctionState, state: State, value: V) -> dict[str, V]:
     obj = state.heap.get(key)
     if obj is None or obj.kind not in ("tuple", "list", "dict"):
         return {}
-    return {name: deep(frame, state, member) for name, member in obj.fields.items()}
+    return {name: tensors_within(frame, state, member) for name, member in obj.fields.items()}
 
 
 def has_graph_for_sure(part: V) -> bool:
@@ -116,7 +116,7 @@ def note_store(
     trace: tuple[Step, ...] = (),
     tag: Source = None,
     parts: dict[str, V] | None = None,
-    growing: tuple[LoopFrame, ...] | None = None,
+    growing: tuple[LoopState, ...] | None = None,
 ) -> Store | None:
     """Remember a store for judgement at the end of the iteration. ``growing``: the loops of which each round brings
     another member, where that is not each loop around it."""
@@ -175,8 +175,8 @@ def _keeps_nothing(frame: FunctionState, kind: str, value: V, shown: str) -> boo
 
 
 def _around(
-    frame: FunctionState, made: tuple[Source, ...], place: Source, growing: Sequence[LoopFrame]
-) -> LoopFrame | None:
+    frame: FunctionState, made: tuple[Source, ...], place: Source, growing: Sequence[LoopState]
+) -> LoopState | None:
     """The loop that the place outlives. A member of what an inner loop goes through (``for callback in callbacks:
     callback.add(loss)``) is another one in each of its rounds, and grows with those of the loop around it."""
     loops = [loop for loop in reversed(frame.loops) if loop.counts and loop.id not in made and loop in growing]
@@ -184,16 +184,16 @@ def _around(
     return _over_batches(lasting) if lasting else loops[0] if loops else None
 
 
-def _is_member(place: Source, loop: LoopFrame) -> bool:
+def _is_member(place: Source, loop: LoopState) -> bool:
     """Whether a place is, or belongs to, what a round of the loop was given."""
     return _is_item(place, loop) if isinstance(place, Path) else _object_of(place) in loop.items
 
 
-def _spent(frame: FunctionState, state: State, loop: LoopFrame | None, value: V, old: Store | None) -> bool:
+def _spent(frame: FunctionState, state: State, loop: LoopState | None, value: V, old: Store | None) -> bool:
     """Whether a backward has freed the graph of what comes in, each time that it comes here."""
     if old is not None and not old.spent:
         return False
-    return fate_of(frame, state, of_loop(frame, loop, value.src)) == "yes"
+    return freed_by_backward(frame, state, of_loop(frame, loop, value.src)) == "yes"
 
 
 def _picked_by_names(frame: FunctionState, shown: str) -> bool:
@@ -225,7 +225,7 @@ def _object_of(place: Source) -> Source:
     return place[0] if isinstance(place, tuple) and not isinstance(place, Path) else place
 
 
-def carried_by(frame: FunctionState, place: Source, reached: frozenset[Source], index: str = "") -> LoopFrame | None:
+def carried_by(frame: FunctionState, place: Source, reached: frozenset[Source], index: str = "") -> LoopState | None:
     """The innermost iteration loop whose previous round's value of the place is in ``reached``.
 
     ``index``: the name that picks the member; a loop that binds it, or what it is renamed from, visits another member
@@ -244,7 +244,7 @@ def carried_by(frame: FunctionState, place: Source, reached: frozenset[Source], 
     return _over_batches(found) if found else None
 
 
-def _over_batches(loops: list[LoopFrame]) -> LoopFrame:
+def _over_batches(loops: list[LoopState]) -> LoopState:
     """Of loops that a place outlives, from the innermost on, the one that it is judged by: what the rows of a batch, or
     steps with it, leave in a place that outlives the batches as well grows with these."""
     if loops[0].loop.over_data:
@@ -314,7 +314,7 @@ def note_carry(
     return store
 
 
-def _is_item(place: Path, loop: LoopFrame) -> bool:
+def _is_item(place: Path, loop: LoopState) -> bool:
     return any(isinstance(item, Path) and item.steps and place.is_in(item) for item in loop.items)
 
 
@@ -329,7 +329,7 @@ def carried_loosely(frame: Summary, store: Store) -> bool:
 
 
 def end_iteration(
-    frame: FunctionState, state: State, loop: LoopFrame | None, among: frozenset[Source] | None = None
+    frame: FunctionState, state: State, loop: LoopState | None, among: frozenset[Source] | None = None
 ) -> None:
     """Judge the iteration's stores (or those ``among`` some) at its end: is the graph freed, is the place still
     there?"""
@@ -348,7 +348,7 @@ def end_iteration(
         store.ended = True
         sources = (store.incoming or store.value).src
         # (a path that has not come by, left by an exception before the backward, stores nothing)
-        fate = "yes" if store.spent else fate_of(frame, state, of_loop(frame, loop, sources))
+        fate = "yes" if store.spent else freed_by_backward(frame, state, of_loop(frame, loop, sources))
         reached = frame.graphs.closure((store.incoming or store.value).src)
         if any(item in state.freed_must for item in reached if item in frame.graphs.nodes):
             store.dead = True
@@ -373,5 +373,5 @@ def _still_there(frame: FunctionState, state: State, place: Source) -> bool:
     # not write to it, is nothing that this round has built)
     return any(
         not frame.graphs.nodes[item].leaf if item in frame.graphs.nodes else isinstance(item, Path) and item != place
-        for item in deep(frame, state, value).src
+        for item in tensors_within(frame, state, value).src
     )

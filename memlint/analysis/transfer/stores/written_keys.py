@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from memlint.analysis.domain.summary.effects import LoopFrame
+from memlint.analysis.domain.summary.effects import LoopState
 from memlint.analysis.domain.summary.function_state import FunctionState
 from memlint.analysis.syntax.bindings import mentions, names_bound_by
 from memlint.analysis.syntax.expression_text import text
@@ -59,7 +59,7 @@ def over_itself(frame: FunctionState, target: ir.Subscript) -> bool:
     return f"enumerate({name})" in shown or f"range(len({name}))" in shown
 
 
-def counted_by(frame: FunctionState, index: ir.Expr) -> tuple[LoopFrame, ...]:
+def counted_by(frame: FunctionState, index: ir.Expr) -> tuple[LoopState, ...]:
     """The loops of which each round brings a new key: the index is a loop's own counter, a number that the loop counts
     up, or a text, a sum or a tuple with one of these in it. Other keys may come again."""
     if isinstance(index, ir.FormattedString):

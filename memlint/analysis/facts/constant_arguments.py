@@ -10,7 +10,7 @@ from memlint.analysis.reach.known_calls import KnownCall, KnownCalls
 from memlint.analysis.syntax.bindings import assigned_names
 from memlint.analysis.syntax.expression_text import text
 from memlint.analysis.syntax.syntax import way_to
-from memlint.analysis.transfer.modules.flags import decided
+from memlint.analysis.transfer.modules.flags import test_value
 from memlint.ir import nodes as ir
 from memlint.patterns import lazy_pattern
 
@@ -22,7 +22,7 @@ _MAKES_ITSELF = lazy_pattern(r"__class__|type\(|\bcls\(|(?<!super\(\))\.__init__
 MAX_DEPTH = 2
 
 
-class Decided:
+class ConstantArguments:
     """What the constants tell that all calls of a function pass for a parameter, be it by default."""
 
     def __init__(self, calls: KnownCalls) -> None:
@@ -41,7 +41,7 @@ class Decided:
 
         def decide(test: ir.Expr) -> bool | None:
             if test.at not in known:
-                known[test.at] = decided(test, leaf)
+                known[test.at] = test_value(test, leaf)
             return known[test.at]
 
         return decide
