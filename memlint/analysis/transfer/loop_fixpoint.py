@@ -1,4 +1,4 @@
-"""Loops are read until their state is stable."""
+"""The fixpoint of a loop: its body is interpreted until the state at its head is stable."""
 
 from __future__ import annotations
 
@@ -173,8 +173,8 @@ def _loop(
 
 
 def _round_begun(inner: State, loop: LoopState, pending: frozenset[Source]) -> State:
-    """The state in which a round begins, of that at the head of the loop: what is bound there is marked as the previous
-    round's. ``pending``: the stores that wait for the end of an outer iteration."""
+    """The state at the beginning of an iteration, from the one at the loop's head: values of names that the body binds
+    are marked as the previous iteration's. ``pending``: the stores that wait for the end of an outer iteration."""
     inner.fresh = frozenset(key for key in inner.fresh if loop.id not in _loops_of(inner, key))
     inner.pending = pending
     inner.met = {}  # what a test gave before the loop, it need not give in the next round

@@ -45,7 +45,7 @@ _PARTS = (".modules", ".children", ".parameters", ".named_parameters", ".named_m
 def describe(
     frame: FunctionState, state: State, at: int, source: V, iterable: ir.Expr, target: ir.Expr, shown: str
 ) -> LoopState:
-    """What a for loop is."""
+    """The event record of a for loop: what it runs over, and how often."""
     over: Over = "unknown"
     trips = literal_trips(frame, state, iterable)
     names = [part.id for part in walk_expression(target) if isinstance(part, ir.Name)]
@@ -210,7 +210,7 @@ def _counts_modules(frame: FunctionState, state: State, iterable: ir.Expr) -> bo
 
 
 def few(source: V, state: State, trips: int | None) -> bool:
-    """A handful of rounds known from a literal is no growth."""
+    """Whether a literal bounds the iterations by a handful, which is no growth."""
     return trips is not None and trips <= MAX_PERIOD
 
 

@@ -1,4 +1,4 @@
-"""What the project's methods of a name say of a call of that name on a module whose class is not known."""
+"""Methods by name: what the project's methods of a name tell of a call of that name on a module of unknown class."""
 
 from __future__ import annotations
 
@@ -31,8 +31,8 @@ _LAYERS = lazy_pattern(r"(conv|bn|norm|layer|block|fc|linear|stem|stage|features
 
 
 class Namesakes(NamedTuple):
-    """``found``: methods that the call may mean; the rest is of them. ``graph``: whether all give what has a graph
-    ("yes"), all give none ("no"), or nobody can tell."""
+    """``found``: methods that the call may mean, of which the other fields tell. ``graph``: "yes" where all return a
+    graph, "no" where none does, else "unknown"."""
 
     found: int
     graph: str
@@ -112,9 +112,9 @@ def _part(summary: Summary, steps: tuple[str, ...]) -> V | None:
 
 
 def unseen(name: str) -> str:
-    """What the name alone says of the graph of what is called so, which no code in sight defines: ``yes`` for a model
-    inside the module (``model.encoder(x)``), ``unknown`` for a method that gives what layers compute, else
-    ``unheard``: it may not even run a layer."""
+    """What the name alone tells of the graph of a call to something that no code of the project defines: "yes" for a
+    model inside the module (``model.encoder(x)``), "unknown" for a method that returns what layers compute, else
+    "unheard": it may not even run a layer."""
     if names_model(name) or _LAYERS.fullmatch(name) or name in knowledge.computing_methods():
         return "yes"
     return "unknown" if _GIVES.fullmatch(name.lower()) is not None else "unheard"
@@ -186,7 +186,7 @@ def _graph_of(frame: FunctionState, method: Function, summary: Summary) -> str:
 
 
 def _strongest(facts: Iterable[str]) -> str:
-    """What is so of a value that is computed from several."""
+    """The join of the graph facts of values that one value is computed from."""
     found = set(facts)
     return "yes" if "yes" in found else "unknown" if "unknown" in found else "no"
 

@@ -22,7 +22,7 @@ _FACTOR = lazy_pattern(r"weight|scale|coef|lambd|factor|ratio|alpha|beta|gamma|n
 
 
 def note_summands(frame: FunctionState, expr: ir.Expr) -> None:
-    """``expr`` receives a backward: the losses that it is the sum of are attached, where nothing else tells."""
+    """``expr`` receives a backward: the losses among its summands have a graph, where nothing else is known of them."""
     for value in _terms(frame, expr, 0):
         if value.src and frame.graphs.attached(value.src)[0] == "unknown":
             frame.graphs.evidence.add(value.src)

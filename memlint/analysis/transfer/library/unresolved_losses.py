@@ -1,4 +1,4 @@
-"""Objects of classes out of sight that are given a loss, and of which a part is differentiated: ``state.loss``."""
+"""Objects of unresolved classes that are given a loss, and of which a part is differentiated: ``state.loss``."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def trained_by_stranger(frame: Summary, run: ModelRun, marks: set[Source]) -> bo
 
 
 def _is_of_stranger(frame: Summary, reached: Sources) -> bool:
-    """Whether nothing that a backward reaches is known to have a graph but for the backward itself."""
+    """Whether nothing that a backward reaches is known to have a graph, except by that backward."""
     if any(isinstance(item, Path) for item in reached):
         return False
     nodes = [node for item in reached if (node := frame.graphs.nodes.get(item)) is not None]

@@ -55,7 +55,7 @@ _MAX_LITERAL = 32
 
 
 def flags_of(function: Function) -> frozenset[str]:
-    """The parameters of a function by whose literals it detaches, records or keeps something, or does not."""
+    """The parameters of a function whose literal values decide whether it detaches, records or keeps something."""
     params = {param.name for param in function.params if param.kind not in ("star", "double-star")}
     if not params:
         return frozenset()
@@ -65,7 +65,7 @@ def flags_of(function: Function) -> frozenset[str]:
 
 
 def mode_flag(function: Function) -> str:
-    """What a method calls the mode of its module: ``self.training``."""
+    """The expression by which a method reads its module's mode: ``self.training``."""
     return f"{function.params[0].name}.training" if function.takes_self and function.params else ""
 
 
@@ -89,7 +89,7 @@ def _deciding(part: ir.Expr) -> tuple[ir.Expr, ...]:
 
 
 def of_eval_mode(function: Function, tests: tuple[ir.Expr, ...]) -> bool:
-    """Whether the tests around a statement let it run in eval mode alone: one of them fails where the module trains."""
+    """Whether the tests around a statement restrict it to eval mode: one of them is false in train mode."""
     flag = mode_flag(function)
 
     def where_training(part: ir.Expr) -> bool | None:
@@ -99,8 +99,8 @@ def of_eval_mode(function: Function, tests: tuple[ir.Expr, ...]) -> bool:
 
 
 def test_value(test: ir.Expr, leaf: Callable[[ir.Expr], bool | None]) -> bool | None:
-    """What a test gives where ``leaf`` says what its parts give that are no ``not``, ``and`` or ``or``; None for not
-    known."""
+    """Three-valued evaluation of a test; ``leaf`` gives the value of its parts other than ``not``, ``and`` and ``or``.
+    None is unknown."""
     match test:
         case ir.Unary(op="not"):
             inner = test_value(test.operand, leaf)
@@ -129,7 +129,7 @@ def own_calls(function: Function) -> set[str]:
 
 
 def training(frame: Summary, state: State, module: V, expr: ir.Expr | None) -> bool | None:
-    """Whether a module is in train mode here; None for not known."""
+    """Whether a module is in train mode in this state; None for unknown."""
     mode, key = mode_of(state, module, expr)
     if key is not None:
         return None if mode is None else not mode
@@ -157,7 +157,8 @@ def _switching(body: tuple[ir.Stmt, ...]) -> Iterator[str]:
 
 @kept
 def _matter(body: tuple[ir.Stmt, ...]) -> bool:
-    """Whether running a block is another matter for memory: by what it calls, or as it gives another result."""
+    """Whether it makes a difference for memory that a block runs: by what it calls, or because it returns another
+    result."""
     if body and isinstance(body[-1], ir.Return) and body[-1].value is not None:
         return True
     return any(_names(*expressions(statement)) & _MATTERS or any(map(_matter, bodies(statement))) for statement in body)
@@ -206,9 +207,9 @@ def _is_literal(expr: ir.Expr) -> bool:
 
 @kept_for
 def case_split(body: tuple[ir.Stmt, ...], flags: frozenset[str]) -> tuple[str, tuple[bool | str, ...]] | None:
-    """The flag that a function with a backward asks for again and again, and what it may be: ``mode``, a string of
-    those that it is compared with or another one, or True and False. What is true in one branch is so in the next,
-    which the join of all branches does not know."""
+    """The parameter by which a function with a backward is split into cases, and its possible literals: the strings
+    that it is compared with and another one, or True and False. A join over all branches would lose that a test which
+    holds in one branch holds in the next."""
     if "backward" not in _names(*(expr for statement in walk_statements(body) for expr in expressions(statement))):
         return None
     asked: dict[str, list[tuple[str, ...]]] = {}
@@ -254,7 +255,7 @@ def _asked(test: ir.Expr) -> Iterator[tuple[str, tuple[str, ...]]]:
 
 
 def chosen(flags: frozenset[str], bound: dict[str, V], trains: bool | None) -> Flags:
-    """The literals that a call passes for a function's flags, and the mode of its module, if that is known."""
+    """The literals that a call passes for a function's flags, and the mode of its module, where known."""
     found: list[tuple[str, bool | str | None]] = []
     for name in sorted(flags):
         if "." in name and trains is not None:
@@ -270,12 +271,13 @@ def chosen(flags: frozenset[str], bound: dict[str, V], trains: bool | None) -> F
 
 
 def truth(frame: Summary, state: State, test: ir.Expr) -> bool | None:
-    """What a test on the flags gives in a summary that is made for literals; None for not known."""
+    """The value of a test on the flags in a summary that is specialised to literals; None for unknown."""
     return test_value(test, lambda part: _leaf(frame, state, part))
 
 
 def usual_side(frame: FunctionState, state: State, test: ir.Expr) -> bool | None:
-    """What a test on parameters gives where they are as their defaults are, and no known call passes another flag."""
+    """The value of a test on parameters under their defaults, where no known call passes another flag; None for
+    unknown."""
 
     def by_default(part: ir.Expr) -> bool | None:
         if not isinstance(part, ir.Name) or part.id not in {param.name for param in frame.function.params}:

@@ -66,7 +66,7 @@ def _named_grad(state: State, func: V, context: ir.Call) -> int | None:
 
 
 def _entered(frame: FunctionState, func: V, context: ir.Call, value: V, state: State) -> V:
-    """What ``as`` binds: amp's scale_loss gives the loss itself."""
+    """The value that ``as`` binds: amp's ``scale_loss`` gives the loss itself."""
     for ref in ordered(func.refs):
         if ref.kind == "ext" and ref.name.endswith("amp.scale_loss") and context.args:
             return frame.interpreter.evaluate(frame, state, context.args[0])
@@ -192,7 +192,7 @@ def _user_context(frame: FunctionState, state: State, func: V, at: int) -> int |
 
 
 def class_grad(frame: Summary, cls: Class) -> int | None:
-    """The grad mode that a project's own class of guards enters; None for a class that is none."""
+    """The grad mode that a guard class of the project enters; None for a class that is no guard."""
     enter = frame.analyser.program.method(cls, "__enter__")
     summary = frame.analyser.summary(enter) if enter is not None else None
     if summary is not None and summary.exit is not None and summary.exit.grad != AMBIENT:

@@ -1,4 +1,4 @@
-"""Guards that guard nothing: built and dropped, ignored since PyTorch 0.4, or ended before the model runs."""
+"""Guards without effect: built and dropped, ignored since PyTorch 0.4, or ended before the model runs."""
 
 from __future__ import annotations
 

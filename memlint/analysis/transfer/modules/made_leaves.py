@@ -1,4 +1,4 @@
-"""Tensors that code makes leaves of a graph: what is computed from them is recorded, whatever model computes it."""
+"""Tensors that code makes leaves of a graph: operations on them are recorded, whatever model computes them."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def flagged(frame: FunctionState, state: State, place: ir.Expr, value: V, on: bo
 
 
 def _leaf(frame: FunctionState, state: State, value: V, at: int) -> V:
-    """(A parameter is a leaf already, and a module is none.)"""
+    """The value as a new leaf; a parameter, which is one already, and a module are left as they are."""
     if value.kinds & MODULE or not value.kinds & (TENSORS | UNKNOWN) or parameters_of(value):
         return value
     if any((node := frame.graphs.nodes.get(item)) is not None and node.definite for item in value.src):

@@ -38,7 +38,7 @@ _OF_MODULES = frozenset({"children", "named_children", "modules", "named_modules
 
 
 def set_mode(state: State, func: ir.Attr, receiver: V, name: str, args: list[V], words: dict[str, V]) -> None:
-    """``model.eval()`` or ``model.train(mode)``"""
+    """``model.eval()`` or ``model.train(mode)``: record the mode under the module's keys."""
     flag = next(iter([*args, *words.values()]), None)
     training: bool | None = name == "train"
     if flag is not None and name == "train":
@@ -60,7 +60,7 @@ def settle_mode(frame: FunctionState, other: State, statement: ir.If) -> None:
 
 
 def frozen_of(frame: Summary, state: State, module: V, expr: ir.Expr | None) -> bool | None:
-    """Whether no parameter of the module requires grad; None where a flag decides."""
+    """Whether no parameter of the module requires grad; None for unknown: a flag decides."""
     frozen, told = _said(state.modes, mode_keys(module, expr), "frozen") if state.modes else (None, None)
     if told is not None:
         return None if frozen and _part_trains(state, module, expr) else frozen
@@ -78,7 +78,7 @@ _HOLDERS = frozenset({"torch.nn.ParameterDict", "torch.nn.ParameterList"})
 
 
 def member(frame: FunctionState, state: State, module: V) -> V:
-    """Any of the modules inside a module, which is known by that one where it is frozen."""
+    """A value for any of the modules inside a module, whose frozenness it shares."""
     if any(ref.kind == "extinstance" and ref.name in _HOLDERS for ref in module.refs):
         return UNKNOWN_VALUE  # tensors, whose graph is what is made of them
     if not state.modes or not module.store or module.syms or frozen_of(frame, state, module, None) is not True:
@@ -138,7 +138,7 @@ def _is_flag(param: ir.Param) -> bool:
 
 
 def forget_name(state: State, name: str, value: V) -> None:
-    """A variable was bound anew: what was known by its name alone is about another module."""
+    """A variable was assigned: modes that were known by its name alone belong to another module."""
     if not value.kinds & (MODULE | UNKNOWN) or not (value.syms or value.store):
         return
     for key in list(state.modes):

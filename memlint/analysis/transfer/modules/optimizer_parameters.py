@@ -42,7 +42,7 @@ def marks_of_parameters(module: V, expr: ir.Expr | None) -> Sources:
 
 
 def made_of(module: V) -> set[Source]:
-    """What modules are known by that calls made, or that a module is one of the parts of."""
+    """The keys of the calls that made a module, or the module of which it is a part."""
     found: set[Source] = set()
     for item in module.store:
         whole = whole_of(item)
@@ -84,7 +84,7 @@ def _owned_keys(frame: FunctionState, state: State, params: V) -> Sources | None
 
 
 def give_away(frame: FunctionState, state: State, values: list[V]) -> None:
-    """Modules go to code that may put them into another module or an optimizer."""
+    """Modules escape to code that may put them into another module or an optimizer."""
     for value in values:
         if value.kinds & (MODULE | UNKNOWN) or value.objs:
             inner = tensors_within(frame, state, value)
@@ -92,7 +92,7 @@ def give_away(frame: FunctionState, state: State, values: list[V]) -> None:
 
 
 def gave(frame: FunctionState, keys: Iterable[Source]) -> None:
-    """Remember what a function handed to code that cannot be followed."""
+    """Record what a function passes to code that cannot be followed."""
     given = frame.notes.given
     if ANY not in given:
         given.update(keys)

@@ -1,8 +1,8 @@
-"""Networks that code reaches by their parameters: it turns their gradients off, or makes use of them.
+"""Networks that code reaches by their parameters: it disables their gradients, or uses them.
 
-The parameters may come by any way (`memlint.analysis.demand.optimizer_ownership` says how they are marked): one by one
-through a helper, out of a dictionary, from several networks at once. Whose they are not, but that somebody's gradients
-are turned off, is enough to say of no network there that it records in vain.
+The parameters may come one by one through a helper, out of a dictionary, or from several networks at once;
+`memlint.analysis.demand.optimizer_ownership` describes their marks. Even where it is unknown whose they are, disabled
+gradients somewhere forbid the conclusion that a network there records in vain.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ def learns(frame: FunctionState, value: V) -> None:
 
 
 def keys_of(value: V) -> set[Source]:
-    """What the networks are known by that a value is, or is a parameter of."""
+    """The keys of the networks that a value is, or is a parameter of."""
     keys: set[Source] = {*value.syms, *parameters_of(value)}
     if value.kinds & (MODULE | UNKNOWN):
         keys |= made_of(value)
@@ -62,7 +62,7 @@ def note(noted: set[Source], keys: set[Source]) -> None:
 
 
 def handed(frame: FunctionState, state: State, values: list[V]) -> None:
-    """Parameters go to code that cannot be followed: it may train by them."""
+    """Parameters escape to code that cannot be followed, which may train them."""
     for value in values:
         if value.objs or value.store:
             note(frame.notes.learned, parameters_of(tensors_within(frame, state, value, 5)))

@@ -16,8 +16,8 @@ _MAKERS = frozenset({"list", "dict", "set", "deque", "defaultdict", "OrderedDict
 
 
 def class_places(analyser: Analyser, base: V, name: str) -> Sources:
-    """Where an attribute of a class or of a function lives, for a value that is that class or function; none where it
-    is a constant that no code of the project writes to."""
+    """The symbolic places of an attribute of a class or a function, for a value that refers to it; none for a constant
+    that no code of the project writes."""
     if base.syms or base.objs or base.kinds != CALLABLE:
         return EMPTY
     assigned = analyser.facts.attributes.is_assigned
@@ -33,7 +33,7 @@ def class_places(analyser: Analyser, base: V, name: str) -> Sources:
 
 
 def class_place(analyser: Analyser, cls: Class, name: str) -> Path | None:
-    """Where ``cls.name`` lives: in the first class of the line that defines it."""
+    """The symbolic place of ``cls.name``: in the first class of the MRO that defines it."""
     owner = _owner(analyser, cls, name)
     if owner is None:
         return None
@@ -44,8 +44,8 @@ def class_place(analyser: Analyser, cls: Class, name: str) -> Path | None:
 
 
 def shared_place(analyser: Analyser, cls: Class, name: str) -> Path | None:
-    """Where ``instance.name`` lives that is a container of the class, the same one for all its instances: no method
-    gives an instance one of its own. (What is annotated may be a field, of which each instance gets its own copy.)"""
+    """The symbolic place of ``instance.name`` that is a container of the class, shared by all instances: no method
+    assigns an instance's own. (An annotated attribute may be a field, of which each instance gets a copy.)"""
     owner = _owner(analyser, cls, name)
     if owner is None or not _makes_container(owner.attributes[name]):
         return None
@@ -57,7 +57,7 @@ def shared_place(analyser: Analyser, cls: Class, name: str) -> Path | None:
 
 
 def _owner(analyser: Analyser, cls: Class, name: str) -> Class | None:
-    """The first class of the line that defines an attribute."""
+    """The first class of the MRO that defines an attribute."""
     order, _ = analyser.program.ancestors(cls)
     return next((item for item in order if name in item.attributes), None)
 

@@ -23,7 +23,7 @@ _BACKWARD = frozenset({"backward", "manual_backward"})
 
 
 def trains_by_closure(analyser: Analyser, frame: Summary, marks: set[Source]) -> bool:
-    """Whether a closure that reads these graphs is handed to a call, and a backward runs there or in this function."""
+    """Whether a closure that reads these graphs is passed to a call, and a backward runs there or in this function."""
     handed = _handed(frame.function)
     if not handed or frame.exit is None:
         return False
@@ -37,7 +37,7 @@ def trains_by_closure(analyser: Analyser, frame: Summary, marks: set[Source]) ->
 
 
 def _runs_backward(analyser: Analyser, frame: Summary, at: int, depth: int = 0) -> bool:
-    """Whether a function of the project that a call runs calls a backward, or one that it calls."""
+    """Whether a function of the project that a call runs calls a backward, directly or transitively."""
     for record in frame.calls.values():
         function = analyser.function_at(record.callee) if record.at == at or depth else None
         if function is None:

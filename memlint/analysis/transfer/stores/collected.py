@@ -1,4 +1,4 @@
-"""What tensors that a loop collects are for, by what the function does with them afterwards."""
+"""The uses of tensors that a loop collects, in the function and in its callers."""
 
 from __future__ import annotations
 
@@ -46,13 +46,13 @@ _UP = 2
 
 
 def trained_on(analyser: Analyser, frame: Summary, store: Store) -> bool:
-    """Whether what is collected, or what is put together from it, is used in a later training loop or closure, here,
-    in a function that gets it or in a caller: it is data to train by, wanted on the device."""
+    """Whether the collection, or what is built from it, is used in a later training loop or closure: in this function,
+    in a callee that gets it or in a caller. It is training data then, needed on the device."""
     return any(_trained_on(analyser, *held) for held in holders(analyser, frame, store))
 
 
 class Held(NamedTuple):
-    """The names of what was collected, in a function that has it from a statement on."""
+    """The names of a collection in one function, from a statement on."""
 
     frame: Summary
     names: set[str]
@@ -153,8 +153,8 @@ def _trains(analyser: Analyser, callee: tuple[str, str]) -> bool:
 
 
 def compared_with(analyser: Analyser, frame: Summary, store: Store) -> bool:
-    """Whether other tensors are multiplied with all that was collected, here, in a function that gets it or in a
-    caller: a bank of features, wanted on the device."""
+    """Whether other tensors are multiplied with the whole collection, here, in a callee that gets it or in a caller: a
+    bank of features, needed on the device."""
     return any(_compared_with(analyser, held.frame, held.names) for held in holders(analyser, frame, store))
 
 
@@ -198,7 +198,7 @@ def _multiplied(part: ir.Expr) -> tuple[ir.Expr, ...]:
 
 
 def drawn(frame: Summary, store: Store) -> bool:
-    """Whether what a loop over no data collects ends in a picture."""
+    """Whether what is collected by a loop that runs over no data ends in a picture."""
     if not store.local or store.loop is None or store.loop.loop.over == "loader":
         return False
     shown = calls_named(frame.function.body, _PICTURES)
@@ -207,7 +207,8 @@ def drawn(frame: Summary, store: Store) -> bool:
 
 
 def becomes_array(frame: Summary, store: Store) -> bool:
-    """Whether numpy makes an array of what is kept, or of all that is: of a tensor with a graph it would raise."""
+    """Whether numpy makes an array of what is kept, or of the whole collection, which raises for a tensor with a
+    graph."""
     if store.kind != "retain" or not store.local:
         return False
     likely = calls_named(frame.function.body, {"array", "asarray"})
@@ -256,8 +257,8 @@ def is_unpacked(statement: ir.Stmt, run: ModelRun) -> bool:
 
 
 def is_moved_later(frame: Summary, store: Store) -> bool:
-    """Whether the function brings all that it has collected to the host in the end, which shows where it lies until
-    then: ``torch.cat(rows).cpu()``, ``rows.numpy(force=True)``."""
+    """Whether the function moves the whole collection to the host in the end, which proves that it is on the device
+    until then: ``torch.cat(rows).cpu()``, ``rows.numpy(force=True)``."""
     if not store.local or store.loop is None:
         return False
     names = {_holder(store)}
@@ -291,7 +292,7 @@ def _joined(expr: ir.Expr, names: set[str]) -> bool:
 
 
 def made_from(frame: Summary, names: set[str]) -> set[str]:
-    """The names of containers and of what is put together from their members, as long as that is on the device."""
+    """The names of containers and of what is built from their members, as long as that stays on the device."""
     for statement in walk_statements(frame.function.body, into_definitions=False):
         if isinstance(statement, ir.Assign) and mention(statement.value, names):
             bound = {name for target in statement.targets for name in _bound(target)}

@@ -58,7 +58,7 @@ def _source(target: ir.Attr, statement: ir.Assign | ir.AnnAssign | None) -> tupl
 
 
 class Kept(NamedTuple):
-    """``ctx.name = value``, as it was met. ``value``: its expression, None where a tuple is unpacked."""
+    """An assignment ``ctx.name = value``. ``value``: its expression, None where a tuple is unpacked."""
 
     target: ir.Attr
     value: ir.Expr | None

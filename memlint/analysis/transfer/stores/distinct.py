@@ -1,4 +1,4 @@
-"""Loops over values that are told apart: what stands under a test for one of them runs in one round at most."""
+"""Loops over distinct values: what a test for one of them guards runs in one iteration at most."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Places that are emptied: what they kept is gone, at once or by the end of an iteration."""
+"""Places that are emptied: their stores are undone, at once or by the end of an iteration."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from memlint.ir import nodes as ir
 
 
 def forget(frame: FunctionState, state: State, places: frozenset[Source]) -> None:
-    """The places are emptied or overwritten: what this iteration stored there, or in a part of it, is gone on this
+    """Empty or overwrite the places: the stores of this iteration into them, or into parts of them, are undone on this
     path."""
     if not places:
         return
@@ -37,7 +37,7 @@ def forget(frame: FunctionState, state: State, places: frozenset[Source]) -> Non
 
 
 def _each_round(frame: FunctionState, body: tuple[ir.Stmt, ...]) -> bool:
-    """Whether the current statement runs in every round of a loop that comes this far."""
+    """Whether the current statement runs in every iteration that reaches it of a loop."""
     return any(
         statement is frame.statement or (isinstance(statement, ir.With) and _each_round(frame, statement.body))
         for statement in body
@@ -59,7 +59,7 @@ def _within(place: Source, places: Sources) -> bool:
 
 
 def _note_cleared(frame: FunctionState, state: State, places: Sources) -> None:
-    """Remember for the callers what is emptied here on some path, and whether flags alone decide over it."""
+    """Record for callers what is emptied on some path, and whether flags alone decide over it."""
     _tell(frame, places, not frame.returns and all(is_flag(state, test) for test in frame.tests))
 
 
@@ -73,7 +73,8 @@ def _tell(frame: FunctionState, places: Sources, flagged: bool) -> None:
 
 
 def forget_later(frame: FunctionState, state: State, places: Sources, *, flagged: bool) -> None:
-    """A call empties the places on some of its paths; ``flagged``: on all of them or on none, as a flag says."""
+    """Take over from a call that it empties the places on some path. ``flagged``: on all paths or on none, as a flag
+    decides."""
     few = flagged and (not frame.tests or any(switched(frame, state, loop) for loop in frame.loops))
     _tell(frame, places, flagged)
     loops = set(frame.loops)

@@ -1,4 +1,4 @@
-"""Variables that have no value before a loop: what the first round must give them, each later round gives them too."""
+"""Variables that are unbound before a loop: each iteration assigns them as the first one has to."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ _PLAIN = frozenset({"all", "any", "bool", "callable", "hasattr", "isinstance", "
 
 
 def begun_each_round(frame: Summary, store: Store) -> bool:
-    """Whether a carried variable gets its value in the first round on the same path as in all others: it has none
-    before the loop, and no test around what is assigned to it tells one round from another."""
+    """Whether each iteration assigns a carried variable as the first one does: it is unbound before the loop, and no
+    test around the assignment distinguishes iterations."""
     if store.kind != "carry" or store.loop is None or not isinstance(store.place, tuple) or store.place[:1] != ("var",):
         return False
     name = store.place[1]

@@ -34,7 +34,7 @@ CATS = frozenset(
 
 
 def noticed(frame: FunctionState, state: State, statement: ir.Assign | ir.AnnAssign, target: ir.Expr) -> bool:
-    """Whether ``target = …`` concatenates; a growth of the target is remembered for judgement."""
+    """Whether ``target = …`` concatenates; a growing target is recorded for judgement."""
     if statement.value is None:
         return False
     found = False

@@ -1,4 +1,4 @@
-"""Rounds of loops that a jump leaves, with the graphs that variables hold then."""
+"""Iterations that a jump leaves, with the graphs that variables hold at that point."""
 
 from __future__ import annotations
 

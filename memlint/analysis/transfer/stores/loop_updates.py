@@ -58,8 +58,8 @@ _ELEMENTWISE = frozenset(
 
 @dataclass
 class LoopUpdate:
-    """An update that was seen; ``alone`` is what every pass over the loop agreed on, ``freed`` the graphs that a
-    backward has freed by then on every path."""
+    """An update out of place. ``alone``: no pass over the loop found another reference to the old value's storage;
+    ``freed``: the graphs that a backward has freed by then on every path."""
 
     statement: ir.Assign
     target: ir.Name | ir.Attr | ir.Subscript
@@ -207,7 +207,7 @@ def _held(state: State) -> Iterator[tuple[str, V]]:
 
 
 def _renew(frame: FunctionState, state: State, at: int, value: V) -> None:
-    """A tensor was made this moment: whoever holds one of the same place holds an earlier round's."""
+    """A tensor was made just now: other references to one of the same allocation site are to an earlier iteration's."""
     if at not in value.store:
         return
     lent = frame.notes.lent
@@ -217,13 +217,14 @@ def _renew(frame: FunctionState, state: State, at: int, value: V) -> None:
 
 
 def lend(frame: FunctionState, value: V) -> None:
-    """A value goes to code that cannot be followed, which may keep it."""
+    """A value escapes to code that cannot be followed, which may keep it."""
     if value.store:
         frame.notes.lent = frame.notes.lent | value.store
 
 
 def crowded(frame: FunctionState, update: ir.Expr, place: str) -> bool:
-    """Whether what one operation adds is a chain of operations by itself: a tensor more is there while it is made."""
+    """Whether an operand of an operation is a chain of operations itself, so that another temporary tensor exists at
+    the peak."""
     if not isinstance(update, ir.Binary):
         return False
     added = update.right if is_place(update.left, place) else update.left if is_place(update.right, place) else None

@@ -1,4 +1,4 @@
-"""Terms that the parts of a model add up for its loss, which a method hands out and begins anew (regularizers)."""
+"""Terms that parts of a model sum up for its loss, and that a method returns and resets (regularizers)."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ _MOST = 8
 
 
 def is_popped(analyser: Analyser, store: Store) -> bool:
-    """Whether the place is an attribute that a module of the project gives back and begins anew in one method: its
-    graph is part of the loss of whoever asks for it, which need not be seen to be the same object."""
+    """Whether the place is an attribute that a module of the project returns and resets in one method: its graph is
+    part of a caller's loss, of whatever object."""
     if not isinstance(store.place, Path) or not store.place.steps or not store.place.steps[-1].startswith("."):
         return False
     name = store.place.steps[-1][1:]
@@ -62,7 +62,7 @@ def _added_to(method: Function, own: str) -> set[str]:
 
 
 def _emptied(method: Function) -> frozenset[str]:
-    """The attributes that a method sets to what they were not, or empties in place."""
+    """The attributes that a method assigns a value that does not depend on the old one, or empties in place."""
     if not method.takes_self or not method.params:
         return frozenset()
     own = method.params[0].name

@@ -1,4 +1,4 @@
-"""Containers that a name, an attribute or a statement lets go of: what they kept is gone with them."""
+"""Containers that a name, an attribute or a statement releases: their content is dropped with them."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from memlint.ir import nodes as ir
 
 
 def let_go(frame: FunctionState, state: State, keys: Sources) -> None:
-    """A name lets go of containers: those that no other name leads to are gone."""
+    """A name releases containers: those that nothing else refers to are gone, with their content."""
     frame.spend((len(state.env) + len(state.sym) + len(state.heap)) // 16)
     gone = with_members(state, keys) - reachable(state)
     if gone:
@@ -54,7 +54,7 @@ def _made_again(frame: FunctionState, state: State, old: V | None, value: V) -> 
 
 
 def empty(frame: FunctionState, state: State, container: V) -> None:
-    """The container drops all that it held."""
+    """The container drops its content."""
     for key in ordered(container.objs):
         obj = state.heap.get(key)
         if obj is not None and len(container.objs) == 1:
