@@ -13,7 +13,7 @@ from memlint.analysis.demand.layered_calls import leads_to_model, runs_model
 from memlint.analysis.demand.needed_later import dropped_by_callers, marks_of
 from memlint.analysis.demand.used_up_graphs import captured, used_up
 from memlint.analysis.domain.bound_names import Names, argument, peel
-from memlint.analysis.domain.devices import code, is_of_script, names_an_accelerator, touches_an_accelerator
+from memlint.analysis.domain.devices import is_of_script, names_an_accelerator, touches_an_accelerator, without_comments
 from memlint.analysis.domain.periods import MAX_PERIOD
 from memlint.analysis.domain.summary.summary import Summary
 from memlint.analysis.domain.tensor_ops import names_model
@@ -55,7 +55,6 @@ __all__ = [
     "binders",
     "calls_of_function",
     "captured",
-    "code",
     "dropped_by_callers",
     "each_call",
     "feeds_device",
@@ -87,4 +86,5 @@ __all__ = [
     "used_names",
     "used_up",
     "vocabulary",
+    "without_comments",
 ]

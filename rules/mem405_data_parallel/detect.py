@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from memlint.sdk import Confidence, lazy_pattern
-from memlint.sdk.project import Analyser, Names, Summary, argument, code, in_tests, is_of_script
+from memlint.sdk.project import Analyser, Names, Summary, argument, in_tests, is_of_script, without_comments
 from memlint.sdk.syntax import calls, calls_backward, dotted, ir, statement_at, text, walk_expression, walk_statements
 
 from .rule import SingleProcess
@@ -61,7 +61,7 @@ def _several(analyser: Analyser, frame: Summary, call: ir.Call, tests: tuple[ir.
         return "low"
     given = argument(call, 1, "device_ids")
     if given is None or (isinstance(given, ir.Const) and given.kind == "None"):
-        return None if _SEES_ONE.search(code(frame.module.text)) else "high"
+        return None if _SEES_ONE.search(without_comments(frame.module.text)) else "high"
     number = _number(_bound(analyser, frame, given))
     if number is not None:
         return "high" if number > 1 else None

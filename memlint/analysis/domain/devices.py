@@ -54,10 +54,10 @@ def _is_script(file: str) -> bool:
 
 @functools.lru_cache(maxsize=8)
 def _in_code(file: str) -> bool:
-    return names_an_accelerator(code(file))
+    return names_an_accelerator(without_comments(file))
 
 
 @functools.lru_cache(maxsize=8)
-def code(file: str) -> str:
+def without_comments(file: str) -> str:
     """The text of a file without its comments, which tell of what the code no longer does."""
     return "\n".join(line.partition("#")[0] for line in file.splitlines())
