@@ -8,6 +8,8 @@ from pathlib import Path
 import pytest
 from linting import codes_in
 
+import memlint
+
 EVALUATED = """
 import torch
 from torch import nn
@@ -230,3 +232,79 @@ collect(nn.Linear(3, 3), DataLoader([]))
 )
 def test_a_record_is_as_large_as_its_largest_part(tmp_path: Path, record: str, found: list[str]) -> None:
     assert codes_in(tmp_path, RECORDS.format(record=record)) == found
+
+
+AUGMENTS = """
+import torch
+from torch import nn
+
+
+def augment(images, rounds=8{more}):
+    {layer}
+    size = images.shape[0] // rounds
+    out = None
+    for i in range(rounds):
+        part = layer({given})
+        if i == 0:
+            out = part
+        else:
+            out = torch.cat((out, part), 0)
+    {end}
+
+
+print(augment(torch.load("images.pt")).shape)
+"""
+
+
+@pytest.mark.parametrize(
+    ("layer", "given", "end", "more", "severity"),
+    [
+        ("layer = nn.Conv2d(3, 3, 3)", "images[i * size : (i + 1) * size]", "return out", "", "note"),
+        ("layer = nn.Conv2d(3, 3, 3)", "images[i : i + 1]", "return out.clamp(0, 1)", "", "note"),
+        ("layer = nn.Conv2d(3, 3, 3)", "torch.rand(8, 3, 64, 64)", "return out", "", "warning"),
+        ("layer.train()", "images[i * size : (i + 1) * size]", "return out", ", layer=nn.Conv2d(3, 3, 3)", "warning"),
+    ],
+)
+def test_a_batch_that_is_put_together_again(
+    tmp_path: Path, layer: str, given: str, end: str, more: str, severity: str
+) -> None:
+    (tmp_path / "augment.py").write_text(AUGMENTS.format(layer=layer, given=given, end=end, more=more))
+    found = memlint.lint([tmp_path], min_confidence="low").findings
+    assert [one.severity for one in found if one.code == "MEM302"] == [severity]
+
+
+REPLAYS = """
+import random
+import torch
+from torch import nn
+
+net = nn.Conv2d(3, 64, 3).cuda()
+optimizer = torch.optim.Adam(net.parameters())
+
+
+def replay(memory, criterion):
+    total = 0
+    batch = {drawn}
+    for {each} in batch:
+        loss = criterion(net(state.cuda()), reward)
+        total += loss
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+    return {given}
+"""
+
+
+@pytest.mark.parametrize(
+    ("drawn", "each", "given", "severity"),
+    [
+        ("random.sample(memory, 32)", "state, action, reward", "None", "note"),
+        ("memory.sample(32)", "state, action, reward, after, done", "None", "note"),
+        ("memory.loader()", "state, action, reward", "None", "warning"),
+        ("random.sample(memory, 32)", "state, reward", "None", "warning"),
+    ],
+)
+def test_sums_over_one_drawn_batch(tmp_path: Path, drawn: str, each: str, given: str, severity: str) -> None:
+    (tmp_path / "replay.py").write_text(REPLAYS.format(drawn=drawn, each=each, given=given))
+    found = memlint.lint([tmp_path], min_confidence="low").findings
+    assert [one.severity for one in found if one.code == "MEM101"] == [severity]

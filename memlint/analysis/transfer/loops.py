@@ -50,7 +50,9 @@ def describe(
     trips = literal_trips(frame, state, iterable)
     names = [part.id for part in walk_expression(target) if isinstance(part, ir.Name)]
     called = dotted(iterable.func) if isinstance(iterable, ir.Call) else ""
-    if source.kinds & LOADER or PER_BATCH in source.refs:
+    if gives_transitions(frame.function.body, iterable, target):
+        over = "rows"
+    elif source.kinds & LOADER or PER_BATCH in source.refs:
         over = "loader"
     elif (
         source.kinds & MODULE
@@ -62,7 +64,7 @@ def describe(
         over = "modules"
     elif any("epoch" in name.lower() for name in names):
         over = "epochs"
-    elif _rows(frame, state, source, iterable, called) or gives_transitions(frame.function.body, iterable, target):
+    elif _rows(frame, state, source, iterable, called):
         over = "rows"
     elif called.rsplit(".", 1)[-1] in ("range", "trange"):
         over = "range"
