@@ -293,3 +293,43 @@ def test_one_of_a_zoo_of_models(tmp_path: Path, base: str, body: str, last: str,
     (tmp_path / "pyproject.toml").touch()
     result = memlint.lint([tmp_path / "src" / "runners"], isolated=True)
     assert [item.code for item in result.findings] == found
+
+
+GENERATES = """
+import torch
+from torch import nn
+
+
+class Net{number}(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.cell, self.head = nn.LSTM(512, 512), nn.Linear(512, 30000)
+
+    def generate(self, state, length):
+        found = []
+        for _ in range(length):
+            out, state = self.cell(state)
+            found.append(self.head(out).argmax(-1))
+        return torch.cat(found)
+"""
+GENERATED = """
+import torch
+from models import make
+
+
+def main(name, loader):
+    model = make(name).cuda()
+    model.eval()
+    {guard}
+        for x in loader:
+            print(model.generate(x.cuda(), 30))
+"""
+
+
+@pytest.mark.parametrize(("guard", "found"), [("with torch.no_grad():", False), ("if loader:", True)])
+def test_many_models_that_generate(tmp_path: Path, guard: str, found: bool) -> None:
+    for number in range(12):
+        (tmp_path / f"net{number}.py").write_text(GENERATES.format(number=number))
+    (tmp_path / "main.py").write_text(GENERATED.format(guard=guard))
+    codes = {one.code for one in memlint.lint([tmp_path], isolated=True, min_confidence="low").findings}
+    assert ("MEM201" in codes) is found

@@ -308,3 +308,44 @@ def test_sums_over_one_drawn_batch(tmp_path: Path, drawn: str, each: str, given:
     (tmp_path / "replay.py").write_text(REPLAYS.format(drawn=drawn, each=each, given=given))
     found = memlint.lint([tmp_path], min_confidence="low").findings
     assert [one.severity for one in found if one.code == "MEM101"] == [severity]
+
+
+STEPS = """
+import torch
+from torch import nn
+from torch.utils.data import DataLoader
+
+cell = nn.LSTMCell(512, 512).cuda()
+optimizer = torch.optim.Adam(cell.parameters())
+
+
+def train(dataset, criterion, forced):
+    for tokens, target in DataLoader(dataset):
+        state = None
+        for i in range(tokens.shape[1]):
+            {step}
+        if out.shape[1] > 1:
+            optimizer.zero_grad()
+            criterion(out, target).backward()
+            optimizer.step()
+
+
+def main(dataset):
+    train(dataset, nn.MSELoss(), True)
+"""
+FIRST = """{before}if i == {first}:
+                out, state = cell(tokens[:, i].cuda(), state)
+            else:
+                part, state = cell(tokens[:, i].cuda(), state)
+                out = torch.cat([out, part], dim=1)"""
+
+
+@pytest.mark.parametrize(
+    ("before", "first", "found"),
+    [("", 0, False), ("i += 1\n            ", 1, False), ("", 1, True), ("i += 1\n            ", 0, True)],
+)
+def test_sequences_that_begin_anew_with_each_batch(tmp_path: Path, before: str, first: int, found: bool) -> None:
+    text = STEPS.replace("{step}", FIRST.format(before=before, first=first))
+    (tmp_path / "steps.py").write_text(text)
+    codes = {one.code for one in memlint.lint([tmp_path], min_confidence="low").findings}
+    assert ("MEM302" in codes) is found

@@ -522,6 +522,8 @@ def play(env, samples, loader, batch):
         ("Wide(args.required)", "sample = torch.tensor(sample).float().view(1, -1)", "sample", "note"),
         ("Conv()", "", "scaled(torch.Tensor(obs))", "note"),
         ("Conv()", "", "scaled([obs, obs])", "note"),
+        ("Conv()", "", 'torch.Tensor([obs["image"]])', "note"),
+        ("Conv()", 'frame = np.float32(obs["image"])', "torch.from_numpy(frame).cuda()", "note"),
         ("Wide(args.required)", "", "scaled(sample)", "warning"),
         ("Wide(args.required)", "if batch: sample = sample[None]", "sample", "warning"),
         ("Wide(args.required)", "", "sample.cuda()", "warning"),
@@ -530,6 +532,7 @@ def play(env, samples, loader, batch):
         ("Wide(args.required)", "x = sample[None] if batch is None else batch", "x", "warning"),
         ("Wide(args.required)", "image = sample.cuda()", "image.unsqueeze(0)", "warning"),
         ("Conv()", "", "sample.unsqueeze(0)", "warning"),
+        ("Conv()", "", 'torch.Tensor([sample["image"]])', "warning"),
         ("Wide(args.required)", "x = torch.from_numpy(library.imread(sample))", "x.unsqueeze(0)", "warning"),
     ],
 )

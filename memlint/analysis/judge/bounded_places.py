@@ -197,7 +197,7 @@ def begun_by_inner_loop(store: Store) -> bool:
     for inner in _loops_in(store.loop.body):
         names = {part.id for part in walk_expression(inner.target) if isinstance(part, ir.Name)}
         for statement in walk_statements(inner.body, into_definitions=False):
-            if isinstance(statement, ir.If) and _is_first(statement.test, names):
+            if isinstance(statement, ir.If) and _is_first(statement.test, names, inner.body):
                 return any(_begins(first, place[1]) for first in statement.body)
     return False
 
@@ -228,17 +228,19 @@ def _always_begun(body: tuple[ir.Stmt, ...], name: str) -> bool:
     for inner in body:
         if isinstance(inner, ir.With) and _always_begun(inner.body, name):
             return True
+        if isinstance(inner, ir.If) and _always_begun(inner.body, name) and _always_begun(inner.orelse, name):
+            return True
         if not isinstance(inner, ir.For):
             continue
         counters = {part.id for part in walk_expression(inner.target) if isinstance(part, ir.Name)}
         for statement in inner.body:
-            if isinstance(statement, ir.If) and _is_first(statement.test, counters):
+            if isinstance(statement, ir.If) and _is_first(statement.test, counters, inner.body):
                 if any(_begins(first, name) for first in statement.body):
                     return True
             elif isinstance(statement, ir.Assign) and isinstance(statement.value, ir.IfExp):
                 named = any(isinstance(target, ir.Name) and target.id == name for target in statement.targets)
                 begins = not mentions(statement.value.body, name)
-                if named and begins and _is_first(statement.value.test, counters):
+                if named and begins and _is_first(statement.value.test, counters, inner.body):
                     return True
     return False
 
@@ -299,23 +301,18 @@ def _counted(tests: tuple[ir.Expr, ...]) -> list[str]:
     return [name for name in names if _COUNTS.search(name.lower())]
 
 
-def _is_first(test: ir.Expr, counters: set[str]) -> bool:
-    """``i == 0``"""
-    return (
-        isinstance(test, ir.Compare)
-        and test.ops == ("==",)
-        and isinstance(test.left, ir.Name)
-        and test.left.id in counters
-        and isinstance(test.rights[0], ir.Const)
-        and test.rights[0].value == 0
-    )
+def _is_first(test: ir.Expr, counters: set[str], body: tuple[ir.Stmt, ...]) -> bool:
+    """``i == 0``; ``i == 1`` behind ``i += 1`` in the loop's body"""
+    if not isinstance(test, ir.Compare) or test.ops != ("==",) or not isinstance(test.left, ir.Name):
+        return False
+    name, first = test.left.id, test.rights[0].value if isinstance(test.rights[0], ir.Const) else None
+    counts = [one for one in body if isinstance(one, ir.AugAssign) and dotted(one.target) == name and one.at < test.at]
+    return name in counters and first == len(counts) and not isinstance(first, bool)
 
 
 def _begins(statement: ir.Stmt, name: str) -> bool:
     return (
-        isinstance(statement, ir.Assign)
-        and any(isinstance(target, ir.Name) and target.id == name for target in statement.targets)
-        and not mentions(statement.value, name)
+        isinstance(statement, ir.Assign) and name in names_bound_by(statement) and not mentions(statement.value, name)
     )
 
 

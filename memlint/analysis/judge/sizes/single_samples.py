@@ -35,6 +35,7 @@ _NEW_AXIS = frozenset({"unsqueeze", "expand_dims"})
 #: functions that read a picture
 _READS = frozenset({"imread", "imdecode"})
 _RESHAPES = frozenset({"view", "reshape"})
+_MAKE_ARRAYS = frozenset({"tensor", "as_tensor", "Tensor", "FloatTensor", "array", "asarray", "float32", "stack"})
 _DISPLAYED = frozenset({"tensor", "as_tensor", "Tensor", "FloatTensor", "LongTensor", "array", "asarray"})
 
 
@@ -90,10 +91,15 @@ class _Given:
         if isinstance(expr, ir.Display):
             each = [self.holds(one, before) for one in expr.elements]
             return any(each) and False not in each
+        if isinstance(expr, ir.Subscript) and isinstance(expr.index, ir.Const) and expr.index.kind == "str":
+            return self.holds(expr.value, before)  # (``state["image"]``)
         return isinstance(expr, ir.Call) and self._is_passed_on(expr, before)
 
     def _is_passed_on(self, call: ir.Call, before: int) -> bool:
-        """Whether a function of the project, or of the object, gets it first: ``self.normalize(state)``."""
+        """Whether a function of the project, or of the object, gets it first (``self.normalize(state)``), or what makes
+        an array of it."""
+        if last_name(call.func) in _MAKE_ARRAYS:
+            return bool(call.args) and self.holds(call.args[0], before) is True
         function = self._frame.function
         kind, _ = self._analyser.program.find_expression(function.module, call.func, function)
         own = isinstance(call.func, ir.Attr) and dotted(call.func.value) == function.own_name != ""

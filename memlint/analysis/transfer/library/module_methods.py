@@ -93,11 +93,11 @@ def _of_class(frame: FunctionState, state: State, expr: ir.Call, receiver: V, na
         return unknown_call(frame, state, expr, read_attribute(frame, state, receiver, name, expr.func), args, words)
     if prepares(words) and not _defines(frame, receiver, name):
         return V(TREE, size=BATCH)
+    # (also where too many methods have the name for this to be told: whether it is guarded is)
+    frame.named.add((name, state.grad))
     own = any(method.cls is not None for method in frame.analyser.methods_named(name, frame.function))
     if name in knowledge.guarded_methods() and not own:
         return V(TREE, size=SAMPLE)
-    # (also where too many methods have the name for this to be told: whether it is guarded is)
-    frame.named.add((name, state.grad))
     if not receiver.resolved():
         note_asked(frame, state, expr, receiver, name)
     dropped = isinstance(frame.statement, ir.ExprStmt) and frame.statement.value is expr
