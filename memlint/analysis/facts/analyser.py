@@ -182,7 +182,7 @@ class Analyser(DefinitionValues):
         return self._interpret(function, ())
 
     def _run(self, frame: FunctionState) -> None:
-        """Interpret the function of a frame from its beginning."""
+        """Interpret the body of a function, from its beginning."""
         function = frame.function
         hook = self.hook(function)
         grad = decorated_grad(frame, function)

@@ -33,8 +33,8 @@ def broken_import(program: Program, key: str) -> str:
 
 
 def _own(program: Program, key: str, *, is_program: bool) -> str:
-    """The first of a file's imports that fails for what is not there; ``is_program``: it may be the one that is run,
-    and finds what lies beside it."""
+    """The first of a file's imports that fails because its target does not exist. ``is_program``: the file may be the
+    program, which finds the modules beside it."""
     module = program.module(key)
     if not module.index.complete or not any(item.at_import for item in module.index.imports):
         return ""
@@ -54,7 +54,7 @@ def _own(program: Program, key: str, *, is_program: bool) -> str:
 
 @kept_for
 def _brings_broken(program: Program, key: str, depth: str) -> str:
-    """The first import of a file, or of those that it surely loads, that fails whoever the program is."""
+    """The first import of a file, or of the files that it certainly loads, that fails in every program."""
     for shown, target in _loaded_by(program, key).items():
         why = _of_itself(program, target)
         if not why and depth != "0":
@@ -71,7 +71,7 @@ def _of_itself(program: Program, key: str) -> str:
 
 @kept_for
 def _loaded_by(program: Program, key: str) -> dict[str, str]:
-    """The files that a file surely loads, by what it calls them."""
+    """The files that a file certainly loads, by the names that it gives them."""
     statements = program.module(key).statements
     return {shown: target for statement in statements for shown, target in _loads(program, key, statement)}
 
@@ -168,8 +168,8 @@ def _fails(program: Program, key: str, statement: ir.ImportFrom) -> str:
 
 
 def _lacks(program: Program, key: str, statement: ir.ImportFrom) -> str:
-    """The name that a module has not from which a file imports it by an absolute name: one of the package that the file
-    lies in, where there is one of that name alone, or one that lies beside a script."""
+    """The name that a file imports from a module which does not define it: a module of the file's package, where only
+    one of that name exists there, or one beside a script. "" for none."""
     project = program.project
     target = program.resolve(statement.module, key, 0)
     first, _, rest = statement.module.partition(".")
@@ -219,7 +219,7 @@ def _is_surely_meant(program: Program, key: str, package: str, statement: ir.Imp
 
 
 def _folder(key: str, level: int) -> str:
-    """The folder that so many dots in a file name."""
+    """The folder that a relative import with a number of dots names."""
     return "".join(f"{part}/" for part in key.split("/")[:-level])
 
 

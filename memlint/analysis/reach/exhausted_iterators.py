@@ -1,4 +1,4 @@
-"""Iterators that are used up before an optimizer gets them: it raises, since it gets no parameters."""
+"""Iterators that are exhausted before an optimizer gets them, which raises as it gets no parameters."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def _made_of_iterators(program: Program, function: Function) -> dict[int, str]:
 
 
 def _gone_through(part: ir.Expr | ir.Raise) -> str:
-    """The name of what an expression goes through to the end."""
+    """The name of the iterable that an expression iterates over to its end."""
     if isinstance(part, ir.Comprehension):
         inner = part if part.kind != "generator" else None
     elif isinstance(part, ir.Call) and isinstance(part.func, ir.Name) and part.func.id in _GOES_THROUGH and part.args:
@@ -68,7 +68,7 @@ def _gone_through(part: ir.Expr | ir.Raise) -> str:
 
 
 def _is_iterator(function: Function, name: str) -> bool:
-    """Whether a name is bound once, to what can be gone through once."""
+    """Whether a name is bound once, to an iterator."""
     bound = bound_to(function.module.text).get(name, [])
     made = bound[0] if len(bound) == 1 else None
     if isinstance(made, ast.GeneratorExp):

@@ -29,7 +29,7 @@ class KnownCall(NamedTuple):
     bound: int
 
     def passes(self, function: Function, name: str) -> ir.Expr | None:
-        """What it passes for a parameter of the function; None for nothing, or where that cannot be told."""
+        """What the call passes for a parameter of the function; None for nothing, or for unknown."""
         named = next((word.value for word in self.call.keywords if word.name == name), None)
         if named is not None:
             return named
@@ -124,7 +124,7 @@ _Uses = dict[str, list[tuple[Function, ir.Expr, bool]]]
 
 
 def _uses(module: Module) -> _Uses:
-    """Where the functions of a file name something in their own bodies."""
+    """The places where the functions of a file name something in their own bodies."""
     found: _Uses = {}
     for caller in functions_of(module):
         statements = walk_statements(caller.body, into_definitions=False)

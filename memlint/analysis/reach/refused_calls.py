@@ -1,4 +1,4 @@
-"""Calls that the signature of what they surely call does not allow."""
+"""Calls that do not fit the signature of the function that they certainly call."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def is_found_first(key: str, importer: str) -> bool:
 
 
 def refused(program: Program, function: Function, call: ir.Call) -> str:
-    """A call that the signature of what it calls does not allow."""
+    """A call that does not fit its function's signature; None for no such call."""
     if any(isinstance(arg, ir.Starred) for arg in call.args) or any(word.name is None for word in call.keywords):
         return ""
     first = dotted(call.func).partition(".")[0]
@@ -47,7 +47,7 @@ def refused(program: Program, function: Function, call: ir.Call) -> str:
 
 
 def _is_put_elsewhere(function: Function, callee: Function, call: ir.Call) -> bool:
-    """Whether somebody may put another in a function's place."""
+    """Whether code may replace a function by another one."""
     name = last_name(call.func)
     if callee.cls is not None and name not in (callee.name, callee.cls.node.name):
         return False  # (an object, of which it is known what it is)
@@ -55,7 +55,7 @@ def _is_put_elsewhere(function: Function, callee: Function, call: ir.Call) -> bo
 
 
 def _callee(program: Program, function: Function, func: ir.Expr) -> tuple[Function | None, int]:
-    """The one function that a call surely means, and how many of its parameters are given already."""
+    """The one function that a call certainly means, and the number of its parameters that are bound already."""
     kind, what = program.find_expression(function.module, func, function)
     if kind == "function" and isinstance(what, Function) and _is_single(what.module, what.qual):
         return what, 0
@@ -135,7 +135,8 @@ def class_of_object(program: Program, function: Function, expr: ir.Expr) -> Clas
 
 
 def _put_once(program: Program, cls: Class, name: str) -> ast.expr | None:
-    """What is called to make an attribute of a class, where nothing else in the project assigns one of that name."""
+    """The callee of the call that makes an attribute of a class, where nothing else in the project assigns an attribute
+    of that name."""
     files = program.words.files(name)
     if files != [cls.module.key] and len(files) > MAX_FILES:
         return None

@@ -76,13 +76,14 @@ class Unnamed(Unused):
         return super()._calls(key, cls, name) and not self._is_broken(key)
 
     def _is_broken(self, key: str) -> bool:
-        """Whether a file fails as it is loaded: what it mentions, it does not run."""
+        """Whether a file fails as it is loaded, so that its mentions do not run."""
         if key not in self._broken:
             self._broken[key] = bool(broken_import(self._program, key))
         return self._broken[key]
 
     def _is_handed_out(self, module: Module) -> bool:
-        """(A training program that is packaged, for its own convenience, has no users but itself.)"""
+        """Whether the project's package exports the definition. (A training program that is packaged for its own
+        convenience has no other users.)"""
         return super()._is_handed_out(module) and has_users(self._program.project)
 
     def _meanings(self, other: Module, module: Module, name: str) -> tuple[frozenset[str], bool]:
@@ -93,7 +94,8 @@ class Unnamed(Unused):
         return self._loaded is not None and is_loaded(module, self._loaded)
 
     def _may_be_loaded(self, module: Module, what: Function | Class) -> bool:
-        """(By names that only runs tell, programs choose between classes; their functions they call by attributes.)"""
+        """Whether code may find the definition by a computed name: programs choose between classes so, but call
+        functions by attributes."""
         if self._loaded is None:
             return not isinstance(what, Function)
         return is_loaded(module, self._loaded)

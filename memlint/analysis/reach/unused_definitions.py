@@ -52,14 +52,14 @@ MAX_FILES = 40
 
 
 class Idle(NamedTuple):
-    """Why a definition is taken for unused, a clause, and the definition."""
+    """Why a definition counts as unused, a clause, and the definition."""
 
     reason: str
     what: Function | Class
 
 
 class Unused:
-    """What nothing in the project uses, found when it is asked for."""
+    """The definitions that nothing in the project uses, computed on demand."""
 
     def __init__(self, program: Program) -> None:
         self._program = program
@@ -69,7 +69,7 @@ class Unused:
         self._published: dict[str, bool] = {}
 
     def why(self, function: Function) -> Idle | None:
-        """What of a function's definition nothing uses; None where something may."""
+        """The part of a function's definition that is unused, and why; None where it may be used."""
         module, name = function.module, function.qual.partition(".")[0].partition("@")[0]
         if name == "<module>" or not self._is_application or self._is_handed_out(module):
             return None
@@ -143,8 +143,8 @@ class Unused:
         return self._ask((module.key, name), lambda: self._look(module, name))
 
     def _ask(self, key: tuple[str, str], look: Callable[[], bool]) -> bool:
-        """What is known of a definition, or what a look at all of its uses tells. What only uses itself is not used:
-        what was found of others on that supposition is forgotten where it turns out wrong."""
+        """The answer for a definition, known or from all of its uses. A definition that uses only itself is unused;
+        answers about others that relied on an assumption are dropped where it turns out wrong."""
         if key not in self._known:
             self._known[key] = True
             since = len(self._supposed)
@@ -319,7 +319,7 @@ class Unused:
 
     @functools.cached_property
     def _looked_through(self) -> list[tuple[Module, Imported]]:
-        """The star imports of the files that look names up by what only a run tells."""
+        """The star imports of the files that find attributes by computed names."""
         files = {key for word in LOOKUPS for key in self._program.words.files(word)}
         return [
             (other, item)
@@ -385,7 +385,7 @@ def _method_around(function: Function) -> Function | None:
 
 
 def _is_handed_on(what: Function | Class) -> bool:
-    """Whether a decorator gives the definition to somebody."""
+    """Whether a decorator passes the definition to other code."""
     if isinstance(what, Class):
         return bool(what.node.decorators) and not what.is_dataclass
     return not what.decorator_names <= _PLAIN or len(what.decorator_names) < len(what.decorators)

@@ -88,7 +88,7 @@ def _whole(analyser: Analyser, frame: Summary, store: Store, statement: ir.Stmt)
 
 def _callee_at(analyser: Analyser, site: Site) -> tuple[Function, ir.Stmt, str, bool] | None:
     """(function, statement, place, whether that is an attribute of its own object) of a site in a function that stores,
-    where a caller's frame tells of it."""
+    where a caller's summary tells of it."""
     module = analyser.program.module(site.path)
     for function in list(module.by_place.get(site.unit, {}).values()):
         statement = statement_at(function.body, site.at)

@@ -1,5 +1,5 @@
 """How does a statement or an expression change the state?
 
-Transfer functions. They are handed the interpreter and the answers of the project by their frame, and import neither
+Transfer functions. They get the interpreter and the answers of the project from the function state, and import neither
 calls nor facts.
 """

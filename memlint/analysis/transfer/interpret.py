@@ -50,7 +50,7 @@ from memlint.ir import nodes as ir
 
 
 def run(frame: FunctionState, state: State, *, backward: bool = False) -> None:
-    """Interpret the function's body from ``state``; the frame keeps what was seen.
+    """Interpret the function's body from ``state``; the function state keeps its effects.
 
     ``backward``: a framework calls backward() on what the function returns.
     """

@@ -120,7 +120,7 @@ class ModelRun:
     method: str = "forward"
     #: it is a method of a class out of sight, by a name under which libraries guard theirs
     served: bool = False
-    #: the callee's frame and its run, where the model runs in a callee
+    #: the callee's summary and its run, where the model runs in a callee
     origin: tuple[Summary, ModelRun] | None = None
     #: it runs on a tensor of ones or zeros, which is there for its shape
     probes: bool = False

@@ -1,6 +1,6 @@
 """What transfer functions ask of the interpreter as a whole: an operand's value, a call's effects, a body's states.
 
-A transfer function stands below the interpreter and is handed it by its frame; nothing below imports it.
+A transfer function stands below the interpreter and gets it from the function state; nothing below imports it.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 class Interpreter(Protocol):
-    """The functions of the interpreter. They change the frame and the state that they are given."""
+    """The functions of the interpreter. They change the function state and the state that they are given."""
 
     def evaluate(self, frame: FunctionState, state: State, expr: ir.Expr) -> V:
         """The value of an expression."""
@@ -43,5 +43,5 @@ class Interpreter(Protocol):
         """The state behind some statements; None where they do not end."""
 
     def run(self, frame: FunctionState, state: State, *, backward: bool = False) -> None:
-        """Interpret the body of the frame's function, from the state at its beginning. ``backward``: what it returns
+        """Interpret the body of the function, from the state at its beginning. ``backward``: what it returns
         is differentiated by a framework."""
