@@ -106,7 +106,9 @@ modes("second loop")
 for step in range(60):
     model(torch.randn(4, 8)).sum().backward()
     keep(step, torch.randn(1000))
-modes("third loop")
+    if step == 10:
+        modes("third loop")
+modes("waits for its end")
 """
 
 
@@ -114,8 +116,10 @@ def test_nothing_of_memlint_runs_on_once_all_is_measured_until_a_new_loop_comes(
     (tmp_path / "on.py").write_text(RUNS_ON)
     words = ("on.py", "--isolated", "--device", "cpu", "--full")
     done = verify(*words, cwd=tmp_path)
-    said = [line for line in done.stdout.splitlines() if line.startswith(("begin", "first", "second", "third"))]
-    assert said == ["begin 1", "first loop 1", "second loop 0", "third loop 1"]
+    said = [
+        line for line in done.stdout.splitlines() if line.startswith(("begin", "first", "second", "third", "waits"))
+    ]
+    assert said == ["begin 1", "first loop 1", "second loop 0", "third loop 1", "waits for its end 0"]
     assert "each iteration leaves 4,000 B on cpu that no finding explains" in done.stdout
     assert done.returncode == 0
     assert verify(*words, "--fail-on", "growth", cwd=tmp_path).returncode == 1

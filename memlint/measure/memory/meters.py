@@ -191,6 +191,13 @@ class CpuMeter(Meter):
         self._mode = tracker(self.ledger, self._torch)
         self._mode.__enter__()
 
+    def open_if_outermost(self) -> None:
+        """Open it again, unless the program has put a mode of its own around what runs now."""
+        from torch.utils._python_dispatch import _get_current_dispatch_mode
+
+        if self.closed and _get_current_dispatch_mode() is None:
+            self.open()
+
     @property
     def closed(self) -> bool:
         """Whether it no longer sees what is made."""

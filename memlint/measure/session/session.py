@@ -18,7 +18,6 @@ from ..loops.losses import Losses
 from ..loops.running import Run, Running
 from ..memory.meters import CpuMeter, meter_for
 from ..memory.peaks import Peaks
-from ..memory.traced import Traced
 from ..plan import Plan
 from ..processes.agreement import agreement
 from ..processes.files import write
@@ -63,7 +62,7 @@ class Session:
         }
         in_loops = {site.id: site.loop for site in sites if site.loop is not None}
         self._patience = Patience(self._sites, self._loops, in_loops, limit)
-        self._windows = Windows(self._loops, self._sites.values(), Traced() if plan.trace_host else None)
+        self._windows = Windows(self._loops, self._sites.values(), plan)
         self.paths = {os.path.realpath(path) for path in (plan.target, *(file.path for file in plan.files))}
         self._checks = Checks(self._sites, self._windows, plan.warmup, self.paths, self._judged)
         self._running = Running()
@@ -193,7 +192,7 @@ class Session:
         self._checks.tick = self._tick
         self._note()
         here = self.torch is not None and self._is_here
-        if here:
+        if here and not self._rests:
             self._peaks.note(self._windows.meter, self._steps, number, self.torch, look=True)
         if counts and not watch.holds_loops:
             self._steps += 1
@@ -227,8 +226,8 @@ class Session:
         """A loop has come that was not read yet."""
         meter = self._windows.meter
         if isinstance(meter, CpuMeter) and self._is_here:
-            meter.open()
-            self._rests = self._ready = False
+            meter.open_if_outermost()
+            self._rests = self._ready = meter.closed
 
     def exit(self, number: int, frame: FrameType) -> None:
         """A loop has ended by itself or by break."""

@@ -11,6 +11,7 @@ from ..loops.loops import LoopWatch, climbs, grows, survivors
 from ..memory.host import beside_tensors, host_meter, rises_in_workers, rises_on_host
 from ..memory.meters import CpuMeter, Meter
 from ..memory.traced import Traced
+from ..plan import Plan
 from ..retention.owners import Owners, Target
 from ..sites.sites import SiteWatch
 
@@ -19,13 +20,14 @@ class Windows:
     """Reads the meters for each of ``loops``, and asks which of ``sites`` explains what has grown. ``meter`` reads
     nothing before torch has come."""
 
-    def __init__(
-        self, loops: Mapping[int, LoopWatch], sites: Iterable[SiteWatch], traced: Traced | None = None
-    ) -> None:
+    def __init__(self, loops: Mapping[int, LoopWatch], sites: Iterable[SiteWatch], plan: Plan) -> None:
         self.meter: Meter = Meter()
         self.host = host_meter()
         self._loops = loops
-        self.traced = traced
+        self.traced = Traced() if plan.trace_host else None
+        #: whether all that is made is followed to the end of the program: to be drawn, or to be compared
+        self._follows = plan.picture or plan.seed is not None
+        self._shortest = plan.warmup + plan.window
         self._sites = sites
         self._history: History | None = None
         self._waiting: list[LoopWatch] = []
@@ -53,17 +55,41 @@ class Windows:
         """An iteration of a loop begins. Whether all that will be read of some loop has been read with it."""
         watch.tick = tick
         settled = False
+        if watch.tops == 1 or not self._waiting:
+            self._resume()
         for each in self._waiting:
             settled = self._look_again(each, watch, tick) or settled
         if self._history is not None and self._history.loop == watch.number:
             self._history.step()
         if watch.done or watch.waits is not None:
             return settled
+        if isinstance(self.meter, CpuMeter) and self.meter.closed:
+            watch.forget()
+            return settled
         over = watch.read(self.meter, self.host, tick) and self._is_over(watch)
         if over:
             self._window_over(watch, tick)
         self._note_stacks()
+        if over or settled:
+            self._pause()
         return over or settled
+
+    def _pause(self) -> None:
+        """Where it is waited for no more than the end of what was made already, nothing has to see what is made."""
+        if not isinstance(self.meter, CpuMeter) or self._follows or not self._waiting:
+            return
+        ledger = self.meter.ledger
+        read = [loop for loop in self._loops.values() if loop.done or loop.waits is not None]
+        around = {outer for loop in read for outer in loop.outer}
+        left = [loop for loop in self._loops.values() if loop.tops and loop not in read and loop.number not in around]
+        if all(loop.runs > 1 and loop.longest <= self._shortest for loop in left) and all(
+            grows(ledger, loop.ticks) for loop in self._waiting
+        ):
+            self.meter.close_if_outermost()
+
+    def _resume(self) -> None:
+        if isinstance(self.meter, CpuMeter):
+            self.meter.open_if_outermost()
 
     def forget(self, watch: LoopWatch, tick: int) -> bool:
         """A run of a loop is over, or the next one begins: its window cannot go on. Whether that was the last of it."""
