@@ -6,7 +6,7 @@ import itertools
 import sys
 import threading
 from bisect import bisect_right
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from typing import TYPE_CHECKING, Any
 
@@ -20,7 +20,7 @@ from memlint.analysis.driver.caller_context import callers_of
 from memlint.analysis.driver.reachability import Reachability
 from memlint.analysis.facts.analyser import Analyser
 from memlint.analysis.index.definitions import functions_of
-from memlint.analysis.index.program import Function
+from memlint.analysis.index.program import Function, Program
 from memlint.analysis.index.screen import relevant_modules
 from memlint.analysis.judge.reasons import Observer
 from memlint.analysis.reach.old_torch import dated
@@ -211,13 +211,10 @@ def _speaks_of(frame: Summary, wanted: AbstractSet[str]) -> bool:
 
 
 def _analyse(project: Any, options: AnalysisOptions) -> Analysis:
-    from memlint.analysis.judge.verdicts import judge
-
     analyser = Analyser(project, interpreting, options.detectors)
     linted = list(project.linted)
     targets = relevant_modules(analyser.program, linted, lower=True) if options.screen else linted
     functions: list[Function] = []
-    failures: list[tuple[str, SyntaxProblem]] = []
     for done, key in enumerate(linted):
         options.progress("reading files", done, len(linted))
         module = analyser.program.module(key)
@@ -236,29 +233,50 @@ def _analyse(project: Any, options: AnalysisOptions) -> Analysis:
     _summarise(analyser, (*functions, *context), "analysing functions again", options)
     analyser.settle()
     analyser.observer = options.observer
+    events = _judged(analyser, linted, options)
+    failures = list(_failures(analyser.program, linted, targets))
+    analyser.errors.update(analyser.program.mistakes())
+    analyser.program.words.keep()
+    analysis = Analysis(analyser, events, failures, sorted(set(analyser.remarks)))
+    if options.observer is not None:
+        options.observer.finish(analysis)
+    return analysis
+
+
+def _judged(analyser: Analyser, linted: Sequence[str], options: AnalysisOptions) -> dict[str, tuple[Event, ...]]:
+    """The events of the linted files, in order. A mistake of ours costs the function that was judged."""
+    from memlint.analysis.judge.verdicts import judge
+
     events: dict[str, list[Event]] = {key: [] for key in linted}
-    wanted = set(linted)
-    frames = list(analyser.frames())
-    for done, frame in enumerate(frames):
-        options.progress("judging", done, len(frames))
+    summaries = list(analyser.frames())
+    for done, summary in enumerate(summaries):
+        options.progress("judging", done, len(summaries))
         try:
-            speaks = _speaks_of(frame, wanted)
-            found = [*_detected(analyser, frame), *judge(analyser, frame)] if speaks else []
+            speaks = _speaks_of(summary, events.keys())
+            found = [*_detected(analyser, summary), *judge(analyser, summary)] if speaks else []
         except Exception as error:
-            analyser.errors[frame.function.key] = error
+            analyser.errors[summary.function.key] = error
             continue
         finally:
-            frame.graphs.forget()
-            frame.compact()
+            summary.graphs.forget()
+            summary.compact()
         for event in found:
-            if event.site.path in wanted:
+            if event.site.path in events:
                 events[event.site.path].append(event)
+    return {
+        key: tuple(sorted(found, key=lambda event: (event.site, type(event).__name__))) for key, found in events.items()
+    }
+
+
+def _failures(program: Program, linted: Iterable[str], targets: Collection[str]) -> Iterator[tuple[str, SyntaxProblem]]:
+    """Why linted files, or definitions in them, could not be analysed."""
+    project = program.project
     for key in linted:
-        module = analyser.program.module(key)
+        module = program.module(key)
         problem = module.problem
         # a file that the screen leaves out may be too deep to lower, and need not be
         if problem is not None and (key in targets or not module.index.complete):
-            failures.append((key, problem))
+            yield key, problem
         elif project.sources[key].rewritten and not project.sources[key].cells:
             try:
                 old = outdated(decode(project.sources.raw(key)))
@@ -266,16 +284,7 @@ def _analyse(project: Any, options: AnalysisOptions) -> Analysis:
                 module.mistake = error
                 continue
             if old is not None:
-                failures.append((key, old))
-    ordered = {
-        key: tuple(sorted(found, key=lambda event: (event.site, type(event).__name__))) for key, found in events.items()
-    }
-    analyser.errors.update(analyser.program.mistakes())
-    analyser.program.words.keep()
-    analysis = Analysis(analyser, ordered, failures, sorted(set(analyser.remarks)))
-    if options.observer is not None:
-        options.observer.finish(analysis)
-    return analysis
+                yield key, old
 
 
 def _detected(analyser: Analyser, frame: Summary) -> Iterator[Event]:
