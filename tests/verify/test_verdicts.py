@@ -8,9 +8,11 @@ from typing import Any
 import pytest
 
 from memlint.finding import Growth
+from memlint.report.verify_text import loop_said
 from memlint.verifier.judging.bill import bill
 from memlint.verifier.judging.leftover import unattributed
 from memlint.verifier.judging.verdicts import Settings, judge
+from memlint.verifier.model import Verdict
 
 SETTINGS = Settings(3, 12)
 CLAIM = Growth("device-tensor", "per-iteration")
@@ -308,6 +310,24 @@ def test_one_tensor_that_grows_is_growth_too() -> None:
     survivors = {"groups": [], "stacks": [], "latest": [{"bytes": 9 * KIB, "frames": _frames(6)}]}
     (row,) = _left(survivors, refuted, [KIB * step for step in range(25)])
     assert (row.bytes_per_iteration, row.stacks[0].frames[0].line) == (KIB, 6)
+
+
+@pytest.mark.parametrize(
+    ("verdict", "said"),
+    [
+        ("confirmed", "grows"),
+        ("confirmed-host", "grows"),
+        ("cycle", "grows"),
+        ("peak-only", "flat"),
+        ("refuted", "flat"),
+        ("inconclusive", "flat"),
+    ],
+)
+def test_a_loop_that_leaves_nothing_grows_only_by_findings_that_keep_something(verdict: Any, said: str) -> None:
+    flat = {**_loop(1, readings=[{"requested": {"cpu": KIB}, "host": 0}] * 13), "tops": 40, "runs": 1, "longest": 40}
+    run = {"loops": [flat], "sites": [{"id": 9, "loops": [1]}], "located": None}
+    (found,) = bill(run, {1: "p.py:1"}, 3, 12, {9: Verdict(verdict=verdict, reason="")})
+    assert loop_said(found)[0] == said
 
 
 def test_each_loop_gets_a_line_that_says_how_far_it_was_seen() -> None:

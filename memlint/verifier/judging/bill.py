@@ -15,7 +15,7 @@ def bill(
     run: Mapping[str, Any], names: Mapping[int, str], warmup: int, window: int, verdicts: Mapping[int, Verdict]
 ) -> tuple[LoopBill, ...]:
     """The loops of one process, by their ``names``, in the order of these. ``verdicts`` by site."""
-    bad = {number for number, verdict in verdicts.items() if verdict.verdict in BAD}
+    bad = {number for number, verdict in verdicts.items() if verdict.verdict in BAD - {"peak-only"}}
     flagged = {around[-1] for site in run["sites"] if site["id"] in bad and (around := _around(site))}
     found = [
         _loop(run, loop, names[loop["id"]], warmup + window, loop["id"] in flagged)
