@@ -17,6 +17,9 @@ import pytest
 from memlint.measure.plan import LoopPlan, SitePlan
 from memlint.measure.probing import instrument
 
+#: methods that are named like those of containers, and give what is kept: tensors and modules have such
+SUM = "class Sum(int):\n    def add(self, n): return int(self) + n\n    put = update = add\n"
+
 
 class Seen:
     """What the probes of a run reported, in order."""
@@ -98,7 +101,14 @@ def _run(text: str, *sites: SitePlan, loops: tuple[LoopPlan, ...] = ()) -> dict[
         ("kept = []\nkept or kept.append(5)\n", "kept.append(5)", [5, None]),
         ("kept = []\nwhen = True\nwhen and (None if kept else print(5, end=''))\n", "print(5, end='')", [5, "", None]),
         ("kept = []\n[kept.append(x) for x in (5, 6)]\n", "kept.append(x)", [5, None, 6, None]),
-        ("kept = set()\ny = kept.add(5)\n", "kept.add(5)", [5, None]),
+        ("kept = set()\n[kept.add(x) for x in (5, 6)]\n", "kept.add(x)", [5, None, 6, None]),
+        ("kept = []\n_ = kept.append(5)\n", "kept.append(5)", [5, None]),
+        (f"{SUM}x = Sum.add(1, 2)\n", "Sum.add(1, 2)", [3]),
+        (f"{SUM}x = 1\nx = Sum.add(x, 2)\n", "Sum.add(x, 2)", [3]),
+        (f"{SUM}kept = {{}}\nkept[0] = Sum(1).add(2)\n", "Sum(1).add(2)", [3]),
+        (f"{SUM}kept = []\nkept.append(Sum(1).update(2))\n", "Sum(1).update(2)", [3]),
+        (f"{SUM}def f(): return Sum(1).put(2)\nf()\n", "Sum(1).put(2)", [3]),
+        (f"{SUM}kept = [Sum(n).add(2) for n in (1, 2)]\n", "Sum(n).add(2)", [3, 4]),
         ("x = max(1, 2) or min(3, 4)\n", "max(1, 2)", [2]),
         ("print(*[1, 2], sep='')\n", "print(*[1, 2], sep='')", [[1, 2], "", None]),
         ("def f(*a): return a\nx = f(*(1, 2))\n", "*(1, 2)", [(1, 2)]),

@@ -20,8 +20,9 @@ BEGUN, WHOLE = "__memlint_begun__", "__memlint_whole__"
 
 Position = tuple[int, int]
 Function = ast.FunctionDef | ast.AsyncFunctionDef
-#: methods of containers and queues that keep what they are given, and give None
-_STORES = frozenset({"add", "append", "appendleft", "extend", "extendleft", "insert", "put", "put_nowait", "update"})
+#: methods of containers and queues that keep what they are given, and give None wherever they stand; `add`, `put` and
+#: `update` are methods of tensors and modules too, which give what is kept
+_STORES = frozenset({"append", "appendleft", "extend", "extendleft", "insert", "put_nowait"})
 _LOOPS = (ast.For, ast.AsyncFor, ast.While)
 _FRAMES = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Lambda)
 
@@ -214,7 +215,8 @@ def _is_discarded(node: ast.expr, path: Sequence[ast.AST]) -> bool:
             return True
         is_last = isinstance(around, ast.BoolOp) and around.values[-1] is node
         is_branch = isinstance(around, ast.IfExp) and around.test is not node
-        if not is_last and not is_branch:
+        is_element = getattr(around, "elt", None) is node
+        if not is_last and not is_branch and not is_element:
             return isinstance(around, ast.Lambda) and around.body is node
         assert isinstance(around, ast.expr)
         node = around
