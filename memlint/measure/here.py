@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from contextlib import ExitStack
 from types import FrameType, TracebackType
 from typing import Any
 
@@ -28,9 +29,10 @@ class Here(Session):
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, _: TracebackType | None) -> None:
         failed = {"kind": "failed", "code": 1, "exception": None if kind is None else kind.__name__}
-        self.finish({"kind": "finished", "code": 0, "exception": None} if kind is None else failed)
-        self._windows.meter.close()
-        probes.remove(self)
+        with ExitStack() as left:  # whatever fails
+            left.callback(probes.remove, self)
+            left.callback(self._windows.meter.close)
+            self.finish({"kind": "finished", "code": 0, "exception": None} if kind is None else failed)
 
     def enter(self, number: int, around: tuple[int, ...], frame: FrameType) -> None:
         if number in self._numbers:

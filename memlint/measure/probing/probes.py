@@ -25,6 +25,7 @@ def _never() -> bool:
 
 
 _compiling: Callable[[], bool] = _never
+#: another thread may take it away at any time: who reads it reads it once
 _session: Session | Forked | None = None
 _at_forks: list[bool] = []
 
@@ -57,14 +58,16 @@ def remove(session: Session) -> None:
 
 def is_measuring() -> bool:
     """Whether something is measured in this process now."""
-    return isinstance(_session, Session) and _session.active
+    session = _session
+    return isinstance(session, Session) and session.active
 
 
 def _forked() -> None:
     global _session
-    if isinstance(_session, Session):
-        _session.leave()
-        _session = Forked(_session.plan.output)
+    session = _session
+    if isinstance(session, Session):
+        session.leave()
+        _session = Forked(session.plan.output)
 
 
 def torch_came() -> None:
@@ -72,42 +75,47 @@ def torch_came() -> None:
     global _compiling
     compiler = getattr(sys.modules["torch"], "compiler", None)
     _compiling = getattr(compiler, "is_compiling", _never)
-    if _session is not None:
-        _guarded(_session.torch_came)
-    if isinstance(_session, Session) and _session.active and _session.torch is not None:
-        _guarded(_session.follow, turn)
+    session = _session
+    if session is not None:
+        _guarded(session, session.torch_came)
+    if isinstance(session, Session) and session.active and session.torch is not None:
+        _guarded(session, session.follow, turn)
 
 
 def enter(number: int, around: tuple[int, ...]) -> None:
     """Before a loop. ``around``: the loops of the same function that it stands in."""
     if _compiling():
         return
-    if _session is not None and _session.active:
-        _guarded(_session.enter, number, around, sys._getframe(1))
+    session = _session
+    if session is not None and session.active:
+        _guarded(session, session.enter, number, around, sys._getframe(1))
 
 
 def loop(number: int) -> None:
     """The top of a loop's body."""
     if _compiling():
         return
-    if _session is not None and _session.active:
-        _guarded(_session.top, number, sys._getframe(1))
+    session = _session
+    if session is not None and session.active:
+        _guarded(session, session.top, number, sys._getframe(1))
 
 
 def leave(number: int) -> None:
     """After a loop."""
     if _compiling():
         return
-    if _session is not None and _session.active:
-        _guarded(_session.exit, number, sys._getframe(1))
+    session = _session
+    if session is not None and session.active:
+        _guarded(session, session.exit, number, sys._getframe(1))
 
 
 def begin(number: int, value: Any) -> Any:
     """A hit of a site, with the first value that it keeps."""
     if _compiling():
         return value
-    if _session is not None and _session.active:
-        _guarded(_session.hit, number, value, sys._getframe(1))
+    session = _session
+    if session is not None and session.active:
+        _guarded(session, session.hit, number, value, sys._getframe(1))
     return value
 
 
@@ -115,8 +123,9 @@ def more(number: int, value: Any) -> Any:
     """A further value of a hit."""
     if _compiling():
         return value
-    if _session is not None and _session.active:
-        _guarded(_session.value, number, value)
+    session = _session
+    if session is not None and session.active:
+        _guarded(session, session.value, number, value)
     return value
 
 
@@ -124,29 +133,31 @@ def begin_comprehension(number: int) -> None:
     """Before a comprehension whose elements are hits of a site."""
     if _compiling():
         return
-    if _session is not None and _session.active:
-        _guarded(_session.begin_comprehension, number, sys._getframe(1))
+    session = _session
+    if session is not None and session.active:
+        _guarded(session, session.begin_comprehension, number, sys._getframe(1))
 
 
 def end_comprehension(number: int, _: None, value: Any) -> Any:
     """Behind it, with what it gives."""
     if _compiling():
         return value
-    if _session is not None and _session.active:
-        _guarded(_session.end_comprehension, number)
+    session = _session
+    if session is not None and session.active:
+        _guarded(session, session.end_comprehension, number)
     return value
 
 
 def turn(kind: str, subject: Any, frame: FrameType) -> None:
     """A loop of a library may have come to its next iteration."""
-    if not _compiling() and isinstance(_session, Session) and _session.active:
-        _guarded(_session.turn, kind, subject, frame)
-
-
-def _guarded(call: Callable[..., Any], *arguments: Any) -> None:
-    session = _session
-    if session is None:
+    if _compiling():
         return
+    session = _session
+    if isinstance(session, Session) and session.active:
+        _guarded(session, session.turn, kind, subject, frame)
+
+
+def _guarded(session: Session | Forked, call: Callable[..., Any], *arguments: Any) -> None:
     # a finaliser that runs while we collect garbage may wait for a thread that has come to a probe
     if not session.lock.acquire(timeout=_PATIENCE):
         return
@@ -155,19 +166,19 @@ def _guarded(call: Callable[..., Any], *arguments: Any) -> None:
     except Stop:
         raise
     except Exception as error:  # a mistake of ours must not become one of the program's
-        if _is_the_programs(error):
+        if _is_the_programs(error, session):
             raise
         session.broken(error)
     finally:
         session.lock.release()
 
 
-def _is_the_programs(error: Exception) -> bool:
+def _is_the_programs(error: Exception, session: Session | Forked) -> bool:
     """Whether a signal handler or a finaliser of the program raised it while a probe ran."""
     trace = error.__traceback__
     while trace is not None and trace.tb_next is not None:
         trace = trace.tb_next
-    if trace is None or _session is None:
+    if trace is None:
         return False
     path = os.path.realpath(trace.tb_frame.f_code.co_filename)
-    return path in _session.paths
+    return path in session.paths
