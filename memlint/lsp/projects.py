@@ -59,7 +59,11 @@ class _Texts:
         return self._records.get(name)
 
     def put_record(self, name: str, value: bytes) -> None:
-        self._records[name] = value
+        if len(value) <= _MOST_BYTES // MOST:
+            self._records.pop(name, None)
+            self._records[name] = value
+            while len(self._records) > MOST:
+                del self._records[next(iter(self._records))]
 
 
 class _Kept(msgspec.Struct):

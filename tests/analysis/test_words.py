@@ -91,6 +91,27 @@ def test_what_stands_elsewhere_is_the_base_of_none(text: str) -> None:
         ("for i, net in x:", True, True),
         ("if (net := make()):", True, True),
         ("def f():\n    global net", True, True),
+        ("if net := f():\n    pass", True, True),
+        ("if x: pass\nelif net := f(): pass", True, True),
+        ("while net := f(): pass", True, True),
+        ("match net := f():\n    case _: pass", True, True),
+        ("match x:\n    case 1 if net := f(): pass", True, True),
+        ("match x:\n    case Foo(a=net): pass", True, True),
+        ("match x:\n    case (1,\n      net as other): pass", True, True),
+        ("import math; net = math.pi", True, True),
+        ("(\n    net,\n    other,\n) = f()", True, True),
+        ("(other, net), more = f()", True, True),
+        ("[\n    other, net\n] = f()", True, True),
+        ("with f() as (other, net):", True, True),
+        ("for (other, net) in f():", True, True),
+        ("import m as \\\nnet", True, True),
+        ("from m import (other as\n    net)", True, True),
+        ("def f():\n    global other, net", True, True),
+        ("x.net = ﬁ.net", True, True),
+        ("from m import net\n\n            assets = 1", True, False),
+        ("class Other(Base, net):\n    pass", True, False),
+        ("f(one, net, two)", True, False),
+        ("x: list[net]", True, False),
         ("import net", True, False),
         ("from m import net", True, False),
         ("from m import (\n    one,\n    net,\n)", True, False),
@@ -117,3 +138,9 @@ def test_whatever_a_program_binds_its_text_may_bind() -> None:
             assert all(may_bind(text, name) and may_define(text, name) for name in names)
             if isinstance(node, ast.Import | ast.ImportFrom):
                 assert all(may_bind(text, alias.asname or alias.name.split(".")[0]) for alias in node.names)
+
+
+@pytest.mark.parametrize("filler", [" ", "\t", ", net", "("])
+def test_what_stands_far_from_a_name_on_its_line_is_not_looked_at(filler: str) -> None:
+    assert may_define("net" + filler * 100_000 + "\n", "net")
+    assert may_define("(" + filler * 100_000 + "net, ?\n", "net")

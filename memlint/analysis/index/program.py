@@ -155,11 +155,10 @@ class Program:
         return "value", (module, name)
 
     def _may_bind(self, module: Module, name: str, tells: Callable[[str, str], bool]) -> bool:
-        """What a text ``tells`` of a name, where it need not be read as a program for that. (One that has the name in
-        another form, ``ﬁt``, tells nothing.)"""
+        """What a text ``tells`` of a name, where it need not be read as a program for that."""
         if module.is_read:
             return name in module.names
-        return module.key in self.words.holding(name) and (name not in module.text or tells(module.text, name))
+        return module.key in self.words.holding(name) and tells(module.text, name)
 
     def _of_torch(self, module: Module, name: str) -> tuple[str, Any]:
         """What a star import of one of torch's modules binds, where none behind it may bind the name as well."""

@@ -16,10 +16,12 @@ from memlint.project import Project
 
 #: characters around a name that are looked at: lines may be long
 _NEAR = 500
-#: a line that imports, up to a name
-_IMPORTS = lazy_pattern(r"\s*(?:from\b.*\bimport\b|import\b)")
-#: what follows a name in a list of others: what is imported, or handed over, stands so
-_LISTED = lazy_pattern(r"(?:[ \t]*,[ \t]*\w+(?:[ \t]+as[ \t]+\w+)?)*[ \t]*,?[ \t]*[)\]]*[,:]?[ \t]*(?:#.*)?\r?")
+#: a statement that imports, up to a name
+_IMPORTS = lazy_pattern(r"\s*(?:from\b[^;]*\bimport\b|import\b)[^;]*")
+#: what follows a name in a list of others, blanks and comments left out: what is imported, or handed over, stands so
+_LISTED = lazy_pattern(r"(?: ?, ?\w+(?: as \w+)?)* ?,? ?[)\]]* ?[,:]?")
+#: another name follows
+_RENAMED = lazy_pattern(r"[ \t\r\n\\]{1,20}as(?=[ \t\r\n\\])")
 _WORD = lazy_pattern(r"[^\W\d]\w*")
 #: (a pattern that begins with letters is searched for by these, twenty times as fast as one that begins with ``\b``)
 _DEFINED = lazy_pattern(r"def(?<!\wdef)[\s\\]+(\w+)")
@@ -32,8 +34,8 @@ _CLASS = lazy_pattern(r"class(?<![^\s]class)[\s\\]+\w+[\s\\]*(?=[\[(:])")
 _BASES = lazy_pattern(r"(?:\[[^\[\]'\"#]*\][\s\\]*)?(?::|\(((?:[^()'\"#]|\([^()'\"#]*\))*)\)[\s\\]*:)")
 
 
-#: files whose words are not on record, as a part of all, from which on it pays to make a new record
-_MANY = 0.02
+#: files whose words are not on record, from which on it pays to make a new record: so many, and this part of all
+_FEW, _MANY = 16, 0.02
 
 
 class _Record(msgspec.Struct, frozen=True, gc=False, array_like=True):
@@ -57,9 +59,11 @@ class Words:
         #: what the record is called (an editor has several projects)
         self._name = f"words of {project.root}"
         self._holding: dict[str, frozenset[str]] = {}
+        self._asked = False
 
     def files(self, word: str) -> list[str]:
         """The files in which the name may stand, in order."""
+        self._asked = True
         return self._named.files(word)
 
     def holding(self, word: str) -> frozenset[str]:
@@ -74,10 +78,10 @@ class Words:
 
     def keep(self) -> None:
         """Keep the words for later runs, where many are not on record."""
-        if self._earlier is None or "_named" not in vars(self):
+        if self._earlier is None or not self._asked:
             return
         missing = sum(digest not in self._recorded for digest in self._digests.values())
-        if missing > _MANY * len(self._digests):
+        if missing > max(_FEW, _MANY * len(self._digests)):
             kept = _Record(tuple(self._digests.values()), self._named.by_place(), self._defining.by_place())
             self._earlier.put_record(self._name, msgspec.msgpack.encode(kept))
 
@@ -155,13 +159,13 @@ class _Inverted:
             found = [*self._added.get(word, ())]
             for number in self._recorded.get(word, ()):
                 found += self.by_number.get(number, ())
-            self._files[word] = sorted(found, key=self._place.__getitem__)
+            self._files[word] = sorted(set(found), key=self._place.__getitem__)
         return self._files[word]
 
     def by_place(self) -> dict[str, tuple[int, ...]]:
         """The places of the files that have each word."""
-        place = self._place
-        return {word: tuple(place[key] for key in self.files(word)) for word in {*self._recorded, *self._added}}
+        place, words = self._place, {*self._recorded, *self._added}
+        return {word: tuple(place[key] for key in found) for word in words if (found := self.files(word))}
 
 
 _NOTHING = _Record((), {}, {})
@@ -185,43 +189,83 @@ def _identifiers(words: Iterable[str]) -> set[str]:
 
 #: what stands before a name that is bound, or between a name and others that are bound with it
 _BEFORE_BOUND = frozenset("\n\r\f,;:([{*\\|=")
-_BINDS = frozenset(
-    {"as", "async", "case", "class", "def", "del", "for", "global", "import", "nonlocal", "type", "with"}
-)
+#: what begins a statement that binds the names in it
+_BEGIN = frozenset({"async", "case", "del", "except", "for", "global", "nonlocal", "with"})
+_BINDS = _BEGIN | {"as", "class", "def", "elif", "if", "import", "match", "type", "while"}
 
 
 def may_bind(text: str, name: str) -> bool:
     """Whether a source may bind a name, told by what stands around it wherever it is met: a word of prose, an attribute
-    and what is bound to another name are not. (It is not told of names that may be written in several ways.)"""
-    return any(True for _ in _bindings(text, name))
+    and what is bound to another name are not. A text with characters that Python reads as others (``ﬁt``) may bind any.
+    """
+    return not _is_plain(text) or any(True for _ in _bindings(text, name))
 
 
 def may_define(text: str, name: str) -> bool:
     """As `may_bind`, but for importing what has that name: it may be defined, assigned, or another thing's alias."""
-    return any(_defines(text, start, start + len(name)) for start in _bindings(text, name))
+    return not _is_plain(text) or any(
+        _defines(text, start, start + len(name), word) for start, word in _bindings(text, name)
+    )
 
 
-def _bindings(text: str, name: str) -> Iterator[int]:
-    """Where a name may be bound."""
+def _is_plain(text: str) -> bool:
+    return text.isascii() or unicodedata.is_normalized("NFKC", text)
+
+
+def _bindings(text: str, name: str) -> Iterator[tuple[int, str]]:
+    """Where a name may be bound, and the word before it, "" for another mark."""
     start = text.find(name)
     while start >= 0:
         end = start + len(name)
         mark, word = _before(text, start)
         begins = not mark or mark in _BEFORE_BOUND or word in _BINDS
         if begins and not _is_word(text[end : end + 1]) and not _is_renamed(text, end):
-            yield start
+            yield start, word
         start = text.find(name, end)
 
 
-def _defines(text: str, start: int, end: int) -> bool:
-    """Whether a name that may be bound at a place may be so by more than an import."""
-    _, word = _before(text, start)
-    if word in _BINDS:
-        return word != "import"
+def _defines(text: str, start: int, end: int, word: str) -> bool:
+    """Whether a name that may be bound at a place, behind a word, may be so by more than an import."""
     near = max(start - _NEAR, 0)
-    line = text[max(text.rfind("\n", near, start) + 1, near) : start]
+    before = text[near:start]
+    line = before.rpartition("\n")[2]
     rest = text[end : end + _NEAR].partition("\n")[0]
-    return _IMPORTS.match(line) is None and (len(rest) == _NEAR or _LISTED.fullmatch(rest) is None)
+    if word in _BINDS or before.split()[-1:] in (["as"], ["as\\"]) or before.rstrip(" \t\r\n\\").endswith(" as"):
+        return word != "import"
+    if _IMPORTS.fullmatch(line) is not None:
+        return False
+    if len(rest) == _NEAR or _LISTED.fullmatch(" ".join(rest.partition("#")[0].split())) is None:
+        return True
+    return (line.split() or [""])[0] in _BEGIN or _is_in_target(text, start, end)
+
+
+def _is_in_target(text: str, start: int, end: int) -> bool:
+    """Whether a name in a list of others may be one of those that a statement gives values to; those in the parentheses
+    of an import, a call or a class are not."""
+    opening = _edge(text[max(start - _NEAR, 0) : start][::-1], ")]}", "([{")
+    closing = _edge(text[end : end + _NEAR], "([{", ")]}")
+    if opening is None or closing is None:
+        return opening is not closing or start > _NEAR
+    before = text[max(start - opening - 1 - _NEAR, 0) : start - opening - 1]
+    first = (before.rpartition("\n")[2].split() or [""])[0]
+    last = (before.split() or [""])[-1]
+    if last == "import":
+        return False
+    behind = text[end + closing + 1 : end + closing + 1 + _NEAR].partition("\n")[0].lstrip()
+    return last in ("as", "for") or first in _BEGIN or "=" in behind
+
+
+def _edge(text: str, deeper: str, higher: str) -> int | None:
+    """Where brackets that are open at the beginning of a text end; None where they do not in it."""
+    depth = 0
+    for at, char in enumerate(text):
+        if char in deeper:
+            depth += 1
+        elif char in higher:
+            if not depth:
+                return at
+            depth -= 1
+    return None
 
 
 def _before(text: str, at: int) -> tuple[str, str]:
@@ -237,9 +281,7 @@ def _before(text: str, at: int) -> tuple[str, str]:
 
 def _is_renamed(text: str, end: int) -> bool:
     """Whether ``as`` and another name follow; (``case`` may bind both)."""
-    return (
-        text[end : end + 16].split()[:1] == ["as"] and "case" not in text[max(end - _NEAR, 0) : end].rpartition("\n")[2]
-    )
+    return _RENAMED.match(text, end) is not None and "case" not in text[max(end - _NEAR, 0) : end]
 
 
 def _is_word(char: str) -> bool:
