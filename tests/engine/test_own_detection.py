@@ -174,13 +174,32 @@ def test_one_that_cannot_be_loaded_is_an_error(
         "return [frame]",
         "yield from detect(analyser, None)",
         "yield type('Odd', (), {})()",
+        "yield 'x'",
+        *(
+            f"yield Eye(site={site}, function='', certainty='high', text='')"
+            for site in (
+                "frame.site(frame)",
+                "frame.site(True)",
+                "frame.site(10**6)",
+                "frame.site(-1)",
+                "Site('nowhere.py', 0, 0)",
+                "Site(None, 0, 0)",
+                "Site('train.py', 10**6, 0)",
+                "Site('train.py', '0', 0)",
+                "'train.py'",
+            )
+        ),
     ],
 )
 def test_one_that_fails_costs_itself_alone(body: str, project: Callable[..., Path], capsys: Capture) -> None:
-    project(f"def detect(analyser, frame):\n    {body}\n")
+    imports = "from memlint.analysis.domain.events import Site\nfrom .rule import Eye\n"
+    project(f"{imports}def detect(analyser, frame):\n    {body}\n")
     assert main(["train.py", "--local-rules", "--output-format", "json"]) == 2
     shown = json.loads(capsys.readouterr().out)
     assert [one["code"] for one in shown["findings"]] == ["MEM102"]
     (failure,) = shown["failures"]
     assert failure["reason"].startswith("internal error in the rule MEM950: "), failure
     assert main(["train.py", "--local-rules", "--ignore", "MEM950"]) == 1
+    capsys.readouterr()
+    assert main(["explain", "train.py:12", "--local-rules"]) == 0
+    assert "MEM102[" in capsys.readouterr().out

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, NamedTuple
 
-from memlint.analysis.domain.events import Event
+from memlint.analysis.domain.events import Event, Site
 
 if TYPE_CHECKING:
     from memlint.analysis.domain.summary.summary import Summary
@@ -22,3 +22,23 @@ class Detector(NamedTuple):
     calls: frozenset[str] = frozenset()
     loader_calls: frozenset[str] = frozenset()
     package: str = ""
+
+    def events(self, analyser: Analyser, frame: Summary) -> list[Event]:
+        """What it finds in one function. A rule is a program, and may fail in any way, SystemExit included; TypeError
+        for what is no event, or not one at a place of the project."""
+        found = list(self.detect(analyser, frame))
+        for event in found:
+            if not isinstance(event, Event):
+                raise TypeError(f"`detect` gives {event!r}, which is no event")
+            if not _is_place(analyser, event.site):
+                raise TypeError(f"`detect` gives an event at {event.site!r}, which is no place of the project")
+        return found
+
+
+def _is_place(analyser: Analyser, site: object) -> bool:
+    if not isinstance(site, Site) or type(site.path) is not str or {type(site.unit), type(site.at)} != {int}:
+        return False
+    if site.path not in analyser.program.project.sources:
+        return False
+    module = analyser.program.module(site.path)
+    return 0 <= site.unit < len(module.units) and 0 <= site.at < module.lowered(site.unit).count

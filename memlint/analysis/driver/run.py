@@ -291,11 +291,7 @@ def _detected(analyser: Analyser, frame: Summary) -> Iterator[Event]:
     """What the rules' own detection finds in one function. A mistake in it costs what that rule finds there."""
     for detector in analyser.detectors:
         try:
-            found = list(detector.detect(analyser, frame))
-            for event in found:
-                if not (isinstance(event, Event) and isinstance(event.site, Site)):
-                    raise TypeError(f"`detect` gives {event!r}, which is no event")
-            yield from found
+            yield from detector.events(analyser, frame)
         except (Exception, SystemExit) as error:  # a rule is a program, and may fail in any way
             analyser.failed.setdefault((frame.module.key, detector.code), error)
 

@@ -31,7 +31,7 @@ def asked(analyser: Analyser, frame: Summary, ordinals: Collection[int]) -> dict
         before = sys.getprofile()
         sys.setprofile(watch.noted)
         try:
-            events = list(detector.detect(analyser, frame))
+            events = detector.events(analyser, frame)
         except (Exception, SystemExit):  # (a mistake in a rule is reported by the run itself)
             continue
         finally:
