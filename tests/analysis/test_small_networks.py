@@ -243,6 +243,56 @@ SMALL = {
         """,
         "Net(library.INPUTS, library.OUTPUTS)",
     ),
+    "a default that no call passes": (
+        """
+        class Net(nn.Module):
+            def __init__(self, width):
+                super().__init__()
+                self.layer = nn.Linear(9, width)
+
+            def forward(self, x):
+                return F.relu(self.layer(x))
+
+
+        def make(width=16, depth=1):
+            return Net(width)
+        """,
+        "make(depth=2)",
+    ),
+    "what the call of a call passes": (
+        """
+        class Net(nn.Module):
+            def __init__(self, width):
+                super().__init__()
+                self.layer = nn.Linear(9, width)
+
+            def forward(self, x):
+                return F.relu(self.layer(x))
+
+
+        def make(width=65536):
+            return Net(width)
+
+
+        def made(size):
+            return make(size)
+        """,
+        "made(32)",
+    ),
+    "a range that counts up in steps": (
+        """
+        class Net(nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.layers = nn.ModuleList([nn.Linear(w, w) for w in range(8, 33, 8)])
+
+            def forward(self, x):
+                for layer in self.layers:
+                    x = F.relu(layer(x))
+                return x
+        """,
+        "Net()",
+    ),
     "a chain": ("", "nn.Sequential(nn.Flatten(), nn.Linear(784, 128), nn.ReLU(), nn.Linear(128, 10))"),
 }
 #: what is not small, or not known to be
@@ -440,6 +490,146 @@ OTHER = {
                 return F.relu(self.layer(x))
         """,
         "Net(Config())",
+    ),
+    "a range that counts down": (
+        """
+        class Net(nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.layers = nn.ModuleList([nn.Linear(w, w) for w in range(65536, 0, -512)])
+                self.head = nn.Linear(64, 10)
+
+            def forward(self, x):
+                for layer in self.layers:
+                    x = F.relu(layer(x))
+                return self.head(x)
+        """,
+        "Net()",
+    ),
+    "a range whose step is unknown": (
+        """
+        class Net(nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.layers = nn.ModuleList([nn.Linear(w, w) for w in range(65536, 0, library.step())])
+                self.head = nn.Linear(64, 10)
+
+            def forward(self, x):
+                for layer in self.layers:
+                    x = F.relu(layer(x))
+                return self.head(x)
+        """,
+        "Net()",
+    ),
+    "layers by a range that counts down": (
+        """
+        class Net(nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.layers = nn.ModuleList([nn.Linear(64, 64) for _ in range(5000, 0, -1)])
+                self.head = nn.Linear(64, 10)
+
+            def forward(self, x):
+                for layer in self.layers:
+                    x = F.relu(layer(x))
+                return self.head(x)
+        """,
+        "Net()",
+    ),
+    "a list that is repeated without end": (
+        """
+        class Net(nn.Module):
+            def __init__(self):
+                super().__init__()
+                sizes = [64] * 64 * 64 * 64 * 64 * 64
+                self.layers = nn.ModuleList([nn.Linear(a, b) for a, b in zip(sizes, sizes[1:])])
+
+            def forward(self, x):
+                for layer in self.layers:
+                    x = F.relu(layer(x))
+                return x
+        """,
+        "Net()",
+    ),
+    "a default of a caller that a call passes": (
+        """
+        class Net(nn.Module):
+            def __init__(self, width=16):
+                super().__init__()
+                self.layer = nn.Linear(9, width)
+
+            def forward(self, x):
+                return F.relu(self.layer(x))
+
+
+        def make(width=16):
+            return Net(width)
+        """,
+        "make(65536)",
+    ),
+    "a default that a call by keyword passes": (
+        """
+        class Net(nn.Module):
+            def __init__(self, width=16):
+                super().__init__()
+                self.layer = nn.Linear(9, width)
+
+            def forward(self, x):
+                return F.relu(self.layer(x))
+
+
+        def make(width=16):
+            return Net(width)
+        """,
+        "make(width=args.wide)",
+    ),
+    "a default that unknown arguments may pass": (
+        """
+        class Net(nn.Module):
+            def __init__(self, width=16):
+                super().__init__()
+                self.layer = nn.Linear(9, width)
+
+            def forward(self, x):
+                return F.relu(self.layer(x))
+
+
+        def make(depth=1, width=16):
+            return Net(width)
+        """,
+        "make(*library.sizes())",
+    ),
+    "a default that unknown keywords may pass": (
+        """
+        class Net(nn.Module):
+            def __init__(self, width=16):
+                super().__init__()
+                self.layer = nn.Linear(9, width)
+
+            def forward(self, x):
+                return F.relu(self.layer(x))
+
+
+        def make(*, width=16):
+            return Net(width)
+        """,
+        "make(**library.options())",
+    ),
+    "a default that a recursion passes": (
+        """
+        class Net(nn.Module):
+            def __init__(self, width=16):
+                super().__init__()
+                self.layer = nn.Linear(9, width)
+
+            def forward(self, x):
+                return F.relu(self.layer(x))
+
+
+        def make(width=16):
+            return Net(width) if width < 99 else make(width * 2)
+        """,
+        "make()",
     ),
     "no class in sight": ("", "library.Net()"),
 }

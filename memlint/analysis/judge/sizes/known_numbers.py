@@ -13,6 +13,7 @@ from memlint.analysis.index.program import Class, Function, Module
 from memlint.analysis.judge.sizes.declared_options import defaults_of
 from memlint.analysis.syntax.memo import kept
 from memlint.analysis.syntax.syntax import (
+    call_at,
     calls,
     dotted,
     last_name,
@@ -55,7 +56,9 @@ class Scope:
 
 class Numbers:
     def __init__(self, analyser: Analyser) -> None:
-        self._program = analyser.program
+        self._program, self._facts = analyser.program, analyser.facts
+        #: what calls pass, by function and parameter; None as well while that is asked for
+        self._arguments: dict[tuple[tuple[str, str], str], Known] = {}
 
     def most(self, expr: ir.Expr | None, scope: Scope, depth: int = _DEPTH) -> int | None:
         """The most that a whole number is, or the largest one of a list; None for what is not known."""
@@ -107,7 +110,7 @@ class Numbers:
         for element in expr.elements:
             if isinstance(element, ir.Starred):
                 inner = self.known(element.value, scope, depth - 1)
-                if not isinstance(inner, tuple):
+                if not isinstance(inner, tuple) or len(found) + len(inner) > _MAX_LISTED:
                     return None
                 found += inner
             else:
@@ -156,13 +159,26 @@ class Numbers:
         if param is not None and not bound:
             if scope.given is not None:
                 return scope.given.get(name)
-            return self.known(param.default, Scope(function.module.main), depth - 1)
+            return self._argument(function, param, depth)
         if param is not None:
             return None
         if bound or rounds_of(function.body, name) or function.node is None or name in function.locals:
             return self._bound(name, scope, depth)
         kind, what = self._program.find(function.module, name)
         return self._of_module(what[0], what[1], depth) if kind == "value" else None
+
+    def _argument(self, function: Function, param: ir.Param, depth: int) -> Known:
+        """What the calls of a function pass for a parameter, its default where none does; None for a recursion."""
+        key = (function.key, param.name)
+        if key not in self._arguments:
+            self._arguments[key] = None
+            default = param.default, Scope(function.module.main)
+            given = [
+                _passed_by(call_at(caller.function.body, record.at), function, param, Scope(caller.function)) or default
+                for caller, record in self._facts.calls_of(function)
+            ]
+            self._arguments[key] = _either([self.known(value, scope, depth - 1) for value, scope in given or [default]])
+        return self._arguments[key]
 
     def _bound(self, name: str, scope: Scope, depth: int) -> Known:
         body = scope.function.body
@@ -179,7 +195,7 @@ class Numbers:
     def _in_rounds(self, over: ir.Expr | None, scope: Scope, depth: int) -> Known:
         """What one of the rounds over something has."""
         if isinstance(over, ir.Call) and dotted(over.func) == "range" and over.args:
-            return self.most(over.args[-1 if len(over.args) < 3 else 1], scope, depth - 1)
+            return _largest(self.most(limit, scope, depth - 1) for limit in _limits(over))
         return self.most(over, scope, depth - 1)
 
     def _option(self, name: str, held_by: str, scope: Scope, depth: int) -> Known:
@@ -235,7 +251,8 @@ class Numbers:
         if isinstance(iterated, ir.Call) and iterated.args:
             name = dotted(iterated.func)
             if name == "range":
-                return self.most(iterated.args[-1 if len(iterated.args) < 3 else 1], scope)
+                limits = _limits(iterated)
+                return self.most(limits[0], scope) if len(limits) == 1 else None
             if name in ("enumerate", "reversed"):
                 return self.rounds(iterated.args[0], scope)
             if name == "zip":
@@ -243,33 +260,6 @@ class Numbers:
                 return min(each, default=None)
         listed = self.known(iterated, scope)
         return len(listed) if isinstance(listed, tuple) else None
-
-    def attributes(self, scopes: list[Scope]) -> dict[str, list[tuple[ir.Expr, Scope]]]:
-        """What the methods of a class assign to its attributes."""
-        held: dict[str, list[tuple[ir.Expr, Scope]]] = {}
-        for scope in scopes:
-            for statement in walk_statements(scope.function.body, into_definitions=False):
-                if isinstance(statement, ir.Assign):
-                    targets, value = statement.targets, statement.value
-                elif isinstance(statement, ir.AugAssign):
-                    targets, value = (statement.target,), ir.Const(statement.at, "Ellipsis", None)
-                else:
-                    continue
-                for target, one in _pairs(targets, value):
-                    if isinstance(target, ir.Attr) and dotted(target.value) == scope.function.own_name:
-                        held.setdefault(target.name, []).append((one, scope))
-        return held
-
-
-def _pairs(targets: tuple[ir.Expr, ...], value: ir.Expr) -> Iterator[tuple[ir.Expr, ir.Expr]]:
-    """What an assignment binds: ``self.a, self.b = a, b`` each to its own."""
-    for target in targets:
-        if not isinstance(target, ir.Display):
-            yield target, value
-            continue
-        same = isinstance(value, ir.Display) and len(value.elements) == len(target.elements)
-        for number, inner in enumerate(target.elements):
-            yield inner, value.elements[number] if same and isinstance(value, ir.Display) else value
 
 
 def calls_in_rounds(body: tuple[ir.Stmt, ...]) -> Iterator[tuple[ir.Call, list[ir.Expr | None]]]:
@@ -334,13 +324,32 @@ def iterations(body: tuple[ir.Stmt, ...]) -> Iterator[tuple[ir.Expr, ir.Expr]]:
             yield from ((clause.target, clause.iter) for clause in part.fors)
 
 
+def _passed_by(
+    call: ir.Call | None, function: Function, param: ir.Param, caller: Scope
+) -> tuple[ir.Expr | None, Scope] | None:
+    """What a call of a function passes for a parameter, which may be unknown; None where it leaves it out."""
+    position = function.given.index(param) if param.kind.startswith("positional") and param in function.given else 99
+    value = argument(call, position, param.name) if call is not None else None
+    if value is None and call is not None and not any(isinstance(arg, ir.Starred) for arg in call.args):
+        return None if all(word.name for word in call.keywords) else (None, caller)
+    return value, caller
+
+
+def _limits(made: ir.Call) -> tuple[ir.Expr, ...]:
+    """What the numbers of a range do not exceed: its end, or its start as well where it may count down."""
+    if len(made.args) < 3:
+        return made.args[-1:]
+    step = literal(made.args[2])
+    return made.args[1:2] if step is not None and step > 0 else made.args[:2]
+
+
 def _combined(op: str, left: Known, right: Known) -> Known:
     """Numbers that are calculated with, and lists that are joined or repeated: ``[inputs] + [64] * 3``."""
     if isinstance(left, tuple) or isinstance(right, tuple):
         if op == "+" and isinstance(left, tuple) and isinstance(right, tuple):
-            return left + right
+            return left + right if len(left) + len(right) <= _MAX_LISTED else None
         if op == "*" and isinstance(left, tuple) and isinstance(right, int):
-            return left * min(right, _MAX_LISTED)
+            return left * right if len(left) * right <= _MAX_LISTED else None
         return None
     if left is None or (right is None and op != "//"):
         return None

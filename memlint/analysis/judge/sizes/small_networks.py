@@ -17,7 +17,7 @@ from memlint.analysis.domain.summary.summary import Summary
 from memlint.analysis.domain.values import NOTHING, Ref
 from memlint.analysis.index.program import Class, Function
 from memlint.analysis.judge.sizes.known_numbers import Known, Numbers, Scope, calls_in_rounds
-from memlint.analysis.judge.sizes.network_parts import Parts
+from memlint.analysis.judge.sizes.network_parts import Parts, attributes_of
 from memlint.analysis.syntax.memo import kept_for
 from memlint.analysis.syntax.syntax import dotted, last_name, parts
 from memlint.analysis.transfer.library import layer_extents
@@ -140,7 +140,7 @@ class _Network:
         if len(methods) > _MAX_METHODS:
             raise _UnknownError
         self._scopes = [Scope(method, given if method is init else {}) for method in methods]
-        self._held = numbers.attributes(self._scopes)
+        self._held = attributes_of(self._scopes)
         for scope in self._scopes:
             scope.held = self._held
         #: what networks in it save, by what they are made with; None where that is unknown
