@@ -145,6 +145,14 @@ def test_a_process_that_stays_sees_what_its_files_have_become(file: str, project
     assert said == (["`torch.eye(n)` is a matrix"] if file == "rule.py" else [])
 
 
+def test_a_process_that_stays_sees_the_folders_of_a_rule(project: Callable[..., Path]) -> None:
+    room = project(DETECT.replace("from .names import", "from .known.names import"))
+    (room / "known").mkdir()
+    for name, found in (("eye", ["MEM950", "MEM102"]), ("zeros", ["MEM102"])):
+        (room / "known" / "names.py").write_text(f'NAMES = {{"torch.{name}"}}\n')
+        assert [one.code for one in memlint.lint("train.py").findings] == found
+
+
 @pytest.mark.parametrize(
     ("text", "said"),
     [

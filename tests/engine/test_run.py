@@ -111,6 +111,16 @@ def test_an_installation_without_rules_is_an_error(
             "def check(facts): ...\n",
             "`CANDIDATES` must be a tuple of some of add, carry, retain, tensor, cat, run",
         ),
+        *(
+            (
+                "from memlint.sdk import Event, Meta, Silent\n"
+                "META = Meta(code='MEM998', name='a', summary='', severity='note')\n"
+                f"SILENT = {silent}\n"
+                "def check(facts): ...\n",
+                "mem998_bad: `SILENT` must be a tuple of",
+            )
+            for silent in ("Silent(Event, 'a', '', bool)", "(Silent(Event, 'a', '', bool), 'b')", "None")
+        ),
     ],
 )
 def test_a_room_that_cannot_be_loaded_is_an_error(toy: Toy, capsys: Capture, text: str, said: str) -> None:

@@ -170,7 +170,7 @@ def _load(folder: Path) -> Room:
         package,
         seeks=str(getattr(module, "SEEKS", "")),
         candidates=_candidates(module, folder),
-        silent=tuple(row for row in getattr(module, "SILENT", ()) if isinstance(row, Silent)),
+        silent=_silent(module, folder),
     )
 
 
@@ -182,11 +182,19 @@ def _candidates(module: ModuleType, folder: Path) -> frozenset[CandidateKind]:
     return frozenset(given)
 
 
+def _silent(module: ModuleType, folder: Path) -> tuple[Silent, ...]:
+    given: Any = getattr(module, "SILENT", ())
+    if not isinstance(given, tuple) or not all(isinstance(one, Silent) for one in given):
+        raise ConfigError(f"the rule in {folder}: `SILENT` must be a tuple of `Silent(…)`")
+    return given
+
+
 def _package(folder: Path) -> str:
     """The package of a rule's modules: unique also where a user's room is named like one of ours, and another one when
     its files have changed (a process that watches them loads them anew)."""
-    files = sorted(name for name in listed(folder) or () if name.endswith(".py"))
-    stamps = [(name, (folder / name).stat().st_mtime_ns) for name in files if is_file(folder / name)]
+    from memlint.engine.store.cache import files_below
+
+    stamps = [*files_below(folder)]
     return f"memlint_room_{folder.name}_{zlib.crc32(repr((str(folder), stamps)).encode('utf-8', 'surrogatepass')):08x}"
 
 
