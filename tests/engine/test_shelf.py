@@ -10,7 +10,6 @@ from pathlib import Path
 import pytest
 from cached_runs import run
 
-from memlint.analysis.index import word_index
 from memlint.engine.store import shelf as shelving
 from memlint.engine.store.database import FOLDER, VARIABLE
 from memlint.engine.store.shelf import Shelf
@@ -111,10 +110,9 @@ def test_a_name_that_is_bound_twice_is_no_import_alone(project: Path) -> None:
     ],
     ids=["renamed", "copied", "another name", "gone", "a comment alone", "a class more"],
 )
-def test_words_of_files_that_come_and_go(
-    project: Path, change: Callable[[Path], object], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(word_index, "_FEW", 0)  # (those of small projects are not kept)
+def test_words_of_files_that_come_and_go(project: Path, change: Callable[[Path], object]) -> None:
+    for number in range(20):  # (those of small projects are not kept)
+        (project / f"value{number}.py").write_text(f"value = {number}\n")
     assert run()[0]
     change(project)
     (project / "train.py").write_text(TRAIN + "\none = 1\n")
