@@ -705,7 +705,7 @@ def play(env, samples, loader, batch):
         ("Wide(args.required)", "", "torch.tensor([sample])", "note"),
         ("Wide(args.required)", "x = torch.from_numpy(sample).float()", "x.unsqueeze(0).cuda()", "note"),
         ("Wide(args.required)", "x = torch.as_tensor(sample)[None]", "x", "note"),
-        ("Wide(args.required)", "x = sample.reshape(1, -1)", "torch.FloatTensor(x).cuda()", "note"),
+        ("Wide(args.required)", "x = library.scaled(sample).reshape(1, -1)", "torch.FloatTensor(x).cuda()", "note"),
         ("Conv()", "", "torch.Tensor(obs).cuda()", "note"),
         ("Conv()", "state = obs", "torch.from_numpy(state).float() / 255.0", "note"),
         ("Wide(args.required)", "", "as_row(sample[None])", "note"),
@@ -729,6 +729,28 @@ def play(env, samples, loader, batch):
 def test_single_samples(tmp_path: Path, made: str, before: str, given: str, expected: str) -> None:
     text = IMPORTS + STEPS.format(made=made, before=before or "pass", given=given)
     assert severities(tmp_path, text) == [expected]
+
+
+@pytest.mark.parametrize(
+    ("loop", "run", "expected"),
+    [
+        ("for x, y in loader: x = x.cuda()", "model(x.view(1, -1, 512))", "warning"),
+        ("for x, y in loader: z = x.float()", "model(z.cuda().reshape(1, -1))", "warning"),
+        ("for i, (x, y) in enumerate(loader): z = x.view(1, -1)", "model(z.cuda())", "warning"),
+        ("for batch in loader: pass", 'model(batch["x"].cuda().view(1, -1))', "warning"),
+        ("for batch in loader: x, y = batch", "model(x.cuda().view(1, -1))", "warning"),
+        ("for x, y in loader: pass", "scored(model, x.cuda())", "warning"),
+        ("for x, y in loader: pass", "model(torch.tensor(x).view(1, -1))", "note"),
+        ("for i in range(len(samples)): x = library.read(samples[i])", "model(x.view(1, -1))", "note"),
+        ("for i in range(len(samples)): x = library.read(samples[i])", "scored(model, x)", "note"),
+    ],
+)
+def test_a_batch_in_one_row_is_not_a_single_sample(tmp_path: Path, loop: str, run: str, expected: str) -> None:
+    header, _, before = loop.partition(": ")
+    text = STEPS.replace("for sample in loader", header).replace("model({given})", run)
+    scored = "\n\ndef scored(model, given):\n    return model(given.view(1, -1))\n\n"
+    text = text.format(made="Wide(args.required)", before=before)
+    assert severities(tmp_path, IMPORTS + scored + text) == [expected]
 
 
 @pytest.mark.parametrize("made", ["torchvision.models.resnet50(pretrained=True)", "library.Net()"])

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING, TypeGuard
 
 from memlint.analysis.domain.bound_names import argument, bindings, peel
 from memlint.analysis.domain.extents import by_name
@@ -83,7 +83,7 @@ class _Given:
         step: ir.Expr | None = expr
         while step is not None:
             expr = step
-            if self._asked(expr, False):
+            if self._is(expr, False):
                 return True
             step = peel(expr)
         if isinstance(expr, ir.Name):
@@ -91,9 +91,33 @@ class _Given:
         if isinstance(expr, ir.Display):
             each = [self.holds(one, before) for one in expr.elements]
             return any(each) and False not in each
-        if isinstance(expr, ir.Subscript) and isinstance(expr.index, ir.Const) and expr.index.kind == "str":
+        if _is_by_name(expr):
             return self.holds(expr.value, before)  # (``state["image"]``)
         return isinstance(expr, ir.Call) and self._is_passed_on(expr, before)
+
+    def _is(self, expr: ir.Expr, unpacked: bool) -> bool:
+        """The answer for an expression by itself. The whole batch of a loader in one row takes as much memory."""
+        if not self._asked(expr, unpacked):
+            return False
+        func = expr.func if isinstance(expr, ir.Call) else None
+        reshaped = func.value if isinstance(func, ir.Attr) and func.name in _RESHAPES else None
+        return reshaped is None or not self._is_batch(reshaped, set())
+
+    def _is_batch(self, expr: ir.Expr, seen: set[str]) -> bool:
+        """Whether an expression may be the batch of a loader, or a member of it by name (``batch["image"]``)."""
+        while (step := expr.value if _is_by_name(expr) else peel(expr)) is not None:
+            expr = step
+        if not isinstance(expr, ir.Name) or expr.id in seen:
+            return False
+        name = expr.id
+        seen.add(name)
+        loops = [loop.loop for loop in self._frame.notes.rounds.values() if name in loop.targets]
+        if any(loop.over == "loader" and not loop.single for loop in loops):
+            return True
+        bound = bindings(self._frame.function.body).get(name, [])
+        if any(self._is_batch(value, seen) for value, _ in bound):
+            return True
+        return any(given is not None and inner._is_batch(given, set()) for inner, given, _ in self._given(name))
 
     def _is_passed_on(self, call: ir.Call, before: int) -> bool:
         """Whether a function of the project, or of the object, gets it first (``self.normalize(state)``), or what makes
@@ -118,22 +142,27 @@ class _Given:
         return any(found) and False not in found
 
     def _bound_holds(self, value: ir.Expr, unpacked: bool, before: int) -> bool | None:
-        if self._asked(value, unpacked):
+        if self._is(value, unpacked):
             return True
         return False if unpacked else self.holds(value, before)
 
     def _callers_hold(self, name: str) -> bool:
         """Whether it is so of what all calls of the function give for a parameter."""
+        given = [*self._given(name)]
+        return bool(given) and all(one is not None and inner.holds(one, at) is True for inner, one, at in given)
+
+    def _given(self, name: str) -> Iterator[tuple[_Given, ir.Expr | None, int]]:
+        """What the calls of the function give for a parameter, each with where it is asked about; None for unknown."""
         function = self._frame.function
         at = next((number for number, param in enumerate(function.given) if param.name == name), None)
-        calls = self._analyser.facts.calls_of(function) if self._depth and at is not None else []
-        for caller, record in calls:
+        for caller, record in self._analyser.facts.calls_of(function) if self._depth and at is not None else ():
             call = call_at(caller.function.body, record.at)
             given = argument(call, at, name) if call is not None and at is not None else None
-            inner = _Given(self._analyser, caller, self._asked, self._depth - 1)
-            if given is None or inner.holds(given, record.at) is not True:
-                return False
-        return bool(calls)
+            yield _Given(self._analyser, caller, self._asked, self._depth - 1), given, record.at
+
+
+def _is_by_name(expr: ir.Expr) -> TypeGuard[ir.Subscript]:
+    return isinstance(expr, ir.Subscript) and isinstance(expr.index, ir.Const) and expr.index.kind == "str"
 
 
 def _last_bound(body: tuple[ir.Stmt, ...], name: str, before: int) -> tuple[bool, ir.Assign | None]:
