@@ -10,6 +10,7 @@ import pytest
 
 import memlint
 from memlint.analysis.calls import interpreting
+from memlint.analysis.domain.summary.function_state import FunctionState
 from memlint.analysis.domain.summary.summary import Summary
 from memlint.analysis.facts import analyser
 
@@ -51,7 +52,7 @@ def test_a_function_with_more_operations_than_are_told_apart(tmp_path: Path, mon
     (tmp_path / "good.py").write_text(LEAK.format(name="train", loss="torch.nn.functional.mse_loss"))
     lines = "\n".join(f"    x{i + 1} = torch.relu(model(x{i}))" for i in range(40))
     (tmp_path / "long.py").write_text(f"import torch\n\n\ndef long(model, x0):\n{lines}\n    return x40\n")
-    monkeypatch.setattr(Summary, "MAX_NODES", 20)
+    monkeypatch.setattr(FunctionState, "MAX_NODES", 20)
     result = memlint.lint([tmp_path])
     assert [(Path(found.path).name, found.code) for found in result.findings] == [("good.py", "MEM101")]
     assert not result.failures
@@ -141,7 +142,7 @@ def test_a_finding_has_its_place_where_libcst_does_not_read_the_function(tmp_pat
 
 
 def test_more_model_calls_than_are_told_apart_are_no_mistake(tmp_path: Path) -> None:
-    calls = "".join(f"    out.append(model(x[{number}]))\n" for number in range(Summary.MAX_NODES + 10))
+    calls = "".join(f"    out.append(model(x[{number}]))\n" for number in range(FunctionState.MAX_NODES + 10))
     (tmp_path / "score.py").write_text(
         f"import torch\n\ndef score(model, x, out):\n    model.eval()\n{calls}    return out\n"
     )
