@@ -96,9 +96,13 @@ def _may_be_masked(text: str) -> bool:
         at = text.find(sign)
         while at >= 0:
             # (most are of a comparison, and no command of a shell begins like one)
-            if not text.startswith("!=", at) and _MAY_BE_MASKED.match(text, text.rfind("\n", 0, at) + 1) is not None:
+            if text.startswith("!=", at):
+                at = text.find(sign, at + 1)
+                continue
+            if _MAY_BE_MASKED.match(text, text.rfind("\n", 0, at) + 1) is not None:
                 return True
-            at = text.find(sign, at + 1)
+            end = text.find("\n", at)  # (a line is looked at as a whole)
+            at = text.find(sign, end) if end >= 0 else -1
     return False
 
 
