@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from memlint.measure.loops.loops import LoopWatch
-from memlint.measure.memory.host import NOISE, rises_in_workers, rises_on_host
+from memlint.measure.memory.host import NOISE, is_level, rises_in_workers, rises_on_host
 from memlint.measure.memory.meters import Meter
 
 
@@ -65,3 +65,18 @@ def test_workers_grow_only_where_they_are_the_same_number() -> None:
     assert rises_in_workers(rows)
     assert not rises_in_workers([{**row, "worker_count": at // 13} for at, row in enumerate(rows)])
     assert not rises_in_workers([{"rss": 1}] * 25)
+
+
+@pytest.mark.parametrize(
+    ("later", "level"),
+    [
+        ([(tick, 1_000_000 + 50_000 * (tick % 4)) for tick in range(12)], True),  # filled, and emptied each fourth time
+        ([(tick, 1_000_000) for tick in range(12)], True),
+        ([(tick, 1_000_000 + 10_000 * tick) for tick in range(12)], False),
+        ([(tick, 1_000_000 + 10_000 * tick + 50_000 * (tick % 4)) for tick in range(12)], False),  # it leaks as well
+        ([(tick, 1_000_000) for tick in range(7)], False),  # too seldom to tell
+        ([], False),
+    ],
+)
+def test_memory_that_comes_down_to_its_floor_again_does_not_grow(later: list[tuple[int, int]], level: bool) -> None:
+    assert is_level(later) == level

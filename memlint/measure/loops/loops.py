@@ -9,7 +9,7 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from ..memory.halves import rises
-from ..memory.host import beside_tensors, resident, rises_on_host
+from ..memory.host import beside_tensors, is_level, resident, rises_on_host
 from ..memory.meters import Bytes, Meter
 from ..memory.tracker import Born, Frame, Ledger, lines
 from ..retention.owners import Ask, Target
@@ -64,8 +64,8 @@ class LoopWatch:
         self.done = False
         #: what is held when garbage has been collected behind a window that grew
         self.settled: Bytes | None = None
-        #: and of host memory beside tensors
-        self.host_settled: int | None = None
+        #: and of host memory beside tensors, each time that it was looked at, with the clock
+        self._later: list[tuple[int, int]] = []
         #: its window is over, and what has grown in it may yet go
         self.waits: Waiting | None = None
         self.run_ended = False
@@ -113,6 +113,14 @@ class LoopWatch:
         """Its window is over, with growth."""
         self.waits = Waiting(tick, time.monotonic(), self.runs)
 
+    @property
+    def host_settled(self) -> int | None:
+        """The least host memory beside tensors that there was behind its window; what there was before it, where later
+        runs filled and emptied it again."""
+        if is_level(self._later):
+            return beside_tensors(self.readings[0])
+        return min((host for _, host in self._later), default=None)
+
     def is_given_back(self) -> bool:
         """Whether less is held again than when its window was half over."""
         settled = self.settled or {}
@@ -125,7 +133,7 @@ class LoopWatch:
         """Note what is held now, if that is less than ever since its window was over."""
         known = self.settled
         if host is not None:
-            self.host_settled = host if self.host_settled is None else min(host, self.host_settled)
+            self._later.append((self.tick, host))
         self.settled = held if known is None else {name: min(held.get(name, 0), known.get(name, 0)) for name in known}
 
     def forget(self) -> None:

@@ -15,6 +15,8 @@ from .halves import steady
 NOISE = 2048
 #: and of other processes, whose memory is read page by page
 NOISE_OF_WORKERS = 64 * 1024
+#: so often in each half it is looked at for a floor: what is emptied may be so after several runs
+_FEW_LOOKS = 4
 #: more workers are not read: that takes a millisecond for each and iteration
 _MOST_WORKERS = 16
 
@@ -88,6 +90,16 @@ def rises_on_host(readings: Sequence[Mapping[str, Any]], settled: int | None = N
     if settled is not None and settled < held[-1]:
         held[-1] = settled
     return steady(held, NOISE)
+
+
+def is_level(later: Sequence[tuple[int, int]]) -> bool:
+    """Whether host memory, at several times with the clock, is down to what it was before again and again: its floor
+    rises by no more than noise an iteration. False where it was looked at too seldom to tell."""
+    half = len(later) // 2
+    if half < _FEW_LOOKS:
+        return False
+    (earlier, low), (now, lowest) = (min(part, key=lambda one: one[1]) for part in (later[:half], later[half:]))
+    return lowest - low < NOISE * (now - earlier)
 
 
 def rises_in_workers(readings: Sequence[Mapping[str, Any]]) -> bool:
