@@ -22,6 +22,7 @@ from memlint.verifier.comparing import sides
 from memlint.verifier.comparing.endings import broke, failed, in_words, no_second, said_of, where_to_stop
 from memlint.verifier.comparing.versions import Version, another, as_it_is, mended
 from memlint.verifier.judging.naming import names
+from memlint.verifier.judging.site_runs import loops_around
 from memlint.verifier.judging.verdicts import BLOCK, NEEDS_COMPARISON
 from memlint.verifier.model import BAD, Comparison, LoopPair, LoopSide, Report, Saving, Side, Verdict, Verified
 from memlint.verifier.probing.planning import Probes, probes
@@ -353,7 +354,7 @@ def _less(before: int | None, after: int | None) -> int | None:
 def _around(finding: Finding, put_in: Probes, ran: Ran) -> int | None:
     """The id of the innermost loop that was running when a finding's place was reached."""
     for site in ran.measured[0]["sites"] if ran.measured else ():
-        if put_in.findings[site["id"]] == finding and (around := [*site.get("clocks", ()), *site["loops"]]):
+        if put_in.findings[site["id"]] == finding and (around := loops_around(site)):
             return int(around[-1])
     return None
 

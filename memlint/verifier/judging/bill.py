@@ -7,6 +7,7 @@ from typing import Any
 
 from memlint.measure.memory.host import rises_on_host
 from memlint.verifier.judging.leftover import growth, rising
+from memlint.verifier.judging.site_runs import loops_around
 from memlint.verifier.judging.verdicts import BLOCK, host_growth
 from memlint.verifier.model import BAD, HOST, LoopBill, Verdict
 
@@ -16,18 +17,13 @@ def bill(
 ) -> tuple[LoopBill, ...]:
     """The loops of one process, by their ``names``, in the order of these. ``verdicts`` by site."""
     bad = {number for number, verdict in verdicts.items() if verdict.verdict in BAD - {"peak-only"}}
-    flagged = {around[-1] for site in run["sites"] if site["id"] in bad and (around := _around(site))}
+    flagged = {around[-1] for site in run["sites"] if site["id"] in bad and (around := loops_around(site))}
     found = [
         _loop(run, loop, names[loop["id"]], warmup + window, loop["id"] in flagged)
         for loop in run["loops"]
         if loop["id"] in names
     ]
     return tuple(sorted(found, key=lambda one: one.place.rpartition(":")[0]))
-
-
-def _around(site: Mapping[str, Any]) -> Sequence[int]:
-    """The loops around a site: libraries' where there are none of the program's own."""
-    return site["loops"] or site.get("clocks") or ()
 
 
 def _loop(run: Mapping[str, Any], loop: Mapping[str, Any], place: str, needed: int, flagged: bool) -> LoopBill:

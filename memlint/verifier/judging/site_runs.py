@@ -72,3 +72,8 @@ def emptied(site: Mapping[str, Any], shown: Mapping[str, str]) -> str | None:
     if freed is None or freed["returned"] or 2 * after["left"] >= after["kept"]:
         return None
     return f"at {shown.get(freed['path'], freed['path'])}:{freed['line']}, in `{freed['function']}`"
+
+
+def loops_around(site: Mapping[str, Any]) -> Sequence[int]:
+    """The loops around a site, outermost first: libraries' where there are none of the program's own."""
+    return site["loops"] or site.get("clocks") or ()

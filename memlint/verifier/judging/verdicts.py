@@ -13,7 +13,7 @@ from memlint.amounts import plural
 from memlint.finding import Growth
 from memlint.measure.memory.halves import by_half
 from memlint.measure.memory.host import NOISE
-from memlint.verifier.judging.site_runs import clearest, emptied, keeping, peak, release, start, used
+from memlint.verifier.judging.site_runs import clearest, emptied, keeping, loops_around, peak, release, start, used
 from memlint.verifier.model import PerIteration, Verdict
 
 #: the smallest block of an accelerator's allocator: less than this an iteration is no leak of tensors
@@ -171,7 +171,7 @@ class _Measured:
         self.check = check
         self.start = start
         self.of = of
-        around = site["loops"] or site.get("clocks")
+        around = loops_around(site)
         self.loop = loops.get(around[-1]) if around else None
         self.hits = int(site["hits"])
 
