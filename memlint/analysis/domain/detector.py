@@ -41,4 +41,4 @@ def _is_place(analyser: Analyser, site: object) -> bool:
     if site.path not in analyser.program.project.sources:
         return False
     module = analyser.program.module(site.path)
-    return 0 <= site.unit < len(module.units) and 0 <= site.at < module.lowered(site.unit).count
+    return 0 <= site.unit < len(module.index.units) and 0 <= site.at < module.lowered(site.unit).count

@@ -226,17 +226,16 @@ def _bindings(text: str, name: str) -> Iterator[tuple[int, str]]:
 
 def _defines(text: str, start: int, end: int, word: str) -> bool:
     """Whether a name that may be bound at a place, behind a word, may be so by more than an import."""
-    near = max(start - _NEAR, 0)
-    before = text[near:start]
+    before = text[max(start - _NEAR, 0) : start]
     line = before.rpartition("\n")[2]
     rest = text[end : end + _NEAR].partition("\n")[0]
-    if word in _BINDS or before.split()[-1:] in (["as"], ["as\\"]) or before.rstrip(" \t\r\n\\").endswith(" as"):
+    if word in _BINDS or _last_word(before) == "as":
         return word != "import"
     if _IMPORTS.fullmatch(line) is not None:
         return False
     if len(rest) == _NEAR or _LISTED.fullmatch(" ".join(rest.partition("#")[0].split())) is None:
         return True
-    return (line.split() or [""])[0] in _BEGIN or _is_in_target(text, start, end)
+    return _first_word(line) in _BEGIN or _is_in_target(text, start, end)
 
 
 def _is_in_target(text: str, start: int, end: int) -> bool:
@@ -246,13 +245,22 @@ def _is_in_target(text: str, start: int, end: int) -> bool:
     closing = _edge(text[end : end + _NEAR], "([{", ")]}")
     if opening is None or closing is None:
         return opening is not closing or start > _NEAR
-    before = text[max(start - opening - 1 - _NEAR, 0) : start - opening - 1]
-    first = (before.rpartition("\n")[2].split() or [""])[0]
-    last = (before.split() or [""])[-1]
-    if last == "import":
+    opened, closed = start - opening - 1, end + closing + 1
+    before = text[max(opened - _NEAR, 0) : opened]
+    if _last_word(before) == "import":
         return False
-    behind = text[end + closing + 1 : end + closing + 1 + _NEAR].partition("\n")[0].lstrip()
-    return last in ("as", "for") or first in _BEGIN or "=" in behind
+    behind = text[closed : closed + _NEAR].partition("\n")[0]
+    begins = _first_word(before.rpartition("\n")[2]) in _BEGIN
+    return _last_word(before) in ("as", "for") or begins or "=" in behind
+
+
+def _first_word(text: str) -> str:
+    return (text.split(maxsplit=1) or [""])[0]
+
+
+def _last_word(text: str) -> str:
+    """What stands last, a line that goes on below included."""
+    return (text.rstrip(" \t\r\n\f\\").rsplit(maxsplit=1) or [""])[-1]
 
 
 def _edge(text: str, deeper: str, higher: str) -> int | None:

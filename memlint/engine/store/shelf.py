@@ -109,12 +109,14 @@ class Shelf:
 
     def digest(self, text: str) -> bytes:
         """What tells a text from others."""
-        return hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=16, key=self._salt).digest()
+        return self._hash(text, b"")
 
     def _key_of_record(self, name: str) -> bytes:
-        return hashlib.blake2b(
-            name.encode("utf-8", "surrogatepass"), digest_size=16, key=self._salt, person=b"record"
-        ).digest()
+        return self._hash(name, b"record")
+
+    def _hash(self, text: str, kind: bytes) -> bytes:
+        raw = text.encode("utf-8", "surrogatepass")
+        return hashlib.blake2b(raw, digest_size=16, key=self._salt, person=kind).digest()
 
 
 def _bound(database: sqlite3.Connection) -> None:

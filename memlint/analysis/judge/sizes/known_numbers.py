@@ -55,6 +55,8 @@ class Scope:
 
 
 class Numbers:
+    """Asked for bounds of whole numbers and of lists of them, in the function where they stand."""
+
     def __init__(self, analyser: Analyser) -> None:
         self._program, self._facts = analyser.program, analyser.facts
         #: what calls pass, by function and parameter; None as well while that is asked for
@@ -65,6 +67,8 @@ class Numbers:
         return _greatest(self.known(expr, scope, depth))
 
     def known(self, expr: ir.Expr | None, scope: Scope, depth: int = _DEPTH) -> Known:
+        """The most that a number is, or each member of a list; None for what is not known. ``depth``: how many more
+        names are followed."""
         if expr is None or depth == 0:
             return None
         found: Known = literal(expr)
@@ -369,10 +373,12 @@ def _either(found: list[Known]) -> Known:
 
 
 def _greatest(known: Known) -> int | None:
+    """A number, or the largest one of a list."""
     return _largest(list(known)) if isinstance(known, tuple) else known
 
 
 def _largest(found: Iterable[int | None]) -> int | None:
+    """The largest of some numbers; None where one of them is not known."""
     every = [*found]
     known = [one for one in every if one is not None]
     return max(known) if known and len(known) == len(every) else None
