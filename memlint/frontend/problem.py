@@ -5,6 +5,8 @@ from __future__ import annotations
 import ast
 import warnings
 
+from memlint.project.old_syntax import CHECKED_AS_OLD
+
 #: what is said of code that parses, and nests deeper than anything here follows
 TOO_DEEP = "too deeply nested to analyse"
 
@@ -55,5 +57,4 @@ def outdated(text: str) -> SyntaxProblem | None:
     problem = rejected(text)
     if problem is None:
         return None
-    said = f"{problem.message} (it was checked as Python 2, or 3 before 3.7, understood it)"
-    return SyntaxProblem(said, problem.line, problem.column)
+    return SyntaxProblem(problem.message + CHECKED_AS_OLD, problem.line, problem.column)

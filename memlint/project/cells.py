@@ -11,12 +11,11 @@ from typing import Any
 import msgspec
 
 from memlint.project.ipython import Mask, masks_of, parse_error, python_of_cell
-from memlint.project.old_syntax import modern
+from memlint.project.old_syntax import CHECKED_AS_OLD, modern
 from memlint.reading import MAX_SOURCE
 
 #: what stands between two cells: the line behind the first one, and a line that is part of none
 BETWEEN = "\n\n"
-_OLD = " (it was checked as Python 2, or 3 before 3.7, understood it)"
 
 
 class Cell(msgspec.Struct, frozen=True, gc=False, array_like=True):
@@ -194,7 +193,7 @@ def _python(source: str) -> tuple[str, int, CellProblem | None]:
     problem = _problem(error, indent)
     new = modern(masked)
     if new is not masked:
-        return new, indent, msgspec.structs.replace(problem, message=problem.message + _OLD, parses=True)
+        return new, indent, msgspec.structs.replace(problem, message=problem.message + CHECKED_AS_OLD, parses=True)
     return "".join(" " if char not in "\r\n" else char for char in source), indent, problem
 
 

@@ -15,6 +15,9 @@ import warnings
 
 from memlint.patterns import lazy_pattern
 
+#: said of a file in an older grammar, behind what is wrong with it today
+CHECKED_AS_OLD = " (it was checked as Python 2 code, or as code of Python 3 before 3.7)"
+
 #: what no newer Python reads where it stands in code: `async` as a name, a second word in ``except``; and a word behind
 #: what became a function
 _OLD = tuple(
