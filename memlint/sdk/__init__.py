@@ -10,8 +10,8 @@ analysis, ``detect.py``. ``rule.py`` defines ``META`` and ``check(facts)``::
             if …:
                 yield Report(event.site, "…", …)
 
-``detect.py`` defines ``detect(analyser, frame)``, which gives the rule's own events of one function. It is loaded when
-there is something to analyse; ``rule.py`` is loaded by every command, so it imports nothing of the modules beside.
+``detect.py`` defines ``detect(analyser, summary)``, which gives the rule's own events of one function. It is loaded
+when there is something to analyse. ``rule.py`` is loaded by every command, so it imports nothing of the modules beside.
 """
 
 from __future__ import annotations

@@ -1,9 +1,10 @@
 """The function that detect.py of a rule looks at, and what the whole project tells of it.
 
-A `Summary` is the summary of one function: ``frame.function`` (its body, parameters and class), ``frame.module`` (its
-file), ``frame.notes`` (what was noted as it was read), ``frame.site(at)`` (a place to report). An `Analyser` answers
-questions about the project: what a name means (``analyser.program``), who calls a function (``analyser.facts``), what
-another function does (``analyser.summary``). Both are read only: whoever changes them changes other rules' findings.
+A `Summary` is the summary of one function: ``summary.function`` (its body, parameters and class), ``summary.module``
+(its file), ``summary.notes`` (what was noted as it was read), ``summary.site(at)`` (a place to report). An `Analyser`
+answers questions about the project: what a name means (``analyser.program``), who calls a function
+(``analyser.facts``), what another function does (``analyser.summary``). Both are read only: whoever changes them
+changes other rules' findings.
 """
 
 from __future__ import annotations

@@ -51,9 +51,9 @@ _TABLES = ("_forward_hooks", "_forward_pre_hooks", "_backward_hooks", "_post_acc
 
 
 class _Kept(NamedTuple):
-    """What a hook keeps: the frame of the hook, the store, and whether it may have a graph."""
+    """What a hook keeps: the summary of the hook, the store, and whether it may have a graph."""
 
-    frame: Summary
+    summary: Summary
     store: Store
     attached: bool
 
@@ -68,33 +68,33 @@ class _Runs(NamedTuple):
     removed: bool = False
 
 
-def detect(analyser: Analyser, frame: Summary) -> Iterator[HookAdded]:
+def detect(analyser: Analyser, summary: Summary) -> Iterator[HookAdded]:
     """The hooks that one function adds, where they leak."""
-    if not frame.notes.hooks or in_tests(frame.module.key):
+    if not summary.notes.hooks or in_tests(summary.module.key):
         return
     seen: set[tuple[str, int]] = set()
-    for _, call in sorted(frame.notes.hooks.items()):
+    for _, call in sorted(summary.notes.hooks.items()):
         kept = [
             one for function, skipped in _functions(analyser, call.hook) for one in _stores(analyser, function, skipped)
         ]
-        loop = _added_again(analyser, frame, call)
+        loop = _added_again(analyser, summary, call)
         if loop is not None:
-            yield _piling(analyser, frame, call, loop, kept)
+            yield _piling(analyser, summary, call, loop, kept)
             continue
         for one in kept:
-            place = place_of(analyser, frame, one.frame, one.store)
-            at = (one.frame.function.qual, one.store.site.at)
+            place = place_of(analyser, summary, one.summary, one.store)
+            at = (one.summary.function.qual, one.store.site.at)
             if place is None or at in seen:
                 continue
-            if not one.attached and not touches_an_accelerator(analyser, frame):
+            if not one.attached and not touches_an_accelerator(analyser, summary):
                 continue
-            runs = _runs(analyser, frame, call, place)
+            runs = _runs(analyser, summary, call, place)
             if runs is None or emptied(analyser, place):
                 continue
             seen.add(at)
             yield HookAdded(
                 site=one.store.site,
-                function=one.frame.function.qual,
+                function=one.summary.function.qual,
                 certainty=runs.certainty,
                 problem="keeps",
                 added=text(call.expr.func),
@@ -104,15 +104,15 @@ def detect(analyser: Analyser, frame: Summary) -> Iterator[HookAdded]:
                 attached=one.attached and runs.records,
                 backward="backward" in call.name or call.name not in OF_MODULES,
                 removed=runs.removed,
-                trace=(Step(frame.site(call.expr.at), "the hook is added here"),),
+                trace=(Step(summary.site(call.expr.at), "the hook is added here"),),
             )
 
 
-def _piling(analyser: Analyser, frame: Summary, call: HookCall, loop: Loop, kept: list[_Kept]) -> HookAdded:
-    own = next((one for one in kept if _made_for_it(analyser, frame, one)), None)
+def _piling(analyser: Analyser, summary: Summary, call: HookCall, loop: Loop, kept: list[_Kept]) -> HookAdded:
+    own = next((one for one in kept if _made_for_it(analyser, summary, one)), None)
     return HookAdded(
-        site=frame.site(call.expr.at),
-        function=frame.function.qual,
+        site=summary.site(call.expr.at),
+        function=summary.function.qual,
         problem="piles",
         added=text(call.expr.func),
         loop=loop,
@@ -123,10 +123,10 @@ def _piling(analyser: Analyser, frame: Summary, call: HookCall, loop: Loop, kept
     )
 
 
-def _made_for_it(analyser: Analyser, frame: Summary, kept: _Kept) -> bool:
+def _made_for_it(analyser: Analyser, summary: Summary, kept: _Kept) -> bool:
     """Whether what a hook adds to is made anew by the call that adds the hook, so that nobody else has it for long."""
-    place = place_of(analyser, frame, kept.frame, kept.store)
-    return place is not None and place.local_to is frame.function
+    place = place_of(analyser, summary, kept.summary, kept.store)
+    return place is not None and place.local_to is summary.function
 
 
 # -------------------------------------------------------------------------------------- what a hook keeps
@@ -151,23 +151,23 @@ def _functions(analyser: Analyser, hook: V) -> Iterator[tuple[Function, int]]:
 
 def _stores(analyser: Analyser, function: Function, skipped: int) -> Iterator[_Kept]:
     """What a function adds to a place that outlives it, of what torch hands to it."""
-    frame = analyser.summary(function)
-    if frame is None or frame.cut_short:
+    summary = analyser.summary(function)
+    if summary is None or summary.cut_short:
         return
     given = {f"p:{param.name}" for param in function.params[skipped:]}
-    for store in frame.stores.values():
+    for store in summary.stores.values():
         if store.kind != "retain" or store.how not in ("append", "extend", "add", "put") or store.tests:
             continue
         value = store.value
         if value.size in (SCALAR, SAMPLE) or value.device == CPU or value.is_only(DATA):
             continue
-        nodes = [frame.graphs.nodes[one] for one in value.src if one in frame.graphs.nodes]
+        nodes = [summary.graphs.nodes[one] for one in value.src if one in summary.graphs.nodes]
         if any(node.unknown for node in nodes):
             continue
-        reached = frame.graphs.closure(value.src)
+        reached = summary.graphs.closure(value.src)
         attached = any(isinstance(one, Path) and one.root in given and _of_tensors(one) for one in reached)
-        if attached or (not value.src and _made_of(frame, store, given)):
-            yield _Kept(frame, store, attached)
+        if attached or (not value.src and _made_of(summary, store, given)):
+            yield _Kept(summary, store, attached)
 
 
 def _of_tensors(path: Path) -> bool:
@@ -175,9 +175,9 @@ def _of_tensors(path: Path) -> bool:
     return all(not step.startswith(".") for step in path.steps)
 
 
-def _made_of(frame: Summary, store: Store, given: set[str]) -> bool:
+def _made_of(summary: Summary, store: Store, given: set[str]) -> bool:
     """Whether what is stored is a tensor that is cut out of what the function is given: ``output.detach()``."""
-    for call in calls(frame.function.body):
+    for call in calls(summary.function.body):
         for arg in call.args:
             if text(arg) == store.text and any(mentions(arg, one[2:]) for one in given):
                 return any(
@@ -189,22 +189,22 @@ def _made_of(frame: Summary, store: Store, given: set[str]) -> bool:
 # -------------------------------------------------------------------------------------- how often the module runs
 
 
-def _runs(analyser: Analyser, frame: Summary, call: HookCall, place: Place) -> _Runs | None:
+def _runs(analyser: Analyser, summary: Summary, call: HookCall, place: Place) -> _Runs | None:
     """What runs the module with the hook again and again, while the place lives."""
-    owner = root_of(frame, call.owner)
+    owner = root_of(summary, call.owner)
     if owner is None:
         return None
-    removed = _removed_at(frame, call)
-    loop = loop_behind(frame, owner, call.expr.at, removed, place)
-    loop = loop or loop_of_callees(analyser, frame, owner, call.expr.at, removed, 0)
+    removed = _removed_at(summary, call)
+    loop = loop_behind(summary, owner, call.expr.at, removed, place)
+    loop = loop or loop_of_callees(analyser, summary, owner, call.expr.at, removed, 0)
     if loop is not None:
         return _Runs(loop.loop, "high", loop.records, removed is not None)
     if removed is not None or place.local_to is not None:
         return None
-    around = loop_of_callers(analyser, frame, owner, 0)
+    around = loop_of_callers(analyser, summary, owner, 0)
     if around is not None:
         return _Runs(around.loop, "high", around.records)
-    own = frame.function.cls
+    own = summary.function.cls
     if own is not None and owner == "self" and place.owner is not None and analyser.program.is_module(own):
         return _Runs(None, "medium")
     return None
@@ -213,37 +213,37 @@ def _runs(analyser: Analyser, frame: Summary, call: HookCall, place: Place) -> _
 # -------------------------------------------------------------------------------------- hooks that are added again
 
 
-def _added_again(analyser: Analyser, frame: Summary, call: HookCall) -> Loop | None:
+def _added_again(analyser: Analyser, summary: Summary, call: HookCall) -> Loop | None:
     """What adds the hook again and again to a module that stays, while nobody takes one away; None if nothing does."""
-    if not _unconditional(frame, call) or not _dropped(frame, call) or _tables_touched(analyser):
+    if not _unconditional(summary, call) or not _dropped(summary, call) or _tables_touched(analyser):
         return None
     of_module = call.name in OF_MODULES
-    root = root_of(frame, call.owner)
-    if root is None or (not of_module and not _is_parameter(frame, call.owner)):
+    root = root_of(summary, call.owner)
+    if root is None or (not of_module and not _is_parameter(summary, call.owner)):
         return None
     if call.loop is not None:
         index = indexed_by(call.owner)
         other = index is not None and any(names_it(index, name) for name in call.loop.targets)
         stays = not other and root not in call.loop.bound and goes_on(call.loop) and not _returns(call.loop)
-        return frame.seen(call.loop) if stays else None
-    function = frame.function
+        return summary.seen(call.loop) if stays else None
+    function = summary.function
     if layer_code(analyser, function) and root == "self" and text(call.owner) != "self":
         return each_call(function)
-    again = _repeated(analyser, frame, root, 0)
-    return again if again is not None or not of_module else added_for_each_input(analyser, frame, call)
+    again = _repeated(analyser, summary, root, 0)
+    return again if again is not None or not of_module else added_for_each_input(analyser, summary, call)
 
 
-def _repeated(analyser: Analyser, frame: Summary, root: str, depth: int) -> Loop | None:
+def _repeated(analyser: Analyser, summary: Summary, root: str, depth: int) -> Loop | None:
     """The loop over data that calls the function with the same module in each round."""
-    if depth >= MAX_DEPTH or frame.function.node is None:
+    if depth >= MAX_DEPTH or summary.function.node is None:
         return None
-    if root not in {param.name for param in frame.function.params}:
+    if root not in {param.name for param in summary.function.params}:
         return None
-    for caller, record in analyser.facts.calls_of(frame.function):
+    for caller, record in analyser.facts.calls_of(summary.function):
         expr = call_at(caller.function.body, record.at)
         if expr is None or _under_test(caller.function.body, expr):
             continue
-        given = given_for(caller, frame.function, expr, root)
+        given = given_for(caller, summary.function, expr, root)
         if given is None:
             continue
         held = caller.notes.rounds.get(record.loops[-1]) if record.loops else None
@@ -270,7 +270,7 @@ def _returns(held: LoopState) -> bool:
     return any(isinstance(one, ir.Return) for one in walk_statements(held.body, False))
 
 
-def _unconditional(frame: Summary, call: HookCall) -> bool:
+def _unconditional(summary: Summary, call: HookCall) -> bool:
     """Whether nothing but the kind of a layer decides over the call."""
     return all(
         any(
@@ -281,19 +281,19 @@ def _unconditional(frame: Summary, call: HookCall) -> bool:
     )
 
 
-def _is_parameter(frame: Summary, owner: ir.Expr) -> bool:
+def _is_parameter(summary: Summary, owner: ir.Expr) -> bool:
     """Whether a name is bound by a loop over parameters."""
     return isinstance(owner, ir.Name) and any(
         isinstance(statement, ir.For)
         and names_it(statement.target, owner.id)
         and any(isinstance(part, ir.Attr) and part.name in PARAMETERS for part in walk_expression(statement.iter))
-        for statement in walk_statements(frame.function.body, into_definitions=False)
+        for statement in walk_statements(summary.function.body, into_definitions=False)
     )
 
 
-def _dropped(frame: Summary, call: HookCall) -> bool:
+def _dropped(summary: Summary, call: HookCall) -> bool:
     """Whether the handle that removes the hook is let go."""
-    for statement in walk_statements(frame.function.body, into_definitions=False):
+    for statement in walk_statements(summary.function.body, into_definitions=False):
         if isinstance(statement, ir.ExprStmt) and statement.value is call.expr:
             return True
         if isinstance(statement, ir.Assign) and statement.value is call.expr:
@@ -301,8 +301,8 @@ def _dropped(frame: Summary, call: HookCall) -> bool:
             return (
                 len(statement.targets) == 1
                 and isinstance(target, ir.Name)
-                and frame.function.node is not None
-                and not _read(frame.function, target)
+                and summary.function.node is not None
+                and not _read(summary.function, target)
             )
     return False
 
@@ -315,11 +315,11 @@ def _read(function: Function, target: ir.Name) -> bool:
     ) or any(isinstance(one, ir.Scope) and target.id in one.names for one in walk_statements(function.body))
 
 
-def _removed_at(frame: Summary, call: HookCall) -> int | None:
+def _removed_at(summary: Summary, call: HookCall) -> int | None:
     """Where the function itself removes hooks behind the call; None where it does not."""
     found = (
         other.at
-        for other in calls(frame.function.body)
+        for other in calls(summary.function.body)
         if isinstance(other.func, ir.Attr)
         and other.func.name == "remove"
         and not other.args

@@ -15,14 +15,14 @@ _WHOLE = ("loader", "dataset", "batches")
 _PLAIN = frozenset({"eval", "train", "to", "cuda", "cpu", "zero_grad", "requires_grad_", "load_state_dict", "apply"})
 
 
-def added_for_each_input(analyser: Analyser, frame: Summary, call: HookCall) -> Loop | None:
+def added_for_each_input(analyser: Analyser, summary: Summary, call: HookCall) -> Loop | None:
     """The calls of a function that runs the module, or what it is a part of, on one of its own parameters behind the
     place where the hook is added: who calls it once has one input. None where it does not, and where all calls that are
     in sight are made once."""
-    function = frame.function
+    function = summary.function
     if function.node is None or function.name.startswith("__"):
         return None
-    owners = _owners(frame, call)
+    owners = _owners(summary, call)
     given = {param.name for param in function.params[function.takes_self :] if not _is_whole(param.name)}
     if not owners or not any(
         other.at > call.expr.at and _runs_on(other, owners, given) for other in calls(function.body)
@@ -38,10 +38,10 @@ def _is_whole(name: str) -> bool:
     return any(word in name for word in _WHOLE)
 
 
-def _owners(frame: Summary, call: HookCall) -> set[str]:
+def _owners(summary: Summary, call: HookCall) -> set[str]:
     """The parameters that the module comes from, and ``self.model`` of ``self.model.layer4``."""
-    function = frame.function
-    root = root_of(frame, call.owner)
+    function = summary.function
+    root = root_of(summary, call.owner)
     if root is None:
         return set()
     own = function.own_name
@@ -54,7 +54,7 @@ def _owners(frame: Summary, call: HookCall) -> set[str]:
             if isinstance(statement, ir.Assign) and any(
                 names_it(target, name) for target in statement.targets for name in names
             ):
-                source = root_of(frame, statement.value)
+                source = root_of(summary, statement.value)
                 names |= {source} if source is not None else set()
     return names & {param.name for param in function.params} - {own}
 

@@ -23,8 +23,8 @@ class Place(NamedTuple):
     local_to: Function | None = None
 
 
-def place_of(analyser: Analyser, frame: Summary, hook: Summary, store: Store) -> Place | None:
-    """The place of a store in a hook that ``frame`` adds; None where it cannot be told."""
+def place_of(analyser: Analyser, summary: Summary, hook: Summary, store: Store) -> Place | None:
+    """The place of a store in a hook that ``summary`` adds; None where it cannot be told."""
     path = store.place
     if not isinstance(path, Path):
         return None
@@ -46,7 +46,7 @@ def place_of(analyser: Analyser, frame: Summary, hook: Summary, store: Store) ->
     if _attribute_steps(path):
         return None
     if any(param.name == name for param in around.params):
-        return _given(frame, around, name)
+        return _given(summary, around, name)
     return Place(name, around.module, local_to=around)
 
 
@@ -61,27 +61,27 @@ def _of_self(function: Function, path: Path) -> Place | None:
     return Place(steps[0][1:], function.module, owner=function.cls)
 
 
-def _given(frame: Summary, factory: Function, name: str) -> Place | None:
+def _given(summary: Summary, factory: Function, name: str) -> Place | None:
     """What the function that adds the hook gives for a parameter of the function that made it."""
     position = [param.name for param in factory.given].index(name)
     found = [
         value
-        for call in calls(frame.function.body)
+        for call in calls(summary.function.body)
         if text(call.func).rsplit(".", 1)[-1] == factory.name and (value := argument(call, position, name)) is not None
     ]
     if not found or len({text(value) for value in found}) != 1:
         return None
     value = found[0]
-    own = frame.function.own_name
+    own = summary.function.own_name
     if isinstance(value, ir.Attr) and isinstance(value.value, ir.Name) and value.value.id == own:
-        return Place(value.name, frame.module, owner=frame.function.cls)
+        return Place(value.name, summary.module, owner=summary.function.cls)
     if not isinstance(value, ir.Name):
         return None
-    if frame.function.node is None or value.id not in frame.function.locals:
-        return Place(value.id, frame.module) if value.id in frame.module.bindings else None
-    if any(param.name == value.id for param in frame.function.params):
+    if summary.function.node is None or value.id not in summary.function.locals:
+        return Place(value.id, summary.module) if value.id in summary.module.bindings else None
+    if any(param.name == value.id for param in summary.function.params):
         return None
-    return Place(value.id, frame.module, local_to=frame.function)
+    return Place(value.id, summary.module, local_to=summary.function)
 
 
 # -------------------------------------------------------------------------------------- emptied

@@ -37,7 +37,7 @@ class Found(NamedTuple):
     records: bool
 
 
-def root_of(frame: Summary, expr: ir.Expr) -> str | None:
+def root_of(summary: Summary, expr: ir.Expr) -> str | None:
     """The name that a module is a part of: ``model`` of ``model.layer4[1]``, of what a loop over its modules binds."""
     for _ in range(6):
         while not isinstance(expr, ir.Name):
@@ -49,7 +49,7 @@ def root_of(frame: Summary, expr: ir.Expr) -> str | None:
                 expr = expr.args[0]
             else:
                 return None
-        behind = _bound_to(frame.function, expr.id)
+        behind = _bound_to(summary.function, expr.id)
         if behind is None:
             return expr.id
         expr = behind
@@ -86,9 +86,9 @@ def names_it(target: ir.Expr, name: str) -> bool:
     return any(isinstance(part, ir.Name) and part.id == name for part in walk_expression(target))
 
 
-def loop_behind(frame: Summary, name: str, at: int, end: int | None, place: Place | None = None) -> Found | None:
+def loop_behind(summary: Summary, name: str, at: int, end: int | None, place: Place | None = None) -> Found | None:
     """The first loop over data behind an ordinal that runs what has the name, to its end, and makes no new place."""
-    for held in sorted(frame.notes.rounds.values(), key=lambda one: one.loop.site.at):
+    for held in sorted(summary.notes.rounds.values(), key=lambda one: one.loop.site.at):
         start = held.loop.site.at
         if start <= at or (end is not None and start >= end) or not goes_on(held) or name in held.bound:
             continue
@@ -96,23 +96,23 @@ def loop_behind(frame: Summary, name: str, at: int, end: int | None, place: Plac
             continue
         run = next((call for call in calls(held.body) if _uses(call, name)), None)
         if run is not None:
-            guarded = any(any(call is run for call in calls(block.body)) for block in frame.notes.blocks.values())
-            return Found(frame.seen(held), frame.entry != OFF and not guarded)
+            guarded = any(any(call is run for call in calls(block.body)) for block in summary.notes.blocks.values())
+            return Found(summary.seen(held), summary.entry != OFF and not guarded)
     return None
 
 
 def loop_of_callees(
-    analyser: Analyser, frame: Summary, name: str, at: int, end: int | None, depth: int
+    analyser: Analyser, summary: Summary, name: str, at: int, end: int | None, depth: int
 ) -> Found | None:
     """The loop over data in a function that is called behind an ordinal with what has the name, and runs it there."""
-    for record in sorted(frame.calls.values(), key=lambda one: one.at):
+    for record in sorted(summary.calls.values(), key=lambda one: one.at):
         function = analyser.function_at(record.callee) if record.at > at and (end is None or record.at < end) else None
         inner = analyser.summary(function) if function is not None else None
-        expr = call_at(frame.function.body, record.at)
+        expr = call_at(summary.function.body, record.at)
         if function is None or inner is None or expr is None:
             continue
         for param in function.params:
-            if given_for(frame, function, expr, param.name) != name:
+            if given_for(summary, function, expr, param.name) != name:
                 continue
             loop = loop_behind(inner, param.name, -1, None)
             if loop is None and depth < MAX_DEPTH:
@@ -138,13 +138,13 @@ def _begins(expr: ir.Expr, name: str) -> bool:
     return isinstance(expr, ir.Name) and expr.id == name
 
 
-def loop_of_callers(analyser: Analyser, frame: Summary, owner: str, depth: int) -> Found | None:
+def loop_of_callers(analyser: Analyser, summary: Summary, owner: str, depth: int) -> Found | None:
     """The loop over data that a caller runs behind the call, with what it gave for the parameter ``owner``."""
-    if depth >= MAX_DEPTH or frame.function.node is None:
+    if depth >= MAX_DEPTH or summary.function.node is None:
         return None
-    for caller, record in analyser.facts.calls_of(frame.function):
+    for caller, record in analyser.facts.calls_of(summary.function):
         expr = call_at(caller.function.body, record.at)
-        given = given_for(caller, frame.function, expr, owner) if expr is not None else None
+        given = given_for(caller, summary.function, expr, owner) if expr is not None else None
         if given is None:
             continue
         loop = loop_behind(caller, given, record.at, None)

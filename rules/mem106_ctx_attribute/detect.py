@@ -19,12 +19,12 @@ Letting = Literal["dropped", "emptied"]
 _FUNCTIONS = lazy_pattern(r"torch\.autograd\.(function\.)?(Function|InplaceFunction)")
 
 
-def detect(analyser: Analyser, frame: Summary) -> Iterator[ContextAttribute]:
+def detect(analyser: Analyser, summary: Summary) -> Iterator[ContextAttribute]:
     """The tensors that one function keeps on its context."""
-    function = frame.function
-    if not frame.notes.on_context:
+    function = summary.function
+    if not summary.notes.on_context:
         return
-    given = _handed_by(analyser, frame)
+    given = _handed_by(analyser, summary)
     cls = given[0].cls if given is not None else function.cls
     if cls is None:
         return
@@ -41,7 +41,7 @@ def detect(analyser: Analyser, frame: Summary) -> Iterator[ContextAttribute]:
     if given is not None:
         body.told(Body(analyser, given[0]), given[1])
     own = _deleted(function)
-    for at, kept in sorted(frame.notes.on_context.items()):
+    for at, kept in sorted(summary.notes.on_context.items()):
         name = kept.target.name
         if name in OWN or name in own or dropped.get(name) == "emptied":
             continue
@@ -54,7 +54,7 @@ def detect(analyser: Analyser, frame: Summary) -> Iterator[ContextAttribute]:
         if what != "output" and _records(kept.given):
             continue
         yield ContextAttribute(
-            site=frame.site(at),
+            site=summary.site(at),
             function=function.qual,
             certainty="high" if kept.given.is_only(TENSORS) else "medium",
             kept=what,
@@ -66,11 +66,11 @@ def detect(analyser: Analyser, frame: Summary) -> Iterator[ContextAttribute]:
         )
 
 
-def _handed_by(analyser: Analyser, frame: Summary) -> tuple[Function, ir.Call] | None:
+def _handed_by(analyser: Analyser, summary: Summary) -> tuple[Function, ir.Call] | None:
     """The forward, or setup_context, that hands its context to a helper, and the call."""
-    if frame.function.name in (FORWARD, SETUP):
+    if summary.function.name in (FORWARD, SETUP):
         return None
-    for caller, record in analyser.facts.calls_of(frame.function):
+    for caller, record in analyser.facts.calls_of(summary.function):
         one = caller.function
         if one.name not in (FORWARD, SETUP) or one.cls is None or not one.params:
             continue

@@ -58,37 +58,37 @@ CALLS = frozenset({"itertools.cycle", "itertools.tee"})
 LOADER_CALLS = frozenset({"builtins.list", "builtins.tuple"})
 
 
-def detect(analyser: Analyser, frame: Summary) -> Iterator[CachedBatches]:
+def detect(analyser: Analyser, summary: Summary) -> Iterator[CachedBatches]:
     """What one function makes of loaders that keeps their batches."""
-    noted = [call for _, call in sorted(frame.notes.outside.items()) if call.name in _HOW]
-    if not noted or is_test(frame.function):
+    noted = [call for _, call in sorted(summary.notes.outside.items()) if call.name in _HOW]
+    if not noted or is_test(summary.function):
         return
-    names = Names(analyser, frame)
+    names = Names(analyser, summary)
     for call in noted:
         expr = call.expr
         if not expr.args or isinstance(expr.args[0], ir.Starred):
             continue
         source = _source(expr.args[0])
-        certainty = _is_loader(analyser, frame, call, source)
-        if certainty is None or _takes_few(frame, expr) or _takes_part(expr.args[0]):
+        certainty = _is_loader(analyser, summary, call, source)
+        if certainty is None or _takes_few(summary, expr) or _takes_part(expr.args[0]):
             continue
         how = _HOW[call.name]
-        if how == "tee" and _in_step(frame, expr):
+        if how == "tee" and _in_step(summary, expr):
             continue
-        if how == "cycle" and _drawn_now_and_then(frame, expr):
+        if how == "cycle" and _drawn_now_and_then(summary, expr):
             certainty = "low"
         if how == "list" and certainty != "high":
             continue
         plain = how == "cycle" and certainty == "high" and source is expr.args[0]
         again = plain and names.made_by(source).startswith("torch.utils.data.")
         yield CachedBatches(
-            site=frame.site(expr.at),
-            function=frame.function.qual,
+            site=summary.site(expr.at),
+            function=summary.function.qual,
             certainty=certainty,
             how=how,
             text=text(expr),
             loader=text(source),
-            given=frame.site(source.at) if again else None,
+            given=summary.site(source.at) if again else None,
         )
 
 
@@ -99,10 +99,10 @@ def _source(expr: ir.Expr) -> ir.Expr:
     return expr
 
 
-def _is_loader(analyser: Analyser, frame: Summary, call: OutsideCall, source: ir.Expr) -> Confidence | None:
+def _is_loader(analyser: Analyser, summary: Summary, call: OutsideCall, source: ir.Expr) -> Confidence | None:
     """How well it is known that what is gone through is a data loader."""
     value = call.given
-    if value.kinds & LOADER and value.syms and _assumed(analyser, frame, source):
+    if value.kinds & LOADER and value.syms and _assumed(analyser, summary, source):
         return "medium" if _LOADER.search(_name(source).lower()) else "low"
     if value.is_only(LOADER | NONE) and value.kinds & LOADER:
         return "high"
@@ -114,7 +114,11 @@ def _is_loader(analyser: Analyser, frame: Summary, call: OutsideCall, source: ir
         return "high"
     if call.name.endswith(".cycle") and _of_class(analyser, value, lambda base: base in _STREAMS):
         return "medium"
-    if isinstance(source, ir.Attr) and value.is_only(NONE | UNKNOWN) and _assigned_loader(analyser, frame, source.name):
+    if (
+        isinstance(source, ir.Attr)
+        and value.is_only(NONE | UNKNOWN)
+        and _assigned_loader(analyser, summary, source.name)
+    ):
         return "medium"
     name = _name(source).lower()
     if not _LOADER.search(name) or value.objs or value.kinds & (CONTAINER | MODULE):
@@ -125,24 +129,26 @@ def _is_loader(analyser: Analyser, frame: Summary, call: OutsideCall, source: ir
         return "medium"
     if not value.kinds & UNKNOWN:
         return None
-    return "medium" if _trains(frame) else "low"
+    return "medium" if _trains(summary) else "low"
 
 
-def _assumed(analyser: Analyser, frame: Summary, source: ir.Expr) -> bool:
+def _assumed(analyser: Analyser, summary: Summary, source: ir.Expr) -> bool:
     """Whether only a loop that brings its items to the device tells that it runs over a loader: they may as well be
     those of a list, which keeps them anyway."""
-    param = next((one for one in frame.function.params if isinstance(source, ir.Name) and one.name == source.id), None)
+    param = next(
+        (one for one in summary.function.params if isinstance(source, ir.Name) and one.name == source.id), None
+    )
     if param is None:
         return False
-    told = analyser.annotated(frame.module, param.annotation) if param.annotation is not None else None
-    known = told or analyser.facts.parameter(frame.function, param.name)
+    told = analyser.annotated(summary.module, param.annotation) if param.annotation is not None else None
+    known = told or analyser.facts.parameter(summary.function, param.name)
     return known is None or not known.kinds & LOADER
 
 
-def _assigned_loader(analyser: Analyser, frame: Summary, name: str) -> bool:
+def _assigned_loader(analyser: Analyser, summary: Summary, name: str) -> bool:
     """Whether all that the functions of this file give an attribute of that name, whatever it is an attribute of, are
     loaders: ``handlers.data = make_loader(options)``."""
-    module = frame.module
+    module = summary.module
     found = [
         value
         for function in (module.main, *module.functions.values())
@@ -192,17 +198,17 @@ def _of_class(analyser: Analyser, value: V, known: Callable[[str], bool]) -> boo
     )
 
 
-def _trains(frame: Summary) -> bool:
+def _trains(summary: Summary) -> bool:
     """Whether the function works on batches: it runs a model, or brings what it draws to a device."""
-    body = frame.function.body
-    return bool(frame.notes.models) or calls_backward(body) or feeds_device(None, body)
+    body = summary.function.body
+    return bool(summary.notes.models) or calls_backward(body) or feeds_device(None, body)
 
 
-def _takes_few(frame: Summary, expr: ir.Call) -> bool:
+def _takes_few(summary: Summary, expr: ir.Call) -> bool:
     """``zip(range(4), cycle(loader))``, ``next(cycle(loader))``: only the first batches are drawn."""
-    if _drawn_once(frame, expr):
+    if _drawn_once(summary, expr):
         return True
-    for part in parts(frame.function.body):
+    for part in parts(summary.function.body):
         if not isinstance(part, ir.Call) or not any(_contains(arg, expr) for arg in part.args):
             continue
         name = last_name(part.func)
@@ -214,12 +220,12 @@ def _takes_few(frame: Summary, expr: ir.Call) -> bool:
     return False
 
 
-def _drawn_once(frame: Summary, expr: ir.Call) -> bool:
+def _drawn_once(summary: Summary, expr: ir.Call) -> bool:
     """Whether all that becomes of an iterator is a ``next`` of it, once or a literal handful of times."""
-    body = frame.function.body
+    body = summary.function.body
     made = statement_at(body, expr.at)
     target = made.targets[0] if isinstance(made, ir.Assign) else None
-    if not isinstance(target, ir.Name) or frame.function.node is None:
+    if not isinstance(target, ir.Name) or summary.function.node is None:
         return False
     mentioned = sum(isinstance(part, ir.Name) and part.id == target.id for part in parts(body, into_definitions=True))
     bound = sum(target.id in names_bound_by(statement) for statement in walk_statements(body))
@@ -233,10 +239,10 @@ def _drawn_once(frame: Summary, expr: ir.Call) -> bool:
     return drawn > 0 and mentioned == bound + drawn
 
 
-def _drawn_now_and_then(frame: Summary, expr: ir.Call) -> bool:
+def _drawn_now_and_then(summary: Summary, expr: ir.Call) -> bool:
     """Whether an iterator is made anew in each round of a loop, and drawn from in every so many rounds of the loops
     inside (``if step % 50 == 0``): it is gone before it has given many batches."""
-    body = frame.function.body
+    body = summary.function.body
     loops = [one for one in walk_statements(body) if isinstance(one, ir.For | ir.While)]
     made = statement_at(body, expr.at)
     if not isinstance(made, ir.Assign) or made.value is not expr or not isinstance(made.targets[0], ir.Name):
@@ -298,9 +304,9 @@ def _is_short(expr: ir.Expr, name: str) -> bool:
     return name != "zip" and _FEW.search(text(expr, 200).lower()) is not None
 
 
-def _in_step(frame: Summary, expr: ir.Call) -> bool:
+def _in_step(summary: Summary, expr: ir.Call) -> bool:
     """Whether both iterators are gone through together, so that neither runs ahead of the other."""
-    statement = statement_at(frame.function.body, expr.at)
+    statement = statement_at(summary.function.body, expr.at)
     if not isinstance(statement, ir.Assign):
         return True
     target = statement.targets[0]
@@ -309,7 +315,7 @@ def _in_step(frame: Summary, expr: ir.Call) -> bool:
         return True
     return any(
         last_name(call.func) == "zip" and all(any(mentions(arg, name) for arg in call.args) for name in names)
-        for call in calls(frame.function.body)
+        for call in calls(summary.function.body)
     )
 
 

@@ -47,10 +47,10 @@ class _Clause(NamedTuple):
     looped: bool
 
 
-def detect(analyser: Analyser, frame: Summary) -> Iterator[Recover]:
+def detect(analyser: Analyser, summary: Summary) -> Iterator[Recover]:
     """What the except clauses of one function do beside what failed."""
-    clauses = list(_clauses(frame.function.body, False))
-    if not clauses or is_test(frame.function):
+    clauses = list(_clauses(summary.function.body, False))
+    if not clauses or is_test(summary.function):
         return
     seen: set[int] = set()
     for clause in clauses:
@@ -60,13 +60,13 @@ def detect(analyser: Analyser, frame: Summary) -> Iterator[Recover]:
         if any(isinstance(part, ir.Attr) and part.name in _LETS_GO for part in parts(clause.handler.body)):
             continue
         if memory and not _goes_to_host(followed):
-            found = [(call, _again(analyser, frame, clause, call)) for call in calls(followed) if call.at not in seen]
-            found = [one for one in found if one[1] or runs_model(analyser, frame, one[0], _DEPTH)]
+            found = [(call, _again(analyser, summary, clause, call)) for call in calls(followed) if call.at not in seen]
+            found = [one for one in found if one[1] or runs_model(analyser, summary, one[0], _DEPTH)]
             for call, again in sorted(found, key=lambda one: (one[1] is None, one[0].at))[:1]:
                 seen.update(one.at for one, _ in found)
                 yield Recover(
-                    site=frame.site(call.at),
-                    function=frame.function.qual,
+                    site=summary.site(call.at),
+                    function=summary.function.qual,
                     certainty=again or "high",
                     how="retry" if again else "run",
                     text=text(call),
@@ -74,13 +74,13 @@ def detect(analyser: Analyser, frame: Summary) -> Iterator[Recover]:
         if clause.looped and clause.handler.name:
             memory = memory or _notes_memory(clause.handler.body)
             stored = list(_stored(clause.handler.name, followed if memory else clause.handler.body))
-            works = [_works(analyser, frame, call) for call in clause.tried] if stored else []
+            works = [_works(analyser, summary, call) for call in clause.tried] if stored else []
             if "high" not in works and not (memory and "medium" in works):
                 continue
             for statement, value, place in stored:
                 yield Recover(
-                    site=frame.site(statement.at),
-                    function=frame.function.qual,
+                    site=summary.site(statement.at),
+                    function=summary.function.qual,
                     certainty="high" if "high" in works else "medium",
                     how="stored" if isinstance(statement, ir.Assign) else "collected",
                     text=text(value),
@@ -183,23 +183,23 @@ def _brings_result(call: ir.Call) -> bool:
 # -------------------------------------------------------------------------------------- anew
 
 
-def _again(analyser: Analyser, frame: Summary, clause: _Clause, call: ir.Call) -> Confidence | None:
+def _again(analyser: Analyser, summary: Summary, clause: _Clause, call: ir.Call) -> Confidence | None:
     """How well it is known that a call of the clause does again what failed, in frames of its own; None where it does
     not."""
-    if _is_itself(frame, call):
-        works = [_works(analyser, frame, tried) for tried in clause.tried]
+    if _is_itself(summary, call):
+        works = [_works(analyser, summary, tried) for tried in clause.tried]
         return "high" if any(works) else None
     shown = text(call.func, 400)
     for tried in clause.tried:
         if text(tried.func, 400) == shown:
-            return _works(analyser, frame, tried)
+            return _works(analyser, summary, tried)
     return None
 
 
-def _is_itself(frame: Summary, call: ir.Call) -> bool:
+def _is_itself(summary: Summary, call: ir.Call) -> bool:
     """Whether the function calls itself."""
-    function = frame.function
-    if any(record.at == call.at and record.callee == function.key for record in frame.calls.values()):
+    function = summary.function
+    if any(record.at == call.at and record.callee == function.key for record in summary.calls.values()):
         return True
     if function.node is None or last_name(call.func) != function.name:
         return False
@@ -209,18 +209,18 @@ def _is_itself(frame: Summary, call: ir.Call) -> bool:
     return isinstance(call.func, ir.Attr) and bool(own) and text(call.func.value) == own
 
 
-def _works(analyser: Analyser, frame: Summary, call: ir.Call) -> Confidence | None:
+def _works(analyser: Analyser, summary: Summary, call: ir.Call) -> Confidence | None:
     """How well it is known that a call has frames that hold tensors: operations of torch have none."""
-    if runs_model(analyser, frame, call, _DEPTH):
+    if runs_model(analyser, summary, call, _DEPTH):
         return "high"
     name = last_name(call.func)
-    kind, what = analyser.program.find_expression(frame.module, call.func, frame.function)
+    kind, what = analyser.program.find_expression(summary.module, call.func, summary.function)
     if kind in ("function", "class"):
         return "medium" if kind == "function" and _WORKS.search(name.lower()) else None
     if kind == "ext":
         outside = str(what).partition(".")[0] not in _LIBRARIES
         return "medium" if outside and _WORKS.search(name.lower()) else None
-    if isinstance(call.func, ir.Name) and name not in frame.function.locals:
+    if isinstance(call.func, ir.Name) and name not in summary.function.locals:
         return None
     receiver = last_name(call.func.value).lower() if isinstance(call.func, ir.Attr) else ""
     if _NO_WORK.search(receiver) or (_UPDATES.search(receiver) and "step" in name):

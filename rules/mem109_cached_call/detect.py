@@ -31,9 +31,9 @@ class _Cache(NamedTuple):
     known: bool
 
 
-def detect(analyser: Analyser, frame: Summary) -> Iterator[CachedCall]:
+def detect(analyser: Analyser, summary: Summary) -> Iterator[CachedCall]:
     """The cache of one function, where it keeps what takes memory."""
-    function = frame.function
+    function = summary.function
     if not function.decorators:
         return
     cache = next(filter(None, (_cache(analyser, function, item) for item in function.decorators)), None)
@@ -46,7 +46,7 @@ def detect(analyser: Analyser, frame: Summary) -> Iterator[CachedCall]:
     names = function.decorator_names
     own = 1 if function.takes_self else 0
     yield CachedCall(
-        site=frame.site(cache.decorator.at),
+        site=summary.site(cache.decorator.at),
         function=function.qual,
         certainty="high",
         holder=holder or "argument",

@@ -49,20 +49,20 @@ class _Alive(NamedTuple):
     again: bool
 
 
-def detect(analyser: Analyser, frame: Summary) -> Iterator[NameOnly]:
+def detect(analyser: Analyser, summary: Summary) -> Iterator[NameOnly]:
     """The names that one function deletes in vain."""
-    function = frame.function
-    noted = {at for at, call in frame.notes.outside.items() if call.name in EMPTIES or call.name == _COLLECTS}
+    function = summary.function
+    noted = {at for at, call in summary.notes.outside.items() if call.name in EMPTIES or call.name == _COLLECTS}
     if not noted or is_test(function) or _reflects(function):
         return
-    if not touches_an_accelerator(analyser, frame):
+    if not touches_an_accelerator(analyser, summary):
         return
     everything = list(spots(function.body))
     known: dict[int, bool] = {}
     for release in releases(everything, noted):
         told: set[str] = set()
         for name, statement in release.deleted.items():
-            event = _event(analyser, frame, everything, release, name, statement, known)
+            event = _event(analyser, summary, everything, release, name, statement, known)
             if event is not None and told.isdisjoint((event.holder, *event.others)):
                 told.update((event.holder, *event.others))
                 yield event
@@ -77,7 +77,7 @@ def _reflects(function: Function) -> bool:
 
 def _event(
     analyser: Analyser,
-    frame: Summary,
+    summary: Summary,
     everything: list[Spot],
     release: Release,
     name: str,
@@ -85,14 +85,14 @@ def _event(
     known: dict[int, bool],
 ) -> NameOnly | None:
     """``known``: of calls, whether they run a model."""
-    kind = _kind(analyser, frame, everything, release, name, statement)
+    kind = _kind(analyser, summary, everything, release, name, statement)
     if kind is None or name in release.hosted:
         return None
     alive: list[_Alive] = []
-    for holder in holders_of(analyser, frame, everything, release, name, statement, kind):
+    for holder in holders_of(analyser, summary, everything, release, name, statement, kind):
         if holder.name in release.deleted:
             continue
-        shared = _is_shared(frame, everything, holder.name) or any(
+        shared = _is_shared(summary, everything, holder.name) or any(
             reads(spot.statement, holder.name)
             for spot in everything
             if release.spot.statement.at <= spot.statement.at <= release.end
@@ -100,18 +100,18 @@ def _event(
         life = None if shared else afterlife(everything, holder.name, release.spot, release.end)
         if life is None:
             return None  # what is read holds it anyway: it is not the deletion that is wrong
-        needed = _needed(analyser, frame, life, holder, name, known)
+        needed = _needed(analyser, summary, life, holder, name, known)
         alive += [needed] if needed is not None else []
     if not alive:
         return None
     worst = min(alive, key=lambda one: (not one.runs, one.holder.statement.at))
     steps = (
-        Step(frame.site(worst.holder.statement.at), f"`{worst.holder.name}` holds it from here on"),
-        Step(frame.site(worst.call.at), "runs while it does" if worst.runs else "takes memory while it does"),
+        Step(summary.site(worst.holder.statement.at), f"`{worst.holder.name}` holds it from here on"),
+        Step(summary.site(worst.call.at), "runs while it does" if worst.runs else "takes memory while it does"),
     )
     return NameOnly(
-        site=frame.site(statement.at),
-        function=frame.function.qual,
+        site=summary.site(statement.at),
+        function=summary.function.qual,
         certainty=worst.holder.certainty,
         trace=steps,
         name=name,
@@ -129,21 +129,21 @@ def _event(
 
 
 def _kind(
-    analyser: Analyser, frame: Summary, everything: list[Spot], release: Release, name: str, statement: ir.Stmt
+    analyser: Analyser, summary: Summary, everything: list[Spot], release: Release, name: str, statement: ir.Stmt
 ) -> Kind | None:
     """What a name stands for that takes much memory: a model, or a checkpoint on the device."""
     bound = _bindings(everything, release, name)
-    loaded = [value for value in bound if _is_loaded(frame, value)]
+    loaded = [value for value in bound if _is_loaded(summary, value)]
     if loaded and len(loaded) == len(bound):
         return None if all(map(_is_on_host, loaded)) else "checkpoint"
-    if any(_MAKES_NOTHING.search(last_name(call.func)) for call in _calls_on(frame, name)):
+    if any(_MAKES_NOTHING.search(last_name(call.func)) for call in _calls_on(summary, name)):
         return None
-    known = frame.notes.dropped.get(statement.at, {}).get(name)
+    known = summary.notes.dropped.get(statement.at, {}).get(name)
     if known is not None and known.is_only(MODULE | INSTANCE | NONE) and known.kinds & MODULE:
         return "model"
-    if any(run.text == name and run.module.is_only(MODULE | INSTANCE | NONE) for run in frame.runs.values()):
+    if any(run.text == name and run.module.is_only(MODULE | INSTANCE | NONE) for run in summary.runs.values()):
         return "model"
-    if name in frame.modules_by_use or any(_makes_model(analyser, frame, value) for value in bound):
+    if name in summary.modules_by_use or any(_makes_model(analyser, summary, value) for value in bound):
         return "model"
     return None
 
@@ -152,8 +152,8 @@ def _kind(
 _MAKES_NOTHING = lazy_pattern(r"^(cpu|step|zero_grad)$")
 
 
-def _calls_on(frame: Summary, name: str) -> Iterator[ir.Call]:
-    for call in calls(frame.function.body):
+def _calls_on(summary: Summary, name: str) -> Iterator[ir.Call]:
+    for call in calls(summary.function.body):
         if isinstance(call.func, ir.Attr) and isinstance(call.func.value, ir.Name) and call.func.value.id == name:
             yield call
 
@@ -167,8 +167,8 @@ def _bindings(everything: list[Spot], release: Release, name: str) -> list[ir.Ex
     return found
 
 
-def _is_loaded(frame: Summary, value: ir.Expr) -> bool:
-    noted = frame.notes.outside.get(value.at) if isinstance(value, ir.Call) else None
+def _is_loaded(summary: Summary, value: ir.Expr) -> bool:
+    noted = summary.notes.outside.get(value.at) if isinstance(value, ir.Call) else None
     return noted is not None and noted.name == "torch.load"
 
 
@@ -178,12 +178,12 @@ def _is_on_host(value: ir.Expr) -> bool:
     return "cpu" in text(place, 200) or "storage" in text(place, 200) or isinstance(place, ir.Lambda)
 
 
-def _makes_model(analyser: Analyser, frame: Summary, value: ir.Expr) -> bool:
+def _makes_model(analyser: Analyser, summary: Summary, value: ir.Expr) -> bool:
     while isinstance(value, ir.Call) and isinstance(value.func, ir.Attr) and value.func.name in ("to", "cuda", "eval"):
         value = value.func.value
     if not isinstance(value, ir.Call):
         return False
-    kind, what = analyser.program.find_expression(frame.module, value.func, frame.function)
+    kind, what = analyser.program.find_expression(summary.module, value.func, summary.function)
     if kind == "class" and what is not None:
         return analyser.program.is_module(what)
     if kind == "ext":
@@ -191,7 +191,7 @@ def _makes_model(analyser: Analyser, frame: Summary, value: ir.Expr) -> bool:
         if name.startswith("torchvision.models.") or name in ("timm.create_model", "torch.hub.load"):
             return True
         if name == "copy.deepcopy":
-            return bool(value.args) and text(value.args[0]) in frame.modules_by_use
+            return bool(value.args) and text(value.args[0]) in summary.modules_by_use
     return (
         _MAKES.search(last_name(value.func)) is not None
         and (kind == "ext" or last_name(value.func).startswith("from_") or "model" in last_name(value.func))
@@ -204,9 +204,9 @@ def _makes_model(analyser: Analyser, frame: Summary, value: ir.Expr) -> bool:
 # -------------------------------------------------------------------------------------- who reads it
 
 
-def _is_shared(frame: Summary, everything: list[Spot], name: str) -> bool:
+def _is_shared(summary: Summary, everything: list[Spot], name: str) -> bool:
     """Whether something else than the function's own statements may read a name of it."""
-    function = frame.function
+    function = summary.function
     if any(
         reads(spot.statement, name) for spot in everything if isinstance(spot.statement, ir.FunctionDef | ir.ClassDef)
     ) or any(
@@ -217,13 +217,13 @@ def _is_shared(frame: Summary, everything: list[Spot], name: str) -> bool:
         return True
     if function.node is not None:
         return name not in function.locals
-    units = frame.module.index.units
+    units = summary.module.index.units
     others = (number for number, unit in enumerate(units) if number != function.unit and name in unit.names)
     return any(
         name not in {param.name for param in one.params} | assigned_names(one.body)[0]
         and any(isinstance(part, ir.Name) and part.id == name for part in parts(one.body))
         for number in others
-        for one in walk_statements(frame.module.lowered(number).body)
+        for one in walk_statements(summary.module.lowered(number).body)
         if isinstance(one, ir.FunctionDef)
     )
 
@@ -232,7 +232,7 @@ def _is_shared(frame: Summary, everything: list[Spot], name: str) -> bool:
 
 
 def _needed(
-    analyser: Analyser, frame: Summary, life: Afterlife, holder: Holder, name: str, known: dict[int, bool]
+    analyser: Analyser, summary: Summary, life: Afterlife, holder: Holder, name: str, known: dict[int, bool]
 ) -> _Alive | None:
     """What needs memory while the holder lives: what runs a model first, and what does so in this round. What gives the
     next one of that name makes a model as well."""
@@ -243,16 +243,16 @@ def _needed(
             following = given if name in names_bound_by(spot.statement) else None
             for call in own_calls(spot.statement):
                 if call.at not in known:
-                    known[call.at] = _runs(analyser, frame, call)
+                    known[call.at] = _runs(analyser, summary, call)
                 runs = known[call.at]
-                if runs or call is following or _makes_model(analyser, frame, call):
+                if runs or call is following or _makes_model(analyser, summary, call):
                     found.append(_Alive(holder, call, runs, again))
     return min(found, key=lambda one: (not one.runs, one.again, one.call.at), default=None)
 
 
-def _runs(analyser: Analyser, frame: Summary, call: ir.Call) -> bool:
+def _runs(analyser: Analyser, summary: Summary, call: ir.Call) -> bool:
     """Whether a call runs a model: by itself, in what it calls, or as a trainer's method."""
-    if runs_model(analyser, frame, call, _DEPTH):
+    if runs_model(analyser, summary, call, _DEPTH):
         return True
     func = call.func
     return (

@@ -31,7 +31,7 @@ class Holder(NamedTuple):
 
 def holders_of(
     analyser: Analyser,
-    frame: Summary,
+    summary: Summary,
     everything: list[Spot],
     release: Release,
     name: str,
@@ -52,7 +52,7 @@ def holders_of(
         if one.at >= release.spot.statement.at:
             continue
         certainty = _reaches(spot, release)
-        made = _holding(analyser, frame, one, frozenset(names), kind)
+        made = _holding(analyser, summary, one, frozenset(names), kind)
         if made is not None and certainty is not None and made[0] != name:
             if made[0] not in names or certainty == "high":
                 found[made[0]] = Holder(made[0], made[1], one, certainty)
@@ -69,7 +69,7 @@ def holders_of(
     yield from found.values()
     if kind == "model":
         trained = any(holder.how == "optimizer" for holder in found.values())
-        yield from _graphs(frame, everything, release, name, statement, made_at, trained=trained)
+        yield from _graphs(summary, everything, release, name, statement, made_at, trained=trained)
 
 
 def _lets_go(statement: ir.Stmt, name: str) -> bool:
@@ -97,13 +97,13 @@ def _lets_go(statement: ir.Stmt, name: str) -> bool:
 
 
 def _holding(
-    analyser: Analyser, frame: Summary, statement: ir.Stmt, names: frozenset[str], kind: Kind
+    analyser: Analyser, summary: Summary, statement: ir.Stmt, names: frozenset[str], kind: Kind
 ) -> tuple[str, Hold] | None:
     """The name that comes to hold it by a statement."""
     if isinstance(statement, ir.Assign) and len(statement.targets) == 1:
         target = statement.targets[0]
         if isinstance(target, ir.Name):
-            how = held_by(analyser, frame, statement.value, names, kind)
+            how = held_by(analyser, summary, statement.value, names, kind)
             return None if how is None else (target.id, how)
         if isinstance(target, ir.Subscript) and isinstance(target.value, ir.Name):
             plain = isinstance(statement.value, ir.Name) and statement.value.id in names
@@ -149,7 +149,7 @@ def _common(a: tuple[tuple[ir.Stmt, int], ...], b: tuple[tuple[ir.Stmt, int], ..
 
 
 def _graphs(
-    frame: Summary,
+    summary: Summary,
     everything: list[Spot],
     release: Release,
     name: str,
@@ -161,13 +161,13 @@ def _graphs(
     """Results of the model whose graph leads to its parameters, freed by a backward or not. That it has one is known
     where a backward ran through it, and no other model than this can have brought the graph in."""
     models: dict[bool, set[Source]] = {True: set(), False: set()}
-    for run in frame.runs.values():
+    for run in summary.runs.values():
         models[run.text.split(".")[0] == name and run.site.at > made_at].add(run.node)
-    reached = frozenset[Source]().union(*(backward.reached for backward in frame.backwards))
+    reached = frozenset[Source]().union(*(backward.reached for backward in summary.backwards))
     if models[False] & reached and not trained:
         return
-    for other, value in sorted(frame.notes.dropped.get(statement.at, {}).items()):
-        if other == name or not models[True] & reached & frame.graphs.closure(value.src):
+    for other, value in sorted(summary.notes.dropped.get(statement.at, {}).items()):
+        if other == name or not models[True] & reached & summary.graphs.closure(value.src):
             continue
         made = [spot.statement for spot in everything if other in names_bound_by(spot.statement)]
         made = [one for one in made if one.at < release.spot.statement.at]

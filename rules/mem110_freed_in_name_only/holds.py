@@ -25,25 +25,27 @@ _WRAPS = lazy_pattern(
 )
 
 
-def held_by(analyser: Analyser, frame: Summary, value: ir.Expr, names: frozenset[str], kind: str) -> Hold | None:
+def held_by(analyser: Analyser, summary: Summary, value: ir.Expr, names: frozenset[str], kind: str) -> Hold | None:
     """How what an expression gives holds the memory of the objects with these names; None where that is not proven."""
     if isinstance(value, ir.Name):
         return "same" if value.id in names else None
     if isinstance(value, ir.Display) and value.kind != "set":
-        return "container" if _any_held(analyser, frame, value.elements, names, kind) else None
+        return "container" if _any_held(analyser, summary, value.elements, names, kind) else None
     if isinstance(value, ir.DictDisplay):
-        return "container" if _any_held(analyser, frame, value.values, names, kind) else None
+        return "container" if _any_held(analyser, summary, value.values, names, kind) else None
     if kind == "checkpoint":
         return _part(value, names)
     if isinstance(value, ir.Comprehension | ir.Binary):
         return "container" if _gives_parameters(value, names) else None
     if isinstance(value, ir.Call):
-        return _called(analyser, frame, value, names, kind)
+        return _called(analyser, summary, value, names, kind)
     return None
 
 
-def _any_held(analyser: Analyser, frame: Summary, values: Iterable[ir.Expr], names: frozenset[str], kind: str) -> bool:
-    return any(held_by(analyser, frame, value, names, kind) is not None for value in values)
+def _any_held(
+    analyser: Analyser, summary: Summary, values: Iterable[ir.Expr], names: frozenset[str], kind: str
+) -> bool:
+    return any(held_by(analyser, summary, value, names, kind) is not None for value in values)
 
 
 def _part(value: ir.Expr, names: frozenset[str]) -> Hold | None:
@@ -81,27 +83,27 @@ def _names_state(value: ir.Subscript) -> bool:
     return _STATE.search(key) is not None and _NUMBERS.search(key) is None
 
 
-def _called(analyser: Analyser, frame: Summary, call: ir.Call, names: frozenset[str], kind: str) -> Hold | None:
+def _called(analyser: Analyser, summary: Summary, call: ir.Call, names: frozenset[str], kind: str) -> Hold | None:
     func = call.func
     given = [*call.args, *(word.value for word in call.keywords)]
     if isinstance(func, ir.Attr):
-        inside = held_by(analyser, frame, func.value, names, kind)
+        inside = held_by(analyser, summary, func.value, names, kind)
         if inside is not None and func.name in _SELF:
             return None if _to_host(call) else inside
         if func.name == "state_dict" and isinstance(func.value, ir.Name) and func.value.id in names:
             return "state"
-    name = analyser.program.outside(frame.module, func, frame.function)
+    name = analyser.program.outside(summary.module, func, summary.function)
     if name:
         if _SCHEDULES.fullmatch(name):
             return "schedule" if given and isinstance(given[0], ir.Name) and given[0].id in names else None
         if _OPTIMIZERS.fullmatch(name):
             return "optimizer" if any(_gives_parameters(item, names) for item in given[:1]) else None
         if _WRAPS.fullmatch(name):
-            return "object" if _any_held(analyser, frame, given, names, kind) else None
+            return "object" if _any_held(analyser, summary, given, names, kind) else None
         if name in ("builtins.list", "builtins.tuple") and len(given) == 1:
             return "container" if _gives_parameters(given[0], names) else None
         return None
-    found, cls = analyser.program.find_expression(frame.module, func, frame.function)
+    found, cls = analyser.program.find_expression(summary.module, func, summary.function)
     if found == "class" and cls is not None:
         return "object" if _keeps_argument(analyser, cls, call, names) else None
     if isinstance(func, ir.Name) and func.id == "list" and len(given) == 1 and found == "none":

@@ -46,27 +46,27 @@ class _Kept(NamedTuple):
     key: ir.Expr | None = None
 
 
-def detect(analyser: Analyser, frame: Summary) -> Iterator[ModelSnapshot]:
+def detect(analyser: Analyser, summary: Summary) -> Iterator[ModelSnapshot]:
     """The copies that one function puts aside."""
-    function = frame.function
+    function = summary.function
     if not function.names & {"deepcopy", "clone"} or is_test(function):
         return
     for statement, around in _statements(function.body, ()):
-        for copy in _copies(analyser, frame, statement):
+        for copy in _copies(analyser, summary, statement):
             kept = _kept(statement, copy.expr)
-            certainty = _on_device(analyser, frame, copy.model) if kept is not None else None
+            certainty = _on_device(analyser, summary, copy.model) if kept is not None else None
             if kept is None or certainty is None:
                 continue
-            loop, once = _grows(analyser, frame, kept, around) if kept.is_member else None, False
+            loop, once = _grows(analyser, summary, kept, around) if kept.is_member else None, False
             if kept.is_member:
-                if loop is None or run_as_models(function, kept.place) or _is_model(analyser, frame, kept.place):
+                if loop is None or run_as_models(function, kept.place) or _is_model(analyser, summary, kept.place):
                     continue  # (what is put into a ModuleDict or ModuleList is a part of a model)
             elif not _is_best(function, kept, copy, around) and not _becomes_best(function, kept, copy, around):
                 once = copy.is_state and is_backup(function, kept.place, copy.expr, copy.model, around)
                 if not once or leaves_the_device(function, kept.place):
                     continue
             yield ModelSnapshot(
-                site=frame.site(copy.expr.at),
+                site=summary.site(copy.expr.at),
                 function=function.qual,
                 certainty=certainty,
                 text=_shown(copy),
@@ -98,12 +98,12 @@ def _statements(
 # -------------------------------------------------------------------------------------- what is copied
 
 
-def _copies(analyser: Analyser, frame: Summary, statement: ir.Stmt) -> Iterator[_Copy]:
+def _copies(analyser: Analyser, summary: Summary, statement: ir.Stmt) -> Iterator[_Copy]:
     """The copies that a statement makes."""
     for expr in expressions(statement):
         for part in walk_expression(expr):
             if isinstance(part, ir.Call):
-                noted = frame.notes.outside.get(part.at)
+                noted = summary.notes.outside.get(part.at)
                 if noted is None or noted.name != "copy.deepcopy" or noted.expr is not part:
                     continue
                 given = argument(part, 0, "x")
@@ -112,7 +112,7 @@ def _copies(analyser: Analyser, frame: Summary, statement: ir.Stmt) -> Iterator[
                 model = _of_state(given)
                 if model is not None:
                     yield _Copy(part, model, True)
-                elif _is_model(analyser, frame, given):
+                elif _is_model(analyser, summary, given):
                     yield _Copy(part, given, False)
             elif isinstance(part, ir.Comprehension) and (model := _cloned(part)) is not None:
                 yield _Copy(part, model, True)
@@ -147,14 +147,14 @@ def _cloned(expr: ir.Comprehension) -> ir.Expr | None:
     return _of_state(items.value) if "clone" in steps and set(steps) <= {"clone", "detach", "data"} else None
 
 
-def _is_model(analyser: Analyser, frame: Summary, expr: ir.Expr) -> bool:
+def _is_model(analyser: Analyser, summary: Summary, expr: ir.Expr) -> bool:
     """Whether what is copied is known to be a module."""
-    if text(expr) in frame.modules_by_use:
+    if text(expr) in summary.modules_by_use:
         return True
     if isinstance(expr, ir.Name):
-        known = frame.exit.env.get(expr.id) if frame.exit is not None else None
+        known = summary.exit.env.get(expr.id) if summary.exit is not None else None
         return known is not None and bool(known.kinds & MODULE) and not known.kinds & (LOADER | TENSORS)
-    cls = frame.function.cls
+    cls = summary.function.cls
     if cls is None or not isinstance(expr, ir.Attr) or text(expr.value) != "self":
         return False
     attribute = analyser.attribute(cls, expr.name)
@@ -259,11 +259,11 @@ def _runs(function: Function, place: ir.Expr, around: tuple[ir.Stmt, ...]) -> bo
 # -------------------------------------------------------------------------------------- a list of them
 
 
-def _grows(analyser: Analyser, frame: Summary, kept: _Kept, around: tuple[ir.Stmt, ...]) -> Loop | None:
+def _grows(analyser: Analyser, summary: Summary, kept: _Kept, around: tuple[ir.Stmt, ...]) -> Loop | None:
     """The loop over epochs with which a container of copies grows."""
     place = text(kept.place)
     loops = [one for one in around if isinstance(one, ir.For | ir.While)]
-    if not loops or is_bounded(frame.function, place):
+    if not loops or is_bounded(summary.function, place):
         return None
     inside = [one for one in loops if not any(_binds(inner, place) for inner in walk_statements(one.body))]
     for loop in inside:
@@ -272,25 +272,25 @@ def _grows(analyser: Analyser, frame: Summary, kept: _Kept, around: tuple[ir.Stm
         )
         if kept.key is not None and names_in(kept.key) <= _given_inside(loop, loops):
             continue  # each copy takes the place of the one that the last round left under that key
-        known = frame.notes.rounds.get(("loop", loop.at))
+        known = summary.notes.rounds.get(("loop", loop.at))
         if known is None or _FEW.search(header.lower()):
             continue
-        if (known.loop.trips is not None and known.loop.trips <= _MAX_FEW) or _usually_few(analyser, frame, loop):
+        if (known.loop.trips is not None and known.loop.trips <= _MAX_FEW) or _usually_few(analyser, summary, loop):
             continue
         if known.loop.over_data or _EPOCHS.search(header.lower()):
             return known.loop
     return None
 
 
-def _usually_few(analyser: Analyser, frame: Summary, loop: ir.For | ir.While) -> bool:
+def _usually_few(analyser: Analyser, summary: Summary, loop: ir.For | ir.While) -> bool:
     """``for _ in range(steps)``, where ``steps`` is a small number by default, and in every call that is seen."""
     if not isinstance(loop, ir.For) or not isinstance(loop.iter, ir.Call) or text(loop.iter.func) != "range":
         return False
     count = loop.iter.args[-1] if loop.iter.args else None
-    param = next((one for one in frame.function.params if isinstance(count, ir.Name) and one.name == count.id), None)
+    param = next((one for one in summary.function.params if isinstance(count, ir.Name) and one.name == count.id), None)
     if param is None or not isinstance(param.default, ir.Const) or not _is_few(param.default.value):
         return False
-    given = (record.args.get(param.name) for _, record in analyser.facts.calls_of(frame.function))
+    given = (record.args.get(param.name) for _, record in analyser.facts.calls_of(summary.function))
     return all(value is not None and _is_few(value.const) for value in given)
 
 
@@ -314,10 +314,10 @@ def _binds(statement: ir.Stmt, place: str) -> bool:
 # -------------------------------------------------------------------------------------- the device
 
 
-def _on_device(analyser: Analyser, frame: Summary, model: ir.Expr) -> Confidence | None:
+def _on_device(analyser: Analyser, summary: Summary, model: ir.Expr) -> Confidence | None:
     """How sure it is that a model is on an accelerator; None where nothing says so."""
     shown = text(model)
-    function = frame.function
+    function = summary.function
     searched = list(function.cls.methods.values()) if function.cls is not None else [function]
     moved = False
     for one in searched:
@@ -333,7 +333,7 @@ def _on_device(analyser: Analyser, frame: Summary, model: ir.Expr) -> Confidence
                 moved = moved or ".to(" in made or ".cuda(" in made
     if moved:
         return "high"
-    return "medium" if touches_an_accelerator(analyser, frame) else None
+    return "medium" if touches_an_accelerator(analyser, summary) else None
 
 
 def _is_host(call: ir.Call) -> bool:

@@ -49,18 +49,18 @@ def is_leaf(body: tuple[ir.Stmt, ...], name: str) -> bool:
     )
 
 
-def is_given(frame: Summary, path: Path, last: Backward) -> bool:
+def is_given(summary: Summary, path: Path, last: Backward) -> bool:
     """Whether a symbol is what the function is given, as it is or by position, and no attribute of it; beside a loop,
     a batch of the caller's is none."""
     if not last.loops and _BATCH.search(path.root[2:].lower()) is not None:
         return False
-    own = frame.function.own_name
+    own = summary.function.own_name
     return path.root.startswith("p:") and path.root[2:] != own and not any(step[:1] == "." for step in path.steps)
 
 
-def is_kept(analyser: Analyser, frame: Summary, path: Path) -> bool:
+def is_kept(analyser: Analyser, summary: Summary, path: Path) -> bool:
     """Whether a symbol is a tensor that outlives the call: a variable of the function around, or an attribute."""
-    function = frame.function
+    function = summary.function
     if not path.root.startswith("p:"):
         return True
     own = function.takes_self and function.params and path.root[2:] == function.params[0].name
@@ -85,10 +85,10 @@ def _is_set_later(analyser: Analyser, cls: Class, attribute: str) -> bool:
     )
 
 
-def has_no_graph(analyser: Analyser, frame: Summary, path: Path, depth: int = 0) -> bool:
+def has_no_graph(analyser: Analyser, summary: Summary, path: Path, depth: int = 0) -> bool:
     """Whether a symbol is known to bring no graph in: a batch of a loader, a part of a model, plain data. ``depth``:
     how many callers led here."""
-    function = frame.function
+    function = summary.function
     name = path.root[2:]
     if any(_SETTINGS.search(part.strip(".").lower()) for part in (name.rpartition(":")[2], *path.steps[:1])):
         return True
@@ -111,9 +111,9 @@ def has_no_graph(analyser: Analyser, frame: Summary, path: Path, depth: int = 0)
             return True
         if "[]" in path.steps and _DATA.search(path.text.lower()):
             return True
-        if frame.hook is not None and not path.steps:
+        if summary.hook is not None and not path.steps:
             return True
-        return depth < _DEPTH and _passed_without(analyser, frame, path, depth + 1)
+        return depth < _DEPTH and _passed_without(analyser, summary, path, depth + 1)
     return False
 
 
@@ -121,9 +121,9 @@ def _is_plain(known: V) -> bool:
     return bool(known.kinds) and not known.kinds & ~_WITHOUT
 
 
-def _passed_without(analyser: Analyser, frame: Summary, path: Path, depth: int) -> bool:
+def _passed_without(analyser: Analyser, summary: Summary, path: Path, depth: int) -> bool:
     """Whether every known caller passes what has no graph."""
-    records = analyser.facts.calls_of(frame.function)
+    records = analyser.facts.calls_of(summary.function)
     for caller, record in records:
         value = record.args.get(path.root[2:])
         if value is None or caller.exit is None:

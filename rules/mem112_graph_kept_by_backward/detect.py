@@ -14,8 +14,8 @@ from .rule import KeptGraph
 CALLS = frozenset({GRAD})
 
 
-def detect(analyser: Analyser, frame: Summary) -> Iterator[KeptGraph]:
+def detect(analyser: Analyser, summary: Summary) -> Iterator[KeptGraph]:
     """The backwards of one function that keep or record a graph for nobody."""
-    yield from retained(analyser, frame)
-    yield from kept_by_rounds(analyser, frame)
-    yield from recorded(analyser, frame)
+    yield from retained(analyser, summary)
+    yield from kept_by_rounds(analyser, summary)
+    yield from recorded(analyser, summary)

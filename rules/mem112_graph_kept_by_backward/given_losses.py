@@ -19,24 +19,24 @@ def united(backwards: Sequence[Backward]) -> Backward:
     return backwards[-1]._replace(reached=frozenset().union(*(one.reached for one in backwards)))
 
 
-def places_with(frame: Summary, marks: frozenset[Source]) -> Iterator[Path]:
+def places_with(summary: Summary, marks: frozenset[Source]) -> Iterator[Path]:
     """The places outside of a function that hold something of a graph when it is left."""
-    assert frame.exit is not None
-    for path, value in frame.exit.sym.items():
-        if marks & frame.graphs.closure(tensors_within(frame, frame.exit, value).src):
+    assert summary.exit is not None
+    for path, value in summary.exit.sym.items():
+        if marks & summary.graphs.closure(tensors_within(summary, summary.exit, value).src):
             yield path
 
 
 def given_for_nothing(
-    analyser: Analyser, frame: Summary, last: Backward, left: frozenset[object], ask: Ask
+    analyser: Analyser, summary: Summary, last: Backward, left: frozenset[object], ask: Ask
 ) -> bool | None:
     """Whether it is sure that a backward of a parameter itself keeps the graph for nothing, by all who call the
     function; None where that cannot be known: a caller that nobody sees may run its own backward."""
-    function = frame.function
+    function = summary.function
     (loss,) = last.reached if len(last.reached) == 1 else (None,)
     if not isinstance(loss, Path) or loss.steps or not loss.root.startswith("p:") or last.loops:
         return None
-    if _is_used_again(frame, loss, last, left) or _is_handed_on(analyser, function):
+    if _is_used_again(summary, loss, last, left) or _is_handed_on(analyser, function):
         return None
     calls = analyser.facts.calls_of(function)
     if not 0 < len(calls) <= _MAX_CALLERS:
@@ -63,12 +63,12 @@ def _is_handed_on(analyser: Analyser, function: Function) -> bool:
         return True
 
 
-def _is_used_again(frame: Summary, loss: Path, last: Backward, left: frozenset[object]) -> bool:
+def _is_used_again(summary: Summary, loss: Path, last: Backward, left: frozenset[object]) -> bool:
     """Whether the function itself sends the loss elsewhere: into another backward, to what is not known, into a place
     that outlives the call, to its caller."""
-    others = [one for one in frame.backwards if one.site != last.site]
-    if any(loss in one.reached for one in others) or loss in frame.left - left - frame.notes.logged:
+    others = [one for one in summary.backwards if one.site != last.site]
+    if any(loss in one.reached for one in others) or loss in summary.left - left - summary.notes.logged:
         return True
-    if loss in frame.notes.returned or frame.yields or frame.exit is None:
+    if loss in summary.notes.returned or summary.yields or summary.exit is None:
         return True
-    return any(path != loss for path in places_with(frame, frozenset((loss,))))
+    return any(path != loss for path in places_with(summary, frozenset((loss,))))

@@ -24,27 +24,27 @@ from .rule import KeptGraph
 _BACKWARD = frozenset({"backward", "manual_backward", "grad"})
 
 
-def kept_by_rounds(analyser: Analyser, frame: Summary) -> Iterator[KeptGraph]:
+def kept_by_rounds(analyser: Analyser, summary: Summary) -> Iterator[KeptGraph]:
     """The backwards of one function that go through the members of a collection, and keep the graph after the last."""
-    if not frame.notes.retained or frame.cut_short or is_test(frame.function):
+    if not summary.notes.retained or summary.cut_short or is_test(summary.function):
         return
-    for at, (expr, _) in sorted(frame.notes.retained.items()):
+    for at, (expr, _) in sorted(summary.notes.retained.items()):
         given = next((word.value for word in expr.keywords if word.name == "retain_graph"), None)
-        loops = loops_around(frame.function.body, at)
+        loops = loops_around(summary.function.body, at)
         loop = loops[-1] if loops else None
         if given is None or not is_true(given) or not isinstance(loop, ir.For) or not isinstance(expr.func, ir.Attr):
             continue
         held = _collection(loop, expr.func.value)
-        if held is None or _differentiates_again(frame, loop, at) or not _is_own(analyser, frame, held):
+        if held is None or _differentiates_again(summary, loop, at) or not _is_own(analyser, summary, held):
             continue
         if len(loops) > 1 and not any(held in names_bound_by(one) for one in walk_statements(loops[-2].body)):
             continue  # the next round of the loop around goes through the same graphs
         yield KeptGraph(
-            site=frame.site(at),
-            function=frame.function.qual,
+            site=summary.site(at),
+            function=summary.function.qual,
             kind="rounds",
             text=text(expr),
-            word=frame.site(given.at),
+            word=summary.site(given.at),
             alive=(held,),
         )
 
@@ -62,13 +62,13 @@ def _collection(loop: ir.For, receiver: ir.Expr) -> str | None:
     return source.id if same and isinstance(source, ir.Name) else None
 
 
-def _differentiates_again(frame: Summary, loop: ir.For, at: int) -> bool:
+def _differentiates_again(summary: Summary, loop: ir.For, at: int) -> bool:
     """Whether another backward of the function may go through the same graphs: one in the loop, or one behind it that
     is not on the other side of a test."""
-    tests = {one.site.at: one.tests for one in frame.backwards}
+    tests = {one.site.at: one.tests for one in summary.backwards}
     named = {
         call.at
-        for call in calls(frame.function.body, into_definitions=True)
+        for call in calls(summary.function.body, into_definitions=True)
         if call.at != at and last_name(call.func) in _BACKWARD
     }
     inside = {call.at for call in calls(loop.body)}
@@ -78,24 +78,24 @@ def _differentiates_again(frame: Summary, loop: ir.For, at: int) -> bool:
     return any(other not in tests or not excluded(tests[other], tests.get(at, ())) for other in later)
 
 
-def _is_own(analyser: Analyser, frame: Summary, name: str) -> bool:
+def _is_own(analyser: Analyser, summary: Summary, name: str) -> bool:
     """Whether nobody else has the members to differentiate: the function makes the collection, or is an optimizer's,
     which is given it for that alone."""
-    function = frame.function
+    function = summary.function
     if name not in function.locals:
         return False
     if name not in {param.name for param in function.params}:
-        return name not in _returned(frame)
+        return name not in _returned(summary)
     if function.cls is None:
         return False
     outside = analyser.program.ancestors(function.cls)[1]
     return any(base.startswith("torch.optim.") for base in outside)
 
 
-def _returned(frame: Summary) -> set[str]:
+def _returned(summary: Summary) -> set[str]:
     """The names that are handed back as they are."""
     found: set[str] = set()
-    for statement in walk_statements(frame.function.body, into_definitions=False):
+    for statement in walk_statements(summary.function.body, into_definitions=False):
         value = statement.value if isinstance(statement, ir.Return) else None
         members = value.elements if isinstance(value, ir.Display) else (value,)
         found |= {one.id for one in members if isinstance(one, ir.Name)}

@@ -35,35 +35,35 @@ _CUTS = frozenset({"detach", "data", "item", "tolist", "numpy"})
 _HARMLESS = frozenset({"data", "detach", "detach_", "zero_", "item", "shape", "device", "dtype", "is_sparse"})
 
 
-def recorded(analyser: Analyser, frame: Summary) -> Iterator[KeptGraph]:
+def recorded(analyser: Analyser, summary: Summary) -> Iterator[KeptGraph]:
     """The graphs of gradients that one function records for nothing."""
-    if is_test(frame.function):
+    if is_test(summary.function):
         return
-    for at, call in sorted(frame.notes.outside.items()):
+    for at, call in sorted(summary.notes.outside.items()):
         if call.name != GRAD:
             continue
         given = _literal(argument(call.expr, 4, "create_graph"))
-        if given is None or at not in frame.graphs.nodes:
+        if given is None or at not in summary.graphs.nodes:
             continue
-        cut = used_up(analyser, frame, {at}, of_gradients=True) and not (
-            at in frame.notes.returned and _is_handed_on(analyser, frame.function)
+        cut = used_up(analyser, summary, {at}, of_gradients=True) and not (
+            at in summary.notes.returned and _is_handed_on(analyser, summary.function)
         )
-        flag = "" if cut else _flag(frame, call.expr)
+        flag = "" if cut else _flag(summary, call.expr)
         if flag is None:
             continue
         kept = argument(call.expr, 3, "retain_graph")
         yield KeptGraph(
-            site=frame.site(given.at),  # (such calls often go over many lines)
-            function=frame.function.qual,
+            site=summary.site(given.at),  # (such calls often go over many lines)
+            function=summary.function.qual,
             kind="result",
             text=text(call.expr.func),
-            word=frame.site(given.at),
-            loop=call.loop.loop if call.loop is not None and touches_an_accelerator(analyser, frame) else None,
+            word=summary.site(given.at),
+            loop=call.loop.loop if call.loop is not None and touches_an_accelerator(analyser, summary) else None,
             flag=flag,
             kept=kept is not None and not (isinstance(kept, ir.Const) and kept.kind == "None"),
         )
-    if "backward" in frame.function.names:
-        yield from _of_parameters(analyser, frame)
+    if "backward" in summary.function.names:
+        yield from _of_parameters(analyser, summary)
 
 
 def _is_handed_on(analyser: Analyser, function: Function) -> bool:
@@ -84,10 +84,10 @@ def _literal(given: ir.Expr | None) -> ir.Expr | None:
 # -------------------------------------------------------------------------------------- a result that is cut by a flag
 
 
-def _flag(frame: Summary, expr: ir.Call) -> str | None:
+def _flag(summary: Summary, expr: ir.Call) -> str | None:
     """The parameter under which alone the result of a call is cut: ``tuple(g.detach() for g in grads) if detach else
     grads``. None where there is none."""
-    statement = statement_at(frame.function.body, expr.at)
+    statement = statement_at(summary.function.body, expr.at)
     if not isinstance(statement, ir.Assign) or len(statement.targets) != 1 or not _is_result(statement.value, expr):
         return None
     target = statement.targets[0]
@@ -96,20 +96,20 @@ def _flag(frame: Summary, expr: ir.Call) -> str | None:
     if not isinstance(target, ir.Name):
         return None
     name = target.id
-    if any(name in one.names for one in walk_statements(frame.function.body) if isinstance(one, ir.Scope)):
+    if any(name in one.names for one in walk_statements(summary.function.body) if isinstance(one, ir.Scope)):
         return None
-    later = (one for one in walk_statements(frame.function.body) if one.at > statement.at)
+    later = (one for one in walk_statements(summary.function.body) if one.at > statement.at)
     others = [one for one in later if any(mentions(expr, name) for expr in expressions(one))]
     if not others or any(isinstance(one, ir.FunctionDef | ir.ClassDef) for one in others):
         return None
     first = others[0]
     if isinstance(first, ir.Return) and isinstance(first.value, ir.IfExp):
         choice = first.value
-        return _asked(frame, choice.test) if _is_cut(choice.body, name) and not mentions(choice.test, name) else None
+        return _asked(summary, choice.test) if _is_cut(choice.body, name) and not mentions(choice.test, name) else None
     if isinstance(first, ir.Assign):
-        for block in walk_statements(frame.function.body):
+        for block in walk_statements(summary.function.body):
             if isinstance(block, ir.If) and block.body == (first,) and _binds_cut(first, name):
-                return _asked(frame, block.test)
+                return _asked(summary, block.test)
     return None
 
 
@@ -120,9 +120,9 @@ def _is_result(value: ir.Expr, expr: ir.Call) -> bool:
     return value is expr
 
 
-def _asked(frame: Summary, test: ir.Expr) -> str | None:
+def _asked(summary: Summary, test: ir.Expr) -> str | None:
     """A test of one parameter of the function."""
-    params = {param.name for param in frame.function.params}
+    params = {param.name for param in summary.function.params}
     return test.id if isinstance(test, ir.Name) and test.id in params else None
 
 
@@ -155,40 +155,40 @@ def _root(expr: ir.Expr) -> str:
 # -------------------------------------------------------------------------------------- backward(create_graph=True)
 
 
-def _of_parameters(analyser: Analyser, frame: Summary) -> Iterator[KeptGraph]:
+def _of_parameters(analyser: Analyser, summary: Summary) -> Iterator[KeptGraph]:
     """``loss.backward(create_graph=True)`` where only an optimizer of torch reads the gradients, which does so without
     a graph."""
     found = [
         (call, given)
-        for call in calls(frame.function.body)
+        for call in calls(summary.function.body)
         if isinstance(call.func, ir.Attr) and call.func.name == "backward"
         for given in (_literal(next((word.value for word in call.keywords if word.name == "create_graph"), None)),)
         if given is not None and not any(word.name in (None, "inputs") for word in call.keywords)
     ]
     if not found:
         return
-    told = list(_of_inputs(frame, found))
+    told = list(_of_inputs(summary, found))
     yield from told
-    if told or _reads_gradients(frame):
+    if told or _reads_gradients(summary):
         return
-    names = Names(analyser, frame)
+    names = Names(analyser, summary)
     for call, given in found:
-        loop = next(reversed(loops_around(frame.function.body, call.at)), None)
-        body = loop.body if loop is not None else frame.function.body
+        loop = next(reversed(loops_around(summary.function.body, call.at)), None)
+        body = loop.body if loop is not None else summary.function.body
         steps = [
             one for one in calls(body) if isinstance(one.func, ir.Attr) and one.func.name == "step" and one.at > call.at
         ]
-        if not steps or not _is_of_torch(analyser, frame, names, steps[0]):
+        if not steps or not _is_of_torch(analyser, summary, names, steps[0]):
             continue
         between = [one for one in calls(body) if call.at < one.at < steps[0].at]
-        if any(_may_differentiate(analyser, frame, one) for one in between):
+        if any(_may_differentiate(analyser, summary, one) for one in between):
             continue
-        kept = frame.notes.rounds.get(("loop", loop.at)) if loop is not None else None
-        yield _recorded(frame, call, given, "gradients", loop=kept.loop if kept is not None else None)
+        kept = summary.notes.rounds.get(("loop", loop.at)) if loop is not None else None
+        yield _recorded(summary, call, given, "gradients", loop=kept.loop if kept is not None else None)
 
 
 def _recorded(
-    frame: Summary,
+    summary: Summary,
     call: ir.Call,
     given: ir.Expr,
     kind: Literal["gradients", "inputs"],
@@ -197,20 +197,20 @@ def _recorded(
     loop: Loop | None = None,
 ) -> KeptGraph:
     return KeptGraph(
-        site=frame.site(call.at),
-        function=frame.function.qual,
+        site=summary.site(call.at),
+        function=summary.function.qual,
         kind=kind,
         text=text(call),
-        word=frame.site(given.at),
+        word=summary.site(given.at),
         alive=alive,
         loop=loop,
     )
 
 
-def _of_inputs(frame: Summary, found: list[tuple[ir.Call, ir.Expr]]) -> Iterator[KeptGraph]:
+def _of_inputs(summary: Summary, found: list[tuple[ir.Call, ir.Expr]]) -> Iterator[KeptGraph]:
     """``out.backward(create_graph=True)`` where the function reads the gradient of one of its inputs alone: those of
     the parameters are recorded for nobody."""
-    body = frame.function.body
+    body = summary.function.body
     own = {
         part.value.id
         for part in parts(body)
@@ -220,10 +220,10 @@ def _of_inputs(frame: Summary, found: list[tuple[ir.Call, ir.Expr]]) -> Iterator
     if len(own) != 1 or any(not isinstance(part.value, ir.Name) and dotted(part) not in _GRADS for part in others):
         return
     name = next(iter(own))
-    if not frame.runs or not _is_made_leaf(body, name):
+    if not summary.runs or not _is_made_leaf(body, name):
         return
     for call, given in found:
-        yield _recorded(frame, call, given, "inputs", alive=(name,))
+        yield _recorded(summary, call, given, "inputs", alive=(name,))
 
 
 def _is_made_leaf(body: tuple[ir.Stmt, ...], name: str) -> bool:
@@ -239,9 +239,9 @@ def _is_made_leaf(body: tuple[ir.Stmt, ...], name: str) -> bool:
     return any(text(call.func) == f"{name}.requires_grad_" for call in calls(body))
 
 
-def _reads_gradients(frame: Summary) -> bool:
+def _reads_gradients(summary: Summary) -> bool:
     """Whether the file reads the gradients of parameters for more than to clear or to clip them."""
-    for body in frame.module.bodies:
+    for body in summary.module.bodies:
         harmless: set[int] = set()
         for statement in walk_statements(body):
             if isinstance(statement, ir.Assign):
@@ -268,11 +268,11 @@ def _below(expr: ir.Expr) -> set[int]:
     return found
 
 
-def _may_differentiate(analyser: Analyser, frame: Summary, call: ir.Call) -> bool:
+def _may_differentiate(analyser: Analyser, summary: Summary, call: ir.Call) -> bool:
     """Whether a call may differentiate the gradients of what it is given: one of a function that is not torch's."""
     if not call.args and not call.keywords:
         return False
-    kind, what = analyser.program.find_expression(frame.module, call.func, frame.function)
+    kind, what = analyser.program.find_expression(summary.module, call.func, summary.function)
     if kind == "ext":
         return not str(what).startswith(("torch.", "builtins."))
     if kind == "none":  # a builtin, a variable, or a method of one
@@ -280,13 +280,13 @@ def _may_differentiate(analyser: Analyser, frame: Summary, call: ir.Call) -> boo
     return True
 
 
-def _is_of_torch(analyser: Analyser, frame: Summary, names: Names, step: ir.Call) -> bool:
+def _is_of_torch(analyser: Analyser, summary: Summary, names: Names, step: ir.Call) -> bool:
     """Whether a ``step`` is that of one of torch's optimizers."""
     assert isinstance(step.func, ir.Attr)
     owner = step.func.value
     if isinstance(owner, ir.Name):
         return names.made_by(owner).startswith("torch.optim.")
-    cls = frame.function.cls
+    cls = summary.function.cls
     if cls is None or not isinstance(owner, ir.Attr) or dotted(owner.value) != "self":
         return False
     made: set[str] = set()

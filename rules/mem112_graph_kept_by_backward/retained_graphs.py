@@ -34,49 +34,49 @@ _PRECISION = lazy_pattern(r"scal[ae]r|(^|[^a-z])amp($|[^a-z])|fp16|half|mixed|ap
 _PARAMETER = lazy_pattern(r"(p|param\w*|w|weights?|tensor|v|child|layer\w*)$")
 
 
-def retained(analyser: Analyser, frame: Summary) -> Iterator[KeptGraph]:
+def retained(analyser: Analyser, summary: Summary) -> Iterator[KeptGraph]:
     """The backwards of one function that keep a graph for nothing."""
-    if not frame.notes.retained or frame.cut_short or frame.exit is None:
+    if not summary.notes.retained or summary.cut_short or summary.exit is None:
         return
-    if is_test(frame.function):
+    if is_test(summary.function):
         return
-    for at, (expr, left) in sorted(frame.notes.retained.items()):
-        if any(other >= at for other in frame.notes.blind_at):
+    for at, (expr, left) in sorted(summary.notes.retained.items()):
+        if any(other >= at for other in summary.notes.blind_at):
             continue  # a backward of what is not known comes after it
-        own = [one for one in frame.backwards if one.site == frame.site(at)]
+        own = [one for one in summary.backwards if one.site == summary.site(at)]
         given = _argument(expr)
         if not own or given is None:
             continue
         last = united(own)
-        marks = _recorded(frame, last)
+        marks = _recorded(summary, last)
         if marks:
-            sure = _for_nothing(analyser, frame, last, marks, left)
+            sure = _for_nothing(analyser, summary, last, marks, left)
         else:
-            sure = given_for_nothing(analyser, frame, last, left, _for_nothing_there)
+            sure = given_for_nothing(analyser, summary, last, left, _for_nothing_there)
         if sure is None:
             continue
-        loop = frame.notes.rounds.get(last.loops[-1]) if last.loops else None
+        loop = summary.notes.rounds.get(last.loops[-1]) if last.loops else None
         yield KeptGraph(
-            site=frame.site(at),
-            function=frame.function.qual,
+            site=summary.site(at),
+            function=summary.function.qual,
             certainty="high" if sure else "medium",
             sure=sure,
             kind="retain",
             text=text(expr),
-            word=frame.site(given.at),
-            alive=_alive(frame, loop, marks, expr),
+            word=summary.site(given.at),
+            alive=_alive(summary, loop, marks, expr),
             loop=loop.loop if loop is not None else None,
         )
 
 
 def _for_nothing(
-    analyser: Analyser, frame: Summary, last: Backward, marks: frozenset[Source], left: frozenset[Source]
+    analyser: Analyser, summary: Summary, last: Backward, marks: frozenset[Source], left: frozenset[Source]
 ) -> bool | None:
     """Whether it is sure that no backward goes through the operations that a backward keeps; None where one may."""
-    if not _is_last(frame, last, marks) or _goes_on(analyser, frame, marks, left):
+    if not _is_last(summary, last, marks) or _goes_on(analyser, summary, marks, left):
         return None
-    sure = _is_sure(analyser, frame, last, marks)
-    return None if sure is None or _has_leaves_before(analyser, frame, last) else sure
+    sure = _is_sure(analyser, summary, last, marks)
+    return None if sure is None or _has_leaves_before(analyser, summary, last) else sure
 
 
 def _for_nothing_there(analyser: Analyser, caller: Summary, last: Backward) -> bool | None:
@@ -99,69 +99,69 @@ def _argument(expr: ir.Call) -> ir.Expr | None:
     return given if isinstance(given, ir.Const) and given.value is True else None
 
 
-def _recorded(frame: Summary, last: Backward) -> frozenset[Source]:
+def _recorded(summary: Summary, last: Backward) -> frozenset[Source]:
     """The operations that the backward goes through, where each round of its loop records its own; nothing else."""
-    nodes = {item: node for item in last.reached if (node := frame.graphs.nodes.get(item)) is not None}
+    nodes = {item: node for item in last.reached if (node := summary.graphs.nodes.get(item)) is not None}
     # a parameter may be made before the loop: nothing is saved in it
     made = {item for item, node in nodes.items() if not node.leaf}
-    if any(_loops(frame, item)[: len(last.loops)] != last.loops for item in made):
+    if any(_loops(summary, item)[: len(last.loops)] != last.loops for item in made):
         return frozenset()
-    if any(_from_earlier(frame, item, last) for item in last.reached):
+    if any(_from_earlier(summary, item, last) for item in last.reached):
         return frozenset()
     return frozenset(made)
 
 
-def _loops(frame: Summary, item: Source) -> tuple[Source, ...]:
+def _loops(summary: Summary, item: Source) -> tuple[Source, ...]:
     """The loops around what recorded a node; a part of a result is recorded with it."""
-    node = frame.graphs.nodes[item]
+    node = summary.graphs.nodes[item]
     while not node.loops and isinstance(item, tuple) and not isinstance(item, Path) and isinstance(item[-1], str):
         item = item[0] if len(item) == 2 else item[:-1]
-        whole = frame.graphs.nodes.get(item)
+        whole = summary.graphs.nodes.get(item)
         if whole is None:
             break
         node = whole
     return node.loops
 
 
-def _from_earlier(frame: Summary, item: Source, last: Backward) -> bool:
+def _from_earlier(summary: Summary, item: Source, last: Backward) -> bool:
     """Whether a mark stands for what an earlier round of a loop around the backward may have made: a name's previous
     value, or the members of a container that is not made anew in the round."""
     if not isinstance(item, tuple) or isinstance(item, Path):
         return False
     if item[:1] == ("prev",):
-        return item[1] in last.loops and not _is_bare(frame, item[1], item[2])
+        return item[1] in last.loops and not _is_bare(summary, item[1], item[2])
     if item[:1] != ("elem",):
         return False
-    assert frame.exit is not None
-    obj = frame.exit.heap.get(item[1])
+    assert summary.exit is not None
+    obj = summary.exit.heap.get(item[1])
     return obj is None or obj.loops[: len(last.loops)] != last.loops
 
 
-def _is_bare(frame: Summary, loop: Source, name: Source) -> bool:
+def _is_bare(summary: Summary, loop: Source, name: Source) -> bool:
     """Whether a variable holds nothing with a graph when a round of the loop ends: words that were picked, numbers."""
-    assert frame.exit is not None
-    value = frame.exit.env.get(name) if isinstance(name, str) else None
-    statements = list(walk_statements(frame.function.body))
+    assert summary.exit is not None
+    value = summary.exit.env.get(name) if isinstance(name, str) else None
+    statements = list(walk_statements(summary.function.body))
     around = next((one for one in statements if one.at == loop[1] and isinstance(one, ir.For | ir.While)), None)
     if value is None or around is None:
         return False
     inside = {one.at for one in walk_statements(around.body)}
     if any(name in names_bound_by(one) and one.at > around.at and one.at not in inside for one in statements):
         return False  # what it holds in the end is something else
-    reached = frame.graphs.closure(tensors_within(frame, frame.exit, value).src)
-    return not any(item in frame.graphs.nodes or isinstance(item, Path) or item[0] != "prev" for item in reached)
+    reached = summary.graphs.closure(tensors_within(summary, summary.exit, value).src)
+    return not any(item in summary.graphs.nodes or isinstance(item, Path) or item[0] != "prev" for item in reached)
 
 
-def _is_last(frame: Summary, last: Backward, marks: frozenset[Source]) -> bool:
+def _is_last(summary: Summary, last: Backward, marks: frozenset[Source]) -> bool:
     """Whether no backward that may come after it goes through the same operations."""
-    for other in frame.backwards:
+    for other in summary.backwards:
         if other.site == last.site:
             continue
-        if not _share(frame, marks, other.reached):
-            if other.site.at > last.site.at and not _is_known(frame, other):
+        if not _share(summary, marks, other.reached):
+            if other.site.at > last.site.at and not _is_known(summary, other):
                 return False  # (a helper may have hidden what its loss is made of)
             continue
-        if excluded(other.tests, last.tests) and other.site.at not in frame.notes.retained and not _scales(other):
+        if excluded(other.tests, last.tests) and other.site.at not in summary.notes.retained and not _scales(other):
             return False  # one side frees the graph, and the other one keeps it: somebody thought of it
         before = other.site.at < last.site.at and other.loops[: len(last.loops)] == last.loops
         if not before and not excluded(other.tests, last.tests):
@@ -174,40 +174,42 @@ def _scales(backward: Backward) -> bool:
     return any(_PRECISION.search(text(test, 200).lower()) for test in backward.tests)
 
 
-def _share(frame: Summary, marks: frozenset[Source], reached: frozenset[Source]) -> bool:
+def _share(summary: Summary, marks: frozenset[Source], reached: frozenset[Source]) -> bool:
     """Whether two backwards go through the same operations: two results of one call of a model share its trunk."""
-    return bool(marks & reached) or bool(_calls_of_models(frame, marks) & _calls_of_models(frame, reached))
+    return bool(marks & reached) or bool(_calls_of_models(summary, marks) & _calls_of_models(summary, reached))
 
 
-def _calls_of_models(frame: Summary, sources: frozenset[Source]) -> set[Source]:
+def _calls_of_models(summary: Summary, sources: frozenset[Source]) -> set[Source]:
     """Where the models were called that have a part in a graph."""
     return {
         item[0] if isinstance(item, tuple) and not isinstance(item, Path) else item
         for item in sources
-        if (node := frame.graphs.nodes.get(item)) is not None and node.model
+        if (node := summary.graphs.nodes.get(item)) is not None and node.model
     }
 
 
-def _is_known(frame: Summary, other: Backward) -> bool:
+def _is_known(summary: Summary, other: Backward) -> bool:
     """Whether a model, or a parameter, is seen to take part in what a backward goes through."""
-    nodes = (frame.graphs.nodes.get(item) for item in other.reached)
+    nodes = (summary.graphs.nodes.get(item) for item in other.reached)
     return any(node is not None and (node.model or node.definite) and not node.unknown for node in nodes)
 
 
-def _goes_on(analyser: Analyser, frame: Summary, marks: frozenset[Source], left: frozenset[Source]) -> bool:
+def _goes_on(analyser: Analyser, summary: Summary, marks: frozenset[Source], left: frozenset[Source]) -> bool:
     """Whether what has this graph goes to where another backward may run: to code that cannot be followed, to callers,
     to other methods."""
-    if marks & (frame.left - left - frame.notes.logged) or captured(frame, set(marks)):
+    if marks & (summary.left - left - summary.notes.logged) or captured(summary, set(marks)):
         return True
-    if marks & frame.notes.returned and not dropped_by_callers(analyser, frame):
+    if marks & summary.notes.returned and not dropped_by_callers(analyser, summary):
         return True
-    if any(marks & frame.graphs.closure(tensors_within(frame, state, value).src) for value, state in frame.yields):
+    if any(
+        marks & summary.graphs.closure(tensors_within(summary, state, value).src) for value, state in summary.yields
+    ):
         return True
-    for path in places_with(frame, marks):
-        cls = frame.function.cls
+    for path in places_with(summary, marks):
+        cls = summary.function.cls
         if cls is None or not isinstance(path, Path) or not path.steps or analyser.facts.in_backward(path.steps):
             return True
-        if _is_read_in_training(analyser, frame, cls, path.steps[-1].removeprefix(".")):
+        if _is_read_in_training(analyser, summary, cls, path.steps[-1].removeprefix(".")):
             return True
         if not all(name.startswith(("torch.nn.", "abc.")) for name in analyser.program.ancestors(cls)[1]):
             return True
@@ -225,21 +227,21 @@ def _is_read_in_training(analyser: Analyser, frame: Summary, cls: Class, name: s
     )
 
 
-def _has_leaves_before(analyser: Analyser, frame: Summary, last: Backward) -> bool:
+def _has_leaves_before(analyser: Analyser, summary: Summary, last: Backward) -> bool:
     """Whether tensors are made leaves before the loop, here or in a function that is called there: what is computed of
     them there, once, has a graph that each round goes through."""
     if not last.loops:
         return False
     inside = {
         one.at
-        for loop in walk_statements(frame.function.body)
+        for loop in walk_statements(summary.function.body)
         if isinstance(loop, ir.For | ir.While)
         for one in walk_statements(loop.body)
         if ("loop", loop.at) == last.loops[0]
     }
-    if any(one.at not in inside and _makes_leaf(one) for one in walk_statements(frame.function.body)):
+    if any(one.at not in inside and _makes_leaf(one) for one in walk_statements(summary.function.body)):
         return True
-    called = (analyser.function_at(record.callee) for record in frame.calls.values() if not record.loops)
+    called = (analyser.function_at(record.callee) for record in summary.calls.values() if not record.loops)
     return any(
         _makes_leaf(one) for function in called if function is not None for one in walk_statements(function.body)
     )
@@ -258,28 +260,28 @@ def _makes_leaf(statement: ir.Stmt) -> bool:
     return any(isinstance(one, ir.Name) and _PARAMETER.match(one.id) is None for one in made)
 
 
-def _is_sure(analyser: Analyser, frame: Summary, last: Backward, marks: frozenset[Source]) -> bool | None:
+def _is_sure(analyser: Analyser, summary: Summary, last: Backward, marks: frozenset[Source]) -> bool | None:
     """Whether it is sure that the graph is new in each round: not where a model or helper that cannot be followed may
     keep a part of it; None where one does."""
     sure = True
     for item in last.reached:
         if (
             isinstance(item, Path)
-            and not has_no_graph(analyser, frame, item)
-            and not is_leaf(frame.function.body, named(item))
+            and not has_no_graph(analyser, summary, item)
+            and not is_leaf(summary.function.body, named(item))
         ):
-            if is_given(frame, item, last) or is_kept(analyser, frame, item):
+            if is_given(summary, item, last) or is_kept(analyser, summary, item):
                 return None  # (each round, or the caller's next backward, goes through what it brings in)
             sure = False
-    nodes = [frame.graphs.nodes[item] for item in marks]
+    nodes = [summary.graphs.nodes[item] for item in marks]
     if any((node.unknown or node.opaque) for node in nodes):
         sure = False
     if not any(node.model for node in nodes):
         sure = False
-    for run in frame.runs.values():
+    for run in summary.runs.values():
         if not ({run.node, *run.value.src} & marks):
             continue
-        if _handles_state(frame, run.text):
+        if _handles_state(summary, run.text):
             return None
         found = keeps_a_graph(analyser, run.module)
         if found is Stateful.YES:
@@ -288,23 +290,23 @@ def _is_sure(analyser: Analyser, frame: Summary, last: Backward, marks: frozense
     return sure
 
 
-def _handles_state(frame: Summary, model: str) -> bool:
+def _handles_state(summary: Summary, model: str) -> bool:
     """``model.hidden = …``, ``model.detach_state()``: the function looks after what the model keeps between calls."""
     owner = model.removesuffix(".forward")
-    params = frame.function.params
-    if frame.function.takes_self and params and owner == params[0].name:
+    params = summary.function.params
+    if summary.function.takes_self and params and owner == params[0].name:
         return False  # (what it leaves on itself is seen)
     return any(
         isinstance(part, ir.Attr) and _STATE.search(part.name.lower()) is not None and text(part.value) == owner
-        for part in parts(frame.function.body)
+        for part in parts(summary.function.body)
     )
 
 
-def _alive(frame: Summary, loop: LoopState | None, marks: frozenset[Source], expr: ir.Call) -> tuple[str, ...]:
+def _alive(summary: Summary, loop: LoopState | None, marks: frozenset[Source], expr: ir.Call) -> tuple[str, ...]:
     """The names that hold the graph of one round while the model runs in the next, that of the loss first."""
-    if loop is None or frame.exit is None or not loop.counts:
+    if loop is None or summary.exit is None or not loop.counts:
         return ()
-    runs = [run.site.at for run in frame.runs.values() if {run.node, *run.value.src} & marks]
+    runs = [run.site.at for run in summary.runs.values() if {run.node, *run.value.src} & marks]
     first = min(runs, default=0)
     begun = {name for one in walk_statements(loop.body) if one.at < first for name in names_bound_by(one)}
     # (the statement of the model call itself binds its name when the model has run)
@@ -313,7 +315,7 @@ def _alive(frame: Summary, loop: LoopState | None, marks: frozenset[Source], exp
             begun -= names_bound_by(one)
     held = [
         name
-        for name, value in frame.exit.env.items()
-        if name not in begun and marks & frame.graphs.closure(tensors_within(frame, frame.exit, value).src)
+        for name, value in summary.exit.env.items()
+        if name not in begun and marks & summary.graphs.closure(tensors_within(summary, summary.exit, value).src)
     ]
     return tuple(sorted(held, key=lambda name: (not mentions(expr, name), name.startswith("_"), name)))

@@ -34,55 +34,55 @@ _HISTORY = frozenset({"torch.cuda.memory._record_memory_history", "torch.cuda._r
 CALLS = _ANOMALIES | _HISTORY | {"torch.profiler.profile", "torch.autograd.profiler.profile"}
 
 
-def detect(analyser: Analyser, frame: Summary) -> Iterator[DiagnosticLeftOn]:
+def detect(analyser: Analyser, summary: Summary) -> Iterator[DiagnosticLeftOn]:
     """What one function leaves on."""
-    if in_tests(frame.module.key):
+    if in_tests(summary.module.key):
         return
-    for _, call in sorted(frame.notes.outside.items()):
+    for _, call in sorted(summary.notes.outside.items()):
         if call.tests or call.name not in CALLS:
             continue
-        if _LOOKS.search(frame.module.key.rsplit("/", 1)[-1].lower()) or _LOOKS.search(frame.function.name.lower()):
+        if _LOOKS.search(summary.module.key.rsplit("/", 1)[-1].lower()) or _LOOKS.search(summary.function.name.lower()):
             continue
-        found = _left_on(analyser, frame, call)
+        found = _left_on(analyser, summary, call)
         if found is not None:
             yield found
     seen: set[str] = set()
-    for _, use in sorted(frame.notes.metrics.items()):
+    for _, use in sorted(summary.notes.metrics.items()):
         held = text(use.held)
-        metric = _never_reset(analyser, frame, use) if held not in seen else None
+        metric = _never_reset(analyser, summary, use) if held not in seen else None
         if metric is not None:
             seen.add(held)
             yield metric
 
 
-def _left_on(analyser: Analyser, frame: Summary, call: OutsideCall) -> DiagnosticLeftOn | None:
-    block = _block_of(frame, call.expr)
+def _left_on(analyser: Analyser, summary: Summary, call: OutsideCall) -> DiagnosticLeftOn | None:
+    block = _block_of(summary, call.expr)
     if call.name in _ANOMALIES:
-        return _anomaly(analyser, frame, call, block)
+        return _anomaly(analyser, summary, call, block)
     if call.name in _HISTORY:
-        return _history(analyser, frame, call)
-    return _profiler(frame, call, block) if block is not None else None
+        return _history(analyser, summary, call)
+    return _profiler(summary, call, block) if block is not None else None
 
 
-def _block_of(frame: Summary, expr: ir.Call) -> ir.With | None:
+def _block_of(summary: Summary, expr: ir.Call) -> ir.With | None:
     """The with statement that enters what a call makes."""
-    for statement in walk_statements(frame.function.body, into_definitions=False):
+    for statement in walk_statements(summary.function.body, into_definitions=False):
         if isinstance(statement, ir.With) and any(item.context is expr for item in statement.items):
             return statement
     return None
 
 
-def _is_statement(frame: Summary, expr: ir.Call) -> bool:
+def _is_statement(summary: Summary, expr: ir.Call) -> bool:
     return any(
         isinstance(statement, ir.ExprStmt) and statement.value is expr
-        for statement in walk_statements(frame.function.body, into_definitions=False)
+        for statement in walk_statements(summary.function.body, into_definitions=False)
     )
 
 
 # -------------------------------------------------------------------------------------- anomalies
 
 
-def _anomaly(analyser: Analyser, frame: Summary, call: OutsideCall, block: ir.With | None) -> DiagnosticLeftOn | None:
+def _anomaly(analyser: Analyser, summary: Summary, call: OutsideCall, block: ir.With | None) -> DiagnosticLeftOn | None:
     """``torch.autograd.set_detect_anomaly(True)`` for the whole run, or around training steps."""
     sets = call.name.endswith("set_detect_anomaly")
     mode = argument(call.expr, 0, "mode")
@@ -90,24 +90,24 @@ def _anomaly(analyser: Analyser, frame: Summary, call: OutsideCall, block: ir.Wi
         return None
     loop: Loop | None = None
     if block is not None:
-        held = _loop_in(frame, block, trains=True) or _loop_around(call)
+        held = _loop_in(summary, block, trains=True) or _loop_around(call)
         if held is None or not any(_trains(one) for one in (block.body, held.body)):
             return None
-        loop = frame.seen(held)
-    elif not sets or not _stays_on(analyser, frame, call.expr, "mode"):
+        loop = summary.seen(held)
+    elif not sets or not _stays_on(analyser, summary, call.expr, "mode"):
         return None
     return DiagnosticLeftOn(
-        site=frame.site(call.expr.at),
-        function=frame.function.qual,
+        site=summary.site(call.expr.at),
+        function=summary.function.qual,
         kind="anomaly",
         text=text(call.expr),
         loop=loop,
     )
 
 
-def _stays_on(analyser: Analyser, frame: Summary, expr: ir.Call, keyword: str) -> bool:
+def _stays_on(analyser: Analyser, summary: Summary, expr: ir.Call, keyword: str) -> bool:
     """Whether a program that trains switches something on by a statement, and nowhere off."""
-    if not _is_statement(frame, expr) or not _project_trains(analyser, frame):
+    if not _is_statement(summary, expr) or not _project_trains(analyser, summary):
         return False
     return not _switched_off(analyser, last_name(expr.func), 0, keyword)
 
@@ -120,13 +120,13 @@ def _trains(body: tuple[ir.Stmt, ...]) -> bool:
     return any(last_name(call.func) in _TRAINS for call in calls(body))
 
 
-def _project_trains(analyser: Analyser, frame: Summary) -> bool:
+def _project_trains(analyser: Analyser, summary: Summary) -> bool:
     """Whether the file, or one that it may import, trains."""
-    if any(_trains(function.body) for function in functions_of(frame.module)):
+    if any(_trains(function.body) for function in functions_of(summary.module)):
         return True
-    if frame.function.node is not None and frame.function.name != "main":
+    if summary.function.node is not None and summary.function.name != "main":
         return False
-    imported = any(isinstance(one, ir.Import | ir.ImportFrom) for one in frame.module.statements)
+    imported = any(isinstance(one, ir.Import | ir.ImportFrom) for one in summary.module.statements)
     return imported and any(analyser.program.words.files(word) for word in ("backward", "fit"))
 
 
@@ -148,7 +148,7 @@ def _records_all(given: ir.Expr) -> bool:
 # -------------------------------------------------------------------------------------- memory history
 
 
-def _history(analyser: Analyser, frame: Summary, call: OutsideCall) -> DiagnosticLeftOn | None:
+def _history(analyser: Analyser, summary: Summary, call: OutsideCall) -> DiagnosticLeftOn | None:
     """``_record_memory_history()``, which keeps each allocation with its stack until it is switched off."""
     words = {word.name for word in call.expr.keywords}
     if words & {None, "max_entries", "trace_alloc_max_entries", "clear_history"} or len(call.expr.args) > 3:
@@ -156,12 +156,12 @@ def _history(analyser: Analyser, frame: Summary, call: OutsideCall) -> Diagnosti
     enabled = argument(call.expr, 0, "enabled")
     if enabled is not None and not (isinstance(enabled, ir.Const) and enabled.value == "all"):
         return None  # (True is the way of old, which keeps the last one)
-    if not _stays_on(analyser, frame, call.expr, "enabled"):
+    if not _stays_on(analyser, summary, call.expr, "enabled"):
         return None
     read = any(analyser.program.words.files(word) for word in ("_dump_snapshot", "_snapshot"))
     return DiagnosticLeftOn(
-        site=frame.site(call.expr.at),
-        function=frame.function.qual,
+        site=summary.site(call.expr.at),
+        function=summary.function.qual,
         kind="history",
         text=text(call.expr),
         loop=None,
@@ -172,7 +172,7 @@ def _history(analyser: Analyser, frame: Summary, call: OutsideCall) -> Diagnosti
 # -------------------------------------------------------------------------------------- profilers
 
 
-def _profiler(frame: Summary, call: OutsideCall, block: ir.With) -> DiagnosticLeftOn | None:
+def _profiler(summary: Summary, call: OutsideCall, block: ir.With) -> DiagnosticLeftOn | None:
     """``with torch.profiler.profile():`` around a loop over data, without a schedule."""
     words = {word.name: word.value for word in call.expr.keywords}
     if None in words or "schedule" in words:
@@ -184,22 +184,22 @@ def _profiler(frame: Summary, call: OutsideCall, block: ir.With) -> DiagnosticLe
         and not (isinstance(enabled, ir.Const) and enabled.value is True)
     ):
         return None
-    held = _loop_in(frame, block, trains=False)
+    held = _loop_in(summary, block, trains=False)
     if held is None:
         return None
     return DiagnosticLeftOn(
-        site=frame.site(call.expr.at),
-        function=frame.function.qual,
+        site=summary.site(call.expr.at),
+        function=summary.function.qual,
         kind="profiler",
         text=text(call.expr.func),
-        loop=frame.seen(held),
+        loop=summary.seen(held),
     )
 
 
-def _loop_in(frame: Summary, block: ir.With, *, trains: bool) -> LoopState | None:
+def _loop_in(summary: Summary, block: ir.With, *, trains: bool) -> LoopState | None:
     """The first loop over data in a block that goes to its end."""
     inside = {one.at for one in walk_statements(block.body) if isinstance(one, ir.For | ir.While)}
-    for held in sorted(frame.notes.rounds.values(), key=lambda one: one.loop.site.at):
+    for held in sorted(summary.notes.rounds.values(), key=lambda one: one.loop.site.at):
         if held.loop.site.at in inside and goes_on(held) and (not trains or _trains(held.body)):
             return held
     return None
@@ -208,29 +208,29 @@ def _loop_in(frame: Summary, block: ir.With, *, trains: bool) -> LoopState | Non
 # -------------------------------------------------------------------------------------- metrics
 
 
-def _never_reset(analyser: Analyser, frame: Summary, use: MetricUse) -> DiagnosticLeftOn | None:
+def _never_reset(analyser: Analyser, summary: Summary, use: MetricUse) -> DiagnosticLeftOn | None:
     """A metric object that keeps all that it is given, in each step of all epochs."""
     if _KEEP_ALL.fullmatch(use.name.rsplit(".", 1)[-1]) is None or not use.name.startswith(
         ("torchmetrics", "torcheval")
     ):
         return None
-    function = frame.function
+    function = summary.function
     held = use.held
     if isinstance(held, ir.Attr) and isinstance(held.value, ir.Name) and held.value.id == function.own_name:
-        if frame.hook is None or frame.hook.every != "iteration" or function.cls is None:
+        if summary.hook is None or summary.hook.every != "iteration" or function.cls is None:
             return None
         if not _is_left_alone(analyser, function.cls, held.name):
             return None
         loop = each_call(function)
     elif isinstance(held, ir.Name):
-        found = _over_epochs(frame, use, held.id)
+        found = _over_epochs(summary, use, held.id)
         if found is None:
             return None
         loop = found
     else:
         return None
     return DiagnosticLeftOn(
-        site=frame.site(use.expr.at),
+        site=summary.site(use.expr.at),
         function=function.qual,
         kind="metric",
         text=text(held),
@@ -306,12 +306,12 @@ def _keeps_all(made: ir.Expr) -> bool:
     return None not in words and (bins is None or (isinstance(bins, ir.Const) and bins.kind == "None"))
 
 
-def _over_epochs(frame: Summary, use: MetricUse, name: str) -> Loop | None:
+def _over_epochs(summary: Summary, use: MetricUse, name: str) -> Loop | None:
     """The inner of two loops, where the metric is made before both and the function does nothing else with it."""
     loops = [held for held in use.loops if held.counts]
     if len(loops) < 2 or any(name in held.bound for held in loops) or not goes_on(loops[-1]):
         return None
-    body = frame.function.body
+    body = summary.function.body
     made = [
         statement.value
         for statement in walk_statements(body, into_definitions=False)
@@ -325,4 +325,4 @@ def _over_epochs(frame: Summary, use: MetricUse, name: str) -> Loop | None:
         for statement in walk_statements(body)
     ):
         return None
-    return frame.seen(loops[-1])
+    return summary.seen(loops[-1])

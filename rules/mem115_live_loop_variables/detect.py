@@ -28,34 +28,40 @@ from .rule import LiveGraph
 _PHASE = lazy_pattern(r"train|phase|mode|val|test|eval|is_?grad|requires_grad|backward|optim|scaler|amp|fp16|apex")
 
 
-def detect(analyser: Analyser, frame: Summary) -> Iterator[LiveGraph]:
+def detect(analyser: Analyser, summary: Summary) -> Iterator[LiveGraph]:
     """The rounds of one function that leave a graph behind, each model's first."""
-    if not frame.runs or not frame.backwards or frame.cut_short or frame.exit is None or frame.notes.gradients:
+    if (
+        not summary.runs
+        or not summary.backwards
+        or summary.cut_short
+        or summary.exit is None
+        or summary.notes.gradients
+    ):
         return
     told: set[str] = set()
-    for run in sorted(frame.runs.values(), key=lambda one: one.site):
-        loop = frame.notes.rounds.get(run.loops[-1]) if run.loops else None
+    for run in sorted(summary.runs.values(), key=lambda one: one.site):
+        loop = summary.notes.rounds.get(run.loops[-1]) if run.loops else None
         if loop is None or not loop.counts or run.grad & OFF or run.probes or run.text in told:
             continue
         marks = frozenset({run.node, *run.value.src})
-        own = [one for one in frame.backwards if marks & one.reached and one.loops == run.loops]
-        if not own or any(_carried(frame, one, marks) for one in own) or _is_stored(frame, marks):
+        own = [one for one in summary.backwards if marks & one.reached and one.loops == run.loops]
+        if not own or any(_carried(summary, one, marks) for one in own) or _is_stored(summary, marks):
             continue
-        found = _left(frame, loop, run, marks, own)
-        if found is None and not marks & frame.left:  # (else somebody else may run the backward)
-            found = _left_out(frame, loop, run, marks, own)
+        found = _left(summary, loop, run, marks, own)
+        if found is None and not marks & summary.left:  # (else somebody else may run the backward)
+            found = _left_out(summary, loop, run, marks, own)
         if found is None:
             continue
         told.add(run.text)
         at, names, test, skips = found
         yield LiveGraph(
-            site=frame.site(at),
-            function=frame.function.qual,
+            site=summary.site(at),
+            function=summary.function.qual,
             certainty=_certainty(run),
             names=names,
             model=run.text,
             test=test,
-            loop=frame.seen(loop),
+            loop=summary.seen(loop),
             skips=skips,
         )
 
@@ -63,11 +69,11 @@ def detect(analyser: Analyser, frame: Summary) -> Iterator[LiveGraph]:
 _Found = tuple[int, tuple[str, ...], str, bool]
 
 
-def _left(frame: Summary, loop: LoopState, run: ModelRun, marks: Sources, own: list[Backward]) -> _Found | None:
+def _left(summary: Summary, loop: LoopState, run: ModelRun, marks: Sources, own: list[Backward]) -> _Found | None:
     """The first ``continue`` between the model and the backwards of what it gave."""
     first = min(one.site.at for one in own)
     handlers = _in_handlers(loop.body)
-    for at, left in sorted(frame.notes.left_rounds.items()):
+    for at, left in sorted(summary.notes.left_rounds.items()):
         if left.loop != loop.id or not run.site.at < at < first or at in handlers:
             continue
         if left.test is None or not _varies(loop, left.test):
@@ -75,17 +81,17 @@ def _left(frame: Summary, loop: LoopState, run: ModelRun, marks: Sources, own: l
         held = {
             name: sources
             for name, sources in left.held.items()
-            if marks & (reached := frame.graphs.closure(sources)) and not marks & reached & left.freed
+            if marks & (reached := summary.graphs.closure(sources)) and not marks & reached & left.freed
         }
-        alive = _through_the_model(frame, loop, run, held, at)
+        alive = _through_the_model(summary, loop, run, held, at)
         if alive:
             return at, alive, text(left.test), True
     return None
 
 
-def _left_out(frame: Summary, loop: LoopState, run: ModelRun, marks: Sources, own: list[Backward]) -> _Found | None:
+def _left_out(summary: Summary, loop: LoopState, run: ModelRun, marks: Sources, own: list[Backward]) -> _Found | None:
     """The ``if`` around all backwards of what the model gave, that stands in no ``if`` with it."""
-    assert frame.exit is not None
+    assert summary.exit is not None
     inner = [one.tests[len(run.tests) :] for one in own if one.tests[: len(run.tests)] == run.tests]
     if len(inner) != len(own) or not all(inner):
         return None
@@ -96,53 +102,55 @@ def _left_out(frame: Summary, loop: LoopState, run: ModelRun, marks: Sources, ow
     if _PHASE.search(text(test, 200).lower()) or not _varies(loop, test):
         return None
     dropped = _dropped(loop.body)
-    skipped = frame.exit.copy()
-    narrow(frame, skipped, test, truth=False)
-    if any(marks & frame.graphs.closure(value.src - skipped.env[name].src) for name, value in frame.exit.env.items()):
+    skipped = summary.exit.copy()
+    narrow(summary, skipped, test, truth=False)
+    if any(
+        marks & summary.graphs.closure(value.src - skipped.env[name].src) for name, value in summary.exit.env.items()
+    ):
         return None  # ``if loss is not None``: a round that is left out has made no graph
     held = {
         name: value.src
-        for name, value in frame.exit.env.items()
-        if marks & frame.graphs.closure(value.src) and name not in dropped and not binds(statement, name)
+        for name, value in summary.exit.env.items()
+        if marks & summary.graphs.closure(value.src) and name not in dropped and not binds(statement, name)
     }
-    alive = _through_the_model(frame, loop, run, held, statement.at)
+    alive = _through_the_model(summary, loop, run, held, statement.at)
     return (statement.at, alive, text(test), False) if alive else None
 
 
-def _carried(frame: Summary, backward: Backward, marks: Sources) -> bool:
+def _carried(summary: Summary, backward: Backward, marks: Sources) -> bool:
     """Whether it goes through what earlier rounds have left in a place that keeps this graph as well: then a later
     backward needs it."""
     return any(
-        isinstance(item, tuple) and item[:1] in (("prev",), ("elem",)) and _keeps(frame, item, marks)
+        isinstance(item, tuple) and item[:1] in (("prev",), ("elem",)) and _keeps(summary, item, marks)
         for item in backward.reached
     )
 
 
-def _is_stored(frame: Summary, marks: Sources) -> bool:
+def _is_stored(summary: Summary, marks: Sources) -> bool:
     """Whether a place that outlives the rounds keeps the graph, which is another matter."""
     return any(
-        marks & frame.graphs.closure((store.incoming or store.value).src | store.value.src)
-        for store in frame.stores.values()
+        marks & summary.graphs.closure((store.incoming or store.value).src | store.value.src)
+        for store in summary.stores.values()
         if store.loop is not None and store.ended
     )
 
 
-def _keeps(frame: Summary, item: Source, marks: Sources) -> bool:
+def _keeps(summary: Summary, item: Source, marks: Sources) -> bool:
     """Whether the place that an earlier round's value was read from holds a graph at the end."""
-    assert frame.exit is not None
+    assert summary.exit is not None
     place = item[-1]
     value: V | None
     if item[0] == "elem":
-        held = frame.exit.heap.get(place)
+        held = summary.exit.heap.get(place)
         value = join_all((held.elem, *held.fields.values())) if held is not None else None
     elif isinstance(place, str):
-        value = frame.exit.env.get(place)
+        value = summary.exit.env.get(place)
     elif isinstance(place, Path):
-        value = frame.exit.sym.get(place, NOTHING)
+        value = summary.exit.sym.get(place, NOTHING)
     else:
-        held = frame.exit.heap.get(place[0]) if isinstance(place, tuple) and len(place) == 2 else None
+        held = summary.exit.heap.get(place[0]) if isinstance(place, tuple) and len(place) == 2 else None
         value = held.fields.get(place[1], held.elem) if held is not None else None
-    return value is None or bool(marks & frame.graphs.closure(tensors_within(frame, frame.exit, value).src))
+    return value is None or bool(marks & summary.graphs.closure(tensors_within(summary, summary.exit, value).src))
 
 
 def _varies(loop: LoopState, test: ir.Expr) -> bool:
@@ -153,7 +161,7 @@ def _varies(loop: LoopState, test: ir.Expr) -> bool:
 
 
 def _through_the_model(
-    frame: Summary, loop: LoopState, run: ModelRun, held: Mapping[str, Sources], end: int
+    summary: Summary, loop: LoopState, run: ModelRun, held: Mapping[str, Sources], end: int
 ) -> tuple[str, ...]:
     """Those of the names that this round binds between the model and ``end`` to something attached, and that nothing
     binds anew before the model has run in the next round; the last one bound first."""
@@ -168,7 +176,7 @@ def _through_the_model(
         else:
             begun |= names_bound_by(statement) | _deleted(statement)
     alive = [name for name in held if name in bound and name not in begun]
-    sure = [name for name in alive if frame.graphs.attached(held[name])[0] == "yes"]
+    sure = [name for name in alive if summary.graphs.attached(held[name])[0] == "yes"]
     return tuple(sorted(sure, key=lambda name: (-bound[name], name)))
 
 

@@ -92,76 +92,76 @@ _TENSOR_METHODS = frozenset(
 SMALL, LARGE = 4096, 2**22
 
 
-def detect(analyser: Analyser, frame: Summary) -> Iterator[Rebind]:
+def detect(analyser: Analyser, summary: Summary) -> Iterator[Rebind]:
     """The out-of-place updates of one function."""
-    seen = frame.notes.rebound
+    seen = summary.notes.rebound
     for at, one in sorted(seen.items()):
-        loop = _hot(analyser, frame, one)
-        if loop is None or not _is_tensor(frame, one) or _small(frame, one):
+        loop = _hot(analyser, summary, one)
+        if loop is None or not _is_tensor(summary, one) or _small(summary, one):
             continue
-        recorded = _recorded(analyser, frame, one)
+        recorded = _recorded(analyser, summary, one)
         if recorded != "no":
             continue
         certainty: Confidence = "high" if one.old.is_only(TENSORS) and one.grad == OFF else "medium"
         yield Rebind(
-            site=frame.site(at),
-            function=frame.function.qual,
-            certainty="low" if needed_anyway(frame, one) else certainty,
+            site=summary.site(at),
+            function=summary.function.qual,
+            certainty="low" if needed_anyway(summary, one) else certainty,
             op=f"{text(one.target)} = {text(one.statement.value)}",
             inplace=one.spine,
             target=text(one.target),
-            alone=_stands_alone(analyser, frame, one),
+            alone=_stands_alone(analyser, summary, one),
             recorded=recorded,
-            size=_size(frame, one),
+            size=_size(summary, one),
             weight="unknown" if one.old.extent is None else one.old.extent.weight,
             loop=loop,
-            doubt=doubt(frame, one),
+            doubt=doubt(summary, one),
         )
 
 
-def _hot(analyser: Analyser, frame: Summary, one: LoopUpdate) -> Loop | None:
+def _hot(analyser: Analyser, summary: Summary, one: LoopUpdate) -> Loop | None:
     """The loop that carries the target from round to round."""
     if isinstance(one.target, ir.Name):
         if one.loop is None or not carried_in(one.loop, one.target.id):
             return None
         return one.loop.loop if one.loop.loop.every == "iteration" else None
-    if is_step(analyser, frame.function):
-        return each_call(frame.function)
+    if is_step(analyser, summary.function):
+        return each_call(summary.function)
     if isinstance(one.target, ir.Subscript):
         return None  # (of any dictionary: who else holds its members is not asked)
     if one.loop is not None:
         return one.loop.loop if one.loop.loop.every == "iteration" else None
-    if frame.function.name in ("__init__", "reset", "reset_parameters", "init_weights") or _made_here(frame, one):
+    if summary.function.name in ("__init__", "reset", "reset_parameters", "init_weights") or _made_here(summary, one):
         return None
-    return repeated(analyser, frame.function)
+    return repeated(analyser, summary.function)
 
 
-def _made_here(frame: Summary, one: LoopUpdate) -> bool:
+def _made_here(summary: Summary, one: LoopUpdate) -> bool:
     """Whether the target is a part of what a call of this function has made: the next call makes another one."""
     base = dotted(one.target).partition(".")[0]
-    bound = [statement.value for statement in assignments(frame.function.body).get(base, ())]
+    bound = [statement.value for statement in assignments(summary.function.body).get(base, ())]
     return bool(bound) and all(isinstance(value, ir.Call) for value in bound)
 
 
-def _is_tensor(frame: Summary, one: LoopUpdate) -> bool:
+def _is_tensor(summary: Summary, one: LoopUpdate) -> bool:
     """Tensors of a floating type only: another type would change with the operation."""
-    if _is_of_tensor(frame, one.target):
+    if _is_of_tensor(summary, one.target):
         return True
     if one.old.kinds & ~(TENSORS | UNKNOWN) or one.old.kinds & TREE:
         return False
-    made = frame.notes.made
+    made = summary.notes.made
     if any(made[item][1] is False for item in one.old.store if item in made):
         return False
     if one.old.is_only(TENSOR) or (not isinstance(one.target, ir.Name) and one.old.may_be(TENSOR)):
         return True
-    return isinstance(one.target, ir.Name) and one.target.id in _used_as_tensors(frame.analyser, frame.function)
+    return isinstance(one.target, ir.Name) and one.target.id in _used_as_tensors(summary.analyser, summary.function)
 
 
-def _is_of_tensor(frame: Summary, target: ir.Expr) -> bool:
+def _is_of_tensor(summary: Summary, target: ir.Expr) -> bool:
     """``p.data`` and ``p.grad``, which an object of the project may have, too, and mean something else by."""
     if not isinstance(target, ir.Attr) or target.name not in ("data", "grad"):
         return False
-    return not isinstance(target.value, ir.Name) or not _own(frame.function, target.value.id)
+    return not isinstance(target.value, ir.Name) or not _own(summary.function, target.value.id)
 
 
 @kept_for
@@ -191,34 +191,34 @@ def function_target(analyser: Analyser, function: Function, func: ir.Expr) -> tu
     return ("ext", str(what)) if kind == "ext" else ("", "")
 
 
-def _small(frame: Summary, one: LoopUpdate) -> bool:
-    made = frame.notes.made
+def _small(summary: Summary, one: LoopUpdate) -> bool:
+    made = summary.notes.made
     known = [made[item][2] for item in one.old.store if item in made]
     return bool(known) and all(0 <= count <= SMALL for count in known)
 
 
-def _size(frame: Summary, one: LoopUpdate) -> Size:
+def _size(summary: Summary, one: LoopUpdate) -> Size:
     """Large only where a literal shape or a model's parameters say so."""
-    made = frame.notes.made
+    made = summary.notes.made
     if any(made[item][2] >= LARGE for item in one.old.store if item in made):
         return "activation"
     known = SIZES[one.old.size] if one.old.size == one.value.size else "unknown"
     return "batch" if known == "activation" else known
 
 
-def _recorded(analyser: Analyser, frame: Summary, one: LoopUpdate) -> Fact:
+def _recorded(analyser: Analyser, summary: Summary, one: LoopUpdate) -> Fact:
     """Whether autograd records the update: never where grad mode is off or no operand carries a graph."""
     if one.grad == OFF:
         return "no"
-    if layer_code(analyser, frame.function):
+    if layer_code(analyser, summary.function):
         return "unknown"
-    if _is_of_tensor(frame, one.target):
+    if _is_of_tensor(summary, one.target):
         return "no" if _plain_operands(one) else "unknown"
-    if is_step(analyser, frame.function):
-        own = frame.function.params[0].name
-        return frame.graphs.attached(one.value.src | one.old.src, lambda path: _is_state(path, own))[0]
+    if is_step(analyser, summary.function):
+        own = summary.function.params[0].name
+        return summary.graphs.attached(one.value.src | one.old.src, lambda path: _is_state(path, own))[0]
     sources: Sources = one.value.src | one.old.src
-    verdict, _ = frame.graphs.attached(sources, _is_number)
+    verdict, _ = summary.graphs.attached(sources, _is_number)
     return verdict
 
 
@@ -245,28 +245,28 @@ def _plain_operands(one: LoopUpdate) -> bool:
     return True
 
 
-def _stands_alone(analyser: Analyser, frame: Summary, one: LoopUpdate) -> Fact:
+def _stands_alone(analyser: Analyser, summary: Summary, one: LoopUpdate) -> Fact:
     if not one.alone:
         return "unknown"
     if isinstance(one.target, ir.Name):
-        if any(value.store & one.old.store for value, _ in frame.yields) or is_saved(frame, one, _is_number):
+        if any(value.store & one.old.store for value, _ in summary.yields) or is_saved(summary, one, _is_number):
             return "unknown"
-        return "unknown" if _repeats_itself(frame.function, one.target.id) else "yes"
+        return "unknown" if _repeats_itself(summary.function, one.target.id) else "yes"
     place = text(one.target, 200)
-    if _is_of_tensor(frame, one.target):
-        return "unknown" if _taken(frame.function.body, place) else "yes"
+    if _is_of_tensor(summary, one.target):
+        return "unknown" if _taken(summary.function.body, place) else "yes"
     if isinstance(one.target, ir.Subscript):
-        methods = frame.function.cls.methods if frame.function.cls is not None else {}
+        methods = summary.function.cls.methods if summary.function.cls is not None else {}
         if any(_taken(method.body, place) for method in methods.values()):
             return "unknown"
         return "yes" if _starts_fresh(analyser, methods, place) else "unknown"
     if (
         not isinstance(one.target.value, ir.Name)
-        or frame.function.cls is None
-        or not _own(frame.function, one.target.value.id)
+        or summary.function.cls is None
+        or not _own(summary.function, one.target.value.id)
     ):
         return "unknown"
-    cls = frame.function.cls
+    cls = summary.function.cls
     if (
         one.target.name in analyser.facts.attributes.buffers(cls)
         or one.old.kinds & ~(TENSOR | UNKNOWN)

@@ -8,18 +8,18 @@ from memlint.sdk.syntax import children, dotted, expressions, ir, mentions, text
 from memlint.sdk.values import LoopUpdate, is_place
 
 
-def doubt(frame: Summary, one: LoopUpdate) -> str:
+def doubt(summary: Summary, one: LoopUpdate) -> str:
     """Why the form in place may not give the same: only a floating tensor that was made here takes every number."""
     if "…" in one.spine:
         return "the expression is too long to be shown completely"
-    made = frame.notes.made
+    made = summary.notes.made
     starts = one.old.store - {one.statement.value.at}
     target = text(one.target)
     if not isinstance(one.target, ir.Name) or not starts or not all(at in made and made[at][1] for at in starts):
         return f"`{target}` may be of an integer type, or share its memory with another tensor"
     if any(made[at][0].endswith("_like") for at in starts):
         return f"`{target}` has the dtype of another tensor, which may be an integer type"
-    begun = [value for value in binders(frame.function, one.target.id) or () if not mentions(value, target)]
+    begun = [value for value in binders(summary.function, one.target.id) or () if not mentions(value, target)]
     if not all(map(_is_plainly_made, begun)):
         return f"`{target}` may share its memory with another tensor, or require gradients"
     if sum(is_place(part, target) for part in walk_expression(one.statement.value)) > 1:
@@ -31,7 +31,7 @@ def doubt(frame: Summary, one: LoopUpdate) -> str:
     )
     if not all(isinstance(part, ir.Const) and part.kind in ("int", "float") for part in operands):
         return f"the operand may have a larger shape than `{target}`"
-    keeps = _keeps(frame.function, one.target.id, one.statement)
+    keeps = _keeps(summary.function, one.target.id, one.statement)
     return f"`{keeps}` may keep the old `{target}`, which would change" if keeps else ""
 
 

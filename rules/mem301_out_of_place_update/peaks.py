@@ -36,7 +36,7 @@ _COMPUTES = frozenset(
 _DEPTH = 1
 
 
-def needed_anyway(frame: Summary, one: LoopUpdate) -> bool:
+def needed_anyway(summary: Summary, one: LoopUpdate) -> bool:
     """Whether the loop holds as many tensors of this size at another moment: while a model computes with the old one,
     while another statement replaces it by what is computed of it, or while what is added is made."""
     if one.crowded:
@@ -45,19 +45,19 @@ def needed_anyway(frame: Summary, one: LoopUpdate) -> bool:
         return False
     name = one.target.id
     # (in a loop that trains, when an update comes its graphs may be gone, and how much they held is another question)
-    beside = one.grad == OFF and (_is_input(frame, one, name) or _runs_layers(frame, one))
-    return beside or _made_anew(frame, one, name) or _computes_in_two(frame, one, name)
+    beside = one.grad == OFF and (_is_input(summary, one, name) or _runs_layers(summary, one))
+    return beside or _made_anew(summary, one, name) or _computes_in_two(summary, one, name)
 
 
-def _runs_layers(frame: Summary, one: LoopUpdate) -> bool:
+def _runs_layers(summary: Summary, one: LoopUpdate) -> bool:
     """Whether a method that the loop calls runs a model: its layers hold more at once than their result."""
     assert one.loop is not None
     ats = {call.at for call in calls(one.loop.body)}
-    called = (record.callee for record in frame.calls.values() if record.at in ats)
-    return any(leads_to_model(frame.analyser, key, _DEPTH) for key in called)
+    called = (record.callee for record in summary.calls.values() if record.at in ats)
+    return any(leads_to_model(summary.analyser, key, _DEPTH) for key in called)
 
 
-def _computes_in_two(frame: Summary, one: LoopUpdate, name: str) -> bool:
+def _computes_in_two(summary: Summary, one: LoopUpdate, name: str) -> bool:
     """``delta = a * x - b * d``, in the loop that replaces ``x``: both products are there beside it."""
     assert one.loop is not None
     return any(
@@ -66,17 +66,18 @@ def _computes_in_two(frame: Summary, one: LoopUpdate, name: str) -> bool:
         and isinstance(statement.value, ir.Binary)
         and mentions(statement.value, name)
         and all(
-            isinstance(part, ir.Binary) and makes(frame, part) for part in (statement.value.left, statement.value.right)
+            isinstance(part, ir.Binary) and makes(summary, part)
+            for part in (statement.value.left, statement.value.right)
         )
         for statement in walk_statements(one.loop.body, into_definitions=False)
     )
 
 
-def _made_anew(frame: Summary, one: LoopUpdate, name: str) -> bool:
+def _made_anew(summary: Summary, one: LoopUpdate, name: str) -> bool:
     assert one.loop is not None
     return any(
         isinstance(statement, ir.Assign)
-        and statement.at not in frame.notes.rebound
+        and statement.at not in summary.notes.rebound
         and any(is_place(target, name) for target in statement.targets)
         and mentions(statement.value, name)
         and _computes(statement.value)
@@ -93,10 +94,10 @@ def _computes(value: ir.Expr) -> bool:
     return own or last_name(value.func) in _COMPUTES
 
 
-def _is_input(frame: Summary, one: LoopUpdate, name: str) -> bool:
+def _is_input(summary: Summary, one: LoopUpdate, name: str) -> bool:
     assert one.loop is not None
     return any(
-        (call.at in frame.notes.models or names_model(text(call.func)))
+        (call.at in summary.notes.models or names_model(text(call.func)))
         and any(mentions(given, name) for given in (*call.args, *(word.value for word in call.keywords)))
         for call in calls(one.loop.body)
     )

@@ -44,12 +44,12 @@ _VIEWS = frozenset(
 )
 
 
-def is_saved(frame: Summary, one: LoopUpdate, symbols: Callable[[Path], bool | None]) -> bool:
+def is_saved(summary: Summary, one: LoopUpdate, symbols: Callable[[Path], bool | None]) -> bool:
     """Whether an operation that autograd records has the variable (or a view of it) as an operand, and its graph may
     be there still when the variable is updated. ``symbols``: as for `Graphs.attached`."""
     assert isinstance(one.target, ir.Name)
-    live = {node.at: key for key, node in frame.graphs.nodes.items() if not node.leaf and key not in one.freed}
-    for statement in walk_statements(frame.function.body):
+    live = {node.at: key for key, node in summary.graphs.nodes.items() if not node.leaf and key not in one.freed}
+    for statement in walk_statements(summary.function.body):
         if statement is one.statement:
             continue
         for expr in expressions(statement):
@@ -59,7 +59,7 @@ def is_saved(frame: Summary, one: LoopUpdate, symbols: Callable[[Path], bool | N
                     user = _user(part, parents)
                     if user is None or user.at not in live or _needs_nothing(user):
                         continue
-                    if frame.graphs.attached(frozenset({live[user.at]}), symbols)[0] != "no":
+                    if summary.graphs.attached(frozenset({live[user.at]}), symbols)[0] != "no":
                         return True
     return False
 

@@ -11,20 +11,20 @@ from memlint.sdk.values import Path, Sources, Store
 from .rule import SummedLosses
 
 
-def detect(analyser: Analyser, frame: Summary) -> Iterator[SummedLosses]:
+def detect(analyser: Analyser, summary: Summary) -> Iterator[SummedLosses]:
     """The sums of one function whose graphs one backward behind the loop needs."""
-    for store in frame.stores.values():
-        backward = _backward_behind(frame, store)
-        if backward is None or not _is_of_batches(frame, store):
+    for store in summary.stores.values():
+        backward = _backward_behind(summary, store)
+        if backward is None or not _is_of_batches(summary, store):
             continue
-        loop = loop_of_sum(analyser, frame, store)
+        loop = loop_of_sum(analyser, summary, store)
         if loop is None or loop.kind != "for" or loop.over in ("modules", "epochs"):
             continue
-        if loop.over == "range" and _holds_own_state(frame, store):
+        if loop.over == "range" and _holds_own_state(summary, store):
             continue
         yield SummedLosses(
             site=store.site,
-            function=frame.function.qual,
+            function=summary.function.qual,
             certainty="medium",
             place=Place(store.place_kind, store.place_text),
             loop=loop,
@@ -32,33 +32,33 @@ def detect(analyser: Analyser, frame: Summary) -> Iterator[SummedLosses]:
         )
 
 
-def _backward_behind(frame: Summary, store: Store) -> Site | None:
+def _backward_behind(summary: Summary, store: Store) -> Site | None:
     """The backward that goes through what is stored, and is not in the loop."""
-    if store.loop is None or not frame.backwards:
+    if store.loop is None or not summary.backwards:
         return None
-    marks = marks_of(frame, store)
-    sites = (site for trained, loops, site, _ in frame.backwards if marks & trained and store.loop.id not in loops)
+    marks = marks_of(summary, store)
+    sites = (site for trained, loops, site, _ in summary.backwards if marks & trained and store.loop.id not in loops)
     return next(sites, None)
 
 
-def _is_of_batches(frame: Summary, store: Store) -> bool:
+def _is_of_batches(summary: Summary, store: Store) -> bool:
     """Whether each round of the loop runs a model of its own: no time steps, and no parts of one forward before it."""
     assert store.loop is not None
     if any(
-        other.kind == "carry" and other.how == "call" and other.loop is store.loop for other in frame.stores.values()
+        other.kind == "carry" and other.how == "call" and other.loop is store.loop for other in summary.stores.values()
     ):
         return False  # time steps of a recurrence, not batches of their own
-    nodes = [node for item in _reached(frame, store) if (node := frame.graphs.nodes.get(item)) is not None]
+    nodes = [node for item in _reached(summary, store) if (node := summary.graphs.nodes.get(item)) is not None]
     if any(node.definite and not node.leaf and store.loop.id not in node.loops for node in nodes):
         return False  # all of them go through one forward before the loop: its first backward would free it for all
     return any(node.model and store.loop.id in node.loops for node in nodes)
 
 
-def _holds_own_state(frame: Summary, store: Store) -> bool:
+def _holds_own_state(summary: Summary, store: Store) -> bool:
     """Whether what another method has left in an attribute, which may come with that method's graph, is in it."""
-    own = f"p:{frame.function.own_name}" if frame.function.takes_self else None
-    return any(isinstance(item, Path) and item.root == own for item in _reached(frame, store))
+    own = f"p:{summary.function.own_name}" if summary.function.takes_self else None
+    return any(isinstance(item, Path) and item.root == own for item in _reached(summary, store))
 
 
-def _reached(frame: Summary, store: Store) -> Sources:
-    return frame.graphs.closure((store.incoming or store.value).src)
+def _reached(summary: Summary, store: Store) -> Sources:
+    return summary.graphs.closure((store.incoming or store.value).src)

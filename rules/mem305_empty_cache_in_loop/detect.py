@@ -37,30 +37,30 @@ _GOES_THROUGH = lazy_pattern(
 CALLS = EMPTIES
 
 
-def detect(analyser: Analyser, frame: Summary) -> Iterator[EmptiedCache]:
+def detect(analyser: Analyser, summary: Summary) -> Iterator[EmptiedCache]:
     """The caches that one function empties again and again."""
     if any(_imports(analyser, library) for library in _ASKED_FOR_BY):
         return
     found: list[tuple[ir.Call, LoopState | None, bool]] = [
-        (call.expr, call.loop, True) for _, call in sorted(frame.notes.outside.items()) if call.name in EMPTIES
+        (call.expr, call.loop, True) for _, call in sorted(summary.notes.outside.items()) if call.name in EMPTIES
     ]
-    found += [(expr, _innermost(frame, expr), True) for expr in _of_accelerator(frame.function)]
-    for record in frame.calls.values():
-        loop = frame.notes.rounds.get(record.loops[-1]) if record.loops else None
+    found += [(expr, _innermost(summary, expr), True) for expr in _of_accelerator(summary.function)]
+    for record in summary.calls.values():
+        loop = summary.notes.rounds.get(record.loops[-1]) if record.loops else None
         callee = analyser.function_at(record.callee) if loop is not None else None
         if loop is not None and callee is not None and only_empties(analyser, callee):
-            expr = call_at(frame.function.body, record.at)
+            expr = call_at(summary.function.body, record.at)
             if expr is not None:
                 found.append((expr, loop, False))
     called: list[tuple[ir.Call, Emptied]] = []
     for expr, loop, itself in sorted(found, key=lambda item: item[0].at):
-        emptied = _in_loop(analyser, frame, expr, loop) if loop is not None else None
+        emptied = _in_loop(analyser, summary, expr, loop) if loop is not None else None
         if emptied is not None:
-            yield _event(frame, expr, emptied, itself=itself)
-        elif itself and (each := in_each_call(analyser, frame, expr)) is not None:
+            yield _event(summary, expr, emptied, itself=itself)
+        elif itself and (each := in_each_call(analyser, summary, expr)) is not None:
             called.append((expr, each))
     if called:  # (of one function that runs again and again: one finding)
-        yield _event(frame, *called[0], others=[expr for expr, _ in called[1:]])
+        yield _event(summary, *called[0], others=[expr for expr, _ in called[1:]])
 
 
 def _imports(analyser: Analyser, library: str) -> bool:
@@ -71,27 +71,27 @@ def _imports(analyser: Analyser, library: str) -> bool:
 
 
 def _event(
-    frame: Summary, expr: ir.Call, emptied: Emptied, *, itself: bool = True, others: Sequence[ir.Call] = ()
+    summary: Summary, expr: ir.Call, emptied: Emptied, *, itself: bool = True, others: Sequence[ir.Call] = ()
 ) -> EmptiedCache:
     return EmptiedCache(
-        site=frame.site(expr.at),
-        function=frame.function.qual,
+        site=summary.site(expr.at),
+        function=summary.function.qual,
         text=text(expr),
         loop=emptied.loop,
         data=emptied.data,
         flag=emptied.place.flag,
-        statement=frame.site(emptied.place.statement.at) if itself else None,
+        statement=summary.site(emptied.place.statement.at) if itself else None,
         alone=emptied.place.alone,
-        trace=tuple(Step(frame.site(other.at), "and emptied again here") for other in others),
+        trace=tuple(Step(summary.site(other.at), "and emptied again here") for other in others),
     )
 
 
-def _in_loop(analyser: Analyser, frame: Summary, expr: ir.Call, loop: LoopState) -> Emptied | None:
+def _in_loop(analyser: Analyser, summary: Summary, expr: ir.Call, loop: LoopState) -> Emptied | None:
     """How a loop comes to the call, where it does so in each round with one model."""
     place = in_each_round(loop.body, expr)
-    if place is None or leaves(loop.body) or not _goes_on(analyser, frame, loop):
+    if place is None or leaves(loop.body) or not _goes_on(analyser, summary, loop):
         return None
-    described = _described(frame, loop)
+    described = _described(summary, loop)
     if described is None:
         return None
     return Emptied(place, described, data=described.trains or over_data(described))
@@ -112,19 +112,19 @@ def _method_of_result(call: ir.Call) -> str:
     return f"{last_name(func.value.func)}().{func.name}"
 
 
-def _innermost(frame: Summary, expr: ir.Call) -> LoopState | None:
+def _innermost(summary: Summary, expr: ir.Call) -> LoopState | None:
     """The innermost loop over iterations around a call."""
-    around = [loop for loop in frame.notes.rounds.values() if any(call.at == expr.at for call in calls(loop.body))]
+    around = [loop for loop in summary.notes.rounds.values() if any(call.at == expr.at for call in calls(loop.body))]
     return max(around, key=lambda loop: loop.loop.site.at, default=None)
 
 
-def _described(frame: Summary, loop: LoopState) -> Loop | None:
+def _described(summary: Summary, loop: LoopState) -> Loop | None:
     """The loop, where it trains, runs over a loader, or runs a model in each round."""
     trains = steps(loop.body)
     if not trains and not over_data(loop.loop):
         # what has a loop of its own runs the model many times for each time that the cache is emptied
         inner = {call.at for one in walk_statements(loop.body) if _repeats(one) for call in calls((one,))}
-        models = {call.at for call in calls(loop.body)} & set(frame.notes.models)
+        models = {call.at for call in calls(loop.body)} & set(summary.notes.models)
         if not models or models & inner:
             return None
     return msgspec.structs.replace(loop.loop, trains=trains)
@@ -134,7 +134,7 @@ def _repeats(statement: ir.Stmt) -> bool:
     return isinstance(statement, ir.For | ir.While)
 
 
-def _goes_on(analyser: Analyser, frame: Summary, loop: LoopState) -> bool:
+def _goes_on(analyser: Analyser, summary: Summary, loop: LoopState) -> bool:
     """Whether the loop's rounds are batches or steps with one model: none that go through data themselves, that make
     or hold another model, or that put a model aside for the next stage to have room."""
     if loop.over_objects or loop.loop.every == "epoch" or loop.loop.over in ("epochs", "modules", "time", "rows"):
@@ -145,21 +145,21 @@ def _goes_on(analyser: Analyser, frame: Summary, loop: LoopState) -> bool:
         return False
     certain = over_data(loop.loop)
     loops = [one for one in walk_statements(loop.body, into_definitions=False) if isinstance(one, ir.For | ir.While)]
-    if moves_model(loop.body) or not all(_is_small(frame, one, certain) for one in loops):
+    if moves_model(loop.body) or not all(_is_small(summary, one, certain) for one in loops):
         return False
     unsure = not certain and not calls_backward(loop.body)
     if unsure and any(_GOES_THROUGH.search(called_name(call)) for call in calls(loop.body)):
         return False
-    inside = [record for record in frame.calls.values() if loop.id in record.loops]
+    inside = [record for record in summary.calls.values() if loop.id in record.loops]
     return not any(_goes_through_data(analyser, record.callee) for record in inside)
 
 
-def _is_small(frame: Summary, statement: ir.For | ir.While, certain: bool) -> bool:
+def _is_small(summary: Summary, statement: ir.For | ir.While, certain: bool) -> bool:
     """An inner loop over parts of what a round has: not over data, and without a backward of its own where nothing
     else tells that the outer one runs over batches."""
     if not certain and (isinstance(statement, ir.While) or calls_backward(statement.body)):
         return False
-    held = frame.notes.rounds.get(("loop", statement.at))
+    held = summary.notes.rounds.get(("loop", statement.at))
     if held is None:  # a handful of rounds
         return "epoch" not in text(statement.target if isinstance(statement, ir.For) else statement.test).lower()
     known = held.loop

@@ -25,14 +25,14 @@ _OPTIMIZES = "zero_grad"
 _OF_STEPS = frozenset({"backward", _OPTIMIZES})
 
 
-def in_each_call(analyser: Analyser, frame: Summary, expr: ir.Call) -> Emptied | None:
+def in_each_call(analyser: Analyser, summary: Summary, expr: ir.Call) -> Emptied | None:
     """How a function that runs for each batch comes to the call, whatever it is told."""
-    function = frame.function
-    if function.node is None or function.is_generator or is_test(function, by_name=frame.hook is None):
+    function = summary.function
+    if function.node is None or function.is_generator or is_test(function, by_name=summary.hook is None):
         return None
     if function.name.startswith("__") and function.name != "__call__":
         return None
-    if moves_model(function.body) or any(over_data(loop.loop) for loop in frame.notes.rounds.values()):
+    if moves_model(function.body) or any(over_data(loop.loop) for loop in summary.notes.rounds.values()):
         return None
     layers = layer_code(analyser, function)
     place = in_each_round(function.body, expr, into_loops=layers)

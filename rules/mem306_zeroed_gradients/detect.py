@@ -29,29 +29,29 @@ class _Zeroing(NamedTuple):
     flag: ir.Expr | None
 
 
-def detect(analyser: Analyser, frame: Summary) -> Iterator[ZeroedGradients]:
+def detect(analyser: Analyser, summary: Summary) -> Iterator[ZeroedGradients]:
     """The gradients that one function fills with zeros before a forward."""
-    names = frame.function.names
+    names = summary.function.names
     if "backward" not in names or names.isdisjoint(_LET_GO):
         return
-    attributes = identifiers(frame.function.body)[1]
-    if not attributes & _LET_GO or not calls_backward(frame.function.body):
+    attributes = identifiers(summary.function.body)[1]
+    if not attributes & _LET_GO or not calls_backward(summary.function.body):
         return
-    if _FIXED.search(frame.module.text):
+    if _FIXED.search(summary.module.text):
         return
-    for found, behind, around in _zeroings(frame.function.body, (), ()):
-        if found.flag is not None and analyser.methods_named("zero_grad", frame.function):
+    for found, behind, around in _zeroings(summary.function.body, (), ()):
+        if found.flag is not None and analyser.methods_named("zero_grad", summary.function):
             continue  # a wrapper of the project's own may need it
-        certainty = _before_forward(frame, behind, around)
+        certainty = _before_forward(summary, behind, around)
         if certainty is None:
             continue
         yield ZeroedGradients(
-            site=frame.site(found.at),
-            function=frame.function.qual,
+            site=summary.site(found.at),
+            function=summary.function.qual,
             certainty=certainty,
             text=found.text,
             owner=found.owner,
-            flag=frame.site(found.flag.at) if found.flag is not None else None,
+            flag=summary.site(found.flag.at) if found.flag is not None else None,
         )
 
 
@@ -146,7 +146,7 @@ def _shown(statement: ir.Stmt) -> str:
     return text(statement.value) if isinstance(statement, ir.ExprStmt) else ""
 
 
-def _before_forward(frame: Summary, behind: tuple[ir.Stmt, ...], around: tuple[ir.Stmt, ...]) -> Confidence | None:
+def _before_forward(summary: Summary, behind: tuple[ir.Stmt, ...], around: tuple[ir.Stmt, ...]) -> Confidence | None:
     """Whether a model runs between the zeroing and the next backward, in what is behind it or in the next round, and
     how sure that is; None where it does not."""
     runs: Confidence | None = None
@@ -154,8 +154,8 @@ def _before_forward(frame: Summary, behind: tuple[ir.Stmt, ...], around: tuple[i
         backward = _backward(statement)
         if backward is not None:
             # (what is accumulated over the rounds of a loop is there in each but the first)
-            return runs if isinstance(statement, ir.For | ir.While) else runs or _runs(frame, (statement,), backward)
-        runs = runs or _runs(frame, (statement,))
+            return runs if isinstance(statement, ir.For | ir.While) else runs or _runs(summary, (statement,), backward)
+        runs = runs or _runs(summary, (statement,))
         if runs and _accumulates(behind):
             return None
     # behind the backward of its round: the next one begins with a forward
@@ -163,14 +163,14 @@ def _before_forward(frame: Summary, behind: tuple[ir.Stmt, ...], around: tuple[i
         if any(statement is one for one in behind):
             break
         if _backward(statement) is not None:
-            return runs or (None if _accumulates(around) else _runs(frame, around))
+            return runs or (None if _accumulates(around) else _runs(summary, around))
     return None
 
 
-def _runs(frame: Summary, body: tuple[ir.Stmt, ...], before: int | None = None) -> Confidence | None:
+def _runs(summary: Summary, body: tuple[ir.Stmt, ...], before: int | None = None) -> Confidence | None:
     """Whether a model runs in a body, for all that is known or by its name, ``before`` an ordinal."""
     held = [call for call in calls(body) if call.args and (before is None or call.at < before)]
-    if any(call.at in frame.notes.models for call in held):
+    if any(call.at in summary.notes.models for call in held):
         return "high"
     return "medium" if any(names_model(text(call.func)) for call in held) else None
 

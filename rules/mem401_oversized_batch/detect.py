@@ -21,37 +21,37 @@ _BATCHWISE = ("next", "batch", "sample", "iter", "zip", "step", "collate")
 _MAX_STEPS = 12
 
 
-def detect(analyser: Analyser, frame: Summary) -> Iterator[OversizedBatch]:
+def detect(analyser: Analyser, summary: Summary) -> Iterator[OversizedBatch]:
     """The oversized batches of one function."""
-    for at, (made, taken) in sorted(frame.notes.oversized.items()):
+    for at, (made, taken) in sorted(summary.notes.oversized.items()):
         yield OversizedBatch(
-            site=frame.site(at), function=frame.function.qual, kind="literal", text=text(made), bytes=taken
+            site=summary.site(at), function=summary.function.qual, kind="literal", text=text(made), bytes=taken
         )
-    loaders = frame.notes.loaders
-    models = frame.notes.models
-    if (not loaders and not models) or is_test(frame.function):
+    loaders = summary.notes.loaders
+    models = summary.notes.models
+    if (not loaders and not models) or is_test(summary.function):
         return
-    names = Names(analyser, frame)
+    names = Names(analyser, summary)
     for at, expr in sorted(loaders.items()):
         size = argument(expr, 1, "batch_size")
         if size is not None and _length_of_data(names, expr, size):
             yield OversizedBatch(
-                site=frame.site(at),
-                function=frame.function.qual,
+                site=summary.site(at),
+                function=summary.function.qual,
                 kind="loader",
                 text=_loader_text(expr, size),
                 bytes=None,
             )
     for at, expr in sorted(models.items()):
-        if _takes_a_graph(expr) or _in_a_batch(frame, expr):
+        if _takes_a_graph(expr) or _in_a_batch(summary, expr):
             continue
         for arg in expr.args[:2]:
             certainty = _whole(names, arg, at)
             # (what slices a layer's input may be the steps of a sequence, or the chunks of a picture)
-            if certainty and (certainty == "high" or not of_module(analyser, frame.function)):
+            if certainty and (certainty == "high" or not of_module(analyser, summary.function)):
                 yield OversizedBatch(
-                    site=frame.site(at),
-                    function=frame.function.qual,
+                    site=summary.site(at),
+                    function=summary.function.qual,
                     kind="whole",
                     text=text(expr),
                     bytes=None,
@@ -124,9 +124,9 @@ def _made_of(names: Names, expr: ir.Expr, shown: str, at: int) -> bool:
 # -------------------------------------------------------------------------------------- whole data sets
 
 
-def _in_a_batch(frame: Summary, call: ir.Call) -> bool:
+def _in_a_batch(summary: Summary, call: ir.Call) -> bool:
     """Whether a loop over a data loader is around a call: what it cuts out of its batches is no data set."""
-    held_rounds = frame.notes.rounds.values()
+    held_rounds = summary.notes.rounds.values()
     rounds = (held for held in held_rounds if held.loop.over == "loader" or "loader" in held.loop.source)
     return any(id(call) in _calls_in(held.body) for held in rounds)
 
@@ -155,7 +155,7 @@ def _whole(names: Names, arg: ir.Expr, at: int) -> Confidence | None:
         if direct:
             return direct
         if isinstance(expr, ir.Name):
-            if not unpacked and _sliced_in_batches(names.frame.function, frozenset((expr.id,)), at):
+            if not unpacked and _sliced_in_batches(names.summary.function, frozenset((expr.id,)), at):
                 return "medium"
             bound = names.value(expr.id, at)
             if bound is None:

@@ -47,44 +47,44 @@ _FEW = 1 << 22
 CALLS = frozenset({"torch.utils.data.TensorDataset", "torch.utils.data.dataset.TensorDataset"})
 
 
-def detect(analyser: Analyser, frame: Summary) -> Iterator[DeviceData]:
+def detect(analyser: Analyser, summary: Summary) -> Iterator[DeviceData]:
     """The data set that one function brings onto the device: what a class keeps of it, or a script gives a loader."""
-    if frame.exit is None or in_tests(frame.module.key):
+    if summary.exit is None or in_tests(summary.module.key):
         return
-    if frame.function.takes_self:
-        yield from _kept(analyser, frame)
-    yield from _given_to_loaders(analyser, frame)
+    if summary.function.takes_self:
+        yield from _kept(analyser, summary)
+    yield from _given_to_loaders(analyser, summary)
 
 
 # -------------------------------------------------------------------------------------- classes
 
 
-def _kept(analyser: Analyser, frame: Summary) -> Iterator[DeviceData]:
+def _kept(analyser: Analyser, summary: Summary) -> Iterator[DeviceData]:
     """The first attribute that holds samples on the device, of those that an ``__init__``, or a method that it calls,
     sets."""
-    cls = frame.function.cls
+    cls = summary.function.cls
     if (
         cls is None
-        or not frame.function.params
+        or not summary.function.params
         or not is_data_set(analyser, cls)
-        or not runs_at_start(analyser, frame, cls)
+        or not runs_at_start(analyser, summary, cls)
     ):
         return
     if _OTHER.search(_snake(cls.node.name)):
         return
-    own = frame.function.params[0].name
+    own = summary.function.params[0].name
     read = _read_by_index(analyser, cls)
-    for statement in walk_statements(frame.function.body, into_definitions=False):
+    for statement in walk_statements(summary.function.body, into_definitions=False):
         for name in _set(statement, own):
             if name not in read or _SMALL.search(name.lower()) or _OTHER.search(name.lower()):
                 continue
-            certainty = _on_device(frame, own, name)
-            if certainty is None or not _is_moved(frame, statement):
+            certainty = _on_device(summary, own, name)
+            if certainty is None or not _is_moved(summary, statement):
                 continue
             yield DeviceData(
-                site=frame.site(statement.at),
-                function=frame.function.qual,
-                certainty="low" if _asked_for(frame, statement) else certainty,
+                site=summary.site(statement.at),
+                function=summary.function.qual,
+                certainty="low" if _asked_for(summary, statement) else certainty,
                 place=f"{own}.{name}",
                 owner=cls.node.name,
             )
@@ -97,14 +97,14 @@ def is_data_set(analyser: Analyser, cls: Class) -> bool:
     return any(_DATA_SET.fullmatch(name) for name in outside) and not any("geometric" in name for name in outside)
 
 
-def runs_at_start(analyser: Analyser, frame: Summary, cls: Class) -> bool:
+def runs_at_start(analyser: Analyser, summary: Summary, cls: Class) -> bool:
     """Whether a method runs when an instance is made."""
-    if frame.function.name == "__init__":
+    if summary.function.name == "__init__":
         return True
     init = analyser.program.method(cls, "__init__")
     if init is None or not init.params:
         return False
-    wanted = f"{init.params[0].name}.{frame.function.name}"
+    wanted = f"{init.params[0].name}.{summary.function.name}"
     return any(text(call.func, 200) == wanted for call in calls(init.body))
 
 
@@ -144,16 +144,16 @@ def _set(statement: ir.Stmt, own: str) -> Iterator[str]:
             yield place.name
 
 
-def _on_device(frame: Summary, own: str, name: str) -> Confidence | None:
+def _on_device(summary: Summary, own: str, name: str) -> Confidence | None:
     """How sure it is that an attribute holds tensors on the accelerator when the function ends; None where it may
     not."""
-    assert frame.exit is not None
-    value = frame.exit.sym.get(Path(f"p:{own}", (f".{name}",)))
+    assert summary.exit is not None
+    value = summary.exit.sym.get(Path(f"p:{own}", (f".{name}",)))
     if value is None:
         return None
     if value.is_only(CONTAINER):
-        members = [frame.exit.heap[key] for key in value.objs if key in frame.exit.heap]
-        inner = [frame.exit.heap[key] for one in members for key in one.elem.objs if key in frame.exit.heap]
+        members = [summary.exit.heap[key] for key in value.objs if key in summary.exit.heap]
+        inner = [summary.exit.heap[key] for one in members for key in one.elem.objs if key in summary.exit.heap]
         if not members:
             return None
         found = [_certainty(one.elem) for one in members if one.elem.kinds]
@@ -168,9 +168,9 @@ def _certainty(value: V) -> Confidence | None:
     return "high" if value.is_only(TENSORS | NONE) else "medium"
 
 
-def _asked_for(frame: Summary, statement: ir.Stmt) -> bool:
+def _asked_for(summary: Summary, statement: ir.Stmt) -> bool:
     """Whether the data goes to a device that is the host's unless somebody says otherwise, or where a flag tells so."""
-    for param in frame.function.params:
+    for param in summary.function.params:
         default = text(param.default) if param.default is not None else ""
         if (
             "cpu" in default
@@ -178,7 +178,7 @@ def _asked_for(frame: Summary, statement: ir.Stmt) -> bool:
             and any(mentions(one, param.name) for one in expressions(statement))
         ):
             return True
-    for other in walk_statements(frame.function.body, into_definitions=False):
+    for other in walk_statements(summary.function.body, into_definitions=False):
         if isinstance(other, ir.If) and _OTHER.search(text(other.test, 200).lower()):
             inside = walk_statements((*other.body, *other.orelse), into_definitions=False)
             if any(one is statement for one in inside) and "is_available" not in text(other.test, 200):
@@ -189,24 +189,24 @@ def _asked_for(frame: Summary, statement: ir.Stmt) -> bool:
 # -------------------------------------------------------------------------------------- scripts
 
 
-def _given_to_loaders(analyser: Analyser, frame: Summary) -> Iterator[DeviceData]:
+def _given_to_loaders(analyser: Analyser, summary: Summary) -> Iterator[DeviceData]:
     """The first ``TensorDataset`` of tensors on the device that a function makes for a loader."""
     names: Names | None = None
-    for _, call in sorted(frame.notes.outside.items()):
+    for _, call in sorted(summary.notes.outside.items()):
         if call.name not in CALLS or call.loop is not None or not call.expr.args:
             continue
         samples = call.expr.args[0]
         if _certainty(call.given) != "high" or _OTHER.search(_words(samples)):
             continue
-        names = names or Names(analyser, frame)
-        source = _source(frame, samples)
+        names = names or Names(analyser, summary)
+        source = _source(summary, samples)
         if not _moves(source) or _NUMBERS.search(source) or not _READS.search(source):
             continue
-        if not _is_loaded_from(frame, names, call.expr) or _SMALL.search(_words(samples)):
+        if not _is_loaded_from(summary, names, call.expr) or _SMALL.search(_words(samples)):
             continue
         yield DeviceData(
-            site=frame.site(call.expr.at),
-            function=frame.function.qual,
+            site=summary.site(call.expr.at),
+            function=summary.function.qual,
             certainty="medium",
             place=text(samples),
             owner="",
@@ -214,9 +214,9 @@ def _given_to_loaders(analyser: Analyser, frame: Summary) -> Iterator[DeviceData
         return
 
 
-def _is_loaded_from(frame: Summary, names: Names, made: ir.Call) -> bool:
+def _is_loaded_from(summary: Summary, names: Names, made: ir.Call) -> bool:
     """Whether a ``DataLoader`` is made of it."""
-    for loader in frame.notes.loaders.values():
+    for loader in summary.notes.loaders.values():
         given = argument(loader, 0, "dataset")
         if given is not None and any(part is made for part in walk_expression(given)):
             return True
@@ -224,19 +224,19 @@ def _is_loaded_from(frame: Summary, names: Names, made: ir.Call) -> bool:
     return any(one is not None and one[0] is made for one in bound)
 
 
-def _is_moved(frame: Summary, statement: ir.Stmt) -> bool:
+def _is_moved(summary: Summary, statement: ir.Stmt) -> bool:
     """Whether it is this statement that brings its tensors there, and they are not known to be small."""
-    source = " ".join(_source(frame, expr) for expr in expressions(statement))
+    source = " ".join(_source(summary, expr) for expr in expressions(statement))
     if not _moves(source) or _NUMBERS.search(source):
         return False
-    return not any(0 <= number < _FEW for at, (_, _, number) in frame.notes.made.items() if _holds(statement, at))
+    return not any(0 <= number < _FEW for at, (_, _, number) in summary.notes.made.items() if _holds(statement, at))
 
 
 def _holds(statement: ir.Stmt, at: int) -> bool:
     return any(part.at == at for expr in expressions(statement) for part in walk_expression(expr))
 
 
-def _source(frame: Summary, expr: ir.Expr) -> str:
+def _source(summary: Summary, expr: ir.Expr) -> str:
     """The text of an expression, of the calls in it and of what its names were bound to before."""
     found: list[str] = []
     todo, seen = [expr], {expr.at}
@@ -247,15 +247,15 @@ def _source(frame: Summary, expr: ir.Expr) -> str:
             if isinstance(part, ir.Call):
                 found.append(f"{text(part.func, 200)}(" + " ".join(f"{word.name}=" for word in part.keywords))
             if isinstance(part, ir.Name):
-                for value in _bound_to(frame, part.id, whole.at):
+                for value in _bound_to(summary, part.id, whole.at):
                     if value.at not in seen:
                         seen.add(value.at)
                         todo.append(value)
     return " ".join(found)
 
 
-def _bound_to(frame: Summary, name: str, before: int) -> Iterator[ir.Expr]:
-    for statement in walk_statements(frame.function.body, into_definitions=False):
+def _bound_to(summary: Summary, name: str, before: int) -> Iterator[ir.Expr]:
+    for statement in walk_statements(summary.function.body, into_definitions=False):
         if isinstance(statement, ir.Assign) and statement.value.at < before and binds(statement, name):
             yield statement.value
 

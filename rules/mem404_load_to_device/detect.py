@@ -75,44 +75,44 @@ _READS = frozenset({"items", "keys", "get", "pop", "values"})
 CALLS = frozenset({"torch.load"})
 
 
-def detect(analyser: Analyser, frame: Summary) -> Iterator[LoadedToDevice]:
+def detect(analyser: Analyser, summary: Summary) -> Iterator[LoadedToDevice]:
     """The checkpoints that one function loads onto a device that nobody named."""
-    if _is_run_as_test(analyser, frame.function):
+    if _is_run_as_test(analyser, summary.function):
         return  # (what a test of the project looks at is no matter of memory)
-    for at, call in sorted(frame.notes.outside.items()):
-        if call.name != "torch.load" or not _leaves_it_open(frame, call.expr):
+    for at, call in sorted(summary.notes.outside.items()):
+        if call.name != "torch.load" or not _leaves_it_open(summary, call.expr):
             continue
         path = argument(call.expr, 0, "f")
-        statement = statement_at(frame.function.body, at)
+        statement = statement_at(summary.function.body, at)
         if path is None or statement is None:
             continue
         into = load_state_dict(statement, call.expr)
-        taken = taken_by(analyser, frame.function, statement, call.expr)
-        if not (into is not None or _is_checkpoint(analyser, frame, call, path, statement, taken)):
+        taken = taken_by(analyser, summary.function, statement, call.expr)
+        if not (into is not None or _is_checkpoint(analyser, summary, call, path, statement, taken)):
             continue
-        file = frame.module.text
-        if "cpu" in text(path, 200).lower() or "cpu" in frame.module.key.lower() or _SAVES_ON_HOST.search(file):
+        file = summary.module.text
+        if "cpu" in text(path, 200).lower() or "cpu" in summary.module.key.lower() or _SAVES_ON_HOST.search(file):
             continue
-        if not touches_an_accelerator(analyser, frame):
+        if not touches_an_accelerator(analyser, summary):
             continue
         if into is not None and _COUNTS.search(f"{text(into.func)} {text(path, 200)}".lower()):
             continue
         distributed = (
             _DISTRIBUTED.search(file) is not None
             and not any(_is_alone(test) for test in call.tests)
-            and not _starts_the_others(frame)
-            and not _places_elsewhere(frame, call)
+            and not _starts_the_others(summary)
+            and not _places_elsewhere(summary, call)
         )
-        if not distributed and not meets_its_model(analyser, frame.function, call.expr, statement, taken):
+        if not distributed and not meets_its_model(analyser, summary.function, call.expr, statement, taken):
             continue
         given = argument(call.expr, 1, "map_location")
         yield LoadedToDevice(
-            site=frame.site(at),
-            function=frame.function.qual,
+            site=summary.site(at),
+            function=summary.function.qual,
             text=text(call.expr),
             distributed=distributed and "rank" not in text(path, 200).lower(),
-            given=frame.site(given.at) if given is not None else None,
-            doubt=_doubt(analyser, frame, call.expr, into),
+            given=summary.site(given.at) if given is not None else None,
+            doubt=_doubt(analyser, summary, call.expr, into),
             beside=_beside(taken),
             name=next(iter(bound(statement)), ""),
         )
@@ -141,22 +141,22 @@ def _is_alone(test: ir.Expr) -> bool:
     return _FIRST.search(said) is not None
 
 
-def _starts_the_others(frame: Summary) -> bool:
+def _starts_the_others(summary: Summary) -> bool:
     """Whether the function starts the processes itself: what it loads, it loads once."""
-    return any(last_name(call.func) == "spawn" for call in calls(frame.function.body))
+    return any(last_name(call.func) == "spawn" for call in calls(summary.function.body))
 
 
-def _places_elsewhere(frame: Summary, call: OutsideCall) -> bool:
+def _places_elsewhere(summary: Summary, call: OutsideCall) -> bool:
     """``if gpu is None: torch.load(path)``, beside a branch that gives each process's device."""
     return any(
         isinstance(statement, ir.If)
         and any(statement.test is test for test in call.tests)
         and any(argument(other, 1, "map_location") is not None for other in calls(statement.orelse))
-        for statement in walk_statements(frame.function.body, into_definitions=False)
+        for statement in walk_statements(summary.function.body, into_definitions=False)
     )
 
 
-def _leaves_it_open(frame: Summary, expr: ir.Call) -> bool:
+def _leaves_it_open(summary: Summary, expr: ir.Call) -> bool:
     """Whether no device is given: ``map_location`` is left out, or None, be it where there is an accelerator alone."""
     if any(word.name is None for word in expr.keywords) or any(isinstance(arg, ir.Starred) for arg in expr.args):
         return False
@@ -165,7 +165,7 @@ def _leaves_it_open(frame: Summary, expr: ir.Call) -> bool:
         return True
     if isinstance(given, ir.IfExp):
         return _asks_for_accelerator(given.test) and _is_none_or_host((given.body, given.orelse))
-    return isinstance(given, ir.Name) and _is_none_beside_accelerator(frame, given.id)
+    return isinstance(given, ir.Name) and _is_none_beside_accelerator(summary, given.id)
 
 
 def _is_none(expr: ir.Expr) -> bool:
@@ -192,13 +192,13 @@ def _asks_for_accelerator(test: ir.Expr) -> bool:
     return not isinstance(test, ir.BoolOp) and names_an_accelerator(text(test, 200))
 
 
-def _is_none_beside_accelerator(frame: Summary, name: str) -> bool:
+def _is_none_beside_accelerator(summary: Summary, name: str) -> bool:
     """``where = None``, and the host for it where no accelerator is there, in the same function."""
-    if any(param.name == name for param in frame.function.params):
+    if any(param.name == name for param in summary.function.params):
         return False
     given: list[ir.Expr] = []
     asked: set[int] = set()
-    for statement in walk_statements(frame.function.body, into_definitions=False):
+    for statement in walk_statements(summary.function.body, into_definitions=False):
         if isinstance(statement, ir.If) and _asks_for_accelerator(statement.test):
             asked |= {inner.at for inner in (*statement.body, *statement.orelse)}
         if name not in names_bound_by(statement):
@@ -215,36 +215,36 @@ def _is_none_beside_accelerator(frame: Summary, name: str) -> bool:
 
 
 def _is_checkpoint(
-    analyser: Analyser, frame: Summary, call: OutsideCall, path: ir.Expr, statement: ir.Stmt, taken: list[Taken]
+    analyser: Analyser, summary: Summary, call: OutsideCall, path: ir.Expr, statement: ir.Stmt, taken: list[Taken]
 ) -> bool:
     """Whether names, or what becomes of the result, tell that parameters are loaded."""
     if _of_one_tensor(statement, call.expr):
         return False
     names = bound(statement)
-    if any(name in frame.modules_by_use or _gives_parts(frame, name) for name in names):
+    if any(name in summary.modules_by_use or _gives_parts(summary, name) for name in names):
         return False  # a whole model: there is no other one beside it
-    if any(_is_loaded_from(frame, call, name) for name in names):
+    if any(_is_loaded_from(summary, call, name) for name in names):
         return False
     if taken:
         return True
-    if any(_is_used_itself(frame, name) for name in names):
+    if any(_is_used_itself(summary, name) for name in names):
         return False
-    if not any(_is_dictionary(frame, name) for name in names) and _may_be_an_object(analyser, frame, statement):
+    if not any(_is_dictionary(summary, name) for name in names) and _may_be_an_object(analyser, summary, statement):
         return False
     said = " ".join((*names, _words_of(path))).lower()
     if _DATA.search(_last_words(said)):
         return False
     if _CHECKPOINT.search(said):
-        return not _is_whole_model(frame, names)
-    of_loader = re.search(r"load|restor|resum", frame.function.name.lower()) is not None
-    if of_loader and _CHECKPOINT.search(frame.function.name.lower()):
+        return not _is_whole_model(summary, names)
+    of_loader = re.search(r"load|restor|resum", summary.function.name.lower()) is not None
+    if of_loader and _CHECKPOINT.search(summary.function.name.lower()):
         return (
-            not any(_is_own(frame.function, name) for name in names)
-            and not _DATA.search(frame.function.name.lower())
-            and not _is_whole_model(frame, names)
+            not any(_is_own(summary.function, name) for name in names)
+            and not _DATA.search(summary.function.name.lower())
+            and not _is_whole_model(summary, names)
         )
     named = _MODEL.search(said) is not None
-    return named and any(_is_dictionary(frame, name) for name in names)
+    return named and any(_is_dictionary(summary, name) for name in names)
 
 
 def _is_own(function: Function, name: str) -> bool:
@@ -261,10 +261,10 @@ def _is_own(function: Function, name: str) -> bool:
     )
 
 
-def _may_be_an_object(analyser: Analyser, frame: Summary, statement: ir.Stmt) -> bool:
+def _may_be_an_object(analyser: Analyser, summary: Summary, statement: ir.Stmt) -> bool:
     """Whether what is loaded may be a whole model, which some code of the project saves, or is what a class gives as
     its object."""
-    if frame.function.name == "__new__" and isinstance(statement, ir.Return):
+    if summary.function.name == "__new__" and isinstance(statement, ir.Return):
         return True
     return _some_file_saves_whole(analyser)
 
@@ -312,15 +312,15 @@ def _of_one_tensor(statement: ir.Stmt, expr: ir.Call) -> bool:
     return False
 
 
-def _gives_parts(frame: Summary, name: str) -> bool:
+def _gives_parts(summary: Summary, name: str) -> bool:
     """``name.state_dict()``, ``name.children()``, as models do."""
-    attributes = (call.func for call in calls(frame.function.body) if isinstance(call.func, ir.Attr))
+    attributes = (call.func for call in calls(summary.function.body) if isinstance(call.func, ir.Attr))
     return any(attr.name in _PARTS and text(attr.value, 200) == name for attr in attributes)
 
 
-def _is_used_itself(frame: Summary, name: str) -> bool:
+def _is_used_itself(summary: Summary, name: str) -> bool:
     """``Embedding.from_pretrained(weights)``, ``table["x"].to(device)``: these tensors are what it works with."""
-    for call in calls(frame.function.body):
+    for call in calls(summary.function.body):
         if last_name(call.func) in _TAKES and any(mentions(arg, name) for arg in call.args):
             return True
         if isinstance(call.func, ir.Attr) and call.func.name in ("to", "cuda") and mentions(call.func.value, name):
@@ -328,11 +328,11 @@ def _is_used_itself(frame: Summary, name: str) -> bool:
     return False
 
 
-def _is_loaded_from(frame: Summary, call: OutsideCall, name: str) -> bool:
+def _is_loaded_from(summary: Summary, call: OutsideCall, name: str) -> bool:
     """``args.ckpt = torch.load(args.factor)["ckpt"]``, where the checkpoint is what is loaded from there later on."""
-    binding = [one.at for one in walk_statements(frame.function.body) if name in bound(one)]
+    binding = [one.at for one in walk_statements(summary.function.body) if name in bound(one)]
     paths = {
-        at: argument(other.expr, 0, "f") for at, other in frame.notes.outside.items() if other.name == "torch.load"
+        at: argument(other.expr, 0, "f") for at, other in summary.notes.outside.items() if other.name == "torch.load"
     }
     return any(
         path is not None
@@ -343,28 +343,28 @@ def _is_loaded_from(frame: Summary, call: OutsideCall, name: str) -> bool:
     )
 
 
-def _is_dictionary(frame: Summary, name: str) -> bool:
+def _is_dictionary(summary: Summary, name: str) -> bool:
     """Whether what has this name is read by string keys, as no model is."""
     return any(
         text(part.value, 200) == name
-        for part in parts(frame.function.body)
+        for part in parts(summary.function.body)
         if (isinstance(part, ir.Subscript) and isinstance(part.index, ir.Const) and part.index.kind == "str")
         or (isinstance(part, ir.Attr) and part.name in _READS)
     )
 
 
-def _is_whole_model(frame: Summary, names: list[str]) -> bool:
+def _is_whole_model(summary: Summary, names: list[str]) -> bool:
     """``model = torch.load(checkpoint)``: what is named like a model and not read by keys may be one, pickled as it
     was, which stays where it is."""
     return any(
         _MODEL.search(name.rsplit(".", 1)[-1].lower())
         and not _CHECKPOINT.search(name.rsplit(".", 1)[-1].lower())
-        and not _is_dictionary(frame, name)
+        and not _is_dictionary(summary, name)
         for name in names
     )
 
 
-def _doubt(analyser: Analyser, frame: Summary, expr: ir.Call, into: ir.Call | None) -> str:
+def _doubt(analyser: Analyser, summary: Summary, expr: ir.Call, into: ir.Call | None) -> str:
     """Why another device for what is loaded may be noticed."""
     elsewhere = "other values that are read from it are then on the host"
     if into is None or len(into.args) != 1 or into.args[0].at != expr.at or into.args[0] is not expr:
@@ -373,8 +373,8 @@ def _doubt(analyser: Analyser, frame: Summary, expr: ir.Call, into: ir.Call | No
         return elsewhere
     receiver = text(into.func.value, 200)
     last = receiver.rsplit(".", 1)[-1].lower()
-    if KEEPS.search(last) or (receiver not in frame.modules_by_use and not _MODEL.search(last)):
+    if KEEPS.search(last) or (receiver not in summary.modules_by_use and not _MODEL.search(last)):
         return "its receiver may keep the tensors on the device on which they are loaded"
-    if analyser.methods_named("load_state_dict", frame.function):
+    if analyser.methods_named("load_state_dict", summary.function):
         return "a `load_state_dict` of this project may keep the tensors on the device on which they are loaded"
     return ""

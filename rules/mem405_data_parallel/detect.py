@@ -32,45 +32,45 @@ _COUNT = lazy_pattern(
 CALLS = frozenset(f"torch.nn.{place}DataParallel" for place in ("", "parallel.", "parallel.data_parallel."))
 
 
-def detect(analyser: Analyser, frame: Summary) -> Iterator[SingleProcess]:
+def detect(analyser: Analyser, summary: Summary) -> Iterator[SingleProcess]:
     """The models that one function spreads over several devices; of those with one name, the first."""
-    made = [call for _, call in sorted(frame.notes.outside.items()) if call.name in CALLS]
-    if not made or in_tests(frame.module.key) or not _trains(analyser, frame):
+    made = [call for _, call in sorted(summary.notes.outside.items()) if call.name in CALLS]
+    if not made or in_tests(summary.module.key) or not _trains(analyser, summary):
         return
     seen: set[str] = set()
     for call in made:
         model = argument(call.expr, 0, "module")
-        certainty = _several(analyser, frame, call.expr, call.tests)
+        certainty = _several(analyser, summary, call.expr, call.tests)
         if model is None or certainty is None:
             continue
         name = ".".join(text(model, 200).split(".")[: 2 if text(model).startswith("self.") else 1])
-        if name in seen or _is_not_trained(frame, call.expr, name):  # (the other side of a test, mostly)
+        if name in seen or _is_not_trained(summary, call.expr, name):  # (the other side of a test, mostly)
             continue
         seen.add(name)
         yield SingleProcess(
-            site=frame.site(call.expr.at),
-            function=frame.function.qual,
+            site=summary.site(call.expr.at),
+            function=summary.function.qual,
             certainty=certainty,
             text=text(call.expr),
         )
 
 
-def _several(analyser: Analyser, frame: Summary, call: ir.Call, tests: tuple[ir.Expr, ...]) -> Confidence | None:
+def _several(analyser: Analyser, summary: Summary, call: ir.Call, tests: tuple[ir.Expr, ...]) -> Confidence | None:
     """How sure it is that there are several devices; None where there is one, for all that is known."""
     if any(word.name is None for word in call.keywords) or any(isinstance(arg, ir.Starred) for arg in call.args):
         return "low"
     given = argument(call, 1, "device_ids")
     if given is None or (isinstance(given, ir.Const) and given.kind == "None"):
-        return None if _SEES_ONE.search(without_comments(frame.module.text)) else "high"
-    number = _number(_bound(analyser, frame, given))
+        return None if _SEES_ONE.search(without_comments(summary.module.text)) else "high"
+    number = _number(_bound(analyser, summary, given))
     if number is not None:
         return "high" if number > 1 else None
     return "medium" if any(_asks_for_several(test) for test in tests) else "low"
 
 
-def _bound(analyser: Analyser, frame: Summary, expr: ir.Expr) -> ir.Expr:
+def _bound(analyser: Analyser, summary: Summary, expr: ir.Expr) -> ir.Expr:
     """What a name stands for, where one statement binds it."""
-    names = Names(analyser, frame)
+    names = Names(analyser, summary)
     for _ in range(4):
         bound = names.value(expr.id, expr.at) if isinstance(expr, ir.Name) else None
         if bound is None or bound[1]:
@@ -112,34 +112,34 @@ def _asks_for_several(test: ir.Expr) -> bool:
     )
 
 
-def _trains(analyser: Analyser, frame: Summary) -> bool:
+def _trains(analyser: Analyser, summary: Summary) -> bool:
     """Whether the program trains, in one process for all that is known: its own words tell of a script, those of the
     whole project of what others import."""
-    names = frame.module.names
+    names = summary.module.names
     if names & _OFFERS_MORE:
         return False
     if "backward" in names or any("optim" in name.lower() for name in names):
         return True
-    if is_of_script(frame):
+    if is_of_script(summary):
         return False
     return bool(analyser.program.words.files("backward"))
 
 
-def _is_not_trained(frame: Summary, call: ir.Call, model: str) -> bool:
+def _is_not_trained(summary: Summary, call: ir.Call, model: str) -> bool:
     """Whether names tell that the model is run alone, or it is wrapped for the sake of a checkpoint's names."""
-    statement = statement_at(frame.function.body, call.at)
+    statement = statement_at(summary.function.body, call.at)
     targets = statement.targets if isinstance(statement, ir.Assign) else ()
     wrapped = {text(target, 200) for target in targets}
     if any(_FROZEN.search(name.lower()) or _NO_MODEL.search(name.lower()) for name in (model, *wrapped)):
         return True
-    if calls_backward(frame.function.body):
+    if calls_backward(summary.function.body):
         return False
-    stem = frame.module.key.rsplit("/", 1)[-1].removesuffix(".py").lower()
-    if any(_RUNS.search(name) or _FROZEN.search(name) for name in (stem, frame.function.name.lower())):
+    stem = summary.module.key.rsplit("/", 1)[-1].removesuffix(".py").lower()
+    if any(_RUNS.search(name) or _FROZEN.search(name) for name in (stem, summary.function.name.lower())):
         return True
     methods = {
         one.func.name
-        for one in calls(frame.function.body)
+        for one in calls(summary.function.body)
         if isinstance(one.func, ir.Attr)
         and (
             text(one.func.value, 200) in wrapped or any(part.at == call.at for part in walk_expression(one.func.value))
@@ -147,10 +147,10 @@ def _is_not_trained(frame: Summary, call: ir.Call, model: str) -> bool:
     }
     if "eval" in methods and "train" not in methods:
         return True
-    if "load_state_dict" in methods and "backward" not in frame.module.names:
+    if "load_state_dict" in methods and "backward" not in summary.module.names:
         return True
     return any(
         isinstance(other, ir.Assign) and isinstance(other.value, ir.Attr)
         and other.value.name == "module" and text(other.value.value, 200) in wrapped
-        for other in walk_statements(frame.function.body, into_definitions=False)
+        for other in walk_statements(summary.function.body, into_definitions=False)
     )  # fmt: skip

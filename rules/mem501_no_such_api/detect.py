@@ -14,12 +14,12 @@ _NAMES = frozenset(memory.missing())
 _SAME = frozenset({"to", "cuda", "cpu", "clone", "detach", "float", "double", "half", "bfloat16", "contiguous"})
 
 
-def detect(analyser: Analyser, frame: Summary) -> Iterator[MissingName]:
+def detect(analyser: Analyser, summary: Summary) -> Iterator[MissingName]:
     """The names for memory that one function uses and that torch does not have."""
-    function = frame.function
-    for use in used_names(analyser, frame, _NAMES):
+    function = summary.function
+    for use in used_names(analyser, summary, _NAMES):
         yield MissingName(
-            site=frame.site(use.at),
+            site=summary.site(use.at),
             function=function.qual,
             name=use.name,
             text=use.text,
@@ -29,20 +29,20 @@ def detect(analyser: Analyser, frame: Summary) -> Iterator[MissingName]:
     if function.names.isdisjoint(methods) or methods.isdisjoint(identifiers(function.body)[1]):
         return
     for statement in unguarded(function.body):
-        yield from _called(analyser, frame, statement)
+        yield from _called(analyser, summary, statement)
 
 
-def _called(analyser: Analyser, frame: Summary, statement: ir.Stmt) -> Iterator[MissingName]:
+def _called(analyser: Analyser, summary: Summary, statement: ir.Stmt) -> Iterator[MissingName]:
     """The methods of tensors that a statement calls and that tensors do not have."""
     for expr in expressions(statement):
         for call in walk_expression(expr):
             if not isinstance(call, ir.Call) or not isinstance(call.func, ir.Attr) or call.args or call.keywords:
                 continue
             advice = memory.missing_methods().get(call.func.name)
-            if advice is not None and _is_tensor(analyser, Names(analyser, frame), call.func.value):
+            if advice is not None and _is_tensor(analyser, Names(analyser, summary), call.func.value):
                 yield MissingName(
-                    site=frame.site(call.at),
-                    function=frame.function.qual,
+                    site=summary.site(call.at),
+                    function=summary.function.qual,
                     name=call.func.name,
                     text=text(call),
                     advice=advice,
@@ -52,7 +52,7 @@ def _called(analyser: Analyser, frame: Summary, statement: ir.Stmt) -> Iterator[
 
 def _is_tensor(analyser: Analyser, names: Names, expr: ir.Expr) -> bool:
     """Whether an expression is made by a function of torch that gives a tensor."""
-    function = names.frame.function
+    function = names.summary.function
     for _ in range(8):
         if isinstance(expr, ir.Name):
             if expr.id not in function.locals and function.around is not None:

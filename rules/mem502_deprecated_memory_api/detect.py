@@ -12,16 +12,16 @@ from .rule import OldName
 _NAMES = frozenset(memory.renamed()) - frozenset(memory.missing())
 
 
-def detect(analyser: Analyser, frame: Summary) -> Iterator[OldName]:
+def detect(analyser: Analyser, summary: Summary) -> Iterator[OldName]:
     """The names of old that one function uses, where its torch has the new one."""
     newest = analyser.program.project.newest_torch
-    for use in used_names(analyser, frame, _NAMES):
+    for use in used_names(analyser, summary, _NAMES):
         renamed = memory.renamed()[use.name]
-        if (newest is not None and newest < renamed.since) or _tries(frame.function, renamed.use):
+        if (newest is not None and newest < renamed.since) or _tries(summary.function, renamed.use):
             continue
         yield OldName(
-            site=frame.site(use.at),
-            function=frame.function.qual,
+            site=summary.site(use.at),
+            function=summary.function.qual,
             name=use.name,
             text=use.text,
             advice=f"use `torch.cuda.{renamed.use}`",

@@ -52,29 +52,29 @@ _COUNT, _SIZE = "gc.get_count", "sys.getsizeof"
 CALLS = _RESERVED | {_USAGE, _COUNT, _SIZE}
 
 
-def detect(analyser: Analyser, frame: Summary) -> Iterator[WrongReading]:
+def detect(analyser: Analyser, summary: Summary) -> Iterator[WrongReading]:
     """The readings that one function misreads."""
-    for at, call in sorted(frame.notes.outside.items()):
-        statement = statement_at(frame.function.body, at) if call.name in CALLS else None
+    for at, call in sorted(summary.notes.outside.items()):
+        statement = statement_at(summary.function.body, at) if call.name in CALLS else None
         if statement is None:
             continue
-        found = _misread(analyser, frame, call, statement)
+        found = _misread(analyser, summary, call, statement)
         if found is not None:
             yield WrongReading(
-                site=frame.site(at),
-                function=frame.function.qual,
+                site=summary.site(at),
+                function=summary.function.qual,
                 certainty="medium" if found[0] in ("used", "objects") else "high",
                 taken_for=found[0],
                 text=text(call.expr),
                 label=found[1],
             )
-    yield from _together(analyser, frame)
+    yield from _together(analyser, summary)
 
 
-def _misread(analyser: Analyser, frame: Summary, call: OutsideCall, statement: ir.Stmt) -> tuple[Misread, str] | None:
+def _misread(analyser: Analyser, summary: Summary, call: OutsideCall, statement: ir.Stmt) -> tuple[Misread, str] | None:
     """What a reading is taken for, and what it is called."""
     if call.name == _SIZE:
-        return _size(analyser, frame, call)
+        return _size(analyser, summary, call)
     labels = list(_labels(statement, call.expr))
     if call.name in _RESERVED:
         wrong = (label for label in labels if _USED.search(label.lower()) and not _HELD.search(label.lower()))
@@ -89,15 +89,15 @@ def _misread(analyser: Analyser, frame: Summary, call: OutsideCall, statement: i
     return None
 
 
-def _size(analyser: Analyser, frame: Summary, call: OutsideCall) -> tuple[Misread, str] | None:
+def _size(analyser: Analyser, summary: Summary, call: OutsideCall) -> tuple[Misread, str] | None:
     """``sys.getsizeof`` of a tensor or module is that of the Python object alone."""
     given = call.given
-    if not call.expr.args or _COUNTED & identifiers(frame.function.body)[1]:
+    if not call.expr.args or _COUNTED & identifiers(summary.function.body)[1]:
         return None
     label = text(call.expr.args[0])
     if given.is_only(TENSOR):
         # (what a class of torch makes that no table knows is taken for a tensor)
-        made = Names(analyser, frame).made_by(call.expr.args[0])
+        made = Names(analyser, summary).made_by(call.expr.args[0])
         return ("tensor", label) if not names_class(made) or made.endswith("Tensor") else None
     return ("module", label) if given.is_only(MODULE) else None
 
@@ -159,14 +159,14 @@ def _number(expr: ir.Expr) -> float | None:
     return None
 
 
-def _together(analyser: Analyser, frame: Summary) -> Iterator[WrongReading]:
+def _together(analyser: Analyser, summary: Summary) -> Iterator[WrongReading]:
     """Readings that say nothing together: two of the collector's counters that are compared, as if they told how many
     objects there are, and what tensors use added to what the allocator has taken, which holds it."""
-    if not frame.function.names & _TOGETHER:
+    if not summary.function.names & _TOGETHER:
         return
-    names = Names(analyser, frame)
-    resets = "disable" in identifiers(frame.function.body)[1]
-    for statement in walk_statements(frame.function.body, into_definitions=False):
+    names = Names(analyser, summary)
+    resets = "disable" in identifiers(summary.function.body)[1]
+    for statement in walk_statements(summary.function.body, into_definitions=False):
         for expr in expressions(statement):
             for part in walk_expression(expr):
                 sides = _sides(part)
@@ -178,8 +178,8 @@ def _together(analyser: Analyser, frame: Summary) -> Iterator[WrongReading]:
                 else:
                     continue
                 yield WrongReading(
-                    site=frame.site(part.at),
-                    function=frame.function.qual,
+                    site=summary.site(part.at),
+                    function=summary.function.qual,
                     taken_for=taken_for,
                     text=text(part) if taken_for == "apart" else "gc.get_count()",
                     label=text(part),
@@ -209,12 +209,12 @@ def _reading(names: Names, expr: ir.Expr) -> str:
         elif isinstance(expr, ir.Call) and len(expr.args) == 1 and last_name(expr.func) in _SCALES:
             expr = expr.args[0]
         elif isinstance(expr, ir.Name):
-            bound = names.value(expr.id) if expr.id in names.frame.function.locals else None
+            bound = names.value(expr.id) if expr.id in names.summary.function.locals else None
             if bound is None or bound[1]:
                 return ""
             expr = bound[0]
         elif isinstance(expr, ir.Call):
-            return names.analyser.program.outside(names.module, expr.func, names.frame.function)
+            return names.analyser.program.outside(names.module, expr.func, names.summary.function)
         else:
             return ""
     return ""

@@ -42,11 +42,11 @@ from .rule import Eye
 CALLS = NAMES
 
 
-def detect(analyser, frame):
-    for at, call in frame.notes.outside.items():
+def detect(analyser, summary):
+    for at, call in summary.notes.outside.items():
         if call.name in CALLS:
             yield Eye(
-                site=frame.site(at), function=frame.function.qual, certainty="high", text=text(call.expr)
+                site=summary.site(at), function=summary.function.qual, certainty="high", text=text(call.expr)
             )
 """
 NAMES = 'NAMES = {"torch.eye"}\n'
@@ -159,7 +159,7 @@ def test_a_process_that_stays_sees_the_folders_of_a_rule(project: Callable[..., 
         ("import nowhere_at_all\n", "cannot be loaded: ModuleNotFoundError"),
         ("import sys\nsys.exit(0)\n", "cannot be loaded: SystemExit"),
         ("def detect(:\n", "cannot be loaded: SyntaxError"),
-        ("x = 1\n", "must define `detect(analyser, frame)`"),
+        ("x = 1\n", "must define `detect(analyser, summary)`"),
         (DETECT + 'CALLS = "torch.eye"\n', "`CALLS` in detect.py must be a set of qualified names"),
         (DETECT + "LOADER_CALLS = {1}\n", "`LOADER_CALLS` in detect.py must be a set of qualified names"),
     ],
@@ -179,17 +179,17 @@ def test_one_that_cannot_be_loaded_is_an_error(
         "raise ArithmeticError('a mistake')",
         "raise SystemExit(3)",
         "return None",
-        "return [frame]",
+        "return [summary]",
         "yield from detect(analyser, None)",
         "yield type('Odd', (), {})()",
         "yield 'x'",
         *(
             f"yield Eye(site={site}, function='', certainty='high', text='')"
             for site in (
-                "frame.site(frame)",
-                "frame.site(True)",
-                "frame.site(10**6)",
-                "frame.site(-1)",
+                "summary.site(summary)",
+                "summary.site(True)",
+                "summary.site(10**6)",
+                "summary.site(-1)",
                 "Site('nowhere.py', 0, 0)",
                 "Site(None, 0, 0)",
                 "Site('train.py', 10**6, 0)",
@@ -201,7 +201,7 @@ def test_one_that_cannot_be_loaded_is_an_error(
 )
 def test_one_that_fails_costs_itself_alone(body: str, project: Callable[..., Path], capsys: Capture) -> None:
     imports = "from memlint.analysis.domain.events import Site\nfrom .rule import Eye\n"
-    project(f"{imports}def detect(analyser, frame):\n    {body}\n")
+    project(f"{imports}def detect(analyser, summary):\n    {body}\n")
     assert main(["train.py", "--local-rules", "--output-format", "json"]) == 2
     shown = json.loads(capsys.readouterr().out)
     assert [one["code"] for one in shown["findings"]] == ["MEM102"]

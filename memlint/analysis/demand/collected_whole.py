@@ -60,18 +60,18 @@ _MOVES = frozenset({"to", "cuda", "type_as"})
 _ASKED = frozenset({"size", "shape", "dim", "ndim", "numel", "device", "dtype"})
 
 
-def needed_as_one_tensor(analyser: Analyser, frame: Summary, store: Store) -> bool:
+def needed_as_one_tensor(analyser: Analyser, summary: Summary, store: Store) -> bool:
     """Whether all collected members are joined to one tensor on the device, here or in a caller, and that tensor is
     combined with others there or kept for it. False where something moves it to the host."""
-    if is_moved_later(frame, store):
+    if is_moved_later(summary, store):
         return False
-    held = list(holders(analyser, frame, store))
+    held = list(holders(analyser, summary, store))
     if any(_is_read_on_host(one) for one in held):
         return False
     joined = any(
         last_name(call.func) in _JOINS and any(mention(arg, one.names) for arg in call.args)
         for one in held
-        for call in calls(one.frame.function.body)
+        for call in calls(one.summary.function.body)
     )
     return joined and any(_is_met(analyser, one, _collected_with(one, store)) for one in held)
 
@@ -83,7 +83,7 @@ def _is_read_on_host(held: Held) -> bool:
         and part.func.name in TO_HOST - {"item"}  # (a number that is computed of it shows nothing)
         and part.at > held.since
         and mention(part.func.value, held.names)
-        for part in parts(held.frame.function.body)
+        for part in parts(held.summary.function.body)
     )
 
 
@@ -95,14 +95,14 @@ def _collected_with(held: Held, store: Store) -> set[str]:
         for call in calls(body)
         if isinstance(call.func, ir.Attr) and call.func.name == "append" and isinstance(call.func.value, ir.Name)
     }
-    return made_from(held.frame, held.names | beside)
+    return made_from(held.summary, held.names | beside)
 
 
 def _is_met(analyser: Analyser, held: Held, own: set[str]) -> bool:
-    function = held.frame.function
+    function = held.summary.function
     if _meets_others(function, held.names, own, held.since):
         return True
-    known = {record.at: analyser.function_at(record.callee) for record in held.frame.calls.values()}
+    known = {record.at: analyser.function_at(record.callee) for record in held.summary.calls.values()}
     for call in calls(function.body):
         if call.at <= held.since or not _gets(call, held.names):
             continue

@@ -11,28 +11,28 @@ from memlint.analysis.transfer.modules.guards import is_guard
 from memlint.ir import nodes as ir
 
 
-def guarded_in_another_branch(frame: Summary, run: ModelRun) -> bool:
+def guarded_in_another_branch(summary: Summary, run: ModelRun) -> bool:
     """``if evaluate: with no_grad(): y = net(x)``, and ``y = net(x)`` where that does not hold, of which the output
     leaves: whoever asks for the other branch wants the graph."""
     marks = {run.node, *run.value.src}
-    if not marks & (frame.notes.returned | frame.left):
+    if not marks & (summary.notes.returned | summary.left):
         return False
-    here = (run.site.path, run.site.unit) == (frame.module.key, frame.function.unit)
-    return here and _in(frame, frame.function.body, run)
+    here = (run.site.path, run.site.unit) == (summary.module.key, summary.function.unit)
+    return here and _in(summary, summary.function.body, run)
 
 
-def _in(frame: Summary, body: tuple[ir.Stmt, ...], run: ModelRun) -> bool:
+def _in(summary: Summary, body: tuple[ir.Stmt, ...], run: ModelRun) -> bool:
     for place, statement in enumerate(body):
         if isinstance(statement, ir.FunctionDef | ir.ClassDef):
             continue
-        if isinstance(statement, ir.If) and _is_asked_for(frame, statement.test):
+        if isinstance(statement, ir.If) and _is_asked_for(summary, statement.test):
             for mine, other in ((statement.body, statement.orelse), (statement.orelse, statement.body)):
-                if other and _holds(mine, run) and _guards(frame, other, run):
+                if other and _holds(mine, run) and _guards(summary, other, run):
                     return True
-            alone = not statement.orelse and _leaves(statement.body) and _guards(frame, statement.body, run)
+            alone = not statement.orelse and _leaves(statement.body) and _guards(summary, statement.body, run)
             if alone and _holds(body[place + 1 :], run):
                 return True
-        if any(_in(frame, block, run) for block in bodies(statement)):
+        if any(_in(summary, block, run) for block in bodies(statement)):
             return True
     return False
 
@@ -41,26 +41,26 @@ def _holds(body: tuple[ir.Stmt, ...], run: ModelRun) -> bool:
     return any(part.at == run.site.at for part in parts(body))
 
 
-def _is_asked_for(frame: Summary, test: ir.Expr) -> bool:
+def _is_asked_for(summary: Summary, test: ir.Expr) -> bool:
     """Whether a caller, or who made the object, decides: the test reads a parameter, or an attribute of ``self``."""
-    params = {param.name for param in frame.function.params}
+    params = {param.name for param in summary.function.params}
     return any(isinstance(part, ir.Name) and part.id in params for part in walk_expression(test))
 
 
-def _guards(frame: Summary, body: tuple[ir.Stmt, ...], run: ModelRun) -> bool:
+def _guards(summary: Summary, body: tuple[ir.Stmt, ...], run: ModelRun) -> bool:
     if run.text.partition(".")[0] in assigned_names(body)[0]:
         return False  # another network of that name
     return any(
         isinstance(statement, ir.With)
-        and any(is_off(frame, item.context) for item in statement.items)
+        and any(is_off(summary, item.context) for item in statement.items)
         and any(text(call.func) == run.text for call in calls(statement.body))
         for statement in walk_statements(body, into_definitions=False)
     )
 
 
-def is_off(frame: Summary, context: ir.Expr) -> bool:
+def is_off(summary: Summary, context: ir.Expr) -> bool:
     """``no_grad()`` and its like, or ``set_grad_enabled(False)``."""
-    if is_guard(frame, frame.function, context):
+    if is_guard(summary, summary.function, context):
         return True
     if not isinstance(context, ir.Call) or last_name(context.func) != "set_grad_enabled":
         return False

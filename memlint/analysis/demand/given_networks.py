@@ -19,31 +19,31 @@ _MAX_CALLERS = 8
 _DEPTH = 3
 
 
-def parameter_of(frame: Summary, run: ModelRun) -> str:
+def parameter_of(summary: Summary, run: ModelRun) -> str:
     """The parameter that a run's module is, as it stands; "" for any other."""
     (path,) = run.module.syms if len(run.module.syms) == 1 else (None,)
     if path is None or path.steps or not path.root.startswith("p:") or run.module.store:
         return ""
     name = path.root[2:]
-    own = frame.function.takes_self and frame.function.params and name == frame.function.params[0].name
+    own = summary.function.takes_self and summary.function.params and name == summary.function.params[0].name
     return "" if own or name != run.text else name
 
 
-def is_trained_by_nobody(analyser: Analyser, frame: Summary, name: str) -> bool:
+def is_trained_by_nobody(analyser: Analyser, summary: Summary, name: str) -> bool:
     """Whether no optimizer in sight takes the parameters of the network that a function gets as a parameter: every
     caller is known and hands it one that was made there, some optimizer takes those of another, and nothing that
     cannot be followed has any of them."""
     seen: list[bool] = []
-    return _is_left(analyser, frame, name, seen, _DEPTH) and any(seen)
+    return _is_left(analyser, summary, name, seen, _DEPTH) and any(seen)
 
 
-def _is_left(analyser: Analyser, frame: Summary, name: str, seen: list[bool], depth: int) -> bool:
+def _is_left(analyser: Analyser, summary: Summary, name: str, seen: list[bool], depth: int) -> bool:
     """Whether the parameter's network is untrained in all callers. ``seen``: the functions on the way up, each with
     whether it makes an optimizer."""
     own: set[Source] = {Path(f"p:{name}")}
-    if not _lets_it_be(frame, own, seen) or analyser.facts.is_handed_on(frame.function):
+    if not _lets_it_be(summary, own, seen) or analyser.facts.is_handed_on(summary.function):
         return False
-    calls = analyser.facts.calls_of(frame.function)
+    calls = analyser.facts.calls_of(summary.function)
     if not 0 < len(calls) <= _MAX_CALLERS:
         return False
     return all(_is_made(analyser, caller, record, name, seen, depth) for caller, record in calls)
@@ -73,16 +73,16 @@ def _may_train(analyser: Analyser, record: CallRecord, network: V) -> bool:
     return summary is None or any(not _lets_it_be(summary, {Path(f"p:{name}")}, []) for name in given)
 
 
-def _lets_it_be(frame: Summary, keys: set[Source], seen: list[bool]) -> bool:
+def _lets_it_be(summary: Summary, keys: set[Source], seen: list[bool]) -> bool:
     """Whether a function neither passes the network on, nor changes it, nor gives it to an optimizer of its own."""
-    notes = frame.notes
-    if frame.cut_short or frame.exit is None or None in notes.owned or ANY in notes.given:
+    notes = summary.notes
+    if summary.cut_short or summary.exit is None or None in notes.owned or ANY in notes.given:
         return False
     mine = {outer for key in keys for outer in outward(key)} | keys
     for entry in notes.owned:
         if any(key in mine or keys & set(outward(key)) for key in entry or ()):
             return False
-    if notes.given & (mine | {key for entry in notes.owned for key in entry or ()}) or is_touched(frame, mine):
+    if notes.given & (mine | {key for entry in notes.owned for key in entry or ()}) or is_touched(summary, mine):
         return False
     seen.append(any(notes.owned))
     return True

@@ -43,18 +43,20 @@ CLEARED = "gradients are cleared, so some code that is called makes them"
 _RECORDING = frozenset({"requires_grad_", "enable_grad", "set_grad_enabled"})
 
 
-def reason_gradients_needed(analyser: Analyser, frame: Summary, run: ModelRun) -> str:
+def reason_gradients_needed(analyser: Analyser, summary: Summary, run: ModelRun) -> str:
     """Why the gradients of a run are needed, as a clause; "" where nothing is known to need them."""
-    why = asked_for(frame)
-    if why == CLEARED and is_spent(analyser, frame, run):
+    why = asked_for(summary)
+    if why == CLEARED and is_spent(analyser, summary, run):
         why = ""  # (whatever makes them, it is not this run, of which nothing but numbers is left)
-    if why in (REQUIRES, ASKED) and is_spent(analyser, frame, run):
-        why = asked_for(frame, of_other_networks(frame.function.body, run.text))
+    if why in (REQUIRES, ASKED) and is_spent(analyser, summary, run):
+        why = asked_for(summary, of_other_networks(summary.function.body, run.text))
     why = why or (ITSELF if differentiates_itself(analyser, run) else "")
     if why:
         return why
     deeper = run.origin
-    spent = deeper is not None and is_spent(analyser, frame, run)  # (who else gets what the helper returns: no matter)
+    spent = deeper is not None and is_spent(
+        analyser, summary, run
+    )  # (who else gets what the helper returns: no matter)
     while deeper is not None:  # what runs in a callee of a callee is wanted there, or on the way
         inner, origin = deeper
         inside = {origin.node, *origin.value.src}
@@ -66,37 +68,37 @@ def reason_gradients_needed(analyser: Analyser, frame: Summary, run: ModelRun) -
         if why:
             return why
         deeper = origin.origin
-    for caller, record in analyser.facts.calls_of(frame.function):
+    for caller, record in analyser.facts.calls_of(summary.function):
         given = any(value.may_be(TENSORS | CONTAINER | UNKNOWN) for value in record.args.values())
-        if given and caller is not frame and (why := asked_for(caller)) == REQUIRES:
+        if given and caller is not summary and (why := asked_for(caller)) == REQUIRES:
             return why  # it may be what this function is given
     marks = {run.node, *run.value.src}
-    if marks & frame.notes.returned and decorator_trains(analyser, frame.function):
+    if marks & summary.notes.returned and decorator_trains(analyser, summary.function):
         return REACHED
     if (
-        frame.backwards
-        and not marks & (frame.used | frame.escaped | frame.notes.returned)
-        and is_hooked(analyser, frame, run)
+        summary.backwards
+        and not marks & (summary.used | summary.escaped | summary.notes.returned)
+        and is_hooked(analyser, summary, run)
     ):
         return REACHED  # (it runs for what its hooks get, of which the loss may be made)
-    if trains_by_closure(analyser, frame, marks) or trained_by_stranger(frame, run, marks):
+    if trains_by_closure(analyser, summary, marks) or trained_by_stranger(summary, run, marks):
         return REACHED
-    return _reached(analyser, frame, marks, 0)
+    return _reached(analyser, summary, marks, 0)
 
 
-def trained_by_callers(analyser: Analyser, frame: Summary, run: ModelRun) -> bool:
+def trained_by_callers(analyser: Analyser, summary: Summary, run: ModelRun) -> bool:
     """Whether the function returns the output of another model to callers that run a backward through it."""
     known = analyser.facts.trained
-    if frame not in known:
-        known[frame] = []
-        for other in frame.runs.values():
-            if other.node not in known[frame] and (
-                _reached(analyser, frame, {other.node, *other.value.src}, 0) == REACHED
+    if summary not in known:
+        known[summary] = []
+        for other in summary.runs.values():
+            if other.node not in known[summary] and (
+                _reached(analyser, summary, {other.node, *other.value.src}, 0) == REACHED
             ):
-                known[frame].append(other.node)
-                if len(known[frame]) == 2:
+                known[summary].append(other.node)
+                if len(known[summary]) == 2:
                     break
-    return any(node != run.node for node in known[frame])
+    return any(node != run.node for node in known[summary])
 
 
 def differentiates_itself(analyser: Analyser, run: ModelRun) -> bool:
@@ -147,50 +149,50 @@ def _of_training(test: ir.Expr) -> bool:
     return any("training" in name or "checkpoint" in name for name in names)
 
 
-def _reached(analyser: Analyser, frame: Summary, marks: set[Source], depth: int) -> str:
+def _reached(analyser: Analyser, summary: Summary, marks: set[Source], depth: int) -> str:
     """Why a backward reaches these graphs: in this function, through an attribute, or in a caller that gets them
     returned; "" for no backward that is known."""
     known = analyser.facts.reached
-    question = (frame, frozenset(marks), depth)
+    question = (summary, frozenset(marks), depth)
     if question not in known:  # (where many functions call each other, there are too many ways to one question)
-        known[question] = _reached_by(analyser, frame, marks, depth)
+        known[question] = _reached_by(analyser, summary, marks, depth)
     return known[question]
 
 
-def _reached_by(analyser: Analyser, frame: Summary, marks: set[Source], depth: int) -> str:
-    if any(marks & reached for reached, *_ in frame.backwards):
+def _reached_by(analyser: Analyser, summary: Summary, marks: set[Source], depth: int) -> str:
+    if any(marks & reached for reached, *_ in summary.backwards):
         return REACHED
-    if blindly_reached(frame, marks):
+    if blindly_reached(summary, marks):
         return "a backward() of unknown origin is called"
-    own = f"p:{frame.function.params[0].name}" if frame.function.takes_self and frame.function.params else ""
-    stored = frame.exit.sym.items() if frame.exit is not None else ()
+    own = f"p:{summary.function.params[0].name}" if summary.function.takes_self and summary.function.params else ""
+    stored = summary.exit.sym.items() if summary.exit is not None else ()
     if any(
-        frame.exit is not None
+        summary.exit is not None
         and path.steps
         and path.root == own
         and analyser.facts.in_backward(path.steps)
-        and marks & frame.graphs.closure(tensors_within(frame, frame.exit, value).src)
+        and marks & summary.graphs.closure(tensors_within(summary, summary.exit, value).src)
         for path, value in stored
     ):
         return "a backward() of another method reaches it"
     if any(
         path.root.startswith(("c:", "g:"))
-        and marks & frame.graphs.closure(value.src)
-        and analyser.facts.variable_in_backward(frame, path)
+        and marks & summary.graphs.closure(value.src)
+        and analyser.facts.variable_in_backward(summary, path)
         for path, value in stored
     ):
         return "a backward() of another function reaches it"
     if depth >= MAX_CALLERS_UP:
         return ""
-    given = [path for path, value in stored if _is_given(path, own) and marks & frame.graphs.closure(value.src)]
-    yielded = _yields(frame, marks)
-    if yielded and frame.function.name == "__iter__":
+    given = [path for path, value in stored if _is_given(path, own) and marks & summary.graphs.closure(value.src)]
+    yielded = _yields(summary, marks)
+    if yielded and summary.function.name == "__iter__":
         return "whoever goes through the object gets it"
-    returned = yielded or bool(marks & frame.notes.returned)
+    returned = yielded or bool(marks & summary.notes.returned)
     if not returned and not given:
         return ""
-    for caller, record in analyser.facts.calls_of(frame.function):
-        if caller is frame:
+    for caller, record in analyser.facts.calls_of(summary.function):
+        if caller is summary:
             continue
         if caller.notes.gradients and returned:
             return "autograd.grad is called"
@@ -205,10 +207,10 @@ def _reached_by(analyser: Analyser, frame: Summary, marks: set[Source], depth: i
     return ""
 
 
-def _yields(frame: Summary, marks: set[Source]) -> bool:
+def _yields(summary: Summary, marks: set[Source]) -> bool:
     """Whether a generator gives out these graphs, one after the other."""
-    given = (tensors_within(frame, state, value).src for value, state in frame.yields)
-    return any(marks & frame.graphs.closure(src) for src in given)
+    given = (tensors_within(summary, state, value).src for value, state in summary.yields)
+    return any(marks & summary.graphs.closure(src) for src in given)
 
 
 def _is_given(path: Source, own: str) -> bool:
@@ -240,18 +242,18 @@ def _held(caller: Summary, state: State, record: CallRecord, path: Path) -> Sour
     return frozenset(found)
 
 
-def asked_for(frame: Summary, others: frozenset[int] = frozenset()) -> str:
+def asked_for(summary: Summary, others: frozenset[int] = frozenset()) -> str:
     """Whether and how this function requests gradients or the graph itself: `autograd.grad`, ``requires_grad``,
     saliency, an optimizer step, a drawing of the graph. ``others``: mentions of other networks' parameters, which count
     for nothing."""
-    if frame.notes.gradients:
+    if summary.notes.gradients:
         return "autograd.grad is called"
-    if "grad_fn" in frame.function.names:
+    if "grad_fn" in summary.function.names:
         return "its graph is read"
     cleared = False
-    for part, why in _asking(frame.function.body):
+    for part, why in _asking(summary.function.body):
         if why == CLEARED:
-            cleared = cleared or (not frame.backwards and not calls_backward(frame.function.body))
+            cleared = cleared or (not summary.backwards and not calls_backward(summary.function.body))
         elif not isinstance(part, ir.Attr) or id(part.value) not in others:
             return why
     return CLEARED if cleared else ""

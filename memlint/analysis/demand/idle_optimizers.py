@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 MAX_FILES = 40
 
 
-def is_never_stepped(analyser: Analyser, frame: Summary, run: ModelRun) -> bool:
+def is_never_stepped(analyser: Analyser, summary: Summary, run: ModelRun) -> bool:
     """Whether no code in sight touches the optimizer that the module of a run made over its own parameters, while that
     of another module is stepped in this function: ``self.q_eval.optimizer.step()``, and ``self.q_next(x)``."""
     place = next(iter(run.module.syms)) if len(run.module.syms) == 1 else None
@@ -28,7 +28,9 @@ def is_never_stepped(analyser: Analyser, frame: Summary, run: ModelRun) -> bool:
         return False
     name = place.steps[0].lstrip(".")
     own = [_own_optimizers(analyser, cls) for cls in classes]
-    return all(own) and all(_steps_another(frame, held, name) and not _is_touched(analyser, name, held) for held in own)
+    return all(own) and all(
+        _steps_another(summary, held, name) and not _is_touched(analyser, name, held) for held in own
+    )
 
 
 def _own_optimizers(analyser: Analyser, cls: Class) -> frozenset[str]:
@@ -65,14 +67,14 @@ def _takes_all(value: ir.Expr, me: str) -> bool:
     )
 
 
-def _steps_another(frame: Summary, held: frozenset[str], name: str) -> bool:
+def _steps_another(summary: Summary, held: frozenset[str], name: str) -> bool:
     return any(
         isinstance(part, ir.Attr)
         and part.name == "step"
         and isinstance(part.value, ir.Attr)
         and part.value.name in held
         and last_name(part.value.value) != name
-        for part in parts(frame.function.body)
+        for part in parts(summary.function.body)
     )
 
 

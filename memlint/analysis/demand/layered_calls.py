@@ -42,13 +42,13 @@ def guards_a_way(analyser: Analyser, run: ModelRun) -> bool:
 def _guards_a_branch(analyser: Analyser, forward: Function) -> bool:
     """Whether a setting of the object (``self.frozen``) decides that what is given back is computed with grad mode off,
     by what computes it elsewhere in the forward with grad mode as it is."""
-    frame, own = analyser.summary(forward), forward.own_name
+    summary, own = analyser.summary(forward), forward.own_name
     tests = [
         one
         for one in walk_statements(forward.body, into_definitions=False)
         if isinstance(one, ir.If) and own in names_read(one.test)
     ]
-    if frame is None or not tests:
+    if summary is None or not tests:
         return False
     given = frozenset(
         name
@@ -58,7 +58,7 @@ def _guards_a_branch(analyser: Analyser, forward: Function) -> bool:
     )
     every = Counter(_own_calls(calls(forward.body), own))
     for one in (one for test in tests for one in (*test.body, *test.orelse)):
-        if isinstance(one, ir.With) and any(is_off(frame, item.context) for item in one.items):
+        if isinstance(one, ir.With) and any(is_off(summary, item.context) for item in one.items):
             here = Counter(_own_calls(calls(one.body), own))
             results = (part for expr in _results(one.body, given) for part in walk_expression(expr))
             if any(every[name] > here[name] for name in _own_calls(results, own)):
@@ -106,14 +106,14 @@ def _is_guarded(analyser: Analyser, cls: Class, name: str) -> bool:
     return summary is not None and summary.entry == OFF
 
 
-def runs_model(analyser: Analyser, frame: Summary, call: ir.Call, depth: int) -> bool:
+def runs_model(analyser: Analyser, summary: Summary, call: ir.Call, depth: int) -> bool:
     """Whether a call runs a model, by itself or in what it calls."""
-    if call.at in frame.notes.models:
+    if call.at in summary.notes.models:
         return True
     return any(
         leads_to_model(analyser, record.callee, depth - 1)
-        for record in frame.calls.values()
-        if record.at == call.at and record.callee != frame.function.key
+        for record in summary.calls.values()
+        if record.at == call.at and record.callee != summary.function.key
     )
 
 

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 _OF_FLAGS = (ir.Name, ir.Const, ir.Unary, ir.BoolOp, ir.Compare)
 
 
-def marks_of(frame: Summary | None, store: Store) -> set[Source]:
+def marks_of(summary: Summary | None, store: Store) -> set[Source]:
     """The marks (graph sources) by which a later use of the place is recognised."""
     place = store.place
     if isinstance(place, Path):
@@ -36,48 +36,48 @@ def marks_of(frame: Summary | None, store: Store) -> set[Source]:
     return {("prev", loop, mark) for loop in store.loops}
 
 
-def graph_needed_later(analyser: Analyser, frame: Summary, store: Store) -> bool:
+def graph_needed_later(analyser: Analyser, summary: Summary, store: Store) -> bool:
     """Whether the graph that the place keeps reaches a backward, or escapes to code that cannot be followed."""
-    if frame.notes.gradients and store.freed != "yes":
+    if summary.notes.gradients and store.freed != "yes":
         return True
-    marks = marks_of(frame, store)
-    held = _in_records(frame, store)
+    marks = marks_of(summary, store)
+    held = _in_records(summary, store)
     inside = store.loop.id if store.loop is not None else None
-    for backward in frame.backwards:
+    for backward in summary.backwards:
         # a backward of the same round frees what it needs; one on some rounds only (accumulation) needs the rest
         if (marks | held) & backward.reached and (
-            inside not in backward.loops or (store.freed == "some" and _is_for_several(frame, store, backward))
+            inside not in backward.loops or (store.freed == "some" and _is_for_several(summary, store, backward))
         ):
             return True
-    if store.freed == "some" and marks & frame.notes.returned and _saved_by_callers(analyser, frame):
+    if store.freed == "some" and marks & summary.notes.returned and _saved_by_callers(analyser, summary):
         return True
-    if store.freed in ("yes", "some") or store.dead or of_evaluation(frame, store.incoming or store.value):
+    if store.freed in ("yes", "some") or store.dead or of_evaluation(summary, store.incoming or store.value):
         return False
     if isinstance(store.place, Path):
-        return _needed_elsewhere(analyser, frame, store) or _used_in_needed(analyser, frame, store)
-    if marks & frame.escaped or _in_a_loss(analyser, frame, marks):
+        return _needed_elsewhere(analyser, summary, store) or _used_in_needed(analyser, summary, store)
+    if marks & summary.escaped or _in_a_loss(analyser, summary, marks):
         return True
-    if marks & frame.notes.returned:
-        return not dropped_by_callers(analyser, frame)
+    if marks & summary.notes.returned:
+        return not dropped_by_callers(analyser, summary)
     # what is returned may have come through all rounds without a mark (in the parts of a state)
-    known = _made_by_what_is_returned(frame, store) and bool(analyser.facts.calls_of(frame.function))
-    return known and not dropped_by_callers(analyser, frame)
+    known = _made_by_what_is_returned(summary, store) and bool(analyser.facts.calls_of(summary.function))
+    return known and not dropped_by_callers(analyser, summary)
 
 
-def _is_for_several(frame: Summary, store: Store, backward: Backward) -> bool:
+def _is_for_several(summary: Summary, store: Store, backward: Backward) -> bool:
     """Whether a backward inside a loop may go through a sum over several iterations. A backward that runs in each
     iteration does not: the second one would reach graphs that the first has freed, and raise. Where a flag decides for
     all iterations whether it runs, those without it (evaluations) need no graph either."""
     if store.kind != "carry" or store.cleared or store.loop is None:
         return True
-    if any(record.at == backward.site.at for record in frame.calls.values()):
+    if any(record.at == backward.site.at for record in summary.calls.values()):
         return True  # a helper may keep the graph
     body = store.loop.body
     if any(word.name in ("retain_graph", "create_graph") for call in calls(body) for word in call.keywords):
         return True
     bound = assigned_names(body)[0] | store.loop.targets
     inside = [test for test in backward.tests if test.at >= body[0].at]
-    written = {path.steps[-1] for path in frame.exit.sym if path.steps} if frame.exit is not None else set()
+    written = {path.steps[-1] for path in summary.exit.sym if path.steps} if summary.exit is not None else set()
     if not all(
         isinstance(part, _OF_FLAGS) or (isinstance(part, ir.Attr) and f".{part.name}" not in written)
         for test in inside
@@ -90,32 +90,32 @@ def _is_for_several(frame: Summary, store: Store, backward: Backward) -> bool:
     return any(isinstance(one, ir.Return) or (isinstance(one, ir.Jump) and one.kind == "break") for one in leaves)
 
 
-def _in_records(frame: Summary, store: Store) -> Sources:
+def _in_records(summary: Summary, store: Store) -> Sources:
     """The graphs in what is kept where that is a record, of which a part is read without a mark of the place:
     ``memory.append({"log_prob": log_prob, "reward": reward})``."""
     kept = store.value.src if store.record and store.freed != "yes" else frozenset()
-    return frozenset(item for item in kept if item in frame.graphs.nodes)
+    return frozenset(item for item in kept if item in summary.graphs.nodes)
 
 
-def _made_by_what_is_returned(frame: Summary, store: Store) -> bool:
+def _made_by_what_is_returned(summary: Summary, store: Store) -> bool:
     """Whether the models that recorded the kept graph also recorded what is returned, whose graph may contain it
     then."""
     if store.kind != "retain":
         return False
-    reached = frame.graphs.closure((store.incoming or store.value).src)
-    models = {item for item in reached if item in frame.graphs.nodes and frame.graphs.nodes[item].model}
-    return bool(models) and models <= frame.notes.returned
+    reached = summary.graphs.closure((store.incoming or store.value).src)
+    models = {item for item in reached if item in summary.graphs.nodes and summary.graphs.nodes[item].model}
+    return bool(models) and models <= summary.notes.returned
 
 
-def _in_a_loss(analyser: Analyser, frame: Summary, marks: set[Source]) -> bool:
+def _in_a_loss(analyser: Analyser, summary: Summary, marks: set[Source]) -> bool:
     """Whether it becomes a part of an attribute that is a loss, by a backward elsewhere or by its name:
     ``strategy.loss += penalty``."""
-    return frame.exit is not None and any(
+    return summary.exit is not None and any(
         isinstance(path, Path)
         and path.steps
         and (analyser.facts.in_backward(path.steps[-1:]) or path.steps[-1] in _LOSSES)
-        and marks & frame.graphs.closure(value.src)
-        for path, value in frame.exit.sym.items()
+        and marks & summary.graphs.closure(value.src)
+        for path, value in summary.exit.sym.items()
     )
 
 
@@ -125,11 +125,11 @@ _FUNCTIONS = frozenset({"torch.autograd.Function", "torch.autograd.function.Func
 _LOSSES = frozenset({".loss", ".total_loss", ".reg_loss", ".aux_loss"})
 
 
-def dropped_by_callers(analyser: Analyser, frame: Summary) -> bool:
+def dropped_by_callers(analyser: Analyser, summary: Summary) -> bool:
     """Whether every known caller uses the result without its graph."""
-    if frame.notes.evaluations:
+    if summary.notes.evaluations:
         return True
-    records = analyser.facts.calls_of(frame.function)
+    records = analyser.facts.calls_of(summary.function)
     if not records:
         return False
     for caller, record in records:
@@ -145,9 +145,9 @@ def dropped_by_callers(analyser: Analyser, frame: Summary) -> bool:
     return True
 
 
-def _saved_by_callers(analyser: Analyser, frame: Summary) -> bool:
+def _saved_by_callers(analyser: Analyser, summary: Summary) -> bool:
     """Whether a caller is the forward of an autograd function, which keeps the result for its own backward."""
-    for caller, record in analyser.facts.calls_of(frame.function):
+    for caller, record in analyser.facts.calls_of(summary.function):
         cls = caller.function.cls
         if cls is None or caller.exit is None or caller.function.name != "forward":
             continue
@@ -164,12 +164,12 @@ def _given_to(caller: Summary, record: CallRecord) -> Sources:
     return record.result.src | inner
 
 
-def _needed_elsewhere(analyser: Analyser, frame: Summary, store: Store) -> bool:
+def _needed_elsewhere(analyser: Analyser, summary: Summary, store: Store) -> bool:
     """Whether any function of the project sends this attribute or global into a backward."""
     place = store.place
     assert isinstance(place, Path)
-    marks = marks_of(frame, store)
-    if marks & frame.escaped and store.kind == "retain":
+    marks = marks_of(summary, store)
+    if marks & summary.escaped and store.kind == "retain":
         return True
     name = next((step for step in reversed(place.steps) if step.startswith(".")), None)
     if name is not None and name in analyser.facts.attributes_in_backward():
@@ -177,22 +177,22 @@ def _needed_elsewhere(analyser: Analyser, frame: Summary, store: Store) -> bool:
     return any(marks & reached for other in analyser.frames() for reached, *_ in other.backwards)
 
 
-def _used_in_needed(analyser: Analyser, frame: Summary, store: Store) -> bool:
+def _used_in_needed(analyser: Analyser, summary: Summary, store: Store) -> bool:
     """Whether what is computed from a carried state is kept for a backward elsewhere (a rollout)."""
     if store.kind != "carry":
         return False
     incoming = (store.incoming or store.value).src
-    marks = marks_of(frame, store) | {item for item in incoming if item in frame.graphs.nodes}
+    marks = marks_of(summary, store) | {item for item in incoming if item in summary.graphs.nodes}
     return any(
         other.kind == "retain"
         and isinstance(other.place, Path)
-        and marks & frame.graphs.closure(other.value.src)
-        and _needed_elsewhere(analyser, frame, other)
-        for other in frame.stores.values()
+        and marks & summary.graphs.closure(other.value.src)
+        and _needed_elsewhere(analyser, summary, other)
+        for other in summary.stores.values()
     )
 
 
-def of_evaluation(frame: Summary, value: V) -> bool:
+def of_evaluation(summary: Summary, value: V) -> bool:
     """Whether the graph comes from an evaluation that records."""
-    flagged = frame.notes.evaluations
-    return any(item in flagged for item in frame.graphs.closure(value.src))
+    flagged = summary.notes.evaluations
+    return any(item in flagged for item in summary.graphs.closure(value.src))

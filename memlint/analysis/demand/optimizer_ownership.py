@@ -29,38 +29,38 @@ if TYPE_CHECKING:
     from memlint.analysis.facts.analyser import Analyser
 
 
-def owner_of(analyser: Analyser, frame: Summary, run: ModelRun) -> Fact:
+def owner_of(analyser: Analyser, summary: Summary, run: ModelRun) -> Fact:
     """Whether an optimizer owns the module of a run; "no" only for one that needs no graph at all."""
-    if run.origin is not None or not frame.backwards:
+    if run.origin is not None or not summary.backwards:
         return "unknown"
-    if _in_training(frame, run) and is_private(analyser, frame, run):
-        return "no" if gives_no_gradient(analyser, frame, run) else "unknown"
-    if frame.exit is None:
+    if _in_training(summary, run) and is_private(analyser, summary, run):
+        return "no" if gives_no_gradient(analyser, summary, run) else "unknown"
+    if summary.exit is None:
         return "unknown"
-    given_as = parameter_of(frame, run)
-    if given_as and _in_training(frame, run) and not _writes_gradients(frame):
-        left = is_trained_by_nobody(analyser, frame, given_as) and not _is_frozen_class(analyser, run)
-        return "no" if left and gives_no_gradient(analyser, frame, run) else "unknown"
-    keys, home = _home(analyser, frame, run.module)
+    given_as = parameter_of(summary, run)
+    if given_as and _in_training(summary, run) and not _writes_gradients(summary):
+        left = is_trained_by_nobody(analyser, summary, given_as) and not _is_frozen_class(analyser, run)
+        return "no" if left and gives_no_gradient(analyser, summary, run) else "unknown"
+    keys, home = _home(analyser, summary, run.module)
     if not keys or home is None or home.exit is None:
         return "unknown"
     if run.text.replace(".", "").isidentifier():
         keys = {*keys, ("v", run.text), ("v", _without_method(analyser, run))}
-    owned = _owned_in_sight(analyser, frame)
-    known = any(owned) or is_never_stepped(analyser, frame, run)
-    if not known or None in owned or not _in_training(frame, run) or _writes_gradients(frame):
+    owned = _owned_in_sight(analyser, summary)
+    known = any(owned) or is_never_stepped(analyser, summary, run)
+    if not known or None in owned or not _in_training(summary, run) or _writes_gradients(summary):
         return "unknown"
     mine = {outer for key in keys for outer in outward(key)}
     for entry in owned:
         for key in entry or ():
             if key in mine or any(outer in keys for outer in outward(key)):
                 return "yes"
-    given: set[Source] = frame.notes.given | home.notes.given
+    given: set[Source] = summary.notes.given | home.notes.given
     if ANY in given or given & (keys | {key for entry in owned for key in entry or ()}):
         return "unknown"  # one may hold the other
-    if _owned_elsewhere(analyser, run.module) or _touched_anywhere(analyser, frame, home, run, mine):
+    if _owned_elsewhere(analyser, run.module) or _touched_anywhere(analyser, summary, home, run, mine):
         return "unknown"
-    return "no" if gives_no_gradient(analyser, frame, run) else "unknown"
+    return "no" if gives_no_gradient(analyser, summary, run) else "unknown"
 
 
 def _without_method(analyser: Analyser, run: ModelRun) -> str:
@@ -70,14 +70,14 @@ def _without_method(analyser: Analyser, run: ModelRun) -> str:
     return module if any(analyser.program.method(cls, name) is not None for cls in classes) else run.text
 
 
-def _in_training(frame: Summary, run: ModelRun) -> bool:
+def _in_training(summary: Summary, run: ModelRun) -> bool:
     """Whether a backward runs in the same iteration, after what may be an inner loop over steps."""
-    return any(run.loops[: len(loops)] == loops for _, loops, *_ in frame.backwards)
+    return any(run.loops[: len(loops)] == loops for _, loops, *_ in summary.backwards)
 
 
-def _writes_gradients(frame: Summary) -> bool:
+def _writes_gradients(summary: Summary) -> bool:
     """``shared.grad = local.grad``: gradients of one network step another."""
-    return _assigns_gradients(frame.function.body)
+    return _assigns_gradients(summary.function.body)
 
 
 @kept
@@ -90,16 +90,16 @@ def _assigns_gradients(body: tuple[ir.Stmt, ...]) -> bool:
     )
 
 
-def _home(analyser: Analyser, frame: Summary, module: V) -> tuple[set[Source], Summary | None]:
+def _home(analyser: Analyser, summary: Summary, module: V) -> tuple[set[Source], Summary | None]:
     """(the key of the module, the function that made it)"""
     if len(module.syms) > 1 or len(module.store) > 1 or any(whole_of(item) is not None for item in module.store):
         return set(), None
     for path in ordered(module.syms):
-        cls = frame.function.cls
+        cls = summary.function.cls
         if (
             cls is None
-            or not frame.function.params
-            or path.root != f"p:{frame.function.params[0].name}"
+            or not summary.function.params
+            or path.root != f"p:{summary.function.params[0].name}"
             or not path.steps
         ):
             return set(), None
@@ -113,7 +113,7 @@ def _home(analyser: Analyser, frame: Summary, module: V) -> tuple[set[Source], S
         keys: set[Source] = {path, *(("made", item) for item in value.store)}
         keys |= {Path(base.root, base.steps + path.steps[1:]) for base in value.syms}
         return (keys, home) if not value.syms else (set(), None)
-    return {("made", item) for item in module.store}, frame
+    return {("made", item) for item in module.store}, summary
 
 
 def _owned_in_sight(analyser: Analyser, frame: Summary) -> list[Sources | None]:
@@ -135,11 +135,11 @@ def _owned_elsewhere(analyser: Analyser, module: V) -> bool:
     return bool(names & analyser.facts.owned_attributes)
 
 
-def _touched_anywhere(analyser: Analyser, frame: Summary, home: Summary, run: ModelRun, mine: set[Source]) -> bool:
+def _touched_anywhere(analyser: Analyser, summary: Summary, home: Summary, run: ModelRun, mine: set[Source]) -> bool:
     """Whether any code in sight touches requires_grad of the module or of a part of it, or reads its gradients."""
-    frames = [frame, home]
-    if frame.function.cls is not None:
-        order, _ = analyser.program.ancestors(frame.function.cls)
+    frames = [summary, home]
+    if summary.function.cls is not None:
+        order, _ = analyser.program.ancestors(summary.function.cls)
         frames += [
             found
             for item in order
@@ -157,18 +157,18 @@ def _is_frozen_class(analyser: Analyser, run: ModelRun) -> bool:
     return False
 
 
-def gives_no_gradient(analyser: Analyser, frame: Summary, run: ModelRun) -> bool:
+def gives_no_gradient(analyser: Analyser, summary: Summary, run: ModelRun) -> bool:
     """Whether nothing that the module was given carries a graph."""
-    node = frame.graphs.nodes.get(run.node)
+    node = summary.graphs.nodes.get(run.node)
     if node is None:
         return False
-    for item in frame.graphs.closure(node.parents | run.value.src):
+    for item in summary.graphs.closure(node.parents | run.value.src):
         if isinstance(item, Path):
-            if _attached_by_callers(analyser, frame, item) or _made_by_model(item):
+            if _attached_by_callers(analyser, summary, item) or _made_by_model(item):
                 return False
             continue
-        inner = frame.graphs.nodes.get(item)
-        if inner is None or inner.at == run.site.at or _is_its_own(frame, run, item):  # what the call itself recorded
+        inner = summary.graphs.nodes.get(item)
+        if inner is None or inner.at == run.site.at or _is_its_own(summary, run, item):  # what the call itself recorded
             continue
         if inner.definite or inner.guess:
             return False
@@ -177,12 +177,12 @@ def gives_no_gradient(analyser: Analyser, frame: Summary, run: ModelRun) -> bool
     return True
 
 
-def _is_its_own(frame: Summary, run: ModelRun, item: Source) -> bool:
+def _is_its_own(summary: Summary, run: ModelRun, item: Source) -> bool:
     """Whether a graph source is a parameter that the module's forward reads itself: the call statement does not name
     it."""
     if not isinstance(item, tuple) or isinstance(item, Path) or len(item) != 3 or item[1] != "parameter":
         return False
-    statement = statement_at(frame.function.body, run.site.at)
+    statement = statement_at(summary.function.body, run.site.at)
     if statement is None or statement.at != item[0]:
         return False
     parts = (part for expr in expressions(statement) for part in walk_expression(expr))
@@ -197,9 +197,9 @@ def _made_by_model(path: Path) -> bool:
     return not path.root.startswith("p:") or path.root == "p:self"
 
 
-def _attached_by_callers(analyser: Analyser, frame: Summary, path: Path) -> bool:
+def _attached_by_callers(analyser: Analyser, summary: Summary, path: Path) -> bool:
     name = path.root.split(":", 1)[1]
-    for caller, record in analyser.facts.calls_of(frame.function):
+    for caller, record in analyser.facts.calls_of(summary.function):
         value = record.args.get(name)
         if value is None or caller.exit is None:
             continue

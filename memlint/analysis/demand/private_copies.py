@@ -22,10 +22,10 @@ _SAME = frozenset({"eval", "train", "to", "cuda", "cpu", "half", "float", "doubl
 _QUIET = frozenset({"load_state_dict", "state_dict", "zero_grad"})
 
 
-def is_private(analyser: Analyser, frame: Summary, run: ModelRun) -> bool:
+def is_private(analyser: Analyser, summary: Summary, run: ModelRun) -> bool:
     """``old = Policy(4); old.load_state_dict(policy.state_dict())``: a name that stands for a copy of another network,
     by its weights or all of it, and that is called, loaded and placed, and used for nothing else."""
-    function = frame.function
+    function = summary.function
     name = run.text
     if function.node is None or not name.isidentifier() or any(param.name == name for param in function.params):
         return False
@@ -38,8 +38,8 @@ def is_private(analyser: Analyser, frame: Summary, run: ModelRun) -> bool:
     for statement in statements:
         if isinstance(statement, ir.Assign) and _is(statement.targets[0], name) and len(statement.targets) == 1:
             made = _base(statement.value)
-            copied = _copies_what_trains(frame, made)
-            if not copied and not _is(made, name) and not _is_its_own(analyser, frame, made):
+            copied = _copies_what_trains(summary, made)
+            if not copied and not _is(made, name) and not _is_its_own(analyser, summary, made):
                 return False
             loaded = loaded or copied
             known.update(id(part) for part in (statement.targets[0], made if _is(made, name) else None) if part)
@@ -57,7 +57,7 @@ def is_private(analyser: Analyser, frame: Summary, run: ModelRun) -> bool:
     if not loaded or any(id(part) not in known for part in mentions):
         return False
     # (nobody asks for the gradient of what it is given)
-    return not any(asked_for(one) for one in (frame, *(caller for caller, _ in analyser.facts.calls_of(function))))
+    return not any(asked_for(one) for one in (summary, *(caller for caller, _ in analyser.facts.calls_of(function))))
 
 
 @kept
@@ -73,15 +73,15 @@ def _mentions(body: tuple[ir.Stmt, ...]) -> tuple[set[str], dict[str, list[ir.St
     return scoped, found
 
 
-def _copies_what_trains(frame: Summary, made: ir.Expr) -> bool:
+def _copies_what_trains(summary: Summary, made: ir.Expr) -> bool:
     """``copy.deepcopy(model)`` of a model that a backward reaches here: what is frozen has frozen copies."""
     if not isinstance(made, ir.Call) or last_name(made.func) != "deepcopy" or len(made.args) != 1:
         return False
     source = dotted(made.args[0])
     return bool(source) and any(
         f"{run.text}.".startswith(f"{source}.") and {run.node, *run.value.src} & one.reached
-        for run in frame.runs.values()
-        for one in frame.backwards
+        for run in summary.runs.values()
+        for one in summary.backwards
     )
 
 

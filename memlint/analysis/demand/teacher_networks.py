@@ -21,48 +21,48 @@ _TEACHERS = lazy_pattern(r"teacher|(^|_)(target|ema|momentum|reference|frozen|pr
 _OF_PARAMETERS = lazy_pattern(r"param|apply|children|modules|requires_grad|freez|optim|adam|sgd|clip|grad")
 
 
-def teaches(analyser: Analyser, frame: Summary, run: ModelRun) -> bool:
+def teaches(analyser: Analyser, summary: Summary, run: ModelRun) -> bool:
     """Whether a run of a model in eval mode is that of a teacher: another model is in train mode, or in a step of a
     framework that sees to it, and learns by the backward that both reach. (A backbone in eval mode for its statistics
     alone has another name.) A student that is in train mode in one phase alone is in train mode where it learns."""
     if run.origin is not None or not _TEACHERS.search(run.text.rsplit(".", 1)[-1].lower()):
         return False
-    if not gives_no_gradient(analyser, frame, run) or _is_trained_or_frozen(frame, run.text):
+    if not gives_no_gradient(analyser, summary, run) or _is_trained_or_frozen(summary, run.text):
         return False
-    backwards = [one for one in frame.backwards if run.node in one.reached]
-    stepping = frame.hook is not None and frame.hook.returns == "backward"
+    backwards = [one for one in summary.backwards if run.node in one.reached]
+    stepping = summary.hook is not None and summary.hook.returns == "backward"
     return any(
         (
             other.mode is False
             or (stepping and other.mode is None and other.text != run.text)
-            or _learns(frame, other, run)
+            or _learns(summary, other, run)
         )
         and {other.node, *other.value.src} & one.reached
-        for other in frame.runs.values()
+        for other in summary.runs.values()
         for one in backwards
     )
 
 
-def _learns(frame: Summary, other: ModelRun, run: ModelRun) -> bool:
+def _learns(summary: Summary, other: ModelRun, run: ModelRun) -> bool:
     """Whether grad mode is on for both in one phase alone, in which the other one is put into train mode."""
-    by_phases = run.grad == other.grad == ON | OFF and _guards(frame, other) == _guards(frame, run)
+    by_phases = run.grad == other.grad == ON | OFF and _guards(summary, other) == _guards(summary, run)
     if not by_phases or other.mode is not None or other.text == run.text:
         return False
-    made = (call.func for call in calls(frame.function.body) if isinstance(call.func, ir.Attr))
+    made = (call.func for call in calls(summary.function.body) if isinstance(call.func, ir.Attr))
     return any(func.name == "train" and text(func.value) == other.text for func in made)
 
 
-def _guards(frame: Summary, run: ModelRun) -> list[ir.With]:
+def _guards(summary: Summary, run: ModelRun) -> list[ir.With]:
     """The ``with set_grad_enabled(…)`` blocks around a run."""
-    around = withs_around(frame.function.body, run.site.at)
+    around = withs_around(summary.function.body, run.site.at)
     return [one for one in around if any("set_grad_enabled" in text(item.context) for item in one.items)]
 
 
-def _is_trained_or_frozen(frame: Summary, model: str) -> bool:
+def _is_trained_or_frozen(summary: Summary, model: str) -> bool:
     """Whether the file hands a model, or its parameters, to what trains or freezes them: an optimizer, a list for one,
     a helper by its name. (A teacher's that follows are gone through beside its student's, by zip.)"""
     name = model.rsplit(".", 1)[-1]
-    for body in frame.module.bodies:
+    for body in summary.module.bodies:
         made = [part for part in parts(body, into_definitions=True) if isinstance(part, ir.Call)]
         zipped = {id(inner) for call in made if last_name(call.func) == "zip" for inner in walk_expression(call)}
         for call in made:

@@ -22,38 +22,41 @@ if TYPE_CHECKING:
     from memlint.analysis.facts.analyser import Analyser
 
 
-def records_unneeded_graph(analyser: Analyser, frame: Summary, run: ModelRun) -> bool:
+def records_unneeded_graph(analyser: Analyser, summary: Summary, run: ModelRun) -> bool:
     """Whether a run in training code (or in a forward) records a graph that nothing can need: every use of its output
     cuts the graph. Its class has to be in the project, in a file that freezes no module, or in one that also trains
     here."""
-    marks = {mark for mark in (run.node, *run.value.src) if mark in frame.graphs.nodes}
-    if not marks or marks & frame.notes.returned or run.origin is not None or _is_differentiated(frame, marks):
+    marks = {mark for mark in (run.node, *run.value.src) if mark in summary.graphs.nodes}
+    if not marks or marks & summary.notes.returned or run.origin is not None or _is_differentiated(summary, marks):
         return False
-    if run.text.rsplit(".", 1)[-1].startswith("train") or is_trial(frame.function):
+    if run.text.rsplit(".", 1)[-1].startswith("train") or is_trial(summary.function):
         return False  # (a method that trains by itself)
     classes = [cls for ref in ordered(run.module.refs) if ref.kind == "instance" and (cls := analyser.cls(ref))]
     known = bool(classes) or any(ref.kind == "extinstance" for ref in run.module.refs)
     if any(frozen_class(analyser, cls) or _runs_backward(analyser, cls, run.method) for cls in classes):
         return False
-    if run.module.refs and all(_has_no_parameters(frame, ref) for ref in run.module.refs):
+    if run.module.refs and all(_has_no_parameters(summary, ref) for ref in run.module.refs):
         return False
-    if not known and not (run.method == "forward" and trains_otherwise(frame, run)):
+    if not known and not (run.method == "forward" and trains_otherwise(summary, run)):
         return False
-    if not (frame.backwards or gives_a_graph(frame)) or context_mode(analyser, frame, run.module, "frozen") is not None:
+    if (
+        not (summary.backwards or gives_a_graph(summary))
+        or context_mode(analyser, summary, run.module, "frozen") is not None
+    ):
         return False
-    return used_up(analyser, frame, marks, of_gradients=True) and not _freezes(frame, run)
+    return used_up(analyser, summary, marks, of_gradients=True) and not _freezes(summary, run)
 
 
-def _is_differentiated(frame: Summary, marks: set[Source]) -> bool:
+def _is_differentiated(summary: Summary, marks: set[Source]) -> bool:
     """Whether `autograd.grad` may go through these graphs: here, or in a function that is given one of them."""
-    end = frame.exit
-    if frame.notes.differentiates or end is None:
+    end = summary.exit
+    if summary.notes.differentiates or end is None:
         return True
-    records = [record for record in frame.calls.values() if record.at in frame.notes.gradient_calls]
-    if frame.notes.gradient_calls - {record.at for record in records}:
+    records = [record for record in summary.calls.values() if record.at in summary.notes.gradient_calls]
+    if summary.notes.gradient_calls - {record.at for record in records}:
         return True
     given = (value for record in records for value in record.args.values())
-    return any(marks & frame.graphs.closure(tensors_within(frame, end, value).src) for value in given)
+    return any(marks & summary.graphs.closure(tensors_within(summary, end, value).src) for value in given)
 
 
 def _runs_backward(analyser: Analyser, cls: Class, method: str) -> bool:
@@ -63,11 +66,11 @@ def _runs_backward(analyser: Analyser, cls: Class, method: str) -> bool:
     return summary is not None and bool(summary.backwards or summary.notes.blind_backward)
 
 
-def _has_no_parameters(frame: Summary, ref: Ref) -> bool:
+def _has_no_parameters(summary: Summary, ref: Ref) -> bool:
     """Whether it is one of torch's layers that has none unless it is asked for them, which the file does not: with an
     input that has no graph, what it gives has none."""
     plain = ref.kind == "extinstance" and ref.name.startswith("torch.nn.InstanceNorm")
-    return plain and "affine=True" not in frame.module.text.replace(" ", "")
+    return plain and "affine=True" not in summary.module.text.replace(" ", "")
 
 
 #: names of what may freeze a network
@@ -76,16 +79,16 @@ _FREEZES = lazy_pattern(r"(?<!un)freeze|requires?_?grad")
 _FLAGS = frozenset({"requires_grad", "requires_grad_"})
 
 
-def _freezes(frame: Summary, run: ModelRun) -> bool:
+def _freezes(summary: Summary, run: ModelRun) -> bool:
     """Whether the file turns requires_grad of anything off: which network that is for, a helper may hide. (It is
     another one where this function says so by its name, and also trains by the one that runs.)"""
-    names = frame.module.names
+    names = summary.module.names
     if any(_FREEZES.search(name.lower()) for name in names - _FLAGS):
         return True
     if not _FLAGS & names:
         return False
-    others = of_other_networks(frame.function.body, run.text) if trains_otherwise(frame, run) else frozenset()
-    return any(id(place) not in others for body in frame.module.bodies for place in _turned_off(body))
+    others = of_other_networks(summary.function.body, run.text) if trains_otherwise(summary, run) else frozenset()
+    return any(id(place) not in others for body in summary.module.bodies for place in _turned_off(body))
 
 
 def _turned_off(body: tuple[ir.Stmt, ...]) -> Iterator[ir.Expr]:
@@ -102,8 +105,8 @@ def _turned_off(body: tuple[ir.Stmt, ...]) -> Iterator[ir.Expr]:
             yield call.func.value if isinstance(call.func, ir.Attr) else call.func
 
 
-def gives_a_graph(frame: Summary) -> bool:
+def gives_a_graph(summary: Summary) -> bool:
     """Whether a forward returns something that a backward can go through; one that returns labels alone belongs to an
     evaluation."""
-    nodes = frame.graphs.nodes
-    return any(item in nodes and nodes[item].model for item in frame.graphs.closure(frame.notes.returned))
+    nodes = summary.graphs.nodes
+    return any(item in nodes and nodes[item].model for item in summary.graphs.closure(summary.notes.returned))

@@ -31,57 +31,57 @@ _LOADING = frozenset({"load_state_dict", "load_from_checkpoint", "load_model", "
 MAX_CALLERS_UP = 2
 
 
-def is_spent(analyser: Analyser, frame: Summary, run: ModelRun, *, of_library: bool = False) -> bool:
+def is_spent(analyser: Analyser, summary: Summary, run: ModelRun, *, of_library: bool = False) -> bool:
     """Whether every use of a run's graph cuts it: in this function, or in every caller that gets it returned.
     ``of_library``: callers show that a library made the module."""
-    if frame.hook is not None or (run.origin is not None and not _is_given_back(run)):
+    if summary.hook is not None or (run.origin is not None and not _is_given_back(run)):
         return False
     loop = run.loop.loop if run.loop is not None else None
-    if frame.function.node is None and not run.module.is_unpickled() and not is_script_loop(frame, loop):
+    if summary.function.node is None and not run.module.is_unpickled() and not is_script_loop(summary, loop):
         return False  # (a single forward at a file's end may be what others import)
-    trains = trains_otherwise(frame, run)
+    trains = trains_otherwise(summary, run)
     known = run.resolved or run.method == "forward" or trains or of_library or run.module.is_of_library()
-    if not known and not _records_inside(analyser, run.method, frame.function):
+    if not known and not _records_inside(analyser, run.method, summary.function):
         return False
-    marks = {mark for mark in (run.node, *run.value.src) if mark in frame.graphs.nodes}
-    if not marks or (frame.backwards and not trains) or _trains_inside(analyser, frame, run):
+    marks = {mark for mark in (run.node, *run.value.src) if mark in summary.graphs.nodes}
+    if not marks or (summary.backwards and not trains) or _trains_inside(analyser, summary, run):
         return False
-    dropped = run.origin is None and (_is_let_go_of(frame, run, marks) or _is_dropped_each_round(frame, run))
-    return used_up(analyser, frame, marks, dropped=dropped)
+    dropped = run.origin is None and (_is_let_go_of(summary, run, marks) or _is_dropped_each_round(summary, run))
+    return used_up(analyser, summary, marks, dropped=dropped)
 
 
-def _is_dropped_each_round(frame: Summary, run: ModelRun) -> bool:
+def _is_dropped_each_round(summary: Summary, run: ModelRun) -> bool:
     """Whether a loop through data runs the model for what its hooks see. (What times it repeats it a few times.)"""
     loop = run.loop.loop if run.loop is not None else None
     through = loop is not None and loop.kind == "for" and (loop.over_data or loop.names_samples)
-    return through and is_dropped(frame, run)
+    return through and is_dropped(summary, run)
 
 
-def is_dropped(frame: Summary, run: ModelRun) -> bool:
+def is_dropped(summary: Summary, run: ModelRun) -> bool:
     """``net(x)`` as a statement of its own: the output is dropped at once."""
-    statement = statement_at(frame.function.body, run.site.at) if run.origin is None else None
+    statement = statement_at(summary.function.body, run.site.at) if run.origin is None else None
     return isinstance(statement, ir.ExprStmt) and statement.value.at == run.site.at
 
 
-def _trains_inside(analyser: Analyser, frame: Summary, run: ModelRun) -> bool:
+def _trains_inside(analyser: Analyser, summary: Summary, run: ModelRun) -> bool:
     """``loss = self.training_step(batch).item()``: a method that runs its own backward, and a step of an optimizer. (An
     attack takes a backward alone.)"""
-    called = (analyser.function_at(record.callee) for record in frame.calls.values() if record.at == run.site.at)
+    called = (analyser.function_at(record.callee) for record in summary.calls.values() if record.at == run.site.at)
     inner = [analyser.summary(function) for function in called if function is not None and "step" in function.names]
     return any(one is not None and bool(one.backwards or one.notes.blind_backward) for one in inner)
 
 
-def _is_let_go_of(frame: Summary, run: ModelRun, marks: set[Source]) -> bool:
+def _is_let_go_of(summary: Summary, run: ModelRun, marks: set[Source]) -> bool:
     """``_, _, action = policy(state)``: the part that is read has no graph, and no part with a graph is read."""
-    statements = list(walk_statements(frame.function.body, into_definitions=False))
+    statements = list(walk_statements(summary.function.body, into_definitions=False))
     own = next((one for one in statements if isinstance(one, ir.Assign) and is_unpacked(one, run)), None)
-    if own is None or frame.last is None:
+    if own is None or summary.last is None:
         return False
-    env = frame.last.env
+    env = summary.last.env
     held = {
         name
         for name in names_bound_by(own)
-        if name not in env or marks & frame.graphs.closure(tensors_within(frame, frame.last, env[name]).src)
+        if name not in env or marks & summary.graphs.closure(tensors_within(summary, summary.last, env[name]).src)
     }
     return not any(reads_any(expr, held) for one in statements if one is not own for expr in expressions(one))
 
@@ -95,19 +95,19 @@ def _is_given_back(run: ModelRun) -> bool:
     return bool(marks & inner.notes.returned) and not inner.backwards and _is_given_back(origin)
 
 
-def is_script_loop(frame: Summary, loop: Loop | None, *, loaded: bool = False) -> bool:
+def is_script_loop(summary: Summary, loop: Loop | None, *, loaded: bool = False) -> bool:
     """Whether a loop among a file's own statements goes through data, or through whatever gives out rounds in a file
     that loads weights, or the model itself (``loaded``): it applies a trained model, be it in an environment, or to
     what a generator makes."""
     if loop is None or loop.over_data:
         return loop is not None
     rounds = loop.kind == "while" or (loop.kind == "for" and loop.over == "unknown" and loop.trips is None)
-    return rounds and (loaded or loads_weights(frame))
+    return rounds and (loaded or loads_weights(summary))
 
 
-def loads_weights(frame: Summary) -> bool:
+def loads_weights(summary: Summary) -> bool:
     """Whether the file has something that brings weights from another file."""
-    return bool(_LOADING & frame.module.names)
+    return bool(_LOADING & summary.module.names)
 
 
 def _records_inside(analyser: Analyser, method: str, asker: Function) -> bool:
@@ -118,11 +118,11 @@ def _records_inside(analyser: Analyser, method: str, asker: Function) -> bool:
     )
 
 
-def trains_otherwise(frame: Summary, run: ModelRun) -> bool:
+def trains_otherwise(summary: Summary, run: ModelRun) -> bool:
     """Whether another call of the same module reaches the backward: then this one is not what it trains by. (A module
     may train by its forward, and show samples by another method.)"""
     names = {run.text, run.text.rpartition(".")[0]} if run.origin is None else {run.text}
-    index = frame.run_index
+    index = summary.run_index
     return any(
         other.node != run.node and (other.node in index.reached or not index.reached.isdisjoint(other.value.src))
         for name in names
@@ -132,7 +132,7 @@ def trains_otherwise(frame: Summary, run: ModelRun) -> bool:
 
 def used_up(
     analyser: Analyser,
-    frame: Summary,
+    summary: Summary,
     marks: set[Source],
     depth: int = 0,
     *,
@@ -143,25 +143,25 @@ def used_up(
     """Whether every use of these graphs cuts them, here or in every caller that gets them, and nothing keeps them.
     ``of_gradients``: the graphs are graphs of gradients, of which the differentiation of others says nothing.
     ``dropped``: no use at all counts, too. ``apart``: a place that keeps them and that is judged by itself."""
-    if frame.cut_short or frame.last is None or blindly_reached(frame, marks):
+    if summary.cut_short or summary.last is None or blindly_reached(summary, marks):
         return False
-    if frame.notes.gradients and not of_gradients:
+    if summary.notes.gradients and not of_gradients:
         return False
-    if marks & (frame.left - frame.notes.logged) or any(marks & reached for reached, *_ in frame.backwards):
+    if marks & (summary.left - summary.notes.logged) or any(marks & reached for reached, *_ in summary.backwards):
         return False
     if any(
-        marks & frame.graphs.closure(tensors_within(frame, frame.last, value).src)
-        for place, value in frame.last.sym.items()
+        marks & summary.graphs.closure(tensors_within(summary, summary.last, value).src)
+        for place, value in summary.last.sym.items()
         if place != apart
     ):
         return False
-    if captured(frame, marks) or _lost(frame, marks):
+    if captured(summary, marks) or _lost(summary, marks):
         return False
-    if marks & frame.notes.returned:
-        return not decorator_trains(analyser, frame.function) and _used_up_by_callers(
-            analyser, frame, depth, of_gradients
+    if marks & summary.notes.returned:
+        return not decorator_trains(analyser, summary.function) and _used_up_by_callers(
+            analyser, summary, depth, of_gradients
         )
-    return dropped or bool(marks & frame.graphs.closure(frame.used | frame.notes.logged))
+    return dropped or bool(marks & summary.graphs.closure(summary.used | summary.notes.logged))
 
 
 def decorator_trains(analyser: Analyser, function: Function) -> bool:
@@ -174,21 +174,21 @@ def decorator_trains(analyser: Analyser, function: Function) -> bool:
     return False
 
 
-def blindly_reached(frame: Summary, marks: AbstractSet[Source]) -> bool:
+def blindly_reached(summary: Summary, marks: AbstractSet[Source]) -> bool:
     """Whether a backward with unknown sources may reach these graphs: one in this function, or one in a callee that
     gets them or an object that may hold them."""
-    if frame.notes.blind_backward or not frame.notes.blind_calls:
-        return frame.notes.blind_backward
-    if frame.last is None or marks & (frame.left | frame.escaped):
+    if summary.notes.blind_backward or not summary.notes.blind_calls:
+        return summary.notes.blind_backward
+    if summary.last is None or marks & (summary.left | summary.escaped):
         return True
     given = [
         value
-        for record in frame.calls.values()
-        if record.at in frame.notes.blind_calls
+        for record in summary.calls.values()
+        if record.at in summary.notes.blind_calls
         for value in record.args.values()
     ]
-    held = (tensors_within(frame, frame.last, value) for value in (*given, *frame.last.sym.values()))
-    return any(marks & frame.graphs.closure(value.src) for value in held)
+    held = (tensors_within(summary, summary.last, value) for value in (*given, *summary.last.sym.values()))
+    return any(marks & summary.graphs.closure(value.src) for value in held)
 
 
 def is_trial(function: Function) -> bool:
@@ -196,12 +196,12 @@ def is_trial(function: Function) -> bool:
     return function.node is None or named_test(function)
 
 
-def _used_up_by_callers(analyser: Analyser, frame: Summary, depth: int, of_gradients: bool) -> bool:
+def _used_up_by_callers(analyser: Analyser, summary: Summary, depth: int, of_gradients: bool) -> bool:
     """Whether every caller uses the output up; what tests do with it says nothing of those that it is made for."""
     calls = [
         (caller, record)
-        for caller, record in analyser.facts.calls_of(frame.function)
-        if caller is not frame and (caller.function.node is None or not is_trial(caller.function))
+        for caller, record in analyser.facts.calls_of(summary.function)
+        if caller is not summary and (caller.function.node is None or not is_trial(caller.function))
     ]
     if not calls or depth >= MAX_CALLERS_UP:
         return False
@@ -214,38 +214,40 @@ def _used_up_by_callers(analyser: Analyser, frame: Summary, depth: int, of_gradi
     return True
 
 
-def _lost(frame: Summary, marks: set[Source]) -> bool:
+def _lost(summary: Summary, marks: set[Source]) -> bool:
     """Whether a helper gets the graph and returns tensors of which the graph is unknown, as it is lost in nested
     containers."""
-    assert frame.last is not None
-    for record in frame.calls.values():
+    assert summary.last is not None
+    for record in summary.calls.values():
         if not record.result.kinds & (TENSORS | CONTAINER | UNKNOWN):
             continue
-        given = {source for value in record.args.values() for source in tensors_within(frame, frame.last, value).src}
-        back = tensors_within(frame, frame.last, record.result)
+        given = {
+            source for value in record.args.values() for source in tensors_within(summary, summary.last, value).src
+        }
+        back = tensors_within(summary, summary.last, record.result)
         if (
             back.kinds & (TENSORS | UNKNOWN)
-            and marks & frame.graphs.closure(given)
-            and not marks & frame.graphs.closure(back.src)
+            and marks & summary.graphs.closure(given)
+            and not marks & summary.graphs.closure(back.src)
         ):
             return True
     return False
 
 
-def captured(frame: Summary, marks: set[Source]) -> bool:
+def captured(summary: Summary, marks: set[Source]) -> bool:
     """Whether a nested function reads a name that holds the graph."""
-    assert frame.last is not None
+    assert summary.last is not None
     inner = [
         part
-        for statement in walk_statements(frame.function.body)
+        for statement in walk_statements(summary.function.body)
         for part in ((statement,) if isinstance(statement, ir.FunctionDef) else _lambdas(statement))
     ]
     if not inner:
         return False
     holders = {
         name
-        for name, value in frame.last.env.items()
-        if marks & frame.graphs.closure(tensors_within(frame, frame.last, value).src)
+        for name, value in summary.last.env.items()
+        if marks & summary.graphs.closure(tensors_within(summary, summary.last, value).src)
     }
     return bool(holders) and any(_reads(part, holders) for part in inner)
 

@@ -64,10 +64,10 @@ def argument(call: ir.Call, position: int, name: str) -> ir.Expr | None:
 class Names:
     """What a function's names are bound to, where a single statement binds them."""
 
-    def __init__(self, analyser: Analyser, frame: Summary) -> None:
+    def __init__(self, analyser: Analyser, summary: Summary) -> None:
         self.analyser = analyser
-        self.frame = frame
-        self.module: Module = frame.module
+        self.summary = summary
+        self.module: Module = summary.module
         self._own: dict[str, list[tuple[ir.Expr, bool]]] | None = None
         self._outer: dict[str, list[tuple[ir.Expr, bool]]] | None = None
         self._fed: frozenset[str] | None = None
@@ -77,7 +77,7 @@ class Names:
 
         Of several, the last one before the ordinal ``before``.
         """
-        function = self.frame.function
+        function = self.summary.function
         if name in function.locals:
             if self._own is None:
                 self._own = bindings(function.body).copy()
@@ -97,7 +97,7 @@ class Names:
 
     def siblings(self, call: ir.Call) -> set[str]:
         """Names that other calls of the same function are unpacked into."""
-        bound = self._own if self.frame.function.node is None or self._own else self._outer
+        bound = self._own if self.summary.function.node is None or self._own else self._outer
         everything = {**(self._outer or {}), **(bound or {})}
         made = dotted(call.func)
         return {
@@ -118,7 +118,7 @@ class Names:
             expr = bound[0]
         if not isinstance(expr, ir.Call):
             return ""
-        kind, what = self.analyser.program.find_expression(self.module, expr.func, self.frame.function)
+        kind, what = self.analyser.program.find_expression(self.module, expr.func, self.summary.function)
         if kind == "ext":
             return str(what)
         if kind == "class" and what is not None:
@@ -141,7 +141,7 @@ class Names:
     def fed(self) -> frozenset[str]:
         """Names that a DataLoader is made of."""
         if self._fed is None:
-            loaders = self.frame.notes.loaders
+            loaders = self.summary.notes.loaders
             given = (argument(expr, 0, "dataset") for expr in loaders.values())
             self._fed = frozenset(item.id for item in given if isinstance(item, ir.Name))
         return self._fed

@@ -12,22 +12,22 @@ from memlint.analysis.syntax.syntax import walk_statements
 from memlint.ir import nodes as ir
 
 
-def fitting(frame: Summary, refs: frozenset[Ref], expr: ir.Call) -> frozenset[Ref]:
+def fitting(summary: Summary, refs: frozenset[Ref], expr: ir.Call) -> frozenset[Ref]:
     """Those of some functions that may return as many values as the call's result is unpacked into."""
-    functions = {ref: frame.analyser.function(ref) for ref in refs if ref.kind == "func"}
+    functions = {ref: summary.analyser.function(ref) for ref in refs if ref.kind == "func"}
     if len(functions) < 2:
         return refs
-    count = _unpacked(frame.function.body).get(expr.at)
+    count = _unpacked(summary.function.body).get(expr.at)
     if count is None:
         return refs
     others = {ref for ref, function in functions.items() if function is not None and not _may_give(function, count)}
     return refs - others if len(others) < len(functions) else refs
 
 
-def fitting_classes(frame: Summary, refs: frozenset[Ref], expr: ir.Call, method: str) -> list[Ref]:
+def fitting_classes(summary: Summary, refs: frozenset[Ref], expr: ir.Call, method: str) -> list[Ref]:
     """Those of a module's possible classes, in order, whose method accepts the call's arguments and may return as many
     values as the result is unpacked into; all of them where none does."""
-    program = frame.analyser.program
+    program = summary.analyser.program
     methods: dict[Ref, Function] = {}
     for ref in refs:
         cls = program.module(ref.key).cls(ref.name) if ref.kind == "instance" else None
@@ -36,7 +36,7 @@ def fitting_classes(frame: Summary, refs: frozenset[Ref], expr: ir.Call, method:
             methods[ref] = function
     if len(methods) < 2:
         return list(ordered(refs))
-    count = _unpacked(frame.function.body).get(expr.at)
+    count = _unpacked(summary.function.body).get(expr.at)
     strange = {ref for ref, function in methods.items() if not _fits(function, expr, count)}
     return list(ordered(refs - strange if len(strange) < len(methods) else refs))
 

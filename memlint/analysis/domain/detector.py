@@ -23,10 +23,10 @@ class Detector(NamedTuple):
     loader_calls: frozenset[str] = frozenset()
     package: str = ""
 
-    def events(self, analyser: Analyser, frame: Summary) -> list[Event]:
+    def events(self, analyser: Analyser, summary: Summary) -> list[Event]:
         """What it finds in one function. A rule is a program, and may fail in any way, SystemExit included; TypeError
         for what is no event, or not one at a place of the project."""
-        found = list(self.detect(analyser, frame))
+        found = list(self.detect(analyser, summary))
         for event in found:
             if not isinstance(event, Event):
                 raise TypeError(f"`detect` gives {event!r}, which is no event")

@@ -23,12 +23,12 @@ def names_an_accelerator(words: str) -> bool:
     return _ACCELERATOR.search(words) is not None
 
 
-def touches_an_accelerator(analyser: Analyser, frame: Summary) -> bool:
+def touches_an_accelerator(analyser: Analyser, summary: Summary) -> bool:
     """Whether the program can have tensors anywhere but on the host: its own words tell of a script, those of the
     whole project of what others import."""
-    if _in_code(frame.module.text):
+    if _in_code(summary.module.text):
         return True
-    if is_of_script(frame):
+    if is_of_script(summary):
         return False
     return any(analyser.program.words.files(word) for word in _WORDS)
 
@@ -42,9 +42,9 @@ def is_of_cuda(analyser: Analyser) -> bool:
     return found
 
 
-def is_of_script(frame: Summary) -> bool:
+def is_of_script(summary: Summary) -> bool:
     """Whether the code is that of a program, and not of what others import."""
-    return frame.function.node is None or _is_script(frame.module.text)
+    return summary.function.node is None or _is_script(summary.module.text)
 
 
 @functools.lru_cache(maxsize=8)

@@ -9,25 +9,25 @@ from memlint.analysis.domain.summary.summary import Summary
 from memlint.analysis.domain.values import Path, Source, Sources
 
 
-def of_loop(frame: Summary, loop: LoopState | None, sources: Sources) -> Sources:
+def of_loop(summary: Summary, loop: LoopState | None, sources: Sources) -> Sources:
     """The sources that the loop itself records, where there are any: without what an unresolved call before the loop
     gave, of which there is one, whatever the number of iterations."""
-    nodes = frame.graphs.nodes
+    nodes = summary.graphs.nodes
     made = [item for item in sources if item in nodes and (nodes[item].definite or nodes[item].model)]
     if loop is None or not any(loop.id in nodes[item].loops for item in made):
         return sources
     return frozenset(item for item in sources if item not in nodes or item in made or loop.id in nodes[item].loops)
 
 
-def freed_by_backward(frame: Summary, state: State, sources: frozenset[Source]) -> Fact | None:
+def freed_by_backward(summary: Summary, state: State, sources: frozenset[Source]) -> Fact | None:
     """Whether a backward has freed these graphs: "yes" (on every path), "no", "some"; None where there is no graph."""
-    nodes = [source for source in sources if source in frame.graphs.nodes]
+    nodes = [source for source in sources if source in summary.graphs.nodes]
     # beside a graph that was seen to be made, a symbol (``loss / self.count``) is more likely a number than another one
-    made = any(frame.graphs.nodes[source].definite or frame.graphs.models_of(source) for source in nodes)
+    made = any(summary.graphs.nodes[source].definite or summary.graphs.models_of(source) for source in nodes)
     tips = nodes if made else [*nodes, *(source for source in sources if isinstance(source, Path))]
     if not tips:
         return None
-    models = {tip: frame.graphs.models_of(tip) for tip in tips}
+    models = {tip: summary.graphs.models_of(tip) for tip in tips}
     # what was computed since from the models that took part saves next to nothing
     if all(tip in state.freed_must or (models[tip] and models[tip] <= state.freed_must) for tip in tips):
         return "yes"

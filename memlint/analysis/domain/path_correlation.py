@@ -62,31 +62,31 @@ def repeated_tests(function: Function) -> frozenset[str]:
     return frozenset(again)
 
 
-def recall(frame: Summary, state: State, test: ir.Expr, truth: bool) -> None:
+def recall(summary: Summary, state: State, test: ir.Expr, truth: bool) -> None:
     """Restore what this side of an earlier ``if`` with the same test left."""
     match test:
         case ir.Unary(op="not"):
-            recall(frame, state, test.operand, not truth)
+            recall(summary, state, test.operand, not truth)
             return
         case ir.BoolOp() if (test.op == "and") == truth:
-            recall(frame, state, test.left, truth)
-            recall(frame, state, test.right, truth)
+            recall(summary, state, test.left, truth)
+            recall(summary, state, test.right, truth)
     met: Meeting | None = state.met.get(_shown(test)) if state.met else None
-    if met is None or _bound_between(frame.function, test, met.at):
+    if met is None or _bound_between(summary.function, test, met.at):
         return
     side = met.yes if truth else met.no
-    if not frame.spend(len(met.joined) // 16):
+    if not summary.spend(len(met.joined) // 16):
         return
     for (where, name), joined in met.joined.items():
         held: dict[Any, V] = getattr(state, where)
         if held.get(name) is joined:
             held[name] = side.places[where, name]
-    since = frame.graphs.made_between(side.freed, met.clock, frame.graphs.clock)
+    since = summary.graphs.made_between(side.freed, met.clock, summary.graphs.clock)
     state.freed_must |= side.freed - since
     state.met = {**state.met, **side.met}
 
 
-def meet(frame: Summary, statement: ir.If, yes: State | None, no: State | None, joined: State | None) -> None:
+def meet(summary: Summary, statement: ir.If, yes: State | None, no: State | None, joined: State | None) -> None:
     """Record at the end of an ``if`` what each of its sides left."""
     if yes is None or no is None or joined is None:
         return
@@ -94,10 +94,10 @@ def meet(frame: Summary, statement: ir.If, yes: State | None, no: State | None, 
     while isinstance(test, ir.Unary) and test.op == "not":
         test, sides = test.operand, (sides[1], sides[0])
     shown = _shown(test)
-    if shown not in frame.repeated_tests:
+    if shown not in summary.repeated_tests:
         return
     one, other = sides
-    if not frame.spend(len(joined.env) // 16):
+    if not summary.spend(len(joined.env) // 16):
         return
     places: list[tuple[str, Any]] = [
         ("env", name)
@@ -109,7 +109,7 @@ def meet(frame: Summary, statement: ir.If, yes: State | None, no: State | None, 
     ]
     left = [Side({place: _held(side, *place) for place in places}, side.freed_must, side.met) for side in sides]
     kept = {(where, name): getattr(joined, where)[name] for where, name in places}
-    joined.met = {**joined.met, shown: Meeting(statement.at, frame.graphs.clock, kept, left[0], left[1])}
+    joined.met = {**joined.met, shown: Meeting(statement.at, summary.graphs.clock, kept, left[0], left[1])}
 
 
 def switch_of(context: ir.Expr) -> ir.Expr | None:
@@ -120,7 +120,7 @@ def switch_of(context: ir.Expr) -> ir.Expr | None:
     return given[0] if len(given) == 1 and _shown(given[0]) else None
 
 
-def only_recorded(frame: Summary, statement: ir.If, yes: State | None, no: State | None, joined: State) -> None:
+def only_recorded(summary: Summary, statement: ir.If, yes: State | None, no: State | None, joined: State) -> None:
     """Where the test of an ``if`` also decides whether a block records, graphs of the block that one side frees are
     freed in the join: on the other side they do not exist."""
     test, side = statement.test, yes
@@ -130,12 +130,12 @@ def only_recorded(frame: Summary, statement: ir.If, yes: State | None, no: State
         return
     name = _asked_for_itself(test)
     if name in side.env:  # (``if loss != 0: loss.backward()``: else it is a number)
-        joined.freed_must |= frame.graphs.closure(side.env[name].src) & side.freed_must
+        joined.freed_must |= summary.graphs.closure(side.env[name].src) & side.freed_must
         keep_frozen(side, joined, frozenset(mode_keys(side.env[name], None)))  # (what is None has no parameters)
-    for at, (flag, begin, finish) in frame.recorded_if.items():
-        if _shown(test) == _shown(flag) and not _bound_between(frame.function, test, at):
-            until = frame.graphs.clock if finish is None else finish
-            joined.freed_must |= frame.graphs.made_between(side.freed_must, begin, until)
+    for at, (flag, begin, finish) in summary.recorded_if.items():
+        if _shown(test) == _shown(flag) and not _bound_between(summary.function, test, at):
+            until = summary.graphs.clock if finish is None else finish
+            joined.freed_must |= summary.graphs.made_between(side.freed_must, begin, until)
 
 
 def _asked_for_itself(test: ir.Expr) -> str:

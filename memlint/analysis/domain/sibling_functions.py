@@ -11,18 +11,18 @@ if TYPE_CHECKING:
     from memlint.analysis.facts.analyser import Analyser
 
 
-def is_beside_training(analyser: Analyser, frame: Summary, run: ModelRun) -> bool:
+def is_beside_training(analyser: Analyser, summary: Summary, run: ModelRun) -> bool:
     """Whether another function of the class, or of the file, trains what this one runs, which neither returns nor keeps
     what it gets and runs no backward: what it hands its outputs on to scores, logs and shows them."""
     marks = {run.node, *run.value.src}
-    if frame.exit is None or frame.backwards or frame.notes.blind_backward or marks & frame.notes.returned:
+    if summary.exit is None or summary.backwards or summary.notes.blind_backward or marks & summary.notes.returned:
         return False
-    if any(marks & frame.graphs.closure(value.src) for value in frame.exit.sym.values()):
+    if any(marks & summary.graphs.closure(value.src) for value in summary.exit.sym.values()):
         return False
-    cls = frame.function.cls
-    others = cls.methods.values() if cls is not None else list(frame.module.functions.values())
+    cls = summary.function.cls
+    others = cls.methods.values() if cls is not None else list(summary.module.functions.values())
     for other in others:
-        known = analyser.summary(other) if other is not frame.function and other.cls is cls else None
+        known = analyser.summary(other) if other is not summary.function and other.cls is cls else None
         if known is None or not known.backwards:
             continue
         # (what a callee runs, this very one perhaps, is told of its callers as well)

@@ -164,12 +164,16 @@ def _hangs_on_callers(analyser: Analyser, function: Function) -> bool:
     return any(getattr(frame.notes, note) for note in _NOTES) or bool(frame.notes.left_rounds and frame.runs)
 
 
-def _is_layer(frame: Summary) -> bool:
+def _is_layer(summary: Summary) -> bool:
     """Whether a method of a module gives the graph that it makes, and neither trains nor evaluates: what it runs and
     keeps meanwhile is for its caller to judge."""
-    if frame.may_train or is_evaluation_name(frame.function) or any(run.mode is True for run in frame.runs.values()):
+    if (
+        summary.may_train
+        or is_evaluation_name(summary.function)
+        or any(run.mode is True for run in summary.runs.values())
+    ):
         return False
-    return gives_a_graph(frame)
+    return gives_a_graph(summary)
 
 
 def _does_more(analyser: Analyser, key: tuple[str, str]) -> bool:
@@ -179,14 +183,14 @@ def _does_more(analyser: Analyser, key: tuple[str, str]) -> bool:
     return frame is None or frame.cut_short or bool(frame.runs or frame.stores or frame.backwards or frame.yields)
 
 
-def _may_be_reported(analyser: Analyser, frame: Summary, store: Store) -> bool:
+def _may_be_reported(analyser: Analyser, summary: Summary, store: Store) -> bool:
     """Whether callers may tell something of a store that is reported where it stands. What they pass to it is reported
     at their call: of a graph, it is one that the function makes itself, or a module's forward is given."""
     value = store.incoming or store.value
     sources = value.src - {store.place}
-    if store.kind == "cat" or takes_activations(analyser, frame):
+    if store.kind == "cat" or takes_activations(analyser, summary):
         return True
-    if any(item in frame.graphs.nodes for item in frame.graphs.closure(sources)):
+    if any(item in summary.graphs.nodes for item in summary.graphs.closure(sources)):
         return True
     return not sources and not value.is_only(DATA | NONE)
 

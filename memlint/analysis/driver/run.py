@@ -202,12 +202,12 @@ def analyse(project: Any, options: AnalysisOptions) -> Analysis:
     return found
 
 
-def _speaks_of(frame: Summary, wanted: AbstractSet[str]) -> bool:
+def _speaks_of(summary: Summary, wanted: AbstractSet[str]) -> bool:
     """Whether what is judged of a function may lie in one of some files, in its own or where it says that a callee
     keeps something in each round of its loop; or what is judged of its model runs is asked for by those who call it."""
-    if frame.module.key in wanted or frame.runs:
+    if summary.module.key in wanted or summary.runs:
         return True
-    return any(store.site.path in wanted for store in frame.stores.values())
+    return any(store.site.path in wanted for store in summary.stores.values())
 
 
 def _analyse(project: Any, options: AnalysisOptions) -> Analysis:
@@ -287,13 +287,13 @@ def _failures(program: Program, linted: Iterable[str], targets: Collection[str])
                 yield key, old
 
 
-def _detected(analyser: Analyser, frame: Summary) -> Iterator[Event]:
+def _detected(analyser: Analyser, summary: Summary) -> Iterator[Event]:
     """What the rules' own detection finds in one function. A mistake in it costs what that rule finds there."""
     for detector in analyser.detectors:
         try:
-            yield from detector.events(analyser, frame)
+            yield from detector.events(analyser, summary)
         except (Exception, SystemExit) as error:  # a rule is a program, and may fail in any way
-            analyser.failed.setdefault((frame.module.key, detector.code), error)
+            analyser.failed.setdefault((summary.module.key, detector.code), error)
 
 
 def _summarise(analyser: Analyser, functions: Sequence[Function], stage: str, options: AnalysisOptions) -> None:

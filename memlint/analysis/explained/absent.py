@@ -21,14 +21,16 @@ _CATS = frozenset({"cat", "concat", "concatenate", "stack", "hstack", "vstack"})
 _CUTS = frozenset({"item", "detach", "tolist", "numpy", "cpu", "float"})
 
 
-def absent(frame: Summary, recording: Recording, statement: ir.Stmt, facts: StatementFacts) -> dict[CandidateKind, str]:
+def absent(
+    summary: Summary, recording: Recording, statement: ir.Stmt, facts: StatementFacts
+) -> dict[CandidateKind, str]:
     """By kind of candidate, what is not there of one, as a clause."""
     if not facts.reached:
         return {}
     found: dict[CandidateKind, str] = {}
     added = _added(statement)
     stored = _stored(statement)
-    repeats = _unrepeated(frame, recording, statement, facts)
+    repeats = _unrepeated(summary, recording, statement, facts)
     if added is None:
         found["add"] = "this line adds nothing to a running sum (`total += …`, `total = total + …`)"
         found["carry"] = "no variable is computed from its own previous value here"
@@ -45,7 +47,7 @@ def absent(frame: Summary, recording: Recording, statement: ir.Stmt, facts: Stat
         found["cat"] = "this line concatenates nothing (`x = torch.cat([x, part])`)"
     else:
         found["cat"] = repeats or "what is concatenated does not become the next round's first part"
-    ran = [run for run in frame.runs.values() if run.site.at in {call.at for call in _calls(statement)}]
+    ran = [run for run in summary.runs.values() if run.site.at in {call.at for call in _calls(statement)}]
     if not ran:
         calls_here = [call for call in _calls(statement) if isinstance(call.func, ir.Name | ir.Attr)]
         model = "no model is known to run on this line"
@@ -57,14 +59,14 @@ def absent(frame: Summary, recording: Recording, statement: ir.Stmt, facts: Stat
     return {kind: said for kind, said in found.items() if said}
 
 
-def _unrepeated(frame: Summary, recording: Recording, statement: ir.Stmt, facts: StatementFacts) -> str:
+def _unrepeated(summary: Summary, recording: Recording, statement: ir.Stmt, facts: StatementFacts) -> str:
     """Why what is kept here does not grow; "" where something repeats the line."""
     around = recording.loops.get(statement.at, ())
     if not facts.loops:
         return "nothing in sight repeats this line: there is no loop around it or around a call of the function"
     if around and len(facts.loops) == len(around) and not any(loop.counts for loop in around):
         return f"`{around[-1].loop.text}` runs over layers, steps or a few parts, and not over data"
-    name = _local(frame, statement)
+    name = _local(summary, statement)
     if name and not around:
         return (
             f"`{name}` is a local variable that each call makes anew, and no loop in the function is around this line"
@@ -72,7 +74,7 @@ def _unrepeated(frame: Summary, recording: Recording, statement: ir.Stmt, facts:
     return ""
 
 
-def _local(frame: Summary, statement: ir.Stmt) -> str:
+def _local(summary: Summary, statement: ir.Stmt) -> str:
     """The local variable that keeps something by the statement, "" for another place."""
     target: ir.Expr | None = None
     if isinstance(statement, ir.AugAssign):
@@ -82,9 +84,9 @@ def _local(frame: Summary, statement: ir.Stmt) -> str:
     else:
         call = next(_calls(statement), None)
         target = call.func.value if call is not None and isinstance(call.func, ir.Attr) else None
-    names = {param.name for param in frame.function.params}
-    is_local = isinstance(target, ir.Name) and target.id in frame.function.locals and target.id not in names
-    return target.id if is_local and isinstance(target, ir.Name) and frame.function.node is not None else ""
+    names = {param.name for param in summary.function.params}
+    is_local = isinstance(target, ir.Name) and target.id in summary.function.locals and target.id not in names
+    return target.id if is_local and isinstance(target, ir.Name) and summary.function.node is not None else ""
 
 
 def _calls(statement: ir.Stmt) -> Iterator[ir.Call]:

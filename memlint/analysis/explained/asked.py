@@ -22,7 +22,7 @@ _ANSWERS = {True: "yes", False: "no", None: "nothing"}
 _MOST = 3
 
 
-def asked(analyser: Analyser, frame: Summary, ordinals: Collection[int]) -> dict[str, str]:
+def asked(analyser: Analyser, summary: Summary, ordinals: Collection[int]) -> dict[str, str]:
     """By rule: the questions that were asked of some nodes (by ordinal) of a function, and their answers, for the rules
     that left them. (What a rule reports is no silence.)"""
     found: dict[str, str] = {}
@@ -31,7 +31,7 @@ def asked(analyser: Analyser, frame: Summary, ordinals: Collection[int]) -> dict
         before = sys.getprofile()
         sys.setprofile(watch.noted)
         try:
-            events = detector.events(analyser, frame)
+            events = detector.events(analyser, summary)
         except (Exception, SystemExit):  # (a mistake in a rule is reported by the run itself)
             continue
         finally:

@@ -103,11 +103,11 @@ class _Places:
 
 
 class _About:
-    def __init__(self, analysis: Analysis, frame: Summary, recording: Recording, found: Found) -> None:
+    def __init__(self, analysis: Analysis, summary: Summary, recording: Recording, found: Found) -> None:
         self._analysis, self._analyser = analysis, analysis.analyser
-        self._frame, self._recording, self._found = frame, recording, found
-        self._places = _Places(analysis, frame.module.key)
-        self._words = Words(self._analyser, frame, self._places)
+        self._frame, self._recording, self._found = summary, recording, found
+        self._places = _Places(analysis, summary.module.key)
+        self._words = Words(self._analyser, summary, self._places)
 
     def facts(self) -> StatementFacts:
         statement, function, span, _ = self._found

@@ -28,30 +28,30 @@ _MODES: dict[int, GradMode] = {ON: "on", OFF: "off", ON | OFF: "on or off"}
 
 
 def grad_mode(
-    analyser: Analyser, frame: Summary, recording: Recording, statement: ir.Stmt, place_of: PlaceOf
+    analyser: Analyser, summary: Summary, recording: Recording, statement: ir.Stmt, place_of: PlaceOf
 ) -> tuple[GradMode, str]:
     """The grad mode at a statement, and who decides it."""
-    state, function = recording.before.get(statement.at), frame.function
+    state, function = recording.before.get(statement.at), summary.function
     if state is not None:
         grad = state.grad
     elif is_header(statement):
-        grad = frame.entry
+        grad = summary.entry
     else:
         return "unknown", "the analysis does not come here"
     if grad & AMBIENT:
-        return _of_callers(analyser, frame, grad, place_of)
+        return _of_callers(analyser, summary, grad, place_of)
     mode = _MODES.get(grad, "unknown")
     for block in reversed(withs_around(function.body, statement.at)):
         for item in block.items:
             called = item.context.func if isinstance(item.context, ir.Call) else item.context
-            if is_guard(frame, function, item.context) or last_name(called) in (*GUARDS, "enable_grad"):
-                return mode, f"`with {text(item.context)}` at {place_of(frame.site(block.at))} decides it"
-    if grad != frame.entry:
+            if is_guard(summary, function, item.context) or last_name(called) in (*GUARDS, "enable_grad"):
+                return mode, f"`with {text(item.context)}` at {place_of(summary.site(block.at))} decides it"
+    if grad != summary.entry:
         return mode, f"a call in `{function.name}` before this line sets it (`torch.set_grad_enabled`)"
-    if function.decorators and decorated_grad(frame, function) != AMBIENT:
+    if function.decorators and decorated_grad(summary, function) != AMBIENT:
         shown = " and ".join(f"`@{text(item)}`" for item in function.decorators)
         return mode, f"{shown} on `{function.name}` decides it"
-    if frame.hook is not None and frame.hook.grad in ("on", "off"):
+    if summary.hook is not None and summary.hook.grad in ("on", "off"):
         return mode, f"the framework that calls `{function.name}` decides it"
     if function.node is None:
         return mode, "module level: nothing has turned it off"
@@ -63,13 +63,13 @@ def is_header(statement: ir.Stmt) -> bool:
     return isinstance(statement, ir.FunctionDef)
 
 
-def _of_callers(analyser: Analyser, frame: Summary, grad: int, place_of: PlaceOf) -> tuple[GradMode, str]:
-    function = frame.function
+def _of_callers(analyser: Analyser, summary: Summary, grad: int, place_of: PlaceOf) -> tuple[GradMode, str]:
+    function = summary.function
     calls = analyser.facts.calls_of(function)
     own = grad & (ON | OFF)
     told = own | analyser.facts.modes.of(function)
     mode = _MODES.get(told & (ON | OFF), "unknown")
-    if frame.hook is not None:
+    if summary.hook is not None:
         return "on", f"the framework that calls `{function.name}` leaves it on in training"
     if layer_code(analyser, function) and not calls:
         return "unknown", f"whoever runs the module decides it: `{function.name}` is called by torch"
@@ -93,13 +93,13 @@ def _some(places: list[str]) -> str:
 
 
 def loops(
-    analyser: Analyser, frame: Summary, recording: Recording, statement: ir.Stmt, place_of: PlaceOf
+    analyser: Analyser, summary: Summary, recording: Recording, statement: ir.Stmt, place_of: PlaceOf
 ) -> Iterator[str]:
     """What repeats a statement, the outermost first."""
-    function = frame.function
+    function = summary.function
     if function.node is not None:
-        if frame.hook is not None and frame.hook.every:
-            yield f"each call of `{function.name}` by the framework: once an {frame.hook.every}".replace(
+        if summary.hook is not None and summary.hook.every:
+            yield f"each call of `{function.name}` by the framework: once an {summary.hook.every}".replace(
                 "an run", "a run"
             )
         elif repeated(analyser, function) is not None:

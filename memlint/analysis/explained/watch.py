@@ -36,12 +36,12 @@ def recorded(
     itself knows nothing of it: what it calls for each kind of node is replaced meanwhile."""
     recording = Recording()
 
-    def is_own(frame: Summary) -> bool:
-        return frame.function.key == function.key and not frame.flags
+    def is_own(summary: Summary) -> bool:
+        return summary.function.key == function.key and not summary.flags
 
-    def evaluated(original: Any, frame: Summary, state: State, expr: Any) -> V:
-        value: V = original(frame, state, expr)
-        if expr.at in expressions and is_own(frame):
+    def evaluated(original: Any, summary: Summary, state: State, expr: Any) -> V:
+        value: V = original(summary, state, expr)
+        if expr.at in expressions and is_own(summary):
             recording.values[expr.at] = value
         return value
 

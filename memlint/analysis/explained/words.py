@@ -74,9 +74,9 @@ class Places(Protocol):
 class Words:
     """The values of one function in words. ``places``: where something is; ``analyser``: what is asked."""
 
-    def __init__(self, analyser: Any, frame: Summary, places: Places) -> None:
+    def __init__(self, analyser: Any, summary: Summary, places: Places) -> None:
         self._analyser = analyser
-        self._frame = frame
+        self._frame = summary
         self._places = places
 
     def facts(

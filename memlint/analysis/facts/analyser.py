@@ -208,10 +208,10 @@ class Analyser(DefinitionValues):
             state.making = f"p:{function.params[0].name}"
         self.interpreter.run(frame, state, backward=hook is not None and hook.returns == "backward")
 
-    def _cut_short(self, frame: Summary) -> FunctionState:
+    def _cut_short(self, summary: Summary) -> FunctionState:
         """A summary of which everything is unknown, in place of one that was not finished or is too large."""
-        empty = FunctionState(self, frame.function, frame.flags)
-        empty.hook = frame.hook
+        empty = FunctionState(self, summary.function, summary.flags)
+        empty.hook = summary.hook
         empty.cut_short = True
         return empty
 
@@ -249,14 +249,14 @@ class Analyser(DefinitionValues):
         return known.but(src=frozenset() if carries else place, syms=place)
 
     @staticmethod
-    def _outputs(frame: Summary, param: ir.Param, hook: knowledge.Hook) -> V:
+    def _outputs(summary: Summary, param: ir.Param, hook: knowledge.Hook) -> V:
         """What a framework hands to a hook that gets a step's outputs: on the device; with their graph where the
         framework runs the hook in training as well and detaches nothing."""
         place = frozenset((Path(f"p:{param.name}"),))
         if hook.grad != "ambient":
             return V(TREE, size=OUTPUT, device=ACCELERATOR, syms=place)
         key = (param.at, "outputs")
-        frame.graphs.record(key, Node(param.at, param.name, definite=True, guess=True, model=True))
+        summary.graphs.record(key, Node(param.at, param.name, definite=True, guess=True, model=True))
         return V(TREE, frozenset((key,)), bare=True, size=OUTPUT, syms=place)
 
     def hook(self, function: Function) -> knowledge.Hook | None:
@@ -285,9 +285,9 @@ class Analyser(DefinitionValues):
 
     # ------------------------------------------------------------------------------------ definitions as values
 
-    def local_class(self, frame: Summary, node: ir.ClassDef) -> V:
-        frame.module.build(frame.function.unit)
-        cls = frame.module.class_at(frame.function.unit, node.at)
+    def local_class(self, summary: Summary, node: ir.ClassDef) -> V:
+        summary.module.build(summary.function.unit)
+        cls = summary.module.class_at(summary.function.unit, node.at)
         return self.global_value("class", cls) if cls is not None else UNKNOWN_VALUE
 
     def global_value(self, kind: str, what: Any, *, frame: Summary | None = None) -> V:

@@ -130,15 +130,15 @@ class Attributes:
             found = join(found, outside(value))
         return found
 
-    def _through_parameters(self, method: Function, frame: Summary, value: V) -> V:
+    def _through_parameters(self, method: Function, summary: Summary, value: V) -> V:
         if value.kinds & UNKNOWN and value.syms:
-            known = self.facts.settled(frame, value)
+            known = self.facts.settled(summary, value)
             if known is not None:
                 return known
         if value.kinds & CONTAINER and any(
             obj is not None and obj.bounded
             for key in value.objs
-            if (obj := frame.exit.heap.get(key) if frame.exit else None)
+            if (obj := summary.exit.heap.get(key) if summary.exit else None)
         ):
             return value.but(refs=value.refs | {Ref("bounded", "", "")})
         return value
@@ -265,17 +265,17 @@ class Attributes:
         (``step``: ".losses"); not by what ``followed`` does, which is known better."""
         if self._emptied is None:
             self._emptied = {}
-            for frame in self.analyser.frames():
+            for summary in self.analyser.frames():
                 # (a writer's hooks run as often as its interval says)
                 hooked = (
-                    frame.hook is not None
-                    and frame.hook.every == "iteration"
-                    and not frame.function.name.startswith("write_on_")
+                    summary.hook is not None
+                    and summary.hook.every == "iteration"
+                    and not summary.function.name.startswith("write_on_")
                 )
-                for path in frame.notes.cleared if hooked else frame.notes.cleared_in_rounds:
+                for path in summary.notes.cleared if hooked else summary.notes.cleared_in_rounds:
                     # (one member that is set anew empties no other)
-                    for name in () if path in frame.notes.members_set else path.steps:
-                        self._emptied.setdefault(name, set()).add(frame.function.key)
+                    for name in () if path in summary.notes.members_set else path.steps:
+                        self._emptied.setdefault(name, set()).add(summary.function.key)
         return bool(self._emptied.get(step, set()) - ({followed.key} if followed is not None else set()))
 
     def is_emptied_through(self, step: str) -> bool:
@@ -284,8 +284,8 @@ class Attributes:
         if self._emptied_through is None:
             self._emptied_through = {
                 path.steps[-1]
-                for frame in self.analyser.frames()
-                for path in frame.notes.cleared
+                for summary in self.analyser.frames()
+                for path in summary.notes.cleared
                 if sum(part.startswith(".") for part in path.steps) > 1 and path.steps[-1].startswith(".")
             }
         return step in self._emptied_through

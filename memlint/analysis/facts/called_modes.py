@@ -37,11 +37,11 @@ class CalledModes:
     def learn(self, frames: Iterable[Summary]) -> None:
         """Take the calls with an unknown callee from all summaries."""
         self.forget()
-        for frame in frames:
-            for name, grad in frame.named:
-                self._named.setdefault(name, []).append((frame.function, grad))
-            for key, grad in frame.handed_on:
-                self._handed.setdefault(key, []).append((frame.function, grad))
+        for summary in frames:
+            for name, grad in summary.named:
+                self._named.setdefault(name, []).append((summary.function, grad))
+            for key, grad in summary.handed_on:
+                self._handed.setdefault(key, []).append((summary.function, grad))
 
     def forget(self) -> None:
         """Drop all answers: they are computed again on demand."""
@@ -98,16 +98,16 @@ class CalledModes:
         """(caller, grad mode) of each call of a function. A method that nobody else is seen to call may be what is
         called by its name on objects of unknown class."""
         known = self.facts.calls_of(function)
-        records = [(frame.function, record.grad) for frame, record in known if frame.function.key != function.key]
+        records = [(summary.function, record.grad) for summary, record in known if summary.function.key != function.key]
         if not records and function.cls is not None and function.name != "__init__":
             # an override is what calls of the method that it overrides run
             order, _ = self.program.ancestors(function.cls)
             records = [
-                (frame.function, record.grad)
+                (summary.function, record.grad)
                 for cls in order
                 if cls.key != function.cls.key and function.name in cls.methods
-                for frame, record in self.facts.calls_of(cls.methods[function.name])
-                if not self._is_beside(frame.function, function.cls, cls)
+                for summary, record in self.facts.calls_of(cls.methods[function.name])
+                if not self._is_beside(summary.function, function.cls, cls)
             ]
         if not records and function.cls is not None:
             records = self._named.get(function.name, [])

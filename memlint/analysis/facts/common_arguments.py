@@ -19,33 +19,33 @@ if TYPE_CHECKING:
     from memlint.analysis.facts.analyser import Analyser
 
 
-def freed_by_callers_choice(analyser: Analyser, frame: Summary, store: Store) -> bool:
+def freed_by_callers_choice(analyser: Analyser, summary: Summary, store: Store) -> bool:
     """Whether each known call that records also asks for the backward that frees the graph:
     ``step(loader, train=True)``, and ``step(loader)`` under no_grad."""
-    if store.loop is None or frame.flags:
+    if store.loop is None or summary.flags:
         return False
-    ways = [backward.tests for backward in frame.backwards if store.loop.id in backward.loops and backward.tests]
+    ways = [backward.tests for backward in summary.backwards if store.loop.id in backward.loops and backward.tests]
     recording = [
-        record for caller, record in analyser.facts.calls_of(frame.function) if _records(analyser, caller, record)
+        record for caller, record in analyser.facts.calls_of(summary.function) if _records(analyser, caller, record)
     ]
     return bool(recording) and all(
         any(all(_holds(record, test) for test in tests) for tests in ways)
-        or _freed_with(analyser, frame, store, record)
+        or _freed_with(analyser, summary, store, record)
         for record in recording
     )
 
 
-def _freed_with(analyser: Analyser, frame: Summary, store: Store, record: CallRecord) -> bool:
+def _freed_with(analyser: Analyser, summary: Summary, store: Store, record: CallRecord) -> bool:
     """Whether the graph is freed where the function is called so, by whatever function it hands its flags to."""
-    called = analyser.summary(frame.function, record.args, record.trains)
-    same = called.stores.get(store.key) if called is not None and called is not frame else None
+    called = analyser.summary(summary.function, record.args, record.trains)
+    same = called.stores.get(store.key) if called is not None and called is not summary else None
     return same is not None and same.freed == "yes"
 
 
-def left_out(analyser: Analyser, frame: Summary, tests: tuple[ir.Expr, ...]) -> bool:
+def left_out(analyser: Analyser, summary: Summary, tests: tuple[ir.Expr, ...]) -> bool:
     """Whether no known call comes to what stands under these tests: ``if history is not None:``, where each leaves
     ``history`` as it is by default. (Tests of the project say nothing of how it is used.)"""
-    function = frame.function
+    function = summary.function
     own = {param.name for param in function.params} - assigned_names(function.body)[0]
     if all(own.isdisjoint(names_read(test)) for test in tests):
         return False
@@ -54,7 +54,7 @@ def left_out(analyser: Analyser, frame: Summary, tests: tuple[ir.Expr, ...]) -> 
     records = [
         record
         for caller, record in analyser.facts.calls_of(function)
-        if not (caller is frame or is_test(caller.function))
+        if not (caller is summary or is_test(caller.function))
     ]
     return bool(records) and all(any(_passed_over(record, test, own) for test in tests) for record in records)
 
@@ -80,16 +80,16 @@ def _is_none(expr: ir.Expr) -> bool:
     return isinstance(expr, ir.Const) and expr.kind == "None"
 
 
-def frozen_by_callers(analyser: Analyser, frame: Summary, store: Store) -> bool:
+def frozen_by_callers(analyser: Analyser, summary: Summary, store: Store) -> bool:
     """Whether every model that made what is kept is frozen by all who call the function, so that nothing is recorded:
     ``generator.freeze()``, then ``generator.sample(images)``."""
-    reached = frame.graphs.closure((store.incoming or store.value).src)
-    models = {item for item in reached if (node := frame.graphs.nodes.get(item)) is not None and node.model}
-    runs = {run.node: run for run in frame.runs.values() if run.node in models}
+    reached = summary.graphs.closure((store.incoming or store.value).src)
+    models = {item for item in reached if (node := summary.graphs.nodes.get(item)) is not None and node.model}
+    runs = {run.node: run for run in summary.runs.values() if run.node in models}
     return (
         bool(models)
         and models <= set(runs)
-        and all(context_mode(analyser, frame, run.module, "frozen") is True for run in runs.values())
+        and all(context_mode(analyser, summary, run.module, "frozen") is True for run in runs.values())
     )
 
 

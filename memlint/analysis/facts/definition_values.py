@@ -42,22 +42,27 @@ class DefinitionValues:
             return V(CALLABLE, refs=frozenset((Ref("class", key, qual),)))
         return V(CALLABLE, refs=frozenset((Ref("func", key, qual),))) if module.function(qual) is not None else None
 
-    def local_function(self, frame: Summary, state: State, node: ir.FunctionDef | ir.Lambda) -> V:
+    def local_function(self, summary: Summary, state: State, node: ir.FunctionDef | ir.Lambda) -> V:
         """A nested function or lambda as a value."""
-        unit = frame.function.unit
+        unit = summary.function.unit
         if isinstance(node, ir.Lambda):
-            place = (frame.module.key, unit, node.at)
+            place = (summary.module.key, unit, node.at)
             if place not in self._lambdas:
-                qual = f"{frame.function.qual}.<lambda {unit}:{node.at}>"
+                qual = f"{summary.function.qual}.<lambda {unit}:{node.at}>"
                 self._lambdas[place] = Function(
-                    frame.module, unit, node, qual, None, frame.function if frame.function.node is not None else None
+                    summary.module,
+                    unit,
+                    node,
+                    qual,
+                    None,
+                    summary.function if summary.function.node is not None else None,
                 )
-            return V(CALLABLE, refs=frozenset((Ref("func", frame.module.key, self._lambdas[place].qual),)))
-        frame.module.build(unit)
-        function = frame.module.by_place.get(unit, {}).get(node.at)
+            return V(CALLABLE, refs=frozenset((Ref("func", summary.module.key, self._lambdas[place].qual),)))
+        summary.module.build(unit)
+        function = summary.module.by_place.get(unit, {}).get(node.at)
         if function is None:
             return UNKNOWN_VALUE
-        return V(CALLABLE, refs=frozenset((Ref("func", frame.module.key, function.qual),)))
+        return V(CALLABLE, refs=frozenset((Ref("func", summary.module.key, function.qual),)))
 
     def external(self, name: str) -> V:
         known = self._externals.get(name)

@@ -82,12 +82,12 @@ class Facts:
     def learn(self) -> None:
         """Take the call records of all summaries."""
         calls: dict[tuple[str, str], list[tuple[Summary, CallRecord]]] = {}
-        for frame in self.analyser.frames():
-            for record in frame.calls.values():
-                calls.setdefault(record.callee, []).append((frame, record))
+        for summary in self.analyser.frames():
+            for record in summary.calls.values():
+                calls.setdefault(record.callee, []).append((summary, record))
         self._calls = calls
         given = (value for records in calls.values() for _, record in records for value in record.args.values())
-        put_on = (frame.notes.put_on for frame in self.analyser.frames())
+        put_on = (summary.notes.put_on for summary in self.analyser.frames())
         self._handed_on = frozenset[tuple[str, str]]().union(
             *put_on, *(referred_functions(value) for value in given if value.refs)
         )
@@ -95,9 +95,9 @@ class Facts:
         self._usual.clear()
         self.modes.learn(self.analyser.frames())
         self.asked = {}
-        for frame in self.analyser.frames():
-            for name, module, frozen in frame.asked.values():
-                self.asked.setdefault(name, []).append((frame, module, frozen))
+        for summary in self.analyser.frames():
+            for name, module, frozen in summary.asked.values():
+                self.asked.setdefault(name, []).append((summary, module, frozen))
         self._overridden.clear()
         self.context_modes.clear()
         self.may_train.clear()
@@ -154,15 +154,15 @@ class Facts:
         if self._differentiated is None:
             self._differentiated = frozenset(
                 item.steps
-                for frame in self.analyser.frames()
-                if frame.function.takes_self and frame.function.params
-                for reached, *_ in frame.backwards
+                for summary in self.analyser.frames()
+                if summary.function.takes_self and summary.function.params
+                for reached, *_ in summary.backwards
                 for item in reached
-                if isinstance(item, Path) and item.steps and item.root == f"p:{frame.function.params[0].name}"
+                if isinstance(item, Path) and item.steps and item.root == f"p:{summary.function.params[0].name}"
             )
         return self._differentiated
 
-    def variable_in_backward(self, frame: Summary, place: Path) -> bool:
+    def variable_in_backward(self, summary: Summary, place: Path) -> bool:
         """Whether some function sends a global, or a variable of the functions around a closure, into a backward."""
         if self._variables is None:
             self._variables = frozenset(
@@ -172,7 +172,7 @@ class Facts:
                 for item in reached
                 if isinstance(item, Path) and item.root.startswith(("c:", "g:"))
             )
-        return (_scope(frame, place), place.root) in self._variables
+        return (_scope(summary, place), place.root) in self._variables
 
     def in_backward(self, steps: tuple[str, ...]) -> bool:
         """Whether a place in ``self``, what it is a part of or a part of it goes into a backward of some method."""
@@ -182,7 +182,7 @@ class Facts:
     def owned_attributes(self) -> frozenset[str]:
         """Names of the attributes whose parameters some optimizer of the project takes."""
         if self._owned is None:
-            entries = [entry for frame in self.analyser.frames() for entry in frame.notes.owned if entry]
+            entries = [entry for summary in self.analyser.frames() for entry in summary.notes.owned if entry]
             self._owned = frozenset(
                 key.steps[-1] for entry in entries for key in entry if isinstance(key, Path) and key.steps
             )
@@ -193,7 +193,7 @@ class Facts:
         if self.calls_of(function):
             return False
         if self._skipped is None:
-            self._skipped = frozenset(name for frame in self.analyser.frames() for name in frame.notes.skipped)
+            self._skipped = frozenset(name for summary in self.analyser.frames() for name in summary.notes.skipped)
         return function.name in self._skipped
 
     @property
@@ -202,13 +202,13 @@ class Facts:
         not known may be that one."""
         if self._differentiates is None:
             self._differentiates = any(
-                frame.notes.gradients
+                summary.notes.gradients
                 and function.name == "forward"
                 and function.cls is not None
                 and not _LOSSES.search(function.cls.node.name.lower())
                 and self.analyser.program.is_module(function.cls)
-                for frame in self.analyser.frames()
-                for function in (frame.function,)
+                for summary in self.analyser.frames()
+                for function in (summary.function,)
             )
         return self._differentiates
 
@@ -224,14 +224,14 @@ class Facts:
 
     def _passed(self, function: Function, name: str) -> V | None:
         found = NOTHING
-        for frame, record in self._calls.get(function.key, ()):
+        for summary, record in self._calls.get(function.key, ()):
             value = record.args.get(name)
             if value is None:
                 return None
-            known = self.settled(frame, value)
+            known = self.settled(summary, value)
             if known is None:
                 return None
-            found = join(found, as_held(frame.exit, known) if frame.exit is not None else known)
+            found = join(found, as_held(summary.exit, known) if summary.exit is not None else known)
         if found.is_only(CONTAINER | NONE) and OF_MODULES in found.refs:
             return V(found.kinds, refs=found.refs)
         if not found.kinds or found.kinds & ~(_PLAIN | DATA) or found.is_only(NONE | DATA):
@@ -247,18 +247,19 @@ class Facts:
             value = default.value if isinstance(default, ir.Const) else None
             self._usual[key] = flag = value if isinstance(value, bool) else None
             if flag is not None and not all(
-                self._passes(frame, record.args.get(name), flag) for frame, record in self._calls.get(function.key, ())
+                self._passes(summary, record.args.get(name), flag)
+                for summary, record in self._calls.get(function.key, ())
             ):
                 self._usual[key] = None
         return self._usual[key]
 
-    def _passes(self, frame: Summary, value: V | None, flag: bool) -> bool:
+    def _passes(self, summary: Summary, value: V | None, flag: bool) -> bool:
         if value is None or value.is_only(DATA):
             return value is not None and value.const is flag
         own = [path for path in value.syms if not path.steps and path.root.startswith("p:")]
-        return len(own) == len(value.syms) == 1 and self.usual(frame.function, own[0].root[2:]) is flag
+        return len(own) == len(value.syms) == 1 and self.usual(summary.function, own[0].root[2:]) is flag
 
-    def settled(self, frame: Summary, value: V) -> V | None:
+    def settled(self, summary: Summary, value: V) -> V | None:
         """A value at a call site, with the caller's own parameters resolved in turn."""
         if not value.kinds & UNKNOWN:
             return value
@@ -266,7 +267,7 @@ class Facts:
         for path in ordered(value.syms):
             if path.steps or not path.root.startswith("p:"):
                 return None
-            inner = self.parameter(frame.function, path.root[2:])
+            inner = self.parameter(summary.function, path.root[2:])
             if inner is None:
                 return None
             found = join(found, inner)
@@ -276,8 +277,8 @@ class Facts:
         """Attributes (``.saved_log_probs``) whose members some function of the project sends into a backward."""
         if self._in_backward is None:
             found: set[str] = set()
-            for frame in self.analyser.frames():
-                for reached, *_ in frame.backwards:
+            for summary in self.analyser.frames():
+                for reached, *_ in summary.backwards:
                     for item in reached:
                         if isinstance(item, Path) and "[]" in item.steps:
                             found.update(step for step in item.steps if step.startswith("."))
@@ -332,6 +333,6 @@ class Facts:
         return value if value is not None and value.refs and value.is_only(MODULE | INSTANCE) else None
 
 
-def _scope(frame: Summary, place: Path) -> Source:
+def _scope(summary: Summary, place: Path) -> Source:
     """Where a variable lives that functions share: a closure's, in the top-level definition around it."""
-    return (frame.module.key, frame.function.unit) if place.root.startswith("c:") else ()
+    return (summary.module.key, summary.function.unit) if place.root.startswith("c:") else ()

@@ -12,14 +12,14 @@ if TYPE_CHECKING:
     from memlint.analysis.facts.analyser import Analyser
 
 
-def is_given_anew(analyser: Analyser, frame: Summary, place: Path) -> bool:
+def is_given_anew(analyser: Analyser, summary: Summary, place: Path) -> bool:
     """Whether a place is in what a function is given to work on, which is another object with each call: the batch of a
     module's forward, ``batch["x"]``, or what no caller is seen to keep from one call to the next."""
-    function = frame.function
+    function = summary.function
     given = {f"p:{param.name}": param.name for param in function.given}
     if place.root not in given:
         return False
-    works = function.name in ("forward", "__call__") or frame.hook is not None
+    works = function.name in ("forward", "__call__") or summary.hook is not None
     return works or not _is_kept_by_callers(analyser, function, given[place.root], set())
 
 

@@ -31,23 +31,23 @@ class NameUse(NamedTuple):
     module: str
 
 
-def used_names(analyser: Analyser, frame: Summary, known: frozenset[str]) -> Iterator[NameUse]:
+def used_names(analyser: Analyser, summary: Summary, known: frozenset[str]) -> Iterator[NameUse]:
     """The names out of ``known`` (qualified) that one function reads or imports: none that its file asks for first
     (``hasattr``, the release, an except clause), and none that the project puts there itself."""
-    function = frame.function
+    function = summary.function
     last = _last_names(known)
     if function.names.isdisjoint(last):
         return
     attributes = identifiers(function.body)[1]
     for statement in unguarded(function.body):
         if isinstance(statement, ir.ImportFrom):
-            uses = _imported(analyser, frame, statement, last)
+            uses = _imported(analyser, summary, statement, last)
         else:
-            uses = _read(analyser, frame, statement, last) if attributes & last else iter(())
+            uses = _read(analyser, summary, statement, last) if attributes & last else iter(())
         for use in uses:
             name = use.name.rsplit(".", 1)[-1]
             if use.name in known and not (
-                _asked_for(frame.module.text, name) or _is_given(analyser.program, use.name, name)
+                _asked_for(summary.module.text, name) or _is_given(analyser.program, use.name, name)
             ):
                 yield use
 
@@ -82,10 +82,10 @@ def _awaits(handler: ir.Handler) -> bool:
     return handler.type is not None and any(last_name(part) in _ABSENT for part in walk_expression(handler.type))
 
 
-def _read(analyser: Analyser, frame: Summary, statement: ir.Stmt, last: frozenset[str]) -> Iterator[NameUse]:
+def _read(analyser: Analyser, summary: Summary, statement: ir.Stmt, last: frozenset[str]) -> Iterator[NameUse]:
     """The attributes of torch's modules that a statement reads."""
     targets = {part.at for part in _targets(statement)}
-    scope = frame.function if frame.function.node is not None else None
+    scope = summary.function if summary.function.node is not None else None
     for expr in expressions(statement):
         chosen = {
             part.at
@@ -96,14 +96,18 @@ def _read(analyser: Analyser, frame: Summary, statement: ir.Stmt, last: frozense
         for part in walk_expression(expr):
             if not isinstance(part, ir.Attr) or part.name not in last or part.at in targets | chosen:
                 continue
-            yield NameUse(analyser.program.outside(frame.module, part, scope), part.at, text(part), dotted(part.value))
+            yield NameUse(
+                analyser.program.outside(summary.module, part, scope), part.at, text(part), dotted(part.value)
+            )
 
 
-def _imported(analyser: Analyser, frame: Summary, statement: ir.ImportFrom, last: frozenset[str]) -> Iterator[NameUse]:
+def _imported(
+    analyser: Analyser, summary: Summary, statement: ir.ImportFrom, last: frozenset[str]
+) -> Iterator[NameUse]:
     if statement.level or not statement.module.startswith("torch"):
         return
     for alias in statement.names:
-        found = analyser.program.imported(frame.module, statement, alias.asname or alias.name)
+        found = analyser.program.imported(summary.module, statement, alias.asname or alias.name)
         if alias.name in last and found[0] == "ext":
             yield NameUse(str(found[1]), statement.at, f"from {statement.module} import {alias.name}", "")
 

@@ -19,42 +19,42 @@ if TYPE_CHECKING:
     from memlint.analysis.facts.analyser import Analyser
 
 
-def context_mode(analyser: Analyser, frame: Summary, module: V, tag: str) -> bool | None:
+def context_mode(analyser: Analyser, summary: Summary, module: V, tag: str) -> bool | None:
     """The module's mode (``tag`` "": True for eval mode), or whether it is frozen, as the function's callers, its
     class's ``__init__`` or its file set it; None for unknown, or where they disagree."""
-    return _context_mode_at(analyser, frame, sorted(module.syms), tag, 0)
+    return _context_mode_at(analyser, summary, sorted(module.syms), tag, 0)
 
 
-def _context_mode_at(analyser: Analyser, frame: Summary, paths: list[Path], tag: str, depth: int) -> bool | None:
+def _context_mode_at(analyser: Analyser, summary: Summary, paths: list[Path], tag: str, depth: int) -> bool | None:
     """As `context_mode`, ``depth`` calls up from the function that was asked about. Memoised: the call paths of
     recursive functions have no bound."""
     kept = analyser.facts.context_modes
-    key = (frame, tuple(paths), tag, depth)
+    key = (summary, tuple(paths), tag, depth)
     if key not in kept:
-        kept[key] = _ask(analyser, frame, paths, tag, depth)
+        kept[key] = _ask(analyser, summary, paths, tag, depth)
     return kept[key]
 
 
-def _ask(analyser: Analyser, frame: Summary, paths: list[Path], tag: str, depth: int) -> bool | None:
+def _ask(analyser: Analyser, summary: Summary, paths: list[Path], tag: str, depth: int) -> bool | None:
     answers: set[bool | None] = set()
-    for caller, record in analyser.facts.calls_of(frame.function) if depth < MAX_CALLERS_UP else ():
-        if caller is not frame:
+    for caller, record in analyser.facts.calls_of(summary.function) if depth < MAX_CALLERS_UP else ():
+        if caller is not summary:
             answer = _mode_at_call(analyser, caller, record, paths, tag, depth)
             silent = answer is None and not tag and record.grad != OFF
-            if silent and _gives(frame) and _may_train(analyser, caller, depth):
+            if silent and _gives(summary) and _may_train(analyser, caller, depth):
                 return None
             answers.add(answer)
     if not answers and tag and depth == 0:
-        answers |= _mode_by_method_name(analyser, frame, paths, tag)
+        answers |= _mode_by_method_name(analyser, summary, paths, tag)
     # a caller that says nothing does not contradict one that does: one that is given the output may train by it, and
     # where flow can follow the output, its backward is asked for apart
     answers.discard(None)
     if answers:
         return answers.pop() if len(answers) == 1 else None
     for path in paths:
-        told = _mode_by_class(analyser, frame, path, tag)
+        told = _mode_by_class(analyser, summary, path, tag)
         if told is None and tag:
-            told = _mode_by_constructor_calls(analyser, frame, path, tag, depth)
+            told = _mode_by_constructor_calls(analyser, summary, path, tag, depth)
         if told is None and path.root.startswith("g:"):
             told = _mode_by_file(analyser, path, tag)
         if told is not None:
@@ -62,10 +62,10 @@ def _ask(analyser: Analyser, frame: Summary, paths: list[Path], tag: str, depth:
     return None
 
 
-def _mode_by_method_name(analyser: Analyser, frame: Summary, paths: list[Path], tag: str) -> set[bool | None]:
+def _mode_by_method_name(analyser: Analyser, summary: Summary, paths: list[Path], tag: str) -> set[bool | None]:
     """The mode of the modules of unknown class on which a method may be called by its name, where no other call of the
     method is known."""
-    function = frame.function
+    function = summary.function
     if function.cls is None or not function.takes_self or not function.params:
         return set()
     if not paths or any(path.root != f"p:{function.params[0].name}" for path in paths):
@@ -73,13 +73,13 @@ def _mode_by_method_name(analyser: Analyser, frame: Summary, paths: list[Path], 
     return {
         frozen if frozen is not None else _context_mode_at(analyser, caller, sorted(module.syms), tag, 1)
         for caller, module, frozen in analyser.facts.asked.get(function.name, ())
-        if caller is not frame
+        if caller is not summary
     }
 
 
-def _gives(frame: Summary) -> bool:
+def _gives(summary: Summary) -> bool:
     """Whether the function returns what may hold a model's output."""
-    return frame.result is not None and not frame.result.is_only(NONE | DATA)
+    return summary.result is not None and not summary.result.is_only(NONE | DATA)
 
 
 def _may_train(analyser: Analyser, caller: Summary, depth: int) -> bool:
@@ -167,9 +167,9 @@ def _is_changed_elsewhere(analyser: Analyser, name: str) -> bool:
     return any(name in index.changed or not index.complete for index in indexes)
 
 
-def _mode_by_class(analyser: Analyser, frame: Summary, path: Path, tag: str) -> bool | None:
+def _mode_by_class(analyser: Analyser, summary: Summary, path: Path, tag: str) -> bool | None:
     """The mode by ``self.net.eval()`` in ``__init__``, where no other method resets it."""
-    function = frame.function
+    function = summary.function
     if function.cls is None or not function.params or path.root != f"p:{function.params[0].name}" or not path.steps:
         return None
     if not tag and analyser.program.is_module(function.cls):
@@ -213,10 +213,10 @@ def _held_at(state: State, path: Path) -> tuple[V, Class | None]:
     return obj.fields.get(path.steps[-1][1:], V(UNKNOWN)), obj.cls
 
 
-def _mode_by_constructor_calls(analyser: Analyser, frame: Summary, path: Path, tag: str, depth: int) -> bool | None:
+def _mode_by_constructor_calls(analyser: Analyser, summary: Summary, path: Path, tag: str, depth: int) -> bool | None:
     """The mode by what the constructor's callers pass: ``self.net = net`` in ``__init__``, and assigned nowhere
     else."""
-    function = frame.function
+    function = summary.function
     if function.cls is None or not function.params or path.root != f"p:{function.params[0].name}" or not path.steps:
         return None
     init = analyser.program.method(function.cls, "__init__")

@@ -30,11 +30,11 @@ def each_call(function: Function) -> Loop:
     return Loop("calls", "unknown", "iteration", None, f"each call of {function.name}", site)
 
 
-def is_training_step(analyser: Analyser, frame: Summary) -> bool:
+def is_training_step(analyser: Analyser, summary: Summary) -> bool:
     """Whether a function runs one backward and lets an optimizer step, and nothing but tests is seen to call it:
     nobody trains by a single step, so the loop is elsewhere."""
-    function = frame.function
-    if function.node is None or not any(not loops for _, loops, *_ in frame.backwards):
+    function = summary.function
+    if function.node is None or not any(not loops for _, loops, *_ in summary.backwards):
         return False
     if not any(isinstance(call.func, ir.Attr) and call.func.name == "step" for call in calls(function.body)):
         return False

@@ -27,21 +27,21 @@ if TYPE_CHECKING:
 _HOLDERS = frozenset({"Sequential", "ModuleList", "ModuleDict"})
 
 
-def may_be_bounded(analyser: Analyser, frame: Summary, store: Store, value: Value) -> bool:
+def may_be_bounded(analyser: Analyser, summary: Summary, store: Store, value: Value) -> bool:
     """Whether evidence outside the function speaks against growth, or for a use of the graph."""
     return (
-        _emptied_by_others(analyser, frame, store)
-        or _shares_a_needed_graph(analyser, frame, store)
-        or (value.freed == "some" and _told_of_backward(frame, store))
-        or _no_step_returns_it(analyser, frame, store)
-        or drawn(frame, store)
+        _emptied_by_others(analyser, summary, store)
+        or _shares_a_needed_graph(analyser, summary, store)
+        or (value.freed == "some" and _told_of_backward(summary, store))
+        or _no_step_returns_it(analyser, summary, store)
+        or drawn(summary, store)
     )
 
 
-def holds_layers(frame: Summary, store: Store) -> bool:
+def holds_layers(summary: Summary, store: Store) -> bool:
     """Whether what is collected is put into a module: ``nn.Sequential(*layers)``."""
     return store.local and any(
-        mentions(arg, store.place_text) for call in calls_named(frame.function.body, _HOLDERS) for arg in call.args
+        mentions(arg, store.place_text) for call in calls_named(summary.function.body, _HOLDERS) for arg in call.args
     )
 
 
@@ -84,15 +84,15 @@ def _emptied_by_others(analyser: Analyser, frame: Summary, store: Store) -> bool
 _MEMBER = lazy_pattern(r"outputs\[(['\"])(\w+)\1\]")
 
 
-def _no_step_returns_it(analyser: Analyser, frame: Summary, store: Store) -> bool:
+def _no_step_returns_it(analyser: Analyser, summary: Summary, store: Store) -> bool:
     """Whether a hook keeps a member of a step's result that no step of the project returns: the hook cannot be in
     use."""
     found = _MEMBER.fullmatch(store.text)
-    parts = frame.function.name.split("_")  # on_validation_batch_end: validation_step
-    if found is None or frame.hook is None or parts[0] != "on" or parts[-2:] != ["batch", "end"]:
+    parts = summary.function.name.split("_")  # on_validation_batch_end: validation_step
+    if found is None or summary.hook is None or parts[0] != "on" or parts[-2:] != ["batch", "end"]:
         return False
     step = {"train": "training_step"}.get(parts[1], f"{parts[1]}_step")
-    steps = [method for method in analyser.methods_named(step, frame.function) if method.cls is not None]
+    steps = [method for method in analyser.methods_named(step, summary.function) if method.cls is not None]
     return bool(steps) and not any(
         _names_key(other, found[2])
         for method in steps
@@ -116,41 +116,41 @@ def _names_key(function: Function, key: str) -> bool:
 # -------------------------------------------------------------------------------------- needed by others
 
 
-def _shares_a_needed_graph(analyser: Analyser, frame: Summary, store: Store) -> bool:
+def _shares_a_needed_graph(analyser: Analyser, summary: Summary, store: Store) -> bool:
     """Whether a later backward needs the graph of the same model calls, which another place keeps until then. A
     function that runs backward itself in the loop, or in one around it that a list outlives, is done with them."""
-    models = _models(frame, store)
+    models = _models(summary, store)
     rounds = {store.loop.id} if store.loop is not None else set()
     if rounds and store.local and store.kind == "retain":
         rounds |= {loop for loop in store.loops if loop not in store.made}
-    trains = any(not rounds.isdisjoint(backward.loops) for backward in frame.backwards)
+    trains = any(not rounds.isdisjoint(backward.loops) for backward in summary.backwards)
     return (
         bool(models)
         and not trains
         and any(
             other is not store
             and other.loop is store.loop
-            and models <= _models(frame, other)
+            and models <= _models(summary, other)
             and other.freed not in ("yes", "some")
-            and graph_needed_later(analyser, frame, other)
-            for other in frame.stores.values()
+            and graph_needed_later(analyser, summary, other)
+            for other in summary.stores.values()
         )
     )
 
 
-def _models(frame: Summary, store: Store) -> set[Source]:
-    reached = frame.graphs.closure((store.incoming or store.value).src)
-    return {item for item in reached if (node := frame.graphs.nodes.get(item)) is not None and node.model}
+def _models(summary: Summary, store: Store) -> set[Source]:
+    reached = summary.graphs.closure((store.incoming or store.value).src)
+    return {item for item in reached if (node := summary.graphs.nodes.get(item)) is not None and node.model}
 
 
-def _told_of_backward(frame: Summary, store: Store) -> bool:
+def _told_of_backward(summary: Summary, store: Store) -> bool:
     """Whether the backward depends on a flag that code sets which was given the graph: that code may have run its own
     backward."""
     if store.loop is None:
         return False
     flags = {
         part.id
-        for backward in frame.backwards
+        for backward in summary.backwards
         if store.loop.id in backward.loops
         for test in backward.tests
         for part in walk_expression(test)
@@ -172,14 +172,14 @@ def _targets(statement: ir.Assign | ir.AugAssign) -> tuple[ir.Expr, ...]:
     return statement.targets if isinstance(statement, ir.Assign) else (statement.target,)
 
 
-def becomes_attribute(frame: Summary, store: Store) -> bool:
+def becomes_attribute(summary: Summary, store: Store) -> bool:
     """Whether an attribute or a global holds the container in the end: its readers may need the graph."""
-    if frame.exit is None or isinstance(store.place, Path):
+    if summary.exit is None or isinstance(store.place, Path):
         return False
     return any(
         store.place in value.objs
-        or ("elem", store.place) in frame.graphs.closure(tensors_within(frame, frame.exit, value).src)
-        for value in frame.exit.sym.values()
+        or ("elem", store.place) in summary.graphs.closure(tensors_within(summary, summary.exit, value).src)
+        for value in summary.exit.sym.values()
     )
 
 
@@ -207,7 +207,7 @@ def _loops_in(body: tuple[ir.Stmt, ...]) -> tuple[ir.For, ...]:
     return tuple([one for one in walk_statements(body, into_definitions=False) if isinstance(one, ir.For)])
 
 
-def ends_with_members(frame: Summary, store: Store) -> bool:
+def ends_with_members(summary: Summary, store: Store) -> bool:
     """Whether a variable is begun anew around a loop over a handful of models, agents or heads, which alone it
     outlives: it grows by one of each."""
     if store.loop is None or not store.loop.over_objects or not isinstance(store.place, tuple):
@@ -215,7 +215,7 @@ def ends_with_members(frame: Summary, store: Store) -> bool:
     if store.place[0] != "var" or store.loop.id not in store.loops:
         return False
     around = store.loops[: store.loops.index(store.loop.id)]
-    outer = [loop for one in around if (loop := frame.notes.rounds.get(one)) is not None]
+    outer = [loop for one in around if (loop := summary.notes.rounds.get(one)) is not None]
     return any(
         isinstance(statement, ir.Assign) and store.place[1] in names_bound_by(statement)
         for loop in outer
@@ -316,11 +316,11 @@ def _begins(statement: ir.Stmt, name: str) -> bool:
     )
 
 
-def of_one_update(frame: Summary, store: Store) -> bool:
+def of_one_update(summary: Summary, store: Store) -> bool:
     """Whether a loop runs backward in each round and steps the optimizer in none: its rounds are the parts of one
     batch (views, chunks), or the micro-batches of one step."""
     if store.loop is None or store.loop.loop.over != "unknown":
         return False
-    return any(store.loop.id in backward.loops for backward in frame.backwards) and not any(
+    return any(store.loop.id in backward.loops for backward in summary.backwards) and not any(
         isinstance(call.func, ir.Attr) and call.func.name in ("step", "zero_grad") for call in calls(store.loop.body)
     )

@@ -33,9 +33,9 @@ _MAY_BUILD = ("build_", "create_")
 class Candidate:
     """A store that may outlive an iteration, with what its judgement asks more than once."""
 
-    def __init__(self, analyser: Analyser, frame: Summary, store: Store) -> None:
+    def __init__(self, analyser: Analyser, summary: Summary, store: Store) -> None:
         self.analyser = analyser
-        self.frame = frame
+        self.summary = summary
         self.store = store
         self.incoming: V = store.incoming or store.value
         #: how sure it is so far, see `DOUBTED`
@@ -44,34 +44,34 @@ class Candidate:
     @functools.cached_property
     def loop(self) -> Loop | None:
         """What repeats the store: a loop of the function, or the calls of the function; None for nothing known."""
-        return _loop_of(self.analyser, self.frame, self.store)
+        return _loop_of(self.analyser, self.summary, self.store)
 
     @functools.cached_property
     def in_module(self) -> bool:
-        return _in_module(self.analyser, self.frame, self.store)
+        return _in_module(self.analyser, self.summary, self.store)
 
     @functools.cached_property
     def is_alone(self) -> bool:
         """Whether nothing in sight calls the function, each of whose calls is a round, again and again (see
         `is_carried_alone`)."""
-        frame, loop = self.frame, self.loop
-        by_calls = self.store.loop is None and loop is not None and loop.kind == "calls" and frame.hook is None
-        return by_calls and not is_training_step(self.analyser, frame)
+        summary, loop = self.summary, self.loop
+        by_calls = self.store.loop is None and loop is not None and loop.kind == "calls" and summary.hook is None
+        return by_calls and not is_training_step(self.analyser, summary)
 
     @functools.cached_property
     def is_needed(self) -> bool:
         """Whether somebody needs the graph of what is stored later."""
         return (
             not self.is_alone
-            and graph_needed_later(self.analyser, self.frame, self.store)
+            and graph_needed_later(self.analyser, self.summary, self.store)
             and self.value.freed != "yes"
         )
 
     @functools.cached_property
     def value(self) -> Value:
         """What is stored, at the end of the iteration."""
-        value = value_of(self.analyser, self.frame, self.store, self.incoming)
-        if value.freed == "some" and freed_by_callers_choice(self.analyser, self.frame, self.store):
+        value = value_of(self.analyser, self.summary, self.store, self.incoming)
+        if value.freed == "some" and freed_by_callers_choice(self.analyser, self.summary, self.store):
             value = msgspec.structs.replace(value, freed="yes")
         return value
 
@@ -82,15 +82,15 @@ class Candidate:
     def tell(self, effect: Literal["dropped", "low"], reason: Reason[Candidate]) -> None:
         """Report a reason to the observer, if there is one."""
         if self.analyser.observer is not None:
-            report_store_reason(self.analyser, self.frame, self.store, self.loop, effect, reason)
+            report_store_reason(self.analyser, self.summary, self.store, self.loop, effect, reason)
 
 
-def builds_layers(frame: Summary, store: Store) -> bool:
+def builds_layers(summary: Summary, store: Store) -> bool:
     """Whether what a function puts together are layers, by its name: a loop through data is about none."""
-    name = frame.function.name.lstrip("_")
+    name = summary.function.name.lstrip("_")
     if not name.startswith(_MAY_BUILD):
         return name.startswith(_BUILDERS)
-    around = (frame.notes.rounds.get(item) for item in store.loops)
+    around = (summary.notes.rounds.get(item) for item in store.loops)
     return not any(loop is not None and (loop.loop.over_data or loop.loop.batches) for loop in around)
 
 
@@ -102,65 +102,65 @@ def in_few_rounds(store: Store) -> bool:
     return ends_soon(store.loop) and store.made[: len(around)] == around
 
 
-def _loop_of(analyser: Analyser, frame: Summary, store: Store) -> Loop | None:
+def _loop_of(analyser: Analyser, summary: Summary, store: Store) -> Loop | None:
     """What repeats the store: a loop in sight, or a framework that calls the function again and again.
 
     A loop inside a hook goes through the parts of one call: what outlives the call grows with each one.
     """
     seen = None
     if store.loop is not None:
-        seen = frame.seen(store.loop)
-        if store.local or frame.hook is None or seen.over == "loader":
+        seen = summary.seen(store.loop)
+        if store.local or summary.hook is None or seen.over == "loader":
             return seen
     if store.how == "key":
         return None  # each call counts its keys anew, and overwrites what the last one left there
-    if seen is None and state_of(frame, store) and is_carried_alone(analyser, frame, store):
-        return each_call(frame.function)  # (what it reads, its last call has left)
-    return _calls_from_elsewhere(analyser, frame, store) or seen
+    if seen is None and state_of(summary, store) and is_carried_alone(analyser, summary, store):
+        return each_call(summary.function)  # (what it reads, its last call has left)
+    return _calls_from_elsewhere(analyser, summary, store) or seen
 
 
-def _calls_from_elsewhere(analyser: Analyser, frame: Summary, store: Store) -> Loop | None:
+def _calls_from_elsewhere(analyser: Analyser, summary: Summary, store: Store) -> Loop | None:
     """Each call of the function, where a framework calls it once an iteration, or whoever trains does, and the place
     outlives the call."""
     if store.local or not isinstance(store.place, Path):
         return None
-    if frame.hook.every != "iteration" if frame.hook is not None else not is_training_step(analyser, frame):
+    if summary.hook.every != "iteration" if summary.hook is not None else not is_training_step(analyser, summary):
         return None
-    if store.place.root.startswith("p:") and store.place.root != f"p:{self_name(frame.function)}":
+    if store.place.root.startswith("p:") and store.place.root != f"p:{self_name(summary.function)}":
         return None
     if not store.place.steps and store.place.root.startswith("p:"):
         return None
     if store.place.root.startswith(MADE):
         return None  # the call makes it
-    if store.place.root.startswith("c:") and frame.function.owner(store.place.root[2:]) is None:
+    if store.place.root.startswith("c:") and summary.function.owner(store.place.root[2:]) is None:
         return None  # a variable of whoever handed a function down: it goes with that call
-    return each_call(frame.function)
+    return each_call(summary.function)
 
 
-def _in_module(analyser: Analyser, frame: Summary, store: Store) -> bool:
+def _in_module(analyser: Analyser, summary: Summary, store: Store) -> bool:
     """Helpers of a forward are like it: their loops run over layers and steps, unless they train or see batches."""
-    if in_forward(analyser, frame):
+    if in_forward(analyser, summary):
         return True
-    function = frame.function
+    function = summary.function
     if function.cls is None or not analyser.program.is_module(function.cls):
         return False
-    trains = bool(frame.backwards) or bool(frame.notes.evaluations) or frame.hook is not None
+    trains = bool(summary.backwards) or bool(summary.notes.evaluations) or summary.hook is not None
     if store.how == "call" and not any(
-        (node := frame.graphs.nodes.get(item)) is not None and (node.definite or node.unknown or node.guess)
-        for item in frame.notes.returned
+        (node := summary.graphs.nodes.get(item)) is not None and (node.definite or node.unknown or node.guess)
+        for item in summary.notes.returned
     ):
         return False  # it gives away numbers only (sampling, decoding): nobody outside can want the graph
     loop = store.loop.loop if store.loop is not None else None
     return not trains and loop is not None and loop.over != "loader" and not loop.names_data
 
 
-def in_forward(analyser: Analyser, frame: Summary) -> bool:
+def in_forward(analyser: Analyser, summary: Summary) -> bool:
     """Loops in a module's forward run over layers, heads or time steps; what it keeps locally dies with it."""
-    return of_layers(analyser, frame.function)
+    return of_layers(analyser, summary.function)
 
 
-def handed_down(frame: Summary, store: Store) -> bool:
+def handed_down(summary: Summary, store: Store) -> bool:
     """Whether the place is an argument, which is the caller's to judge: a list that a forward passes to its parts."""
     place = store.place
-    own = f"p:{self_name(frame.function)}" if frame.function.takes_self else ""
+    own = f"p:{self_name(summary.function)}" if summary.function.takes_self else ""
     return isinstance(place, Path) and place.root.startswith("p:") and place.root != own

@@ -24,16 +24,16 @@ if TYPE_CHECKING:
     from memlint.analysis.facts.analyser import Analyser
 
 
-def carried_on(analyser: Analyser, frame: Summary, name: str) -> Step | None:
-    """A trace step to an evaluation loop that runs the forward of ``frame``, which computes the attribute ``name`` from
-    its last value, and does not reset it."""
-    cls = frame.function.cls
+def carried_on(analyser: Analyser, summary: Summary, name: str) -> Step | None:
+    """A trace step to an evaluation loop that runs the forward of ``summary`` without resetting ``name``, an attribute
+    that the forward computes from its last value."""
+    cls = summary.function.cls
     if cls is None:
         return None
-    setters = _setters(analyser, cls, name, frame.function.name)
+    setters = _setters(analyser, cls, name, summary.function.name)
     first, *others = [
         caller.site(record.at)
-        for caller, record in analyser.facts.calls_of(frame.function)
+        for caller, record in analyser.facts.calls_of(summary.function)
         if record.counts and record.loops and _carries(analyser, caller, record, name, setters)
     ] or (None,)
     if first is None:
@@ -41,28 +41,28 @@ def carried_on(analyser: Analyser, frame: Summary, name: str) -> Step | None:
     return Step(first, f"runs in each iteration of a loop that never resets `{name}`", decides=tuple(others))
 
 
-def is_carried_alone(analyser: Analyser, frame: Summary, store: Store) -> bool:
+def is_carried_alone(analyser: Analyser, summary: Summary, store: Store) -> bool:
     """Whether a method of an object that is no module runs a model on the state that its last call left in the object,
     while all else that the model gives is used without its graph (an agent that acts, and keeps ``self.hidden``): the
     state alone keeps the graphs of all calls. Nobody begins it anew, and none of its readers needs the graph."""
-    function, place = frame.function, store.place
-    name = state_of(frame, store)
+    function, place = summary.function, store.place
+    name = state_of(summary, store)
     if not name or function.cls is None or function.name == "__init__" or analyser.program.is_module(function.cls):
         return False
-    nodes = frame.graphs.nodes
-    marks = {item for item in frame.graphs.closure(store.value.src) if item in nodes and nodes[item].model}
-    if not marks or place not in frame.graphs.closure(store.value.src):
+    nodes = summary.graphs.nodes
+    marks = {item for item in summary.graphs.closure(store.value.src) if item in nodes and nodes[item].model}
+    if not marks or place not in summary.graphs.closure(store.value.src):
         return False
     return (
-        used_up(analyser, frame, marks, apart=place)
+        used_up(analyser, summary, marks, apart=place)
         and _read_without_graph(analyser, function, name)
         and not _is_begun(analyser, function, name)
     )
 
 
-def state_of(frame: Summary, store: Store) -> str:
+def state_of(summary: Summary, store: Store) -> str:
     """The attribute of its own that a method builds on what its last call left there; "" for none."""
-    own = f"p:{frame.function.params[0].name}" if frame.function.takes_self and frame.function.params else ""
+    own = f"p:{summary.function.params[0].name}" if summary.function.takes_self and summary.function.params else ""
     place = store.place
     if store.loop is not None or store.how != "call" or not isinstance(place, Path) or place.root != own:
         return ""

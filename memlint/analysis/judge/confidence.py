@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from memlint.analysis.facts.analyser import Analyser
 
 
-def confidence_unneeded(analyser: Analyser, frame: Summary, store: Store, value: Value) -> Confidence:
+def confidence_unneeded(analyser: Analyser, summary: Summary, store: Store, value: Value) -> Confidence:
     """How sure it is that nobody wants the graph that the place keeps.
 
     A backward that frees it, or a part of it, proves that it is done with; so does a model in eval mode, or the
@@ -42,29 +42,29 @@ def confidence_unneeded(analyser: Analyser, frame: Summary, store: Store, value:
     """
     if value.freed in ("yes", "some") or store.dead:
         return "high"
-    if of_evaluation(frame, store.incoming or store.value):
+    if of_evaluation(summary, store.incoming or store.value):
         return "high"
-    if frame.hook is not None:
-        return "low" if frame.hook.outputs else "high"  # evaluation engines hand over outputs made under no_grad
-    if any(loops for _, loops, *_ in frame.backwards):
+    if summary.hook is not None:
+        return "low" if summary.hook.outputs else "high"  # evaluation engines hand over outputs made under no_grad
+    if any(loops for _, loops, *_ in summary.backwards):
         return "high"
-    if blindly_reached(frame, marks_of(frame, store) | (store.incoming or store.value).src):
+    if blindly_reached(summary, marks_of(summary, store) | (store.incoming or store.value).src):
         return "low"  # it may be this graph that it wants
-    if unguarded_module(analyser, frame) and ambient_only(frame, (store.incoming or store.value).src):
+    if unguarded_module(analyser, summary) and ambient_only(summary, (store.incoming or store.value).src):
         return "low"
-    if is_evaluation_name(frame.function):
+    if is_evaluation_name(summary.function):
         return "medium"
-    leaves = frame.escaped
-    if store.local and marks_of(frame, store) & frame.notes.returned and not dropped_by_callers(analyser, frame):
-        leaves = leaves | frame.notes.returned
+    leaves = summary.escaped
+    if store.local and marks_of(summary, store) & summary.notes.returned and not dropped_by_callers(analyser, summary):
+        leaves = leaves | summary.notes.returned
     # what never leaves a function without a backward, or leaves to who takes numbers of it, nobody can want
     sure = (
         store.local
         and store.loop is not None
         and not _may_be_few(store.loop.loop)
-        and not marks_of(frame, store) & leaves
-        and not _on_some_paths(frame, store, value)
-        and not becomes_attribute(frame, store)
+        and not marks_of(summary, store) & leaves
+        and not _on_some_paths(summary, store, value)
+        and not becomes_attribute(summary, store)
     )
     return "medium" if sure else "low"
 
@@ -74,16 +74,16 @@ def _may_be_few(loop: Loop) -> bool:
     return loop.kind == "for" and loop.over == "unknown" and loop.trips is None and not loop.names_data
 
 
-def goes_through_data(frame: Summary, store: Store) -> bool:
+def goes_through_data(summary: Summary, store: Store) -> bool:
     """Whether a loop that collects tensors goes through batches of data, as far as its names and types tell: else its
     rounds may be a handful of styles, languages or chunks, or the parts of what one backward is for."""
-    if frame.function.name in _GIVE_A_BATCH:
+    if summary.function.name in _GIVE_A_BATCH:
         return False
     if store.loop is None or store.loop.loop.names_data:
         return True
-    if of_one_step(frame, store):
+    if of_one_step(summary, store):
         return False
-    if store.loop.loop.batches and is_moved_later(frame, store):
+    if store.loop.loop.batches and is_moved_later(summary, store):
         return True
     header, source = store.loop.loop.text.partition(" in ")[0], store.loop.loop.source
     if "range(" in source:
@@ -97,71 +97,71 @@ def goes_through_data(frame: Summary, store: Store) -> bool:
 _GIVE_A_BATCH = frozenset({"__next__", "next", "__getitem__", "__getitems__", "collate", "collate_fn"})
 
 
-def _on_some_paths(frame: Summary, store: Store, value: Value) -> bool:
+def _on_some_paths(summary: Summary, store: Store, value: Value) -> bool:
     """Whether only some paths of a callee record the graph, which its arguments choose."""
-    nodes = (frame.graphs.nodes.get(item) for item in frame.graphs.closure((store.incoming or store.value).src))
+    nodes = (summary.graphs.nodes.get(item) for item in summary.graphs.closure((store.incoming or store.value).src))
     return value.attached == "some" and all(node.partial for node in nodes if node is not None and node.definite)
 
 
-def would_raise(frame: Summary, store: Store, value: Value) -> bool:
+def would_raise(summary: Summary, store: Store, value: Value) -> bool:
     """Whether the next round's backward would raise if the state had its graph, while it is not a layer in sight that
     gives the state: code that runs tells that the model lets go of it somewhere."""
     if store.kind != "carry" or value.freed != "yes":
         return False
     # (of a sum, what is added to it is given as well: that has no state in it)
-    added = frame.graphs.closure(store.incoming.src) if store.how == "add" and store.incoming is not None else EMPTY
-    in_output = frame.graphs.closure(frame.notes.returned) & (_nodes_of(frame, store.value) - added)
-    if store.loop is None and in_output and not _is_buffer(frame, store.place):
+    added = summary.graphs.closure(store.incoming.src) if store.how == "add" and store.incoming is not None else EMPTY
+    in_output = summary.graphs.closure(summary.notes.returned) & (_nodes_of(summary, store.value) - added)
+    if store.loop is None and in_output and not _is_buffer(summary, store.place):
         return True  # a module's output is made from its state: the backward of the next one reaches this one's
     if isinstance(store.place, Path) and store.place.root.startswith(MADE) and store.loop is not None:
-        inside = [backward for backward in frame.backwards if store.loop.id in backward.loops]
+        inside = [backward for backward in summary.backwards if store.loop.id in backward.loops]
         if any(store.place in backward.reached for backward in inside):
             return True  # so it is where a module is made and run
     if store.how != "call":
         return False
-    nodes = (frame.graphs.nodes.get(item) for item in (store.incoming or store.value).src)
+    nodes = (summary.graphs.nodes.get(item) for item in (store.incoming or store.value).src)
     return any(node is not None and (node.opaque or node.unknown or node.via) for node in nodes)
 
 
-def is_trained_by(frame: Summary, store: Store, value: Value) -> bool:
+def is_trained_by(summary: Summary, store: Store, value: Value) -> bool:
     """Whether a backward of the same round goes through a sum itself, and frees its graph: had it the last round's in
     it, that would raise, so a program that runs begins it anew on a way that is not seen here."""
     if store.kind != "carry" or store.how != "add" or not store.local or store.loop is None or store.incoming is None:
         return False  # (a state of a module whose backward raises is told)
-    own = {source for source in store.value.src - store.incoming.src if source in frame.graphs.nodes}
+    own = {source for source in store.value.src - store.incoming.src if source in summary.graphs.nodes}
     return any(
         store.loop.id in backward.loops
         and own & backward.reached
-        and _frees(frame, backward.site.at)
+        and _frees(summary, backward.site.at)
         and (value.freed == "yes" or all(test in store.tests for test in backward.tests))
-        for backward in frame.backwards
+        for backward in summary.backwards
     )
 
 
-def _frees(frame: Summary, at: int) -> bool:
+def _frees(summary: Summary, at: int) -> bool:
     """Whether it is a plain ``total.backward()``, which keeps no graph."""
     return any(
         call.at == at and isinstance(call.func, ir.Attr) and not call.args and not call.keywords
-        for call in calls(frame.function.body)
+        for call in calls(summary.function.body)
     )
 
 
-def _is_buffer(frame: Summary, place: Source) -> bool:
+def _is_buffer(summary: Summary, place: Source) -> bool:
     """Whether a place is a registered buffer: a statistic, which its author would not think of as a state."""
-    cls = frame.function.cls
+    cls = summary.function.cls
     steps = place.steps if isinstance(place, Path) else ()
-    return cls is not None and bool(steps) and frame.analyser.is_buffer(cls, steps[0].lstrip("."))
+    return cls is not None and bool(steps) and summary.analyser.is_buffer(cls, steps[0].lstrip("."))
 
 
-def _nodes_of(frame: Summary, value: V) -> Sources:
-    return frozenset(source for source in value.src if source in frame.graphs.nodes)
+def _nodes_of(summary: Summary, value: V) -> Sources:
+    return frozenset(source for source in value.src if source in summary.graphs.nodes)
 
 
-def begun_elsewhere(analyser: Analyser, frame: Summary, store: Store) -> bool:
+def begun_elsewhere(analyser: Analyser, summary: Summary, store: Store) -> bool:
     """Whether a state of a module is begun anew by other code, which says when: at each sequence, or each epoch."""
-    if _asks_to_begin(frame, store):
+    if _asks_to_begin(summary, store):
         return True
-    if store.kind == "carry" and _is_handed_on(frame, store):
+    if store.kind == "carry" and _is_handed_on(summary, store):
         return True  # (who gets the module in each round may do so)
     if store.kind != "carry" or store.how not in ("add", "update") or store.loop is not None:
         return False
@@ -173,9 +173,9 @@ def begun_elsewhere(analyser: Analyser, frame: Summary, store: Store) -> bool:
 _BEGINS_ANEW = lazy_pattern(r"_?(re_?set|clear|zero|empty|flush|re_?init|begin|start)(_|$)")
 
 
-def _asks_to_begin(frame: Summary, store: Store) -> bool:
+def _asks_to_begin(summary: Summary, store: Store) -> bool:
     """``self.meter.reset()`` in each iteration before ``self.meter.add(loss)``, with a meter of unknown class."""
-    body = store.loop.body if store.loop is not None else frame.function.body
+    body = store.loop.body if store.loop is not None else summary.function.body
     return any(store.place_text.startswith(f"{place}.") for place in _begun_anew(body))
 
 
@@ -190,27 +190,27 @@ def _begun_anew(body: tuple[ir.Stmt, ...]) -> frozenset[str]:
     )
 
 
-def _is_handed_on(frame: Summary, store: Store) -> bool:
+def _is_handed_on(summary: Summary, store: Store) -> bool:
     """Whether the loop gives the module that the function has made, and that holds the state, to another call."""
     if not isinstance(store.place, Path) or not store.place.root.startswith(MADE) or store.loop is None:
         return False
     item = store.place.root.rpartition(":")[2]
-    env = frame.exit.env if frame.exit is not None else {}
+    env = summary.exit.env if summary.exit is not None else {}
     names = {name for name, value in env.items() if item in map(str, value.store)}
     given = (one for call in calls(store.loop.body) for one in (*call.args, *(word.value for word in call.keywords)))
     return any(dotted(one) in names for one in given)
 
 
-def may_sum_itself(analyser: Analyser, frame: Summary, store: Store) -> bool:
+def may_sum_itself(analyser: Analyser, summary: Summary, store: Store) -> bool:
     """Whether the left side of ``+=`` may be an object whose class defines it: a meter."""
     if store.kind != "carry" or store.how != "add":
         return False
     files = {store.site.path, *(step.site.path for step in store.trace)}
     place = store.place[0] if isinstance(store.place, tuple) and not isinstance(store.place, Path) else None
-    holder = frame.exit.heap.get(place) if frame.exit is not None else None
+    holder = summary.exit.heap.get(place) if summary.exit is not None else None
     return any(
         method.module.key in files and (holder is None or holder.cls is not method.cls)  # (its own numbers are none)
-        for method in analyser.methods_named("__iadd__", frame.function)
+        for method in analyser.methods_named("__iadd__", summary.function)
     )
 
 
@@ -219,9 +219,9 @@ def counts(store: Store) -> bool:
     return store.kind == "carry" and store.how == "add" and names_count(store.text)
 
 
-def held_already(frame: Summary, store: Store, incoming: V) -> bool:
+def held_already(summary: Summary, store: Store, incoming: V) -> bool:
     """Whether the value was read out of a container that lives as long: keeping it twice keeps no more."""
-    heap = frame.exit.heap if frame.exit is not None else {}
+    heap = summary.exit.heap if summary.exit is not None else {}
     if store.loop is not None and store.loop.loop.over == "unknown" and incoming.src:
         given = {item for item in store.loop.items if isinstance(item, Path) and item.steps[-1:] == ("[]",)}
         if incoming.src <= given:
@@ -241,18 +241,18 @@ def held_already(frame: Summary, store: Store, incoming: V) -> bool:
     )
 
 
-def of_one_step(frame: Summary, store: Store) -> bool:
+def of_one_step(summary: Summary, store: Store) -> bool:
     """Whether a backward runs once in the life of the place: the rounds of inner loops are the parts of one step."""
-    if not store.local or store.loop is None or frame.function.node is None:
+    if not store.local or store.loop is None or summary.function.node is None:
         return False
     outer = store.loops[: store.loops.index(store.loop.id)] if store.loop.id in store.loops else store.made
     if store.kind == "retain" and store.made != outer:
         return False
     if store.kind == "carry" and outer:
-        reached = frame.graphs.closure(store.value.src)
+        reached = summary.graphs.closure(store.value.src)
         if any(("prev", outer[-1], mark) in reached for mark in _names_of(store)):
             return False
-    with_it = [backward for backward in frame.backwards if not backward.excludes(store)]
+    with_it = [backward for backward in summary.backwards if not backward.excludes(store)]
     return any(backward.loops == outer for backward in with_it) and not any(
         store.loop.id in backward.loops for backward in with_it
     )
@@ -268,37 +268,37 @@ def in_trial(function: Function) -> bool:
     return False
 
 
-def adds_a_graph(frame: Summary, store: Store, incoming: V) -> bool:
+def adds_a_graph(summary: Summary, store: Store, incoming: V) -> bool:
     """Whether each round brings a graph of its own: a model (or a parameter) takes part inside the loop."""
     if store.loop is None:
         return True
-    reached = frame.graphs.closure(incoming.src)
+    reached = summary.graphs.closure(incoming.src)
     if any(isinstance(item, Path) and item != store.place for item in reached) and not any(
-        item in frame.graphs.nodes and frame.graphs.nodes[item].definite for item in reached
+        item in summary.graphs.nodes and summary.graphs.nodes[item].definite for item in reached
     ):
         return True
-    proved = {item for evidence in frame.graphs.evidence if evidence <= incoming.src for item in evidence}
+    proved = {item for evidence in summary.graphs.evidence if evidence <= incoming.src for item in evidence}
     given = any(isinstance(item, tuple) and item[:1] == ("elem",) and is_stream(item[1]) for item in incoming.src)
     return any(
-        (node := frame.graphs.nodes.get(item)) is not None
+        (node := summary.graphs.nodes.get(item)) is not None
         and (node.definite or item in proved)
         and (given or store.loop.id in node.loops)
         for item in reached
     )
 
 
-def once_a_batch(analyser: Analyser, frame: Summary, store: Store) -> bool:
+def once_a_batch(analyser: Analyser, summary: Summary, store: Store) -> bool:
     """Whether the place is made anew for each batch, here or by callers: parts of one batch are collected in it."""
     if not store.local:
         return False
-    return store.inner or any(record.each_batch for _, record in analyser.facts.calls_of(frame.function))
+    return store.inner or any(record.each_batch for _, record in analyser.facts.calls_of(summary.function))
 
 
-def is_array(frame: Summary, store: Store) -> bool:
+def is_array(summary: Summary, store: Store) -> bool:
     """Whether the sum begins as an array of numpy, to which no tensor with a graph can be added."""
     if store.kind != "carry" or not isinstance(store.place, tuple) or store.place[:1] != ("var",):
         return False
-    begun, other = _begun(frame.function.body).get(store.place[1], (math.inf, math.inf))
+    begun, other = _begun(summary.function.body).get(store.place[1], (math.inf, math.inf))
     return begun < store.site.at <= other  # (what becomes of the sum afterwards says nothing of it)
 
 
@@ -322,15 +322,15 @@ def is_moved_member(store: Store) -> bool:
     return store.loop is not None and name in store.loop.targets and rest.startswith(("cuda(", "to("))
 
 
-def from_last_call(analyser: Analyser, frame: Summary, store: Store) -> bool:
+def from_last_call(analyser: Analyser, summary: Summary, store: Store) -> bool:
     """Whether a forward builds the place on what its last call left there, and nobody sets it between two calls, or
     not in a loop that only evaluates."""
     if store.kind != "carry":
         return True
     place = store.place
-    if not isinstance(place, Path) or place not in frame.graphs.closure(store.value.src):
+    if not isinstance(place, Path) or place not in summary.graphs.closure(store.value.src):
         return False
-    if place in frame.notes.reset_by_parameter:
+    if place in summary.notes.reset_by_parameter:
         return False
     if store.how != "call":
         return True
@@ -338,21 +338,24 @@ def from_last_call(analyser: Analyser, frame: Summary, store: Store) -> bool:
     if len(attributes) != 1:
         return False
     name = attributes[0][1:]
-    return not analyser.facts.attributes.is_reset(frame.function, name) or carried_on(analyser, frame, name) is not None
+    return (
+        not analyser.facts.attributes.is_reset(summary.function, name)
+        or carried_on(analyser, summary, name) is not None
+    )
 
 
-def rebuilt_each_batch(frame: Summary, store: Store) -> bool:
+def rebuilt_each_batch(summary: Summary, store: Store) -> bool:
     """A place that is made anew for each batch holds the parts of one batch, however its inner loop runs."""
     if store.loop is None or store.loop.loop.over == "loader" or store.loop.id not in store.loops:
         return False
     inner = store.loop.id
-    trains = any(inner in loops for _, loops, *_ in frame.backwards)
-    reached = frame.graphs.closure(store.value.src)
+    trains = any(inner in loops for _, loops, *_ in summary.backwards)
+    reached = summary.graphs.closure(store.value.src)
     for item in store.loops[: store.loops.index(inner)]:
-        loop = frame.notes.rounds[item].loop if item in frame.notes.rounds else None
+        loop = summary.notes.rounds[item].loop if item in summary.notes.rounds else None
         if loop is None or loop.kind != "for" or loop.over not in (("loader",) if trains else ("loader", "unknown")):
             continue
-        if gives_loaders(frame.notes.rounds[item].targets, frame.notes.rounds[item].body):
+        if gives_loaders(summary.notes.rounds[item].targets, summary.notes.rounds[item].body):
             continue
         if item in store.made or (
             store.kind == "carry" and not any(("prev", item, mark) in reached for mark in _names_of(store))

@@ -45,11 +45,11 @@ if TYPE_CHECKING:
     from memlint.analysis.facts.analyser import Analyser
 
 
-def value_of(analyser: Analyser, frame: Summary, store: Store, value: V) -> Value:
+def value_of(analyser: Analyser, summary: Summary, store: Store, value: V) -> Value:
     own = {store.place} if isinstance(store.place, Path) else set()
-    layered = isinstance(store.place, Path) and takes_activations(analyser, frame)
+    layered = isinstance(store.place, Path) and takes_activations(analyser, summary)
     sources = frozenset(source for source in value.src if source not in own)
-    grad_off = not analyser_grad(analyser, frame, store.grad) & ON
+    grad_off = not analyser_grad(analyser, summary, store.grad) & ON
 
     def symbol(path: Path) -> bool | None:
         if path in own:
@@ -58,52 +58,52 @@ def value_of(analyser: Analyser, frame: Summary, store: Store, value: V) -> Valu
             True
             if layered
             and path.root.startswith("p:")
-            and path.root != f"p:{self_name(frame.function)}"
+            and path.root != f"p:{self_name(summary.function)}"
             and not names_labels(path.root[2:])
             and not any(step.startswith(".") for step in path.steps)  # (an option of a configuration is no activation)
             else None
         )
 
-    attached, by_backward = frame.graphs.attached(sources, symbol)
-    certainty = _certainty(frame, sources)
+    attached, by_backward = summary.graphs.attached(sources, symbol)
+    certainty = _certainty(summary, sources)
     # arguments of a forward may be the model's inputs; what a layer averages over rounds, and what a loss gets, has
     # come through a model
-    given_outputs = store.how == "average" or _is_loss(frame.function)
+    given_outputs = store.how == "average" or _is_loss(summary.function)
     if (
         layered
         and attached == "yes"
         and not given_outputs
-        and frame.graphs.attached(sources, lambda path: None)[0] != "yes"
+        and summary.graphs.attached(sources, lambda path: None)[0] != "yes"
     ):
         certainty = "low"
-    if attached == "yes" and ambient_only(frame, sources) and not analyser_grad(analyser, frame, AMBIENT) & ON:
+    if attached == "yes" and ambient_only(summary, sources) and not analyser_grad(analyser, summary, AMBIENT) & ON:
         attached = "no"
-    if attached == "unknown" and _of_runs_without_grad(analyser, frame, sources):
+    if attached == "unknown" and _of_runs_without_grad(analyser, summary, sources):
         attached = "no"
     if attached == "yes" and grad_off and store.kind == "carry":
         attached = "no"
-    if attached == "unknown" and store.kind == "carry" and store.how == "call" and _state_of_model(frame, sources):
+    if attached == "unknown" and store.kind == "carry" and store.how == "call" and _state_of_model(summary, sources):
         attached, certainty = "no" if grad_off else "yes", "medium"
     fact: Fact = "some" if attached == "yes" and value.bare else attached
     if attached == "no" and value.kinds & UNKNOWN:
         fact = "unknown"
     freed: Fact = store.freed or "no"
-    if freed == "no" and store.loop is None and layer_code(analyser, frame.function):
+    if freed == "no" and store.loop is None and layer_code(analyser, summary.function):
         # whoever trains the module runs backward through what its forward makes
-        freed = "yes" if store.kind == "retain" or (store.how != "call" and _is_shared(frame, sources)) else "no"
-    moved_later = fact == "no" and value.device != CPU and is_moved_later(frame, store)
+        freed = "yes" if store.kind == "retain" or (store.how != "call" and _is_shared(summary, sources)) else "no"
+    moved_later = fact == "no" and value.device != CPU and is_moved_later(summary, store)
     return Value(
         attached=fact,
         freed=freed,
-        device="accelerator" if moved_later else _device(analyser, frame, store, value, fact),
-        size=_size(frame, store, value, fact),
+        device="accelerator" if moved_later else _device(analyser, summary, store, value, fact),
+        size=_size(summary, store, value, fact),
         text=store.text,
         certainty=certainty,
-        origin=_origin(frame, sources, attached),
+        origin=_origin(summary, sources, attached),
         by_backward=by_backward,
         moved_later=moved_later,
         several=bool(store.parts),
-        weight=weight_of(frame, store, value),
+        weight=weight_of(summary, store, value),
     )
 
 
@@ -111,33 +111,33 @@ def _is_loss(function: Function) -> bool:
     return function.cls is not None and function.cls.node.name.lower().endswith(("loss", "criterion"))
 
 
-def analyser_grad(analyser: Analyser, frame: Summary, grad: int) -> int:
+def analyser_grad(analyser: Analyser, summary: Summary, grad: int) -> int:
     """A grad mode, with the callers' mode in place of AMBIENT."""
     if not grad & AMBIENT:
         return grad
-    if frame.hook is not None and frame.hook.grad == "ambient":
+    if summary.hook is not None and summary.hook.grad == "ambient":
         return grad & (ON | OFF) | ON
-    return grad & (ON | OFF) | analyser.facts.modes.of(frame.function)
+    return grad & (ON | OFF) | analyser.facts.modes.of(summary.function)
 
 
-def ambient_only(frame: Summary, sources: frozenset[Source]) -> bool:
+def ambient_only(summary: Summary, sources: frozenset[Source]) -> bool:
     nodes = [
         node
-        for item in frame.graphs.closure(sources)
-        if (node := frame.graphs.nodes.get(item)) is not None and node.definite
+        for item in summary.graphs.closure(sources)
+        if (node := summary.graphs.nodes.get(item)) is not None and node.definite
     ]
     return bool(nodes) and all(node.ambient for node in nodes)
 
 
-def _of_runs_without_grad(analyser: Analyser, frame: Summary, sources: frozenset[Source]) -> bool:
+def _of_runs_without_grad(analyser: Analyser, summary: Summary, sources: frozenset[Source]) -> bool:
     """Whether all of it is what models gave of which nothing is known, and every caller turns grad mode off."""
-    nodes = [frame.graphs.nodes.get(item) for item in sources]
+    nodes = [summary.graphs.nodes.get(item) for item in sources]
     off = bool(nodes) and all(node is not None and node.opaque and node.ambient for node in nodes)
-    return off and not analyser_grad(analyser, frame, AMBIENT) & ON
+    return off and not analyser_grad(analyser, summary, AMBIENT) & ON
 
 
-def _device(analyser: Analyser, frame: Summary, store: Store, value: V, fact: Fact) -> Device:
-    if fact in ("yes", "some") and _of_parameters(frame, value):
+def _device(analyser: Analyser, summary: Summary, store: Store, value: V, fact: Fact) -> Device:
+    if fact in ("yes", "some") and _of_parameters(summary, value):
         return "cpu"
     if on_accelerator(value.device):
         return "accelerator"
@@ -149,10 +149,10 @@ def _device(analyser: Analyser, frame: Summary, store: Store, value: V, fact: Fa
     return "unknown"
 
 
-def _of_parameters(frame: Summary, value: V) -> bool:
+def _of_parameters(summary: Summary, value: V) -> bool:
     """Whether a graph was recorded of parameters, and no model is seen in it (the entropy of ``self.log_std``): what is
     known to grow are its nodes, on the host."""
-    nodes = [node for item in frame.graphs.closure(value.src) if (node := frame.graphs.nodes.get(item)) is not None]
+    nodes = [node for item in summary.graphs.closure(value.src) if (node := summary.graphs.nodes.get(item)) is not None]
     return any(node.definite for node in nodes) and not any(node.model or node.unknown or node.guess for node in nodes)
 
 
@@ -161,9 +161,9 @@ _MEMBER = lazy_pattern(r"""outputs?\[["'](\w+)["']\]""")
 _LARGE = lazy_pattern(r"logit|feat|emb|repr|latent|image|img|recon|mask|hidden|attention|prob|output|y_hat")
 
 
-def weight_of(frame: Summary, store: Store, value: V) -> Weight:
+def weight_of(summary: Summary, store: Store, value: V) -> Weight:
     """How large a sample is of what is kept: a record is as large as the largest of its parts."""
-    compared = compared_with_pictures(frame.function.body)
+    compared = compared_with_pictures(summary.function.body)
     if not store.parts:
         return _weight(value, [named_by(store.text), named_by(store.place_text)], compared)
     parts = {name: part for name, part in store.parts.items() if not part.is_only(DATA | NONE)}
@@ -204,7 +204,7 @@ def compared_with_pictures(body: tuple[ir.Stmt, ...]) -> frozenset[str]:
     return frozenset(found)
 
 
-def _size(frame: Summary, store: Store, value: V, attached: Fact) -> Size:
+def _size(summary: Summary, store: Store, value: V, attached: Fact) -> Size:
     """A model's output has the size of a batch, unless a name says that it is a number; where it is kept with a graph
     its size is what the graph keeps, which is not known. A record is as large as the largest of its parts."""
     size = value.size
@@ -213,7 +213,7 @@ def _size(frame: Summary, store: Store, value: V, attached: Fact) -> Size:
         size = next((one for one in (ACTIVATION, BATCH, OUTPUT) if one in sizes), size)
     if size != OUTPUT or (attached != "no" and store.kind != "cat"):
         return SIZES[size]
-    member = _MEMBER.fullmatch(store.text) if frame.hook is not None and frame.hook.outputs else None
+    member = _MEMBER.fullmatch(store.text) if summary.hook is not None and summary.hook.outputs else None
     if member is not None and not _LARGE.search(member[1]):
         return "unknown"
     shown = store.text.startswith(("(", "[")) and store.text.endswith((")", "]"))
@@ -227,81 +227,81 @@ def _lies_there(part: V) -> bool:
     return part.may_be(TENSORS) and not part.kinds & (UNKNOWN | DATA) and on_accelerator(part.device)
 
 
-def _certainty(frame: Summary, sources: frozenset[Source]) -> Confidence:
+def _certainty(summary: Summary, sources: frozenset[Source]) -> Confidence:
     """A graph that an unresolved loss is taken to pass on is less certain, unless a backward proves it."""
-    if any(evidence <= sources for evidence in frame.graphs.evidence if evidence):
+    if any(evidence <= sources for evidence in summary.graphs.evidence if evidence):
         return "high"
-    guessed = any((node := frame.graphs.nodes.get(item)) is not None and node.guess for item in sources)
+    guessed = any((node := summary.graphs.nodes.get(item)) is not None and node.guess for item in sources)
     return "medium" if guessed else "high"
 
 
-def _origin(frame: Summary, sources: frozenset[Source], attached: Fact) -> tuple[Step, ...]:
+def _origin(summary: Summary, sources: frozenset[Source], attached: Fact) -> tuple[Step, ...]:
     """Where the value was made, with its graph if it has one: the model call, through callees."""
     best = None
-    for item in sorted(frame.graphs.closure(sources), key=repr):
-        node = frame.graphs.nodes.get(item)
+    for item in sorted(summary.graphs.closure(sources), key=repr):
+        node = summary.graphs.nodes.get(item)
         if node is not None and node.definite and (best is None or (node.model and not best.model)):
             best = node
     if best is None:
         return ()
     does = "makes it, without a graph" if attached == "no" else "records the graph"
-    steps = [Step(frame.site(best.at), f"`{best.what}` {does}")]
+    steps = [Step(summary.site(best.at), f"`{best.what}` {does}")]
     steps += [Step(site, f"which runs `{what}`") for site, what in best.via]
     return tuple(steps)
 
 
-def _is_shared(frame: Summary, sources: frozenset[Source]) -> bool:
+def _is_shared(summary: Summary, sources: frozenset[Source]) -> bool:
     """Whether the result was computed by the same models, or from the same inputs, as these graphs: a backward through
     the result frees what those saved, and a running average of it saves next to nothing."""
-    reached = frame.graphs.closure(sources)
-    models = {item for item in reached if (node := frame.graphs.nodes.get(item)) is not None and node.model}
+    reached = summary.graphs.closure(sources)
+    models = {item for item in reached if (node := summary.graphs.nodes.get(item)) is not None and node.model}
     paths = {item for item in reached if isinstance(item, Path)}
-    own = f"p:{self_name(frame.function)}"
+    own = f"p:{self_name(summary.function)}"
     # (a module's own attributes beside its inputs are rates and the like)
     inputs = models or {path for path in paths if path.root != own} or paths
-    return bool(inputs) and inputs <= frame.notes.returned
+    return bool(inputs) and inputs <= summary.notes.returned
 
 
 def self_name(function: Function) -> str:
     return function.params[0].name if function.params else "self"
 
 
-def lacks_guard(frame: Summary, value: V) -> bool:
+def lacks_guard(summary: Summary, value: V) -> bool:
     """Whether the graph comes from an evaluation that lacks no_grad."""
-    flagged = frame.notes.unguarded
-    return any(item in flagged for item in frame.graphs.closure(value.src))
+    flagged = summary.notes.unguarded
+    return any(item in flagged for item in summary.graphs.closure(value.src))
 
 
-def _state_of_model(frame: Summary, sources: frozenset[Source]) -> bool:
+def _state_of_model(summary: Summary, sources: frozenset[Source]) -> bool:
     """A part of a model's output that goes back into the model, as it is or computed with (``state.clone()``), is its
     recurrent state, and has the model's graph, unless all of the project's models that it may be cut it."""
     todo, seen = list(sources), set(sources)
     while todo:
         source = todo.pop()
-        node = frame.graphs.nodes.get(source)
+        node = summary.graphs.nodes.get(source)
         if node is None or node.definite:
             continue
         if not node.unknown:
             todo += node.parents - seen
             seen |= node.parents
         elif any(
-            (parent := frame.graphs.nodes.get(item)) is not None
+            (parent := summary.graphs.nodes.get(item)) is not None
             and parent.definite
             and parent.model
             and part_of(source, item)
-            and not _is_cut_by_all(frame, source, item)
+            and not _is_cut_by_all(summary, source, item)
             for item in node.parents
         ):
             return True
     return False
 
 
-def _is_cut_by_all(frame: Summary, part: Source, output: Source) -> bool:
+def _is_cut_by_all(summary: Summary, part: Source, output: Source) -> bool:
     """Whether a model's class is not known (it was loaded whole), and each class of the project that the call fits
     gives that part of its output detached, or as it came in."""
-    run = next((one for one in frame.runs.values() if one.node == output), None)
-    call = call_at(frame.function.body, run.site.at) if run is not None else None
+    run = next((one for one in summary.runs.values() if one.node == output), None)
+    call = call_at(summary.function.body, run.site.at) if run is not None else None
     if run is None or run.resolved or run.origin is not None or call is None or not isinstance(part, tuple):
         return False
     steps = tuple(step for step in part if isinstance(step, str) and step.startswith("["))
-    return graph_of_part(frame, call, run.method, steps) == "no"
+    return graph_of_part(summary, call, run.method, steps) == "no"

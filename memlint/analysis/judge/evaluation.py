@@ -56,37 +56,37 @@ class Keeper(NamedTuple):
     step: Step | None = None
 
 
-def evaluations(analyser: Analyser, frame: Summary) -> list[Verdict]:
+def evaluations(analyser: Analyser, summary: Summary) -> list[Verdict]:
     """The recorded runs of the function in source order; remembers which graphs a missing guard made."""
-    if not frame.runs:
+    if not summary.runs:
         return []
-    if is_layer_code(analyser, frame):
+    if is_layer_code(analyser, summary):
         # (in what mode a forward runs is its caller's to say; what it cuts is cut for all of them)
-        recorded = [run for run in frame.runs.values() if not run.tests and records(analyser, frame, run)]
-        for run in frame.runs.values():
-            report_run_reason(analyser, frame, run, "dropped", "layer-code")
-        return [Verdict(run, "cut", "") for run in recorded if records_unneeded_graph(analyser, frame, run)]
+        recorded = [run for run in summary.runs.values() if not run.tests and records(analyser, summary, run)]
+        for run in summary.runs.values():
+            report_run_reason(analyser, summary, run, "dropped", "layer-code")
+        return [Verdict(run, "cut", "") for run in recorded if records_unneeded_graph(analyser, summary, run)]
     found = []
-    for run in sorted(frame.runs.values(), key=lambda run: run.site):
-        verdict = judge_run(analyser, frame, run)
+    for run in sorted(summary.runs.values(), key=lambda run: run.site):
+        verdict = judge_run(analyser, summary, run)
         if verdict is None:
             continue
         if reported_inside(analyser, run):
-            report_run_reason(analyser, frame, run, "dropped", "reported-inside")
-        elif left_to_callers(analyser, frame, run):
-            report_run_reason(analyser, frame, run, "dropped", "left-to-callers")
+            report_run_reason(analyser, summary, run, "dropped", "reported-inside")
+        elif left_to_callers(analyser, summary, run):
+            report_run_reason(analyser, summary, run, "dropped", "left-to-callers")
         elif verdict.evaluation == "spent" and spent_inside(analyser, run):
-            report_run_reason(analyser, frame, run, "dropped", "spent-inside")
+            report_run_reason(analyser, summary, run, "dropped", "spent-inside")
         else:
             found.append(verdict)
     shown = [item for item in found if item.evaluation == "eval" and item.phase is None]
-    frame.notes.evaluations = frozenset(item.run.node for item in shown if item.wanted in ("", ENABLED, ITSELF))
-    frame.notes.unguarded = frozenset(item.run.node for item in shown if item.wanted in ("", ENABLED))
+    summary.notes.evaluations = frozenset(item.run.node for item in shown if item.wanted in ("", ENABLED, ITSELF))
+    summary.notes.unguarded = frozenset(item.run.node for item in shown if item.wanted in ("", ENABLED))
     return found
 
 
 def model_calls(
-    analyser: Analyser, frame: Summary, verdicts: list[Verdict], kept: dict[Source, Keeper]
+    analyser: Analyser, summary: Summary, verdicts: list[Verdict], kept: dict[Source, Keeper]
 ) -> Iterator[ModelCall]:
     """One event for each evaluation loop (or function) that records: its first model call.
 
@@ -94,84 +94,84 @@ def model_calls(
     """
     groups: dict[Source, list[Verdict]] = {}
     for verdict in verdicts:
-        event = _by_itself(analyser, frame, verdict, kept)
+        event = _by_itself(analyser, summary, verdict, kept)
         if event is not None:
             yield event
-        elif _is_evaluation(analyser, frame, verdict, kept):
+        elif _is_evaluation(analyser, summary, verdict, kept):
             loop = verdict.run.loop
             groups.setdefault(loop.id if loop is not None else ("function",), []).append(verdict)
         elif verdict.evaluation == "cut":
-            yield _event(frame, verdict, _loop_around(verdict.run), "medium", "detached")
+            yield _event(summary, verdict, _loop_around(verdict.run), "medium", "detached")
         elif verdict.evaluation and verdict.wanted:
-            report_run_reason(analyser, frame, verdict.run, "dropped", "gradients-wanted", verdict.wanted)
+            report_run_reason(analyser, summary, verdict.run, "dropped", "gradients-wanted", verdict.wanted)
         else:
-            report_run_reason(analyser, frame, verdict.run, "dropped", "no-evaluation")
+            report_run_reason(analyser, summary, verdict.run, "dropped", "no-evaluation")
     for name, group in [(name, part) for name, whole in groups.items() for part in _apart(whole)]:
         if name == ("function",):
             group = _on_their_own(group, groups)
         if not group or _guarded_with(name, group[0].run, groups):
             for item in group:
-                report_run_reason(analyser, frame, item.run, "dropped", "same-guard")
+                report_run_reason(analyser, summary, item.run, "dropped", "same-guard")
             continue
-        yield _of_group(analyser, frame, group, kept)
+        yield _of_group(analyser, summary, group, kept)
 
 
 def _loop_around(run: ModelRun) -> Loop | None:
     return run.loop.loop if run.loop is not None else None
 
 
-def _by_itself(analyser: Analyser, frame: Summary, verdict: Verdict, kept: dict[Source, Keeper]) -> ModelCall | None:
+def _by_itself(analyser: Analyser, summary: Summary, verdict: Verdict, kept: dict[Source, Keeper]) -> ModelCall | None:
     """The event of a run that no guard around an evaluation would spare: of a model that nobody trains, or whose output
     teaches another one."""
     run = verdict.run
-    owner = owner_of(analyser, frame, run)
-    if owner == "no" and not _may_be_asked(frame) and not differentiates_itself(analyser, run):
-        in_loss = any({run.node} & reached for reached, *_ in frame.backwards)
+    owner = owner_of(analyser, summary, run)
+    if owner == "no" and not _may_be_asked(summary) and not differentiates_itself(analyser, run):
+        in_loss = any({run.node} & reached for reached, *_ in summary.backwards)
         return _event(
-            frame,
+            summary,
             verdict,
-            loop_of(analyser, frame, run),
+            loop_of(analyser, summary, run),
             "high",
-            "loss" if in_loss else consumed_as(frame, run),
-            keeper=_keeper(frame, [run], kept),
+            "loss" if in_loss else consumed_as(summary, run),
+            keeper=_keeper(summary, [run], kept),
             owner=owner,
         )
-    if verdict.evaluation == "eval" and verdict.wanted == REACHED and teaches(analyser, frame, run):
+    if verdict.evaluation == "eval" and verdict.wanted == REACHED and teaches(analyser, summary, run):
         verdict.evaluation = "beside"
-        return _event(frame, verdict, _loop_around(run), "medium", "loss")
+        return _event(summary, verdict, _loop_around(run), "medium", "loss")
     return None
 
 
-def _of_group(analyser: Analyser, frame: Summary, group: list[Verdict], kept: dict[Source, Keeper]) -> ModelCall:
+def _of_group(analyser: Analyser, summary: Summary, group: list[Verdict], kept: dict[Source, Keeper]) -> ModelCall:
     """The event of runs that one guard would spare: of the first, or of the one whose graph is kept."""
     first = min(group, key=lambda item: _SUREST.index(item.evaluation))
-    retained = _keeper(frame, [first.run], kept)
+    retained = _keeper(summary, [first.run], kept)
     for other in group if retained is None else ():
         # the call whose graph is kept speaks for the loop: of another one, nothing stays
-        if other.evaluation == first.evaluation and (keeper := _keeper(frame, [other.run], kept)):
+        if other.evaluation == first.evaluation and (keeper := _keeper(summary, [other.run], kept)):
             first, retained = other, keeper
             break
     run = first.run
     for other in group:
         if other is not first:
-            report_run_reason(analyser, frame, other.run, "dropped", "same-guard")
-    loop = loop_of(analyser, frame, run)
-    certainty, doubt = _certainty(analyser, frame, first, loop, retained)
-    consumed = consumed_as(frame, run)
-    doubt = doubt or doubt_of(analyser, frame, first, consumed)
+            report_run_reason(analyser, summary, other.run, "dropped", "same-guard")
+    loop = loop_of(analyser, summary, run)
+    certainty, doubt = _certainty(analyser, summary, first, loop, retained)
+    consumed = consumed_as(summary, run)
+    doubt = doubt or doubt_of(analyser, summary, first, consumed)
     if doubt:
-        report_run_reason(analyser, frame, run, "low", doubt)
+        report_run_reason(analyser, summary, run, "low", doubt)
         certainty = "low"
-    if first.evaluation == "name" and (_only_shows(frame, run) or _keeps_for_nobody(retained)):
+    if first.evaluation == "name" and (_only_shows(summary, run) or _keeps_for_nobody(retained)):
         consumed = "detached"
-    beside = first.evaluation == "name" and consumed == "escapes" and is_beside_training(analyser, frame, run)
+    beside = first.evaluation == "name" and consumed == "escapes" and is_beside_training(analyser, summary, run)
     return _event(
-        frame, first, loop, certainty, consumed, keeper=retained, phase=first.phase, beside=beside, group=group
+        summary, first, loop, certainty, consumed, keeper=retained, phase=first.phase, beside=beside, group=group
     )
 
 
 def _certainty(
-    analyser: Analyser, frame: Summary, first: Verdict, loop: Loop | None, retained: Keeper | None
+    analyser: Analyser, summary: Summary, first: Verdict, loop: Loop | None, retained: Keeper | None
 ) -> tuple[Confidence, str]:
     """How sure it is that a run is an evaluation that records in vain, and the name of what speaks against it, "" for
     nothing."""
@@ -180,25 +180,25 @@ def _certainty(
     certainty: Confidence = "high" if told and first.evaluation == "eval" else "medium"
     if first.unguarded:
         certainty = "medium"
-    script = _is_script(analyser, frame, loop, run)
-    if is_trial(frame.function) and not script and (loop is None or first.evaluation == "spent"):
+    script = _is_script(analyser, summary, loop, run)
+    if is_trial(summary.function) and not script and (loop is None or first.evaluation == "spent"):
         # (what follows a training loop is no trial)
-        beside = first.evaluation == "eval" or (loop is not None and loop.over_data and frame.function.node is None)
-        sure = (frame.backwards and beside) or _applies(analyser, frame, first)
+        beside = first.evaluation == "eval" or (loop is not None and loop.over_data and summary.function.node is None)
+        sure = (summary.backwards and beside) or _applies(analyser, summary, first)
         return ("medium", "") if sure else ("low", "trial")
-    if loop is None and (run.probes or is_dropped(frame, run)):
+    if loop is None and (run.probes or is_dropped(summary, run)):
         return certainty, "asks-for-shape"
-    if loop is None and _made_here(run) and (first.evaluation == "spent" or _tries(frame.function)):
+    if loop is None and _made_here(run) and (first.evaluation == "spent" or _tries(summary.function)):
         return certainty, "new-model-runs-once"
     if first.evaluation == "kept" and retained is not None:
         return weakest(certainty, retained.lost), "may-be-trained-by" if retained.lost == "low" else ""
     return certainty, ""
 
 
-def _may_be_asked(frame: Summary) -> bool:
+def _may_be_asked(summary: Summary) -> bool:
     """Whether the function asks for gradients of what may be given to the run: of a part of a batch, of another name
     for it. (The parameters of a network that it goes through are none.)"""
-    return frame.notes.gradients or asked_for(frame, of_networks(frame.function.body)) in (REQUIRES, ASKED)
+    return summary.notes.gradients or asked_for(summary, of_networks(summary.function.body)) in (REQUIRES, ASKED)
 
 
 def _keeps_for_nobody(keeper: Keeper | None) -> bool:
@@ -211,16 +211,16 @@ def _keeps_for_nobody(keeper: Keeper | None) -> bool:
 _TRAINING = frozenset({"backward", "zero_grad", "optim", "optimizer", "optimizers", "Optimizer", "requires_grad"})
 
 
-def _only_shows(frame: Summary, run: ModelRun) -> bool:
+def _only_shows(summary: Summary, run: ModelRun) -> bool:
     """Whether an output that is handed on, and neither returned nor kept by the object, is so in a file that trains
     nothing: to what shows, scores or writes it."""
     marks = {run.node, *run.value.src}
-    if frame.exit is None or marks & frame.notes.returned or _TRAINING & frame.module.names:
+    if summary.exit is None or marks & summary.notes.returned or _TRAINING & summary.module.names:
         return False
-    return not any(marks & frame.graphs.closure(value.src) for value in frame.exit.sym.values())
+    return not any(marks & summary.graphs.closure(value.src) for value in summary.exit.sym.values())
 
 
-def _is_evaluation(analyser: Analyser, frame: Summary, verdict: Verdict, kept: dict[Source, Keeper]) -> bool:
+def _is_evaluation(analyser: Analyser, summary: Summary, verdict: Verdict, kept: dict[Source, Keeper]) -> bool:
     """Whether a recorded run is one of an evaluation, be it for this alone that its graph is kept for no backward."""
     if verdict.evaluation not in ("", "cut"):
         return not verdict.wanted
@@ -228,14 +228,14 @@ def _is_evaluation(analyser: Analyser, frame: Summary, verdict: Verdict, kept: d
     keeper = kept.get(run.node)
     if keeper is None or keeper.lost == "low" or run.origin is not None or run.loop is None:
         return False
-    if any(run.node in reached for reached, *_ in frame.backwards) or reason_gradients_needed(analyser, frame, run):
+    if any(run.node in reached for reached, *_ in summary.backwards) or reason_gradients_needed(analyser, summary, run):
         return False
     verdict.evaluation = "kept"
     return True
 
 
 def _event(
-    frame: Summary,
+    summary: Summary,
     verdict: Verdict,
     loop: Loop | None,
     certainty: Confidence,
@@ -251,7 +251,7 @@ def _event(
     run = verdict.run
     return ModelCall(
         site=run.site,
-        function=frame.function.qual,
+        function=summary.function.qual,
         certainty=certainty,
         trace=(*run.trace, *verdict.unguarded, *((verdict.thread,) if verdict.thread is not None else ())),
         module=run.text,
@@ -265,56 +265,56 @@ def _event(
         owner=owner,
         guard="",
         consumed=consumed,
-        held=_held_by(frame, run),
+        held=_held_by(summary, run),
         called=run.called,
-        named=is_evaluation_name(frame.function),
-        followed=run.resolved or trains_otherwise(frame, run),
+        named=is_evaluation_name(summary.function),
+        followed=run.resolved or trains_otherwise(summary, run),
         served=run.served,
         phase=phase.quiet if phase is not None else "",
         training=phase.training if phase is not None else "",
         beside_training=beside,
         unguarded=bool(verdict.unguarded),
-        large=runs_a_large_network(frame.analyser, frame, run),
-        single=bool(run.loop and run.loop.loop.single) or runs_on_one_sample(frame.analyser, frame, run),
-        small=all(_is_small(frame.analyser, frame, one.run) for one in group or (verdict,)),
+        large=runs_a_large_network(summary.analyser, summary, run),
+        single=bool(run.loop and run.loop.loop.single) or runs_on_one_sample(summary.analyser, summary, run),
+        small=all(_is_small(summary.analyser, summary, one.run) for one in group or (verdict,)),
     )
 
 
-def _is_small(analyser: Analyser, frame: Summary, run: ModelRun) -> bool:
+def _is_small(analyser: Analyser, summary: Summary, run: ModelRun) -> bool:
     """Whether the graph of a run takes little memory: by the network's layers, or because it has a single sample."""
-    if runs_a_large_network(analyser, frame, run):
+    if runs_a_large_network(analyser, summary, run):
         return False
-    if runs_on_one_state(analyser, frame, run):
+    if runs_on_one_state(analyser, summary, run):
         return True
-    size = size_of_network(analyser, frame, run)
+    size = size_of_network(analyser, summary, run)
     if size or run.module.is_of_library():  # (one sample is enough for what a library has trained)
         return size == "small"
-    return runs_on_one_sample(analyser, frame, run) and not shows_a_picture(frame, run)
+    return runs_on_one_sample(analyser, summary, run) and not shows_a_picture(summary, run)
 
 
-def _held_by(frame: Summary, run: ModelRun) -> str:
+def _held_by(summary: Summary, run: ModelRun) -> str:
     """An attribute of its own object in which a function leaves what a run gives, with its graph."""
-    own = f"p:{frame.function.params[0].name}" if frame.function.takes_self and frame.function.params else ""
-    if frame.exit is None or not own:
+    own = f"p:{summary.function.params[0].name}" if summary.function.takes_self and summary.function.params else ""
+    if summary.exit is None or not own:
         return ""
     marks = {run.node, *run.value.src}
     held = (
         place.text
-        for place, value in frame.exit.sym.items()
-        if place.root == own and marks & frame.graphs.closure(tensors_within(frame, frame.exit, value).src)
+        for place, value in summary.exit.sym.items()
+        if place.root == own and marks & summary.graphs.closure(tensors_within(summary, summary.exit, value).src)
     )
     return min(held, default="")
 
 
-def _keeper(frame: Summary, runs: list[ModelRun], kept: dict[Source, Keeper]) -> Keeper | None:
+def _keeper(summary: Summary, runs: list[ModelRun], kept: dict[Source, Keeper]) -> Keeper | None:
     """The place that keeps what the runs recorded."""
-    nodes = (node for run in runs for node in sorted(_own_nodes(frame, run), key=repr))
+    nodes = (node for run in runs for node in sorted(_own_nodes(summary, run), key=repr))
     return next((kept[node] for node in nodes if node in kept), None)
 
 
-def _own_nodes(frame: Summary, run: ModelRun) -> Sources:
+def _own_nodes(summary: Summary, run: ModelRun) -> Sources:
     """The nodes that the run itself recorded, without those of its inputs."""
-    return frozenset(item for item in (run.node, *run.value.src) if item in frame.graphs.nodes)
+    return frozenset(item for item in (run.node, *run.value.src) if item in summary.graphs.nodes)
 
 
 def _on_their_own(group: list[Verdict], groups: dict[Source, list[Verdict]]) -> list[Verdict]:
@@ -354,26 +354,26 @@ def _guarded_with(name: Source, run: ModelRun, groups: dict[Source, list[Verdict
     return any(outer in groups for outer in run.loops if outer != name)
 
 
-def _is_script(analyser: Analyser, frame: Summary, loop: Loop | None, run: ModelRun) -> bool:
+def _is_script(analyser: Analyser, summary: Summary, loop: Loop | None, run: ModelRun) -> bool:
     """Whether a module's own body applies a model in a loop, and is no demonstration of those that the file defines."""
-    applied = is_script_loop(frame, loop, loaded=run.module.is_unpickled())
-    return frame.function.node is None and applied and not _defines_modules(analyser, frame)
+    applied = is_script_loop(summary, loop, loaded=run.module.is_unpickled())
+    return summary.function.node is None and applied and not _defines_modules(analyser, summary)
 
 
-def _applies(analyser: Analyser, frame: Summary, verdict: Verdict) -> bool:
+def _applies(analyser: Analyser, summary: Summary, verdict: Verdict) -> bool:
     """Whether a module's own body runs, be it once, a trained model on what is no try-out: one that is in eval mode, or
     was loaded whole and is used up, and not of the file itself, on what a file or a camera gives, or with weights that
     were loaded."""
     run = verdict.run
     loaded = run.module.is_unpickled()
     evaluated = verdict.evaluation == "eval" and run.mode is True
-    if frame.function.node is not None or run.probes or not (evaluated or (loaded and verdict.evaluation == "spent")):
+    if summary.function.node is not None or run.probes or not (evaluated or (loaded and verdict.evaluation == "spent")):
         return False
-    return (not run.drawn or loaded or loads_weights(frame)) and not _defines_modules(analyser, frame)
+    return (not run.drawn or loaded or loads_weights(summary)) and not _defines_modules(analyser, summary)
 
 
-def _defines_modules(analyser: Analyser, frame: Summary) -> bool:
-    module = frame.module
+def _defines_modules(analyser: Analyser, summary: Summary) -> bool:
+    module = summary.module
     classes = (module.cls(unit.name) for unit in module.index.units)
     return any(cls is not None and analyser.program.is_module(cls) for cls in classes)
 

@@ -21,7 +21,7 @@ MAX_DEPTH = 4
 _SHOWS = frozenset({"tqdm", "trange", "track", "prange"})
 
 
-def begun_at_first_step(analyser: Analyser, frame: Summary, store: Store) -> bool:
+def begun_at_first_step(analyser: Analyser, summary: Summary, store: Store) -> bool:
     """Whether what an attribute holds reaches no further back than the first step of a sequence, which each round of
     the store's loop goes through from its beginning."""
     function = _function_of(analyser, store)
@@ -30,7 +30,7 @@ def begun_at_first_step(analyser: Analyser, frame: Summary, store: Store) -> boo
         return False
     counts = {param.name for param in function.params[1:]} - assigned_names(function.body)[0]
     return any(
-        _counts_from_zero(analyser, function, statement.test.left.id, (frame.function, store.loop.id), 0)
+        _counts_from_zero(analyser, function, statement.test.left.id, (summary.function, store.loop.id), 0)
         for statement in function.body
         if statement.at < store.site.at
         and isinstance(statement, ir.If)

@@ -64,14 +64,14 @@ _LOOKS = frozenset(
 class _Grown:
     """A tensor that grows by a concatenation."""
 
-    def __init__(self, analyser: Analyser, frame: Summary, store: Store) -> None:
-        self.analyser, self.frame, self.store = analyser, frame, store
+    def __init__(self, analyser: Analyser, summary: Summary, store: Store) -> None:
+        self.analyser, self.summary, self.store = analyser, summary, store
 
     @functools.cached_property
     def loop(self) -> Loop | None:
         """What repeats it: a loop, or the calls of the function."""
-        seen = self.frame.seen(self.store.loop) if self.store.loop is not None else None
-        return seen if seen is not None else _calls(self.analyser, self.frame, self.store)
+        seen = self.summary.seen(self.store.loop) if self.store.loop is not None else None
+        return seen if seen is not None else _calls(self.analyser, self.summary, self.store)
 
 
 #: it is no finding where one of these applies
@@ -81,18 +81,18 @@ DROPPED: tuple[Reason[_Grown], ...] = (
         "{function} is code of a module: its loop runs over layers or steps, and {place} goes when the call returns",
         lambda one: (
             one.store.local
-            and (layer_code(one.analyser, one.frame.function) or _layers(one.analyser, one.frame, one.store))
+            and (layer_code(one.analyser, one.summary.function) or _layers(one.analyser, one.summary, one.store))
         ),
     ),
     Reason(
         "built-once",
         "`__init__` puts {place} together, once for each object",
-        lambda one: not one.store.local and one.frame.function.name == "__init__",
+        lambda one: not one.store.local and one.summary.function.name == "__init__",
     ),
     Reason(
         "cut-back",
         "{place} is cut back or begun anew where it grows",
-        lambda one: _bounded(one.frame, one.store),
+        lambda one: _bounded(one.summary, one.store),
     ),
     Reason(
         "begun-by-inner-loop",
@@ -107,37 +107,37 @@ DROPPED: tuple[Reason[_Grown], ...] = (
 )
 
 
-def judged(analyser: Analyser, frame: Summary, store: Store) -> Iterator[Carry]:
+def judged(analyser: Analyser, summary: Summary, store: Store) -> Iterator[Carry]:
     """The event of one growing tensor, unless something bounds it."""
-    one = _Grown(analyser, frame, store)
+    one = _Grown(analyser, summary, store)
     reason = first(DROPPED, one)
     if reason is not None:
-        report_store_reason(analyser, frame, store, one.loop, "dropped", reason)
+        report_store_reason(analyser, summary, store, one.loop, "dropped", reason)
         return
     loop = one.loop
     assert loop is not None
     yield Carry(
         site=store.site,
-        function=frame.function.qual,
-        value=value_of(analyser, frame, store, store.incoming or store.value),
+        function=summary.function.qual,
+        value=value_of(analyser, summary, store, store.incoming or store.value),
         place=Place(store.place_kind, store.place_text),
         loop=loop,
         how="cat",
-        needed=graph_needed_later(analyser, frame, store),
+        needed=graph_needed_later(analyser, summary, store),
         reset=store.cleared,
-        in_model_loop=lacks_guard(frame, store.incoming or store.value),
+        in_model_loop=lacks_guard(summary, store.incoming or store.value),
         bounded=loop.over == "rows"
         or store.selected
-        or _fed(frame, store)
-        or _rows_of_argument(frame, store)
-        or of_one_update(frame, store)
-        or _over_parts(analyser, frame, store)
+        or _fed(summary, store)
+        or _rows_of_argument(summary, store)
+        or of_one_update(summary, store)
+        or _over_parts(analyser, summary, store)
         or _begun_by_others(analyser, store),
-        gather=gather_of(frame, store.site.at) if store.site.path == frame.module.key else None,
+        gather=gather_of(summary, store.site.at) if store.site.path == summary.module.key else None,
     )
 
 
-def _fed(frame: Summary, store: Store) -> bool:
+def _fed(summary: Summary, store: Store) -> bool:
     """Whether each round of the loop gives all that has grown to a call (a model that generates token by token), or
     asks how long it is: a list cannot take its place, and it is as long as the callee takes."""
     if store.loop is None:
@@ -149,15 +149,15 @@ def _fed(frame: Summary, store: Store) -> bool:
     return any(at != store.site.at for name in names for at in given.get(name, ()))
 
 
-def _rows_of_argument(frame: Summary, store: Store) -> bool:
+def _rows_of_argument(summary: Summary, store: Store) -> bool:
     """Whether a function cuts a tensor that it was given into its rows, by their numbers, and returns what layers that
     it has made itself give for them (an augmentation): one batch, as large as the one that is there."""
     if store.loop is None or not store.local:
         return False
-    reached = frame.graphs.closure((store.incoming or store.value).src)
-    if any(run.module.syms or not run.module.store for run in frame.runs.values() if run.node in reached):
+    reached = summary.graphs.closure((store.incoming or store.value).src)
+    if any(run.module.syms or not run.module.store for run in summary.runs.values() if run.node in reached):
         return False
-    given = {param.name for param in frame.function.params}
+    given = {param.name for param in summary.function.params}
     cut = any(
         isinstance(part, ir.Subscript)
         and dotted(part.value) in given
@@ -166,7 +166,7 @@ def _rows_of_argument(frame: Summary, store: Store) -> bool:
     )
     return cut and any(
         isinstance(one, ir.Return) and one.value is not None and mentions(one.value, store.place_text)
-        for one in walk_statements(frame.function.body, into_definitions=False)
+        for one in walk_statements(summary.function.body, into_definitions=False)
     )
 
 
@@ -187,13 +187,13 @@ def _handed(body: tuple[ir.Stmt, ...]) -> tuple[dict[str, set[str]], dict[str, s
     return renamed, found
 
 
-def _over_parts(analyser: Analyser, frame: Summary, store: Store) -> bool:
+def _over_parts(analyser: Analyser, summary: Summary, store: Store) -> bool:
     """Whether a method of a module that trains nothing grows a variable over no data in sight: modalities, levels."""
-    cls = frame.function.cls
+    cls = summary.function.cls
     if cls is None or not store.local or store.loop is None or not analyser.program.is_module(cls):
         return False
     loop = store.loop.loop
-    return loop.kind == "for" and loop.over == "unknown" and not frame.backwards and frame.hook is None
+    return loop.kind == "for" and loop.over == "unknown" and not summary.backwards and summary.hook is None
 
 
 def _begun_by_others(analyser: Analyser, store: Store) -> bool:
@@ -209,34 +209,34 @@ def _only_moves(call: ir.Call) -> bool:
     return name in CATS or name in _LOOKS
 
 
-def _layers(analyser: Analyser, frame: Summary, store: Store) -> bool:
+def _layers(analyser: Analyser, summary: Summary, store: Store) -> bool:
     """A method of a module that autograd may record, over what the module itself holds: its loops run over layers."""
-    cls = frame.function.cls
+    cls = summary.function.cls
     if cls is None or store.grad == OFF or not analyser.program.is_module(cls) or store.loop is None:
         return False
     return store.loop.loop.over != "loader" and "self." in store.loop.loop.text
 
 
-def _calls(analyser: Analyser, frame: Summary, store: Store) -> Loop | None:
+def _calls(analyser: Analyser, summary: Summary, store: Store) -> Loop | None:
     """Growth with each call of the function: a loop around its known callers."""
     place = store.place
     if not isinstance(place, Path):
         return None
-    if place.root.startswith("p:") and (not place.steps or is_given_anew(analyser, frame, place)):
+    if place.root.startswith("p:") and (not place.steps or is_given_anew(analyser, summary, place)):
         return None
     if is_some_member(place.around):
         return None
-    return repeated(analyser, frame.function)
+    return repeated(analyser, summary.function)
 
 
-def _bounded(frame: Summary, store: Store) -> bool:
+def _bounded(summary: Summary, store: Store) -> bool:
     """Whether the place is truncated or reset where it grows."""
     place = store.place_text
     bodies: list[tuple[ir.Stmt, ...]] = []
     if store.loop is not None and store.local:
         bodies.append(store.loop.body)
     else:
-        bodies += [method.body for method in _around(frame.function)]
+        bodies += [method.body for method in _around(summary.function)]
     known = [_set(body) for body in bodies]
     starts = {store.site.at}.union(*(starts.get(place, ()) for starts, _ in known))
     return any(

@@ -48,104 +48,104 @@ class Verdict:
     thread: Step | None = None
 
 
-def judge_run(analyser: Analyser, frame: Summary, run: ModelRun) -> Verdict | None:
+def judge_run(analyser: Analyser, summary: Summary, run: ModelRun) -> Verdict | None:
     """Whether a run is an evaluation and whether its gradients are wanted; None where it does not record."""
-    verdicts = frame.notes.verdicts
+    verdicts = summary.notes.verdicts
     if run.key not in verdicts:
         verdicts[run.key] = None  # asked again while it is judged: callers that call each other
-        verdicts[run.key] = _judge_run(analyser, frame, run)
+        verdicts[run.key] = _judge_run(analyser, summary, run)
     return verdicts[run.key]
 
 
-def _judge_run(analyser: Analyser, frame: Summary, run: ModelRun) -> Verdict | None:
-    always = records(analyser, frame, run)
-    if not always and _teaches_in_a_phase(analyser, frame, run):
+def _judge_run(analyser: Analyser, summary: Summary, run: ModelRun) -> Verdict | None:
+    always = records(analyser, summary, run)
+    if not always and _teaches_in_a_phase(analyser, summary, run):
         return Verdict(run, "eval", REACHED)
-    unguarded = () if always else unguarded_call(analyser, frame, run)
+    unguarded = () if always else unguarded_call(analyser, summary, run)
     if not (always or unguarded):
-        report_run_reason(analyser, frame, run, "dropped", "not-recorded")
+        report_run_reason(analyser, summary, run, "dropped", "not-recorded")
         return None
-    if gives_no_graph(frame, run):
-        report_run_reason(analyser, frame, run, "dropped", "gives-no-graph")
+    if gives_no_graph(summary, run):
+        report_run_reason(analyser, summary, run, "dropped", "gives-no-graph")
         return None
-    if unguarded and may_give_no_graph(frame, run):
-        report_run_reason(analyser, frame, run, "dropped", "gives-no-graph")
+    if unguarded and may_give_no_graph(summary, run):
+        report_run_reason(analyser, summary, run, "dropped", "gives-no-graph")
         return None  # (that call may be the one for which it raises)
-    mode = _mode(analyser, frame, run)
-    named = is_evaluation_name(frame.function) and run.origin is None
+    mode = _mode(analyser, summary, run)
+    named = is_evaluation_name(summary.function) and run.origin is None
     evaluation: Literal["eval", "spent", "name", ""] = "name" if named and mode is None else ""
     if mode is True:
         evaluation = "eval"
-    matters = evaluation != "eval" and (named or _matters(analyser, frame, run))
-    made_to = matters and mode is None and starts_evaluating(analyser, frame, run)
-    if matters and is_spent(analyser, frame, run, of_library=made_to):
+    matters = evaluation != "eval" and (named or _matters(analyser, summary, run))
+    made_to = matters and mode is None and starts_evaluating(analyser, summary, run)
+    if matters and is_spent(analyser, summary, run, of_library=made_to):
         # (beside what its callers train by, it is no evaluation)
-        beside = not named and not frame.backwards and trained_by_callers(analyser, frame, run)
+        beside = not named and not summary.backwards and trained_by_callers(analyser, summary, run)
         evaluation = "" if beside else "spent"
         if evaluation and made_to:
             evaluation = "eval"
     if unguarded and evaluation != "eval":
-        report_run_reason(analyser, frame, run, "dropped", "only-some-callers")
+        report_run_reason(analyser, summary, run, "dropped", "only-some-callers")
         return None  # (the call that turns grad mode off may be the one for evaluations)
-    if mode is not True and (phase := phase_of(frame, run)) is not None and not asked_for(frame):
+    if mode is not True and (phase := phase_of(summary, run)) is not None and not asked_for(summary):
         return Verdict(run, "eval", "", phase)
-    plain = not evaluation and not frame.may_train and not frame.notes.gradients
-    thread = out_of_guard(analyser, frame.function) if plain else None
+    plain = not evaluation and not summary.may_train and not summary.notes.gradients
+    thread = out_of_guard(analyser, summary.function) if plain else None
     if thread is not None:
         evaluation = "eval"
     if not evaluation:
-        trains = bool(frame.backwards) or trained_by_callers(analyser, frame, run)
-        return Verdict(run, "cut" if trains and records_unneeded_graph(analyser, frame, run) else "", "")
-    if context_mode(analyser, frame, run.module, "frozen") is True or guarded_in_another_branch(frame, run):
-        report_run_reason(analyser, frame, run, "dropped", "frozen")
+        trains = bool(summary.backwards) or trained_by_callers(analyser, summary, run)
+        return Verdict(run, "cut" if trains and records_unneeded_graph(analyser, summary, run) else "", "")
+    if context_mode(analyser, summary, run.module, "frozen") is True or guarded_in_another_branch(summary, run):
+        report_run_reason(analyser, summary, run, "dropped", "frozen")
         return None
-    return Verdict(run, evaluation, reason_gradients_needed(analyser, frame, run), unguarded=unguarded, thread=thread)
+    return Verdict(run, evaluation, reason_gradients_needed(analyser, summary, run), unguarded=unguarded, thread=thread)
 
 
-def _mode(analyser: Analyser, frame: Summary, run: ModelRun) -> bool | None:
+def _mode(analyser: Analyser, summary: Summary, run: ModelRun) -> bool | None:
     """Whether the model is in eval mode, by the function itself or by its context (callers, class, file); None for
     unknown."""
-    if run.mode is None and run.mode_key is None and not of_module(analyser, frame.function):
+    if run.mode is None and run.mode_key is None and not of_module(analyser, summary.function):
         # (where a module's own method runs its parts, the call of that method is the place for the guard)
-        return context_mode(analyser, frame, run.module, "")
+        return context_mode(analyser, summary, run.module, "")
     return run.mode
 
 
-def _teaches_in_a_phase(analyser: Analyser, frame: Summary, run: ModelRun) -> bool:
+def _teaches_in_a_phase(analyser: Analyser, summary: Summary, run: ModelRun) -> bool:
     """Whether it is a teacher's run under ``set_grad_enabled(phase == "train")``, a guard that is the student's: in the
     phase that trains, the teacher records as well."""
-    if run.grad != ON | OFF or _mode(analyser, frame, run) is not True or asked_for(frame):
+    if run.grad != ON | OFF or _mode(analyser, summary, run) is not True or asked_for(summary):
         return False
-    if gives_no_graph(frame, run) or guarded_in_another_branch(frame, run):
+    if gives_no_graph(summary, run) or guarded_in_another_branch(summary, run):
         return False
-    return context_mode(analyser, frame, run.module, "frozen") is not True and teaches(analyser, frame, run)
+    return context_mode(analyser, summary, run.module, "frozen") is not True and teaches(analyser, summary, run)
 
 
-def _matters(analyser: Analyser, frame: Summary, run: ModelRun) -> bool:
+def _matters(analyser: Analyser, summary: Summary, run: ModelRun) -> bool:
     """Whether a run that only its use shows to be an evaluation comes again and again, outside of layers. (A module's
     method has to use it up itself and give no other graph, and who calls it has to be in sight: others may well call it
     under a guard.)"""
-    function = frame.function
+    function = summary.function
     if of_module(analyser, function) and (
-        consumed_as(frame, run) == "escapes" or gives_a_graph(frame) or _unguarded(analyser, function, frozenset())
+        consumed_as(summary, run) == "escapes" or gives_a_graph(summary) or _unguarded(analyser, function, frozenset())
     ):
         return False
     if is_trial(function) and function.node is not None:
         return False
     if function.node is None and run.module.is_unpickled():
         return True  # (a script that loads the model whole is there to apply it)
-    return loop_of(analyser, frame, run) is not None or repeated(analyser, function) is not None
+    return loop_of(analyser, summary, run) is not None or repeated(analyser, function) is not None
 
 
-def unguarded_module(analyser: Analyser, frame: Summary) -> bool:
+def unguarded_module(analyser: Analyser, summary: Summary) -> bool:
     """Whether this is a method of a module that is called by a name that is computed, in sight by its own methods at
     most: who makes those calls may well guard them."""
-    function = frame.function
+    function = summary.function
     while function.enclosing is not None:
         function = function.enclosing
     if function.cls is None or not analyser.facts.attributes.dispatches(function.cls):
         return False
-    return _unguarded(analyser, frame.function, frozenset())
+    return _unguarded(analyser, summary.function, frozenset())
 
 
 def _unguarded(analyser: Analyser, function: Function, trail: frozenset[tuple[str, str]]) -> bool:
@@ -160,9 +160,9 @@ def _unguarded(analyser: Analyser, function: Function, trail: frozenset[tuple[st
     )
 
 
-def is_layer_code(analyser: Analyser, frame: Summary) -> bool:
+def is_layer_code(analyser: Analyser, summary: Summary) -> bool:
     """A forward runs under whatever mode its caller has, and so do the module's methods that only it calls."""
-    return of_layers(analyser, frame.function)
+    return of_layers(analyser, summary.function)
 
 
 def of_layers(analyser: Analyser, function: Function, depth: int = 0) -> bool:
@@ -180,37 +180,37 @@ def of_layers(analyser: Analyser, function: Function, depth: int = 0) -> bool:
     return bool(callers) and all(of_layers(analyser, caller, depth + 1) for caller in callers.values())
 
 
-def records(analyser: Analyser, frame: Summary, run: ModelRun) -> bool:
+def records(analyser: Analyser, summary: Summary, run: ModelRun) -> bool:
     """Whether autograd records for certain on the way that leads here."""
     if run.grad == ON:
         return True
     if run.grad == AMBIENT:
-        return analyser.facts.modes.of(frame.function) == ON
+        return analyser.facts.modes.of(summary.function) == ON
     return False
 
 
-def unguarded_call(analyser: Analyser, frame: Summary, run: ModelRun) -> tuple[Step, ...]:
+def unguarded_call(analyser: Analyser, summary: Summary, run: ModelRun) -> tuple[Step, ...]:
     """A call of the function that leaves grad mode on for certain, and one that turns it off. (Where it does not
     set the mode of the model itself, what it runs is judged for each of its callers.) None where it gives a graph to
     a caller that may train by it, or where some code may turn grad mode off for all that follows."""
-    if run.grad != AMBIENT or run.mode_key is None or analyser.facts.modes.of(frame.function) != ON | OFF:
+    if run.grad != AMBIENT or run.mode_key is None or analyser.facts.modes.of(summary.function) != ON | OFF:
         return ()
     if analyser.program.words.files("set_grad_enabled"):
         return ()
-    gives = gives_a_graph(frame)
+    gives = gives_a_graph(summary)
     sites = []
     guarded = []
-    for caller, record in analyser.facts.calls_of(frame.function):
+    for caller, record in analyser.facts.calls_of(summary.function):
         grad = analyser.facts.modes.of(caller.function) if record.grad == AMBIENT else record.grad
         if grad == OFF:
             guarded.append(caller.site(record.at))
-        elif grad == ON and caller.function.key != frame.function.key and not is_test(caller.function):
-            if gives and not _uses_up(caller, record.at, frame.function):
+        elif grad == ON and caller.function.key != summary.function.key and not is_test(caller.function):
+            if gives and not _uses_up(caller, record.at, summary.function):
                 return ()
             sites.append(caller.site(record.at))
     if not sites:
         return ()
-    name = frame.function.name
+    name = summary.function.name
     step = Step(sites[0], f"calls `{name}` with grad mode on", decides=tuple(sites[1:]))
     return step, *(Step(site, f"calls `{name}` with grad mode off") for site in guarded[:1])
 
@@ -225,19 +225,19 @@ def _uses_up(caller: Summary, at: int, callee: Function) -> bool:
     return bool(given) and not given & left and not any(given & reached for reached, *_ in caller.backwards)
 
 
-def loop_of(analyser: Analyser, frame: Summary, run: ModelRun) -> Loop | None:
+def loop_of(analyser: Analyser, summary: Summary, run: ModelRun) -> Loop | None:
     """The loop around the call, here or around every call of this function, that runs it more than once."""
     if run.loop is not None:
         return None if runs_once(run.loop) else run.loop.loop
-    for _, record in analyser.facts.calls_of(frame.function):
+    for _, record in analyser.facts.calls_of(summary.function):
         if record.counts:
-            return each_call(frame.function)
+            return each_call(summary.function)
     return None
 
 
-def consumed_as(frame: Summary, run: ModelRun) -> Literal["detached", "escapes", "loss", "dropped"]:
+def consumed_as(summary: Summary, run: ModelRun) -> Literal["detached", "escapes", "loss", "dropped"]:
     """What becomes of a run's output, as `ModelCall.consumed` names it."""
     marks = {run.node, *run.value.src}
-    if marks & frame.notes.returned or marks & frame.escaped:
+    if marks & summary.notes.returned or marks & summary.escaped:
         return "escapes"
-    return "detached" if marks & frame.used else "dropped"
+    return "detached" if marks & summary.used else "dropped"

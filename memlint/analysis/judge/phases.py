@@ -26,21 +26,21 @@ class Phase(NamedTuple):
     training: str
 
 
-def phase_of(frame: Summary, run: ModelRun) -> Phase | None:
+def phase_of(summary: Summary, run: ModelRun) -> Phase | None:
     """The phases in which a model runs and records, while the backward that reaches it is skipped; None for none. In
     one of them the model has to be put into eval mode, or the phase's name has to say so."""
     marks = {run.node, *run.value.src}
-    backwards = [one for one in frame.backwards if marks & one.reached]
+    backwards = [one for one in summary.backwards if marks & one.reached]
     if (
         not backwards
         or run.origin is not None
-        or frame.notes.blind_backward
-        or frame.notes.blind_calls
-        or frame.notes.gradients
+        or summary.notes.blind_backward
+        or summary.notes.blind_calls
+        or summary.notes.gradients
     ):
         return None
-    left = frame.left - frame.notes.logged  # (a logger runs no backward)
-    for statement in _loops(frame.function.body):
+    left = summary.left - summary.notes.logged  # (a logger runs no backward)
+    for statement in _loops(summary.function.body):
         names = _phases(statement) if ("loop", statement.at) in run.loops else None
         if names is None:
             continue
@@ -54,9 +54,9 @@ def phase_of(frame: Summary, run: ModelRun) -> Phase | None:
         quiet = [phase for phase in phases if phase not in trained]
         if quiet and trained and all(_evaluates(statement, asked, phase) for phase in quiet):
             return Phase(f"{name.id} == {text(quiet[0])}", f"{name.id} == {text(trained[0])}")
-    if marks & (left | frame.notes.returned):
+    if marks & (left | summary.notes.returned):
         return None  # (its caller may run the backward)
-    role = role_of(frame, backwards, run)
+    role = role_of(summary, backwards, run)
     return Phase(role.quiet, role.training) if role is not None else None
 
 

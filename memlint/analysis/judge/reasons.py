@@ -55,7 +55,7 @@ def first(table: Sequence[Reason[C]], candidate: C) -> Reason[C] | None:
 
 def report_store_reason(
     analyser: Analyser,
-    frame: Summary,
+    summary: Summary,
     store: Store,
     loop: Loop | None,
     effect: Literal["dropped", "low"],
@@ -67,7 +67,7 @@ def report_store_reason(
             place=f"`{store.place_text}`",
             value=f"`{store.text}`",
             loop=f"`{loop.text}`" if loop is not None else "the loop",
-            function=f"`{frame.function.name}`",
+            function=f"`{summary.function.name}`",
         )
         what = (store.kind, store.how)
-        analyser.observer.judged(Judged(store.site, frame.function.qual, what, effect, reason.name, text))
+        analyser.observer.judged(Judged(store.site, summary.function.qual, what, effect, reason.name, text))

@@ -52,7 +52,7 @@ def _is_number_on_a_path(one: Candidate) -> bool:
 ONE_BATCH: Reason[Candidate] = Reason(
     "one-batch",
     "each batch makes {place} anew, so it holds the parts of one batch and does not grow from batch to batch",
-    lambda one: one.store.local and one.store.how != "call" and rebuilt_each_batch(one.frame, one.store),
+    lambda one: one.store.local and one.store.how != "call" and rebuilt_each_batch(one.summary, one.store),
 )
 
 #: a store is no finding where one of these applies
@@ -60,7 +60,7 @@ DROPPED: tuple[Reason[Candidate], ...] = (
     Reason(
         "builds-layers",
         "{function} is named like a function that builds layers, whose loops run over layers and not over data",
-        lambda one: builds_layers(one.frame, one.store),
+        lambda one: builds_layers(one.summary, one.store),
     ),
     Reason(
         "not-repeated",
@@ -88,12 +88,12 @@ DROPPED: tuple[Reason[Candidate], ...] = (
     Reason(
         "written-by-forward",
         "a forward writes {place}, and each call replaces what the last one left there",
-        lambda one: not one.store.local and one.in_module and not from_last_call(one.analyser, one.frame, one.store),
+        lambda one: not one.store.local and one.in_module and not from_last_call(one.analyser, one.summary, one.store),
     ),
     Reason(
         "argument-of-forward",
         "{place} is an argument that a forward hands to its parts: how long it lives, the caller says",
-        lambda one: handed_down(one.frame, one.store) and in_forward(one.analyser, one.frame),
+        lambda one: handed_down(one.summary, one.store) and in_forward(one.analyser, one.summary),
     ),
     Reason(
         "may-be-trained-by",
@@ -102,7 +102,7 @@ DROPPED: tuple[Reason[Candidate], ...] = (
             one.store.kind == "carry"
             and one.store.key[-1] == PART
             and not one.store.spent
-            and not of_evaluation(one.frame, one.incoming)
+            and not of_evaluation(one.summary, one.incoming)
         ),
     ),
     Reason(
@@ -113,7 +113,7 @@ DROPPED: tuple[Reason[Candidate], ...] = (
     Reason(
         "holds-layers",
         "{place} collects layers, which are put into a module",
-        lambda one: holds_layers(one.frame, one.store),
+        lambda one: holds_layers(one.summary, one.store),
     ),
     Reason(
         "begun-by-inner-loop",
@@ -128,17 +128,17 @@ DROPPED: tuple[Reason[Candidate], ...] = (
     Reason(
         "one-round",
         "a test lets this line run in one round of {loop} only",
-        lambda one: once_in_a_loop(one.store) or in_one_round(one.frame, one.store),
+        lambda one: once_in_a_loop(one.store) or in_one_round(one.summary, one.store),
     ),
     Reason(
         "new-each-round",
         "each round gives {place} a new value before it reads it",
-        lambda one: begun_each_round(one.frame, one.store) or spent_and_begun(one.store),
+        lambda one: begun_each_round(one.summary, one.store) or spent_and_begun(one.store),
     ),
     Reason(
         "new-each-sequence",
         "{place} is begun anew at the first step of each sequence",
-        lambda one: begun_at_first_step(one.analyser, one.frame, one.store),
+        lambda one: begun_at_first_step(one.analyser, one.summary, one.store),
     ),
     Reason(
         "eval-forward",
@@ -146,8 +146,8 @@ DROPPED: tuple[Reason[Candidate], ...] = (
         lambda one: (
             not one.has_no_graph
             and one.store.evaluates
-            and one.frame.hook is not None
-            and one.frame.hook.grad == "ambient"
+            and one.summary.hook is not None
+            and one.summary.hook.grad == "ambient"
         ),
     ),
     Reason(
@@ -164,12 +164,12 @@ DROPPED: tuple[Reason[Candidate], ...] = (
     Reason(
         "trained-by",
         "a backward() of the same round runs through {place} itself: with the last round's graph, that would raise",
-        lambda one: is_trained_by(one.frame, one.store, one.value),
+        lambda one: is_trained_by(one.summary, one.store, one.value),
     ),
     Reason(
         "one-batch-at-a-time",
         "{place} is made anew for each batch, here or by the callers",
-        lambda one: one.has_no_graph and once_a_batch(one.analyser, one.frame, one.store),
+        lambda one: one.has_no_graph and once_a_batch(one.analyser, one.summary, one.store),
     ),
     Reason(
         "leaves-early",
@@ -189,28 +189,28 @@ DROPPED: tuple[Reason[Candidate], ...] = (
     Reason(
         "numpy-sum",
         "{place} begins as a NumPy array, to which no tensor with a graph can be added",
-        lambda one: not one.has_no_graph and is_array(one.frame, one.store),
+        lambda one: not one.has_no_graph and is_array(one.summary, one.store),
     ),
     Reason(
         "proved-free",
         "the program converts {value} to NumPy or a number in a way that raises for a tensor with a graph, so it has "
         "none",
-        lambda one: not one.has_no_graph and proved_free(one.frame, one.incoming.src, one.store.tests),
+        lambda one: not one.has_no_graph and proved_free(one.summary, one.incoming.src, one.store.tests),
     ),
     Reason(
         "becomes-array",
         "what {place} collects becomes a NumPy array later, which raises for tensors with a graph",
-        lambda one: not one.has_no_graph and becomes_array(one.frame, one.store),
+        lambda one: not one.has_no_graph and becomes_array(one.summary, one.store),
     ),
     Reason(
         "no-new-graph",
         "no round of {loop} records a graph of its own for {value}: it was made before the loop",
-        lambda one: not one.has_no_graph and not adds_a_graph(one.frame, one.store, one.incoming),
+        lambda one: not one.has_no_graph and not adds_a_graph(one.summary, one.store, one.incoming),
     ),
     Reason(
         "frozen-by-callers",
         "every known caller of {function} has frozen the models that make {value}, so nothing is recorded",
-        lambda one: not one.has_no_graph and frozen_by_callers(one.analyser, one.frame, one.store),
+        lambda one: not one.has_no_graph and frozen_by_callers(one.analyser, one.summary, one.store),
     ),
 )
 
@@ -219,27 +219,27 @@ DOUBTED: tuple[Reason[Candidate], ...] = (
     Reason(
         "through-unresolved-call",
         "the way from the previous value of {place} to the new one leads through a call that cannot be resolved",
-        lambda one: carried_loosely(one.frame, one.store),
+        lambda one: carried_loosely(one.summary, one.store),
     ),
     Reason(
         "may-raise",
         "the backward of the next round would raise if {place} still had this graph: other code may detach it",
-        lambda one: would_raise(one.frame, one.store, one.value),
+        lambda one: would_raise(one.summary, one.store, one.value),
     ),
     Reason(
         "begun-elsewhere",
         "other code begins {place} anew, or may do so",
-        lambda one: begun_elsewhere(one.analyser, one.frame, one.store),
+        lambda one: begun_elsewhere(one.analyser, one.summary, one.store),
     ),
     Reason(
         "held-already",
         "{value} comes out of a container that lives as long, so keeping it again keeps no more",
-        lambda one: held_already(one.frame, one.store, one.incoming),
+        lambda one: held_already(one.summary, one.store, one.incoming),
     ),
     Reason(
         "own-operator",
         "{place} may be an object whose class defines `+=` itself",
-        lambda one: may_sum_itself(one.analyser, one.frame, one.store),
+        lambda one: may_sum_itself(one.analyser, one.summary, one.store),
     ),
     Reason(
         "popped",
@@ -261,7 +261,7 @@ DOUBTED: tuple[Reason[Candidate], ...] = (
     Reason(
         "parts-of-one-step",
         "one backward() runs in the life of {place}, so the rounds of {loop} are the parts of one step",
-        lambda one: of_one_step(one.frame, one.store),
+        lambda one: of_one_step(one.summary, one.store),
     ),
     Reason(
         "loop-over-objects",
@@ -271,7 +271,7 @@ DOUBTED: tuple[Reason[Candidate], ...] = (
     Reason(
         "one-of-each-member",
         "{place} is begun anew around a loop over a handful of models, agents or heads",
-        lambda one: ends_with_members(one.frame, one.store),
+        lambda one: ends_with_members(one.summary, one.store),
     ),
     Reason(
         "may-be-a-number",
@@ -286,17 +286,17 @@ DOUBTED: tuple[Reason[Candidate], ...] = (
     Reason(
         "code-of-a-test",
         "{function} is a test or a trial, which runs once",
-        lambda one: one.store.loop is None and in_trial(one.frame.function),
+        lambda one: one.store.loop is None and in_trial(one.summary.function),
     ),
     Reason(
         "old-torch",
         "the code guards against autograd in the way of torch before 0.4 (`volatile`)",
-        lambda one: inert_guards.guards_in_its_time(one.frame),
+        lambda one: inert_guards.guards_in_its_time(one.summary),
     ),
     Reason(
         "no-call-comes-here",
         "no known call of {function} passes arguments with which this line runs",
-        lambda one: left_out(one.analyser, one.frame, one.store.tests),
+        lambda one: left_out(one.analyser, one.summary, one.store.tests),
     ),
 )
 
@@ -305,22 +305,22 @@ DOUBTED_TENSOR: tuple[Reason[Candidate], ...] = (
     Reason(
         "data-to-train-by",
         "what {place} collects is used in a later training loop, and so wanted on the device",
-        lambda one: trained_on(one.analyser, one.frame, one.store),
+        lambda one: trained_on(one.analyser, one.summary, one.store),
     ),
     Reason(
         "compared-on-device",
         "other tensors on the device are compared or multiplied with what {place} collects",
-        lambda one: compared_with(one.analyser, one.frame, one.store),
+        lambda one: compared_with(one.analyser, one.summary, one.store),
     ),
     Reason(
         "wanted-whole",
         "what {place} collects is used as a whole on the device",
-        lambda one: needed_as_one_tensor(one.analyser, one.frame, one.store),
+        lambda one: needed_as_one_tensor(one.analyser, one.summary, one.store),
     ),
     Reason(
         "may-be-few-parts",
         "nothing tells that {loop} goes through batches of data: it may have a handful of rounds",
-        lambda one: not goes_through_data(one.frame, one.store),
+        lambda one: not goes_through_data(one.summary, one.store),
     ),
 )
 

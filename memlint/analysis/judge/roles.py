@@ -31,12 +31,12 @@ class Role(NamedTuple):
     training: str
 
 
-def role_of(frame: Summary, backwards: list[Backward], run: ModelRun) -> Role | None:
+def role_of(summary: Summary, backwards: list[Backward], run: ModelRun) -> Role | None:
     """How a parameter tells evaluation from training: where it is off, no backward runs, and the model is put into eval
     mode, or a caller says that it evaluates; None where nothing does. The model's run has to come in both."""
     tests = run.tests
-    params = {param.name for param in frame.function.params if param.kind not in ("star", "double-star")}
-    body = frame.function.body
+    params = {param.name for param in summary.function.params if param.kind not in ("star", "double-star")}
+    body = summary.function.body
     aliases = _aliases(body)
     for test in backwards[0].tests:
         for name in sorted(params & set(_asked(test, aliases))):
@@ -48,8 +48,8 @@ def role_of(frame: Summary, backwards: list[Backward], run: ModelRun) -> Role | 
                 if any(_holds(one, name, off, aliases) is False for one in tests):
                     continue
                 silent = all(any(_holds(one, name, off, aliases) is False for one in each.tests) for each in backwards)
-                quiet = silent and (_evaluates(body, name, off, aliases) or _is_told_to(frame, name, off))
-                if quiet and not (_leaves_early(body, name, aliases) or _cannot_be(frame, name, off, aliases)):
+                quiet = silent and (_evaluates(body, name, off, aliases) or _is_told_to(summary, name, off))
+                if quiet and not (_leaves_early(body, name, aliases) or _cannot_be(summary, name, off, aliases)):
                     shown = text(test)
                     return Role(_denied(test), shown)
     return None
@@ -187,10 +187,10 @@ EVALUATION = lazy_pattern(
 _TRAINS = lazy_pattern(r"_?(is_|do_)?train(ing)?(_mode|_flag)?")
 
 
-def _is_told_to(frame: Summary, name: str, off: _Value) -> bool:
+def _is_told_to(summary: Summary, name: str, off: _Value) -> bool:
     """Whether a caller that records turns the parameter off for an evaluation, by what it is called, by a literal such
     as ``"val"``, or by what else the call passes: ``run_epoch(val_loader, model, optimizer=None)``."""
-    for caller, record in frame.analyser.facts.calls_of(frame.function):
+    for caller, record in summary.analyser.facts.calls_of(summary.function):
         value = record.args.get(name)
         if value is None or not record.grad & (ON | AMBIENT) or True in record.modes.values():
             continue  # (whoever puts the model into eval mode has the guard to set)
@@ -219,10 +219,10 @@ def _passes_evaluation(caller: Summary, at: int) -> bool:
     )
 
 
-def _cannot_be(frame: Summary, name: str, off: _Value, aliases: dict[str, ir.Expr]) -> bool:
+def _cannot_be(summary: Summary, name: str, off: _Value, aliases: dict[str, ir.Expr]) -> bool:
     """Whether the parameter is never off: the function refuses it (``if optimizer is None: raise``), or every known
     caller turns it on."""
-    for statement in walk_statements(frame.function.body, into_definitions=False):
+    for statement in walk_statements(summary.function.body, into_definitions=False):
         if isinstance(statement, ir.Assert) and _holds(statement.test, name, off, aliases) is False:
             return True
         if isinstance(statement, ir.If):
@@ -230,7 +230,7 @@ def _cannot_be(frame: Summary, name: str, off: _Value, aliases: dict[str, ir.Exp
             side = () if holds is None else statement.body if holds else statement.orelse
             if any(isinstance(one, ir.Raise) for one in side):
                 return True
-    given = [record.args.get(name) for _, record in frame.analyser.facts.calls_of(frame.function)]
+    given = [record.args.get(name) for _, record in summary.analyser.facts.calls_of(summary.function)]
     return bool(given) and all(value is not None and _is_on(value, off) for value in given)
 
 

@@ -21,65 +21,65 @@ def reported_inside(analyser: Analyser, run: ModelRun) -> bool:
         return False
     # (a caller in whose loop a model runs in eval mode says what the function itself can only guess)
     surely = run.loop is not None and run.mode is not None
-    frame, inner = run.origin
-    while not is_layer_code(analyser, frame):
-        told = analyser.summary(frame.function) if frame.flags else frame
+    summary, inner = run.origin
+    while not is_layer_code(analyser, summary):
+        told = analyser.summary(summary.function) if summary.flags else summary
         if told is not None and _reports(analyser, told, surely):
             return True
         if inner.origin is None:
             break
-        frame, inner = inner.origin
+        summary, inner = inner.origin
     return False
 
 
 def spent_inside(analyser: Analyser, run: ModelRun) -> bool:
     """Whether the helper that returns its run's output shows by itself that no gradient is needed."""
     while run.origin is not None:
-        frame, run = run.origin
-        if is_layer_code(analyser, frame):
+        summary, run = run.origin
+        if is_layer_code(analyser, summary):
             return False
-        verdict = judge_run(analyser, frame, run)
+        verdict = judge_run(analyser, summary, run)
         if verdict is not None and verdict.evaluation == "spent" and not verdict.wanted:
             return True
     return False
 
 
-def _reports(analyser: Analyser, frame: Summary, surely: bool) -> bool:
+def _reports(analyser: Analyser, summary: Summary, surely: bool) -> bool:
     """Whether a function reports one of its runs; ``surely``: for all to see."""
-    if surely not in frame.notes.reports:
-        frame.notes.reports[surely] = False  # asked again while it is judged: functions that call each other
-        frame.notes.reports[surely] = any(
-            not (surely and _is_alone(analyser, frame, one))
-            and (item := judge_run(analyser, frame, one)) is not None
+    if surely not in summary.notes.reports:
+        summary.notes.reports[surely] = False  # asked again while it is judged: functions that call each other
+        summary.notes.reports[surely] = any(
+            not (surely and _is_alone(analyser, summary, one))
+            and (item := judge_run(analyser, summary, one)) is not None
             and item.evaluation == "eval"
             and not item.wanted
-            and not left_to_callers(analyser, frame, one)
+            and not left_to_callers(analyser, summary, one)
             and not reported_inside(analyser, one)
-            for one in frame.runs.values()
+            for one in summary.runs.values()
         )
-    return frame.notes.reports[surely]
+    return summary.notes.reports[surely]
 
 
-def _is_alone(analyser: Analyser, frame: Summary, run: ModelRun) -> bool:
+def _is_alone(analyser: Analyser, summary: Summary, run: ModelRun) -> bool:
     """Whether little tells of an evaluation there, which is not reported for all to see: a single run that is returned
     (see MEM201)."""
-    if run.loop is None and run.mode is None and _is_evaluated_by_callers(analyser, frame, run):
+    if run.loop is None and run.mode is None and _is_evaluated_by_callers(analyser, summary, run):
         return True
-    if consumed_as(frame, run) != "escapes" or loop_of(analyser, frame, run) is not None:
+    if consumed_as(summary, run) != "escapes" or loop_of(analyser, summary, run) is not None:
         return False
-    return run.mode is None or not is_evaluation_name(frame.function)
+    return run.mode is None or not is_evaluation_name(summary.function)
 
 
-def left_to_callers(analyser: Analyser, frame: Summary, run: ModelRun) -> bool:
+def left_to_callers(analyser: Analyser, summary: Summary, run: ModelRun) -> bool:
     """Whether a helper gives what it runs to callers that put the model into eval mode, in loops, of which each says so
     itself; or to several ones, of which some evaluate, and some say nothing of it: the guard is missing in those, and
     the helper may be right for the others."""
-    if run.mode is not None or run.loop is not None or consumed_as(frame, run) == "detached":
+    if run.mode is not None or run.loop is not None or consumed_as(summary, run) == "detached":
         return False
-    if _is_evaluated_by_callers(analyser, frame, run):
+    if _is_evaluated_by_callers(analyser, summary, run):
         return True
-    callers = _callers(analyser, frame.function)
-    ours = {key: caller.run_index.lifted(frame, run) for key, caller in callers.items()}
+    callers = _callers(analyser, summary.function)
+    ours = {key: caller.run_index.lifted(summary, run) for key, caller in callers.items()}
     if all(any(lifted.mode is True for lifted in runs) for runs in ours.values()):
         return False
     return any(
@@ -89,17 +89,17 @@ def left_to_callers(analyser: Analyser, frame: Summary, run: ModelRun) -> bool:
     )
 
 
-def _is_evaluated_by_callers(analyser: Analyser, frame: Summary, run: ModelRun) -> bool:
+def _is_evaluated_by_callers(analyser: Analyser, summary: Summary, run: ModelRun) -> bool:
     """Whether all callers of a helper that gives away what it runs put the model into eval mode, one of them for a loop
     of its own: there the guard is missing."""
-    if consumed_as(frame, run) == "detached" or is_layer_code(analyser, frame):
+    if consumed_as(summary, run) == "detached" or is_layer_code(analyser, summary):
         return False
-    calls = analyser.facts.calls_of(frame.function)
+    calls = analyser.facts.calls_of(summary.function)
     if any(record.grad != AMBIENT and caller.function.node is not None for caller, record in calls):
         return False  # (a guard there does not come here: a thread has a grad mode of its own)
     ours = [
-        [lifted for lifted in caller.run_index.lifted(frame, run) if _evaluates(analyser, caller, lifted)]
-        for caller in _callers(analyser, frame.function).values()
+        [lifted for lifted in caller.run_index.lifted(summary, run) if _evaluates(analyser, caller, lifted)]
+        for caller in _callers(analyser, summary.function).values()
     ]
     return all(ours) and any(lifted.loop is not None for runs in ours for lifted in runs)
 

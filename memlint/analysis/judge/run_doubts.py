@@ -23,30 +23,30 @@ _SETS = frozenset({"requires_grad", "requires_grad_"})
 _BENCHMARK = lazy_pattern(r"(^|_)(bench|benchmarks?|benchmarking|profile|profiling|timing|timeit|speed)(_|\.|$)")
 
 
-def doubt_of(analyser: Analyser, frame: Summary, one: Verdict, consumed: str) -> str:
+def doubt_of(analyser: Analyser, summary: Summary, one: Verdict, consumed: str) -> str:
     """The name of the first doubt that applies (see `run_reasons`), "" for none. ``consumed``: what becomes of the
     output."""
     run = one.run
     if run.origin is None and may_be_any(analyser, run) and analyser.facts.differentiates:
         return "may-be-any-model"
-    if in_tests(frame.module.key) and frame.function.node is not None:
+    if in_tests(summary.module.key) and summary.function.node is not None:
         return "library-test"
-    if _freezes_itself(analyser, frame, run):
+    if _freezes_itself(analyser, summary, run):
         return "freezes-itself"
     if guards_a_way(analyser, run):
         return "setting-decides"
-    if left_out(analyser, frame, run.tests) or analyser.facts.is_skipped(frame.function):
+    if left_out(analyser, summary, run.tests) or analyser.facts.is_skipped(summary.function):
         return "no-call-comes-here"
-    if one.evaluation == "name" and of_module(analyser, frame.function):
+    if one.evaluation == "name" and of_module(analyser, summary.function):
         return "named-only"
-    return "measures-time" if consumed == "dropped" and _times_training(frame) else ""
+    return "measures-time" if consumed == "dropped" and _times_training(summary) else ""
 
 
-def _freezes_itself(analyser: Analyser, frame: Summary, run: ModelRun) -> bool:
+def _freezes_itself(analyser: Analyser, summary: Summary, run: ModelRun) -> bool:
     """Whether the ``train()`` of the model's class, or of that whose part the model is, sets ``requires_grad``, itself
     or by another method of its own: with ``eval()``, nothing is recorded."""
     made = [analyser.program.module(ref.key).cls(ref.name) for ref in run.module.refs if ref.kind == "instance"]
-    for cls in (frame.function.cls, *made):
+    for cls in (summary.function.cls, *made):
         train = analyser.program.method(cls, "train") if cls is not None else None
         if cls is None or train is None or [param.name for param in train.given] != ["mode"]:
             continue
@@ -57,6 +57,6 @@ def _freezes_itself(analyser: Analyser, frame: Summary, run: ModelRun) -> bool:
     return False
 
 
-def _times_training(frame: Summary) -> bool:
+def _times_training(summary: Summary) -> bool:
     """Whether a file measures how long things take, and this function trains."""
-    return bool(frame.backwards) and _BENCHMARK.search(frame.module.key.rpartition("/")[2].lower()) is not None
+    return bool(summary.backwards) and _BENCHMARK.search(summary.module.key.rpartition("/")[2].lower()) is not None

@@ -43,10 +43,10 @@ TEXTS: dict[str, str] = {
 
 
 def report_run_reason(
-    analyser: Analyser, frame: Summary, run: ModelRun, effect: Literal["dropped", "low"], name: str, wanted: str = ""
+    analyser: Analyser, summary: Summary, run: ModelRun, effect: Literal["dropped", "low"], name: str, wanted: str = ""
 ) -> None:
     """Report to the observer, if there is one, why a run is no finding."""
     if analyser.observer is not None:
-        words = {"function": f"`{frame.function.name}`", "model": f"`{run.text}`", "wanted": wanted}
+        words = {"function": f"`{summary.function.name}`", "model": f"`{run.text}`", "wanted": wanted}
         text = TEXTS[name].format(**words)
-        analyser.observer.judged(Judged(run.site, frame.function.qual, ("run", ""), effect, name, text))
+        analyser.observer.judged(Judged(run.site, summary.function.qual, ("run", ""), effect, name, text))

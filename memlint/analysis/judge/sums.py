@@ -16,15 +16,15 @@ if TYPE_CHECKING:
     from memlint.analysis.facts.analyser import Analyser
 
 
-def loop_of_sum(analyser: Analyser, frame: Summary, store: Store) -> Loop | None:
+def loop_of_sum(analyser: Analyser, summary: Summary, store: Store) -> Loop | None:
     """The loop over which a store sums, or collects, numbers whose graphs are needed later, be it for one batch; None
     where it does not."""
     if store.kind == "cat" or store.loop is None or not (store.how == "add" or store.kind == "retain"):
         return None
-    one = Candidate(analyser, frame, store)
+    one = Candidate(analyser, summary, store)
     reason = first(DROPPED, one)
     if reason is ONE_BATCH:  # (the losses of its parts, where each batch begins a sum of its own)
-        value = value_of(analyser, frame, store, one.incoming)
+        value = value_of(analyser, summary, store, one.incoming)
         return store.loop.loop if store.how == "add" and _has_graph(value.attached) and value.freed == "no" else None
     if reason is not None or not (store.how == "add" or one.value.size == "scalar"):
         return None

@@ -39,28 +39,28 @@ if TYPE_CHECKING:
 _CODES = {"add": "MEM101", "cat": "MEM302"}
 
 
-def judge(analyser: Analyser, frame: Summary) -> Iterator[Event]:
+def judge(analyser: Analyser, summary: Summary) -> Iterator[Event]:
     """The events of one function that several rules read, or that depend on each other."""
-    if frame.exit is None and not frame.stores and not frame.runs:
+    if summary.exit is None and not summary.stores and not summary.runs:
         return
-    verdicts = evaluations(analyser, frame)
+    verdicts = evaluations(analyser, summary)
     kept: dict[Source, Keeper] = {}
     events: list[Event] = []
-    for store in frame.stores.values():
+    for store in summary.stores.values():
         judged = (
-            growing_tensors.judged(analyser, frame, store)
+            growing_tensors.judged(analyser, summary, store)
             if store.kind == "cat"
-            else _judge_store(analyser, frame, store)
+            else _judge_store(analyser, summary, store)
         )
         for event in judged:
             events.append(event)
             if isinstance(event, Retain | Carry) and _keeps(event):
-                for source in frame.graphs.closure((store.incoming or store.value).src):
+                for source in summary.graphs.closure((store.incoming or store.value).src):
                     known = kept.get(source)
                     if known is None or (event.loop.over_data and not known.rounds.over_data):
                         kept[source] = Keeper(event.place.text, event.loop, _lost_to(event), _kept_at(event))
-    calls = list(model_calls(analyser, frame, verdicts, kept))
-    yield from with_places(analyser, frame, inert_guards.guards(analyser, frame, calls))
+    calls = list(model_calls(analyser, summary, verdicts, kept))
+    yield from with_places(analyser, summary, inert_guards.guards(analyser, summary, calls))
     yield from events
 
 
@@ -83,8 +83,8 @@ def _lost_to(event: Retain | Carry) -> Confidence:
     return weakest(event.certainty, event.value.certainty)
 
 
-def _judge_store(analyser: Analyser, frame: Summary, store: Store) -> Iterator[Event]:
-    one = Candidate(analyser, frame, store)
+def _judge_store(analyser: Analyser, summary: Summary, store: Store) -> Iterator[Event]:
+    one = Candidate(analyser, summary, store)
     reason = first(DROPPED, one)
     if reason is not None:
         one.tell("dropped", reason)
@@ -94,13 +94,13 @@ def _judge_store(analyser: Analyser, frame: Summary, store: Store) -> Iterator[E
     place = Place(store.place_kind, store.place_text)
     needed = one.is_needed
     certainty, seen = _certainty(one)
-    retained_run = lacks_guard(frame, one.incoming)
+    retained_run = lacks_guard(summary, one.incoming)
     shown = not needed and "low" not in (certainty, value.certainty)
-    cut = cut_of(analyser, frame, store) if shown else None
+    cut = cut_of(analyser, summary, store) if shown else None
     if store.kind == "retain":
         yield Retain(
             site=store.site,
-            function=frame.function.qual,
+            function=summary.function.qual,
             certainty=certainty,
             trace=store.trace,
             value=value,
@@ -115,7 +115,7 @@ def _judge_store(analyser: Analyser, frame: Summary, store: Store) -> Iterator[E
         return
     yield Carry(
         site=store.site,
-        function=frame.function.qual,
+        function=summary.function.qual,
         certainty=certainty,
         trace=store.trace if seen is None else (*store.trace, seen),
         value=value,
@@ -132,11 +132,13 @@ def _judge_store(analyser: Analyser, frame: Summary, store: Store) -> Iterator[E
 def _certainty(one: Candidate) -> tuple[Confidence, Step | None]:
     """How sure it is that a store retains memory for nothing, and the evaluation that carries a state on, if one
     does."""
-    analyser, frame, store, value = one.analyser, one.frame, one.store, one.value
+    analyser, summary, store, value = one.analyser, one.summary, one.store, one.value
     has_graph = value.attached in ("yes", "some")
     certainty: Confidence = "medium" if store.guessed or store.place_kind == "foreign" else "high"
     if has_graph:
-        certainty = weakest(certainty, "medium" if one.is_alone else confidence_unneeded(analyser, frame, store, value))
+        certainty = weakest(
+            certainty, "medium" if one.is_alone else confidence_unneeded(analyser, summary, store, value)
+        )
         if certainty == "low":
             one.tell("low", MAY_BE_NEEDED)
     one.certainty = certainty
@@ -145,13 +147,13 @@ def _certainty(one: Candidate) -> tuple[Confidence, Step | None]:
         one.tell("low", doubt)
         certainty = "low"
     # a state of a module that an evaluation carries on, whatever those do that train
-    name = state_of(frame, store) if certainty != "low" and has_graph else ""
-    seen = carried_on(analyser, frame, name) if name else None
-    if certainty != "low" and seen is None and not one.is_alone and may_be_bounded(analyser, frame, store, value):
+    name = state_of(summary, store) if certainty != "low" and has_graph else ""
+    seen = carried_on(analyser, summary, name) if name else None
+    if certainty != "low" and seen is None and not one.is_alone and may_be_bounded(analyser, summary, store, value):
         one.tell("low", BOUNDED)
         certainty = "low"
     few = store.loop is None or store.loop.loop.over not in ("loader", "epochs")
-    if few and is_test(frame.function, by_name=frame.hook is None):
+    if few and is_test(summary.function, by_name=summary.hook is None):
         one.tell("low", FEW_ROUNDS_OF_A_TEST)  # (``test_step`` of a framework is none)
         certainty = "low"
     return certainty, seen

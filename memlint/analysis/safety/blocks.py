@@ -41,55 +41,57 @@ MAX_DEPTH = 6
 Block = tuple[ir.Stmt, ...]
 
 
-def guard_of(analyser: Analyser, frame: Summary, event: ModelCall) -> GuardPlace | None:
+def guard_of(analyser: Analyser, summary: Summary, event: ModelCall) -> GuardPlace | None:
     """Where the guard that the call lacks belongs; None where it would switch off what must be recorded."""
-    function = frame.function
-    if event.site.path != frame.module.key or event.site.unit != function.unit:
+    function = summary.function
+    if event.site.path != summary.module.key or event.site.unit != function.unit:
         return None
     chain = list(_chain(function.body, event.site.at))
     if not chain:
         return None
     frozen = event.owner == "no"
-    if _is_evaluation(frame, event) and not _is_needed(analyser, frame, function.body, left=False):
+    if _is_evaluation(summary, event) and not _is_needed(analyser, summary, function.body, left=False):
         assert isinstance(function.node, ir.FunctionDef)
-        doubt = _doubt(analyser, frame, function.body, event)
-        return GuardPlace(function=frame.site(function.node.at), first=None, last=None, doubt=doubt)
+        doubt = _doubt(analyser, summary, function.body, event)
+        return GuardPlace(function=summary.site(function.node.at), first=None, last=None, doubt=doubt)
     block, first = chain[-1]
-    alone = _leaving(frame, block[first : first + 1])
+    alone = _leaving(summary, block[first : first + 1])
 
     def takes_others(body: Block) -> bool:
         """Whether it would cut what goes elsewhere, and may be wanted there, and is not what the guard is for."""
-        return not alone and bool(_leaving(frame, body))
+        return not alone and bool(_leaving(summary, body))
 
     for outer, position in chain:
         statement = (outer[position],)
         if (
             _is_loop_of(outer[position], event.loop)
-            and not _is_needed(analyser, frame, statement)
+            and not _is_needed(analyser, summary, statement)
             and not takes_others(statement)
         ):
             block, first = outer, position
             break
     last = first
     if event.loop is None or event.loop.kind == "calls":
-        last = max(first, _last_run(frame, block))
-    for end in (last, *(i for i in reversed(_runs(frame, block)) if first < i < last), first):
+        last = max(first, _last_run(summary, block))
+    for end in (last, *(i for i in reversed(_runs(summary, block)) if first < i < last), first):
         guarded = block[first : end + 1]
-        if not _is_needed(analyser, frame, guarded, frozen=frozen) and not takes_others(guarded):
+        if not _is_needed(analyser, summary, guarded, frozen=frozen) and not takes_others(guarded):
             break
     else:
         return None
-    if not frozen and casts.loses_gradients(frame, guarded, event.module):
+    if not frozen and casts.loses_gradients(summary, guarded, event.module):
         return None
     return GuardPlace(
         function=None,
-        first=frame.site(guarded[0].at),
-        last=frame.site(guarded[-1].at),
-        doubt=_doubt(analyser, frame, guarded, event),
+        first=summary.site(guarded[0].at),
+        last=summary.site(guarded[-1].at),
+        doubt=_doubt(analyser, summary, guarded, event),
     )
 
 
-def with_places(analyser: Analyser, frame: Summary, events: Iterable[Guard | ModelCall]) -> Iterator[Guard | ModelCall]:
+def with_places(
+    analyser: Analyser, summary: Summary, events: Iterable[Guard | ModelCall]
+) -> Iterator[Guard | ModelCall]:
     """The events, each told where the guard belongs that it misses."""
     for event in events:
         place = None
@@ -97,9 +99,9 @@ def with_places(analyser: Analyser, frame: Summary, events: Iterable[Guard | Mod
             beside = event.evaluation in ("cut", "beside") and event.owner != "no"
             trains = event.wanted or event.phase or beside
             if not event.guard and not trains and event.certainty != "low":
-                place = guard_of(analyser, frame, event)
+                place = guard_of(analyser, summary, event)
         elif event.kind in ("bare", "volatile"):
-            rest = _rest_of_block(analyser, frame, event.site.at, itself=event.kind == "volatile")
+            rest = _rest_of_block(analyser, summary, event.site.at, itself=event.kind == "volatile")
             place = (
                 GuardPlace(None, *rest, doubt="computations that were recorded until now no longer are")
                 if rest
@@ -108,44 +110,44 @@ def with_places(analyser: Analyser, frame: Summary, events: Iterable[Guard | Mod
         yield event if place is None else msgspec.structs.replace(event, place=place)
 
 
-def _own_runs(frame: Summary) -> list[int]:
+def _own_runs(summary: Summary) -> list[int]:
     """The ordinals of the model calls in the function itself."""
-    own = (frame.module.key, frame.function.unit)
-    return [run.site.at for run in frame.runs.values() if (run.site.path, run.site.unit) == own]
+    own = (summary.module.key, summary.function.unit)
+    return [run.site.at for run in summary.runs.values() if (run.site.path, run.site.unit) == own]
 
 
-def _runs(frame: Summary, block: Block) -> list[int]:
+def _runs(summary: Summary, block: Block) -> list[int]:
     """The positions of the statements of a block that run a model."""
-    runs = set(_own_runs(frame))
+    runs = set(_own_runs(summary))
     return [i for i, statement in enumerate(block) if not runs.isdisjoint(_ordinals(statement))]
 
 
-def _last_run(frame: Summary, block: Block) -> int:
+def _last_run(summary: Summary, block: Block) -> int:
     """The position of the last statement of a block that runs a model, -1 where none does."""
-    return max(_runs(frame, block), default=-1)
+    return max(_runs(summary, block), default=-1)
 
 
-def _rest_of_block(analyser: Analyser, frame: Summary, at: int, *, itself: bool) -> tuple[Site, Site] | None:
+def _rest_of_block(analyser: Analyser, summary: Summary, at: int, *, itself: bool) -> tuple[Site, Site] | None:
     """(first, last) of the statements that follow one in its block (``itself``: from that one on), as far as they run
     models; None for none, and where a backward wants what they record."""
-    chain = list(_chain(frame.function.body, at))
+    chain = list(_chain(summary.function.body, at))
     if not chain:
         return None
     block, position = chain[-1]
-    last = _last_run(frame, block)
+    last = _last_run(summary, block)
     rest = block[position + (not itself) : last + 1]
-    if last <= position or _is_needed(analyser, frame, rest):
+    if last <= position or _is_needed(analyser, summary, rest):
         return None
-    return frame.site(rest[0].at), frame.site(rest[-1].at)
+    return summary.site(rest[0].at), summary.site(rest[-1].at)
 
 
-def _is_evaluation(frame: Summary, event: ModelCall) -> bool:
+def _is_evaluation(summary: Summary, event: ModelCall) -> bool:
     """Whether the whole function is the evaluation, so that a decorator says it best."""
-    function = frame.function
+    function = summary.function
     node = function.node
     if not isinstance(node, ir.FunctionDef) or node.is_async or function.enclosing is not None:
         return False
-    if not is_evaluation_name(function) or frame.backwards or frame.notes.gradients or _trains(function.body):
+    if not is_evaluation_name(function) or summary.backwards or summary.notes.gradients or _trains(function.body):
         return False
     return not set(function.decorator_names) - _PLAIN and event.site.at > node.at
 
@@ -176,27 +178,27 @@ def _is_loop_of(statement: ir.Stmt, loop: Loop | None) -> bool:
     return isinstance(statement, ir.For | ir.While) and loop is not None and loop.site.at == statement.at
 
 
-def _recorded_in(frame: Summary, body: Block) -> frozenset[Source]:
+def _recorded_in(summary: Summary, body: Block) -> frozenset[Source]:
     """The graphs that statements record."""
     first, last = body[0].at, last_ordinal(body[-1])
-    return frozenset(key for key, node in frame.graphs.nodes.items() if first <= node.at <= last and not node.leaf)
+    return frozenset(key for key, node in summary.graphs.nodes.items() if first <= node.at <= last and not node.leaf)
 
 
-def _leaving(frame: Summary, body: Block) -> frozenset[Source]:
+def _leaving(summary: Summary, body: Block) -> frozenset[Source]:
     """The graphs that statements record and that leave the function, or are in what does."""
-    kept = {source for value in (frame.exit.sym.values() if frame.exit is not None else ()) for source in value.src}
-    return _recorded_in(frame, body) & (frame.graphs.closure(frame.notes.returned | kept) | frame.left)
+    kept = {source for value in (summary.exit.sym.values() if summary.exit is not None else ()) for source in value.src}
+    return _recorded_in(summary, body) & (summary.graphs.closure(summary.notes.returned | kept) | summary.left)
 
 
-def _is_needed(analyser: Analyser, frame: Summary, body: Block, *, frozen: bool = False, left: bool = True) -> bool:
+def _is_needed(analyser: Analyser, summary: Summary, body: Block, *, frozen: bool = False, left: bool = True) -> bool:
     """Whether a guard around statements would cut a graph that a backward goes through, whichever way the function is
     called; or, with ``left``, would hold in other code, too. ``frozen``: nobody trains what runs there."""
-    if _trains(body) or _trains_inside(analyser, frame, body) or (left and _is_left(body)):
+    if _trains(body) or _trains_inside(analyser, summary, body) or (left and _is_left(body)):
         return True
-    if _goes_back(frame.function.body, body):
+    if _goes_back(summary.function.body, body):
         return True
-    plain = analyser.summary(frame.function)  # with whatever its flags are
-    frames = [frame] if plain is None or plain is frame else [frame, plain]
+    plain = analyser.summary(summary.function)  # with whatever its flags are
+    frames = [summary] if plain is None or plain is summary else [summary, plain]
     return any(_is_wanted(one, body, frozen=frozen) for one in frames)
 
 
@@ -236,38 +238,38 @@ def _trains_inside(analyser: Analyser, frame: Summary, body: Block) -> bool:
     return False
 
 
-def _is_wanted(frame: Summary, body: Block, *, frozen: bool = False) -> bool:
+def _is_wanted(summary: Summary, body: Block, *, frozen: bool = False) -> bool:
     """Whether a backward reaches what the statements record, whoever records it: under a guard it would be cut.
 
     ``frozen``: nobody trains what runs there, so that only a graph that comes in from elsewhere can be wanted.
     """
-    recorded = _recorded_in(frame, body)
-    wanted = {item for reached, *_ in frame.backwards for item in recorded & reached}
+    recorded = _recorded_in(summary, body)
+    wanted = {item for reached, *_ in summary.backwards for item in recorded & reached}
     if not frozen:
         return bool(wanted)
-    nodes = frame.graphs.nodes
-    if any(item in nodes and not nodes[item].leaf for item in frame.graphs.closure(wanted) - recorded):
+    nodes = summary.graphs.nodes
+    if any(item in nodes and not nodes[item].leaf for item in summary.graphs.closure(wanted) - recorded):
         return True
-    if any(_ends_in(frame, reached, recorded) for reached, *_ in frame.backwards):
+    if any(_ends_in(summary, reached, recorded) for reached, *_ in summary.backwards):
         return True
     return any(
-        recorded & reached and not _is_trained_beside(frame, reached, recorded) for reached, *_ in frame.backwards
+        recorded & reached and not _is_trained_beside(summary, reached, recorded) for reached, *_ in summary.backwards
     )
 
 
-def _ends_in(frame: Summary, reached: frozenset[Source], recorded: frozenset[Source]) -> bool:
+def _ends_in(summary: Summary, reached: frozenset[Source], recorded: frozenset[Source]) -> bool:
     """Whether what a backward is called on was recorded there, on some path: without its graph, it raises."""
-    nodes = frame.graphs.nodes
+    nodes = summary.graphs.nodes
     parents = {parent for item in reached if item in nodes for parent in nodes[item].parents if parent != item}
     return bool((recorded & reached) - parents)
 
 
-def _is_trained_beside(frame: Summary, reached: frozenset[Source], recorded: frozenset[Source]) -> bool:
+def _is_trained_beside(summary: Summary, reached: frozenset[Source], recorded: frozenset[Source]) -> bool:
     """Whether a backward reaches a graph that has nothing of what was recorded: one that reaches nothing else trains
     just that, whatever its owner is called, and would raise without it."""
-    nodes = frame.graphs.nodes
+    nodes = summary.graphs.nodes
     return any(
-        item in nodes and not nodes[item].leaf and not frame.graphs.closure(frozenset({item})) & recorded
+        item in nodes and not nodes[item].leaf and not summary.graphs.closure(frozenset({item})) & recorded
         for item in reached - recorded
     )
 
@@ -292,21 +294,21 @@ def _is_left(body: Block) -> bool:
     )
 
 
-def _doubt(analyser: Analyser, frame: Summary, guarded: Block, event: ModelCall) -> str:
+def _doubt(analyser: Analyser, summary: Summary, guarded: Block, event: ModelCall) -> str:
     """Two proofs must agree: that of the values, which sees every graph, and that of the text, which trusts nothing."""
-    if _leaving(frame, guarded):
-        return f"a result leaves `{frame.function.name}` with its graph, which may be needed"
+    if _leaving(summary, guarded):
+        return f"a result leaves `{summary.function.name}` with its graph, which may be needed"
     frozen = event.owner == "no" and event.consumed in ("detached", "dropped")
-    for run in frame.runs.values() if not frozen else ():
-        marks = {mark for mark in (run.node, *run.value.src) if mark in frame.graphs.nodes}
-        if any(_holds(statement, run.site.at) for statement in guarded) and not used_up(analyser, frame, marks):
+    for run in summary.runs.values() if not frozen else ():
+        marks = {mark for mark in (run.node, *run.value.src) if mark in summary.graphs.nodes}
+        if any(_holds(statement, run.site.at) for statement in guarded) and not used_up(analyser, summary, marks):
             return f"not every use of the output of `{run.text}` is resolved, and one may need its graph"
     if _is_left(guarded):
         return "yielded values then have no graph"
-    if event.owner != "no" and (doubt := casts.doubt(analyser, frame.function, guarded)):
+    if event.owner != "no" and (doubt := casts.doubt(analyser, summary.function, guarded)):
         return doubt
-    followed = Followed(analyser, frame.function, guarded)
-    return followed.doubt or noticed(analyser, frame.function, guarded, followed.entered.values())
+    followed = Followed(analyser, summary.function, guarded)
+    return followed.doubt or noticed(analyser, summary.function, guarded, followed.entered.values())
 
 
 def _parts(block: Block, *, into_definitions: bool = False) -> Iterator[ir.Expr]:

@@ -31,16 +31,16 @@ _OPENERS = frozenset({"autocast", "autocast_smart_context_manager", "compute_los
 _REGION = lazy_pattern(r"autocast|(^|_)amp(_|$)|precision", re.IGNORECASE)
 
 
-def loses_gradients(frame: Summary, guarded: Body, module: str) -> bool:
+def loses_gradients(summary: Summary, guarded: Body, module: str) -> bool:
     """Whether a network (its source) runs again behind statements, in an autocast region that is around both."""
-    if not _opener(frame.analyser, frame.function):
+    if not _opener(summary.analyser, summary.function):
         return False
     last = last_ordinal(guarded[-1])
     return any(
         run.site.at > last and _is_same(run.text, module) and any(_covers(one, run.site.at) for one in region)
-        for region in _regions(frame.function, guarded)
-        for run in frame.runs.values()
-        if (run.site.path, run.site.unit) == (frame.module.key, frame.function.unit)
+        for region in _regions(summary.function, guarded)
+        for run in summary.runs.values()
+        if (run.site.path, run.site.unit) == (summary.module.key, summary.function.unit)
     )
 
 

@@ -33,10 +33,10 @@ if TYPE_CHECKING:
 _HOLDS = ir.Display | ir.DictDisplay | ir.Comprehension
 
 
-def cut_of(analyser: Analyser, frame: Summary, store: Store) -> Cut | None:
+def cut_of(analyser: Analyser, summary: Summary, store: Store) -> Cut | None:
     """The expressions of the store's statement whose graph it keeps; None where they cannot be told."""
-    function, place = frame.function, store.place_text
-    here = (store.site.path, store.site.unit) == (frame.module.key, function.unit)
+    function, place = summary.function, store.place_text
+    here = (store.site.path, store.site.unit) == (summary.module.key, function.unit)
     statement = statement_at(function.body, store.site.at) if here else None
     own = True
     if store.lifted and isinstance(statement, ir.Assign | ir.AnnAssign | ir.AugAssign):
@@ -46,16 +46,16 @@ def cut_of(analyser: Analyser, frame: Summary, store: Store) -> Cut | None:
         if method is None:
             return None
         function, statement, place, own = method
-    known = frame if function is frame.function else analyser.summary(function)
+    known = summary if function is summary.function else analyser.summary(function)
     found = list(_kept(known, function, statement, store, place))
     if not found:
-        return _whole(analyser, frame, store, statement) if function is frame.function else None
+        return _whole(analyser, summary, store, statement) if function is summary.function else None
     doubts = [_no_tensor(known, function, statement, expr, value, place) for expr, value in found]
     if None in doubts:
         return None
     doubt = next((doubt for doubt in doubts if doubt), "") or (
-        _noticed(analyser, frame, store, statement)
-        if function is frame.function
+        _noticed(analyser, summary, store, statement)
+        if function is summary.function
         else _noticed_on_self(analyser, function, store, statement, place.partition(".")[2])
         if own
         else f"`{place}` is not used by `{function.name}` alone, and others may need its graph"
@@ -67,7 +67,7 @@ def cut_of(analyser: Analyser, frame: Summary, store: Store) -> Cut | None:
     return Cut(sites, ", ".join(dict.fromkeys(text(expr) for expr, _ in found)), doubt, met=met)
 
 
-def _whole(analyser: Analyser, frame: Summary, store: Store, statement: ir.Stmt) -> Cut | None:
+def _whole(analyser: Analyser, summary: Summary, store: Store, statement: ir.Stmt) -> Cut | None:
     """A state that a call makes of the old one is cut as a whole, when a round begins."""
     if (
         store.kind != "carry"
@@ -77,13 +77,13 @@ def _whole(analyser: Analyser, frame: Summary, store: Store, statement: ir.Stmt)
     ):
         return None
     named = store.place[0] == "var" and store.loop is not None and store.loop.loop.kind != "calls"
-    start = detached_state(frame, store.place_text, store.value) if named else ""
+    start = detached_state(summary, store.place_text, store.value) if named else ""
     if not start:
         return None
     doubt = ""
-    if frame.backwards or frame.notes.gradients:
+    if summary.backwards or summary.notes.gradients:
         doubt = "gradients then stop at the start of each iteration"
-    return Cut((), store.place_text, doubt or _noticed(analyser, frame, store, statement), start)
+    return Cut((), store.place_text, doubt or _noticed(analyser, summary, store, statement), start)
 
 
 def _callee_at(analyser: Analyser, site: Site) -> tuple[Function, ir.Stmt, str, bool] | None:
@@ -110,7 +110,7 @@ def _callee_at(analyser: Analyser, site: Site) -> tuple[Function, ir.Stmt, str, 
 
 
 def _kept(
-    frame: Summary | None, function: Function, statement: ir.Stmt, store: Store, place: str
+    summary: Summary | None, function: Function, statement: ir.Stmt, store: Store, place: str
 ) -> Iterator[tuple[ir.Expr, V]]:
     """The expressions that bring the graph in, each with its value: of a list, each of its members is to be cut."""
     value = store.incoming or store.value
@@ -120,7 +120,7 @@ def _kept(
         elif isinstance(expr, ir.Comprehension):
             if not value.kinds & ~TENSOR and not isinstance(expr.element, _HOLDS):
                 yield expr.element, value
-        elif not holds_others(frame, function, statement, expr):
+        elif not holds_others(summary, function, statement, expr):
             yield expr, value
 
 
@@ -180,7 +180,7 @@ def _is_handed_in(value: V) -> bool:
 
 
 def _no_tensor(
-    frame: Summary | None, function: Function, statement: ir.Stmt, expr: ir.Expr, value: V, place: str
+    summary: Summary | None, function: Function, statement: ir.Stmt, expr: ir.Expr, value: V, place: str
 ) -> str | None:
     """Why `.detach()` may not be there; None where it is not, on some path that is known."""
     shown = text(expr, 40)
@@ -191,8 +191,8 @@ def _no_tensor(
         if value.kinds & (TREE | NONE) or not is_sum(function, expr):
             return None
         return f"`{shown}` is a number on some paths, and has no `.detach()` there"
-    if value.kinds & ~TENSOR or is_guessed(frame, function, statement, expr, value, place):
-        why = unresolved(frame.analyser, function, expr) if frame is not None else ""
+    if value.kinds & ~TENSOR or is_guessed(summary, function, statement, expr, value, place):
+        why = unresolved(summary.analyser, function, expr) if summary is not None else ""
         return f"`{shown}` may not be a tensor here{': ' if why else ''}{why}"
     return ""
 
@@ -225,27 +225,27 @@ def _is_used_as_tensor(function: Function, expr: ir.Expr) -> bool:
     )
 
 
-def _noticed(analyser: Analyser, frame: Summary, store: Store, statement: ir.Stmt) -> str:
+def _noticed(analyser: Analyser, summary: Summary, store: Store, statement: ir.Stmt) -> str:
     """What keeps us from the proof that nobody needs the graph of what is stored."""
-    watch = _watch(analyser, frame.function, store, statement)
+    watch = _watch(analyser, summary.function, store, statement)
     place = store.place
     root = store.place_text.split("[")[0].split(".")[0]
     if not isinstance(place, Path):
         if not root.isidentifier():
             return f"not every use of `{store.place_text}` is resolved, and one may need its graph"
-        watch.name(frame.function, root)
+        watch.name(summary.function, root)
         return watch.run()
     names = [step[1:] for step in place.steps if step.startswith(".")]
-    params = frame.function.params
-    own = frame.function.takes_self and bool(params) and place.root == f"p:{params[0].name}"
+    params = summary.function.params
+    own = summary.function.takes_self and bool(params) and place.root == f"p:{params[0].name}"
     if place.root.startswith(("p:", MADE)) and not own:
         return f"`{store.place_text}` belongs to the caller, which may need its graph"
     if names and store.place_kind in ("attribute", "buffer"):
         if store.place_kind == "buffer":
             return f"`{store.place_text}` is a buffer of the module, and its users may need the graph"
-        return _noticed_on_self(analyser, frame.function, store, statement, names[-1])
+        return _noticed_on_self(analyser, summary.function, store, statement, names[-1])
     if place.root.startswith(("g:", "c:")) and root.isidentifier():
-        watch.name(frame.function, root)
+        watch.name(summary.function, root)
         return watch.run()
     return f"`{store.place_text}` belongs to the caller, which may need its graph"
 

@@ -21,9 +21,9 @@ _CATS = frozenset({"cat", "concat", "concatenate", "hstack", "vstack"})
 Block = tuple[ir.Stmt, ...]
 
 
-def gather_of(frame: Summary, at: int) -> Gather | None:
+def gather_of(summary: Summary, at: int) -> Gather | None:
     """How the statement ``x = torch.cat([x, part])`` becomes an append; None where the loop looks at ``x`` itself."""
-    function = frame.function
+    function = summary.function
     statement = statement_at(function.body, at)
     if not isinstance(statement, ir.Assign) or len(statement.targets) != 1:
         return None
@@ -46,9 +46,9 @@ def gather_of(frame: Summary, at: int) -> Gather | None:
     rest = [text(arg, 200) for arg in call.args[1:]]
     rest += [f"{word.name}={text(word.value, 200)}" for word in call.keywords]
     return Gather(
-        loop=frame.site(around.at),
-        statement=frame.site(statement.at),
-        part=frame.site(part.at),
+        loop=summary.site(around.at),
+        statement=summary.site(statement.at),
+        part=summary.site(part.at),
         name=name,
         start=f"{name} = [{target.id}]",
         end=f"{target.id} = {text(call.func, 200)}({', '.join((name, *rest))})",

@@ -14,26 +14,26 @@ from memlint.ir import nodes as ir
 _LISTS = words.CONTAINERS | {"sorted", "reversed", "zip", "map", "filter", "enumerate", "iter"}
 
 
-def holds_others(frame: Summary | None, function: Function, statement: ir.Stmt, expr: ir.Expr) -> bool:
+def holds_others(summary: Summary | None, function: Function, statement: ir.Stmt, expr: ir.Expr) -> bool:
     """Whether an expression that a statement of ``function`` stores, or passes to a call that does, may give a list,
-    a tuple or the like, which has no `.detach()`. ``frame``: what is known of the function, None for nothing."""
+    a tuple or the like, which has no `.detach()`. ``summary``: what is known of the function, None for nothing."""
     if isinstance(expr, ir.Comprehension | ir.Display | ir.DictDisplay):
         return True
     branches = (expr.body, expr.orelse) if isinstance(expr, ir.IfExp) else ()
-    if any(holds_others(frame, function, statement, part) for part in branches):
+    if any(holds_others(summary, function, statement, part) for part in branches):
         return True
     func = expr.func if isinstance(expr, ir.Call) else None
     if isinstance(func, ir.Name) and func.id in _LISTS and func.id not in function.locals:
         return True
-    if frame is None:
+    if summary is None:
         return is_container(function, expr)
-    kinds = frame.notes.kinds.get(expr.at, 0)
-    if isinstance(expr, ir.Name) and frame.exit is not None and expr.id in frame.exit.env:
-        kinds |= frame.exit.env[expr.id].kinds
-    return bool(kinds & CONTAINER) or _is_passed_as_container(frame, statement, expr)
+    kinds = summary.notes.kinds.get(expr.at, 0)
+    if isinstance(expr, ir.Name) and summary.exit is not None and expr.id in summary.exit.env:
+        kinds |= summary.exit.env[expr.id].kinds
+    return bool(kinds & CONTAINER) or _is_passed_as_container(summary, statement, expr)
 
 
-def _is_passed_as_container(frame: Summary, statement: ir.Stmt, expr: ir.Expr) -> bool:
+def _is_passed_as_container(summary: Summary, statement: ir.Stmt, expr: ir.Expr) -> bool:
     """Whether a function of the project gets a container in a call that the expression is an argument of."""
     calls = {
         part.at: part
@@ -42,8 +42,8 @@ def _is_passed_as_container(frame: Summary, statement: ir.Stmt, expr: ir.Expr) -
         if isinstance(part, ir.Call)
         and (any(arg is expr for arg in part.args) or any(word.value is expr for word in part.keywords))
     }
-    for record in frame.calls.values():
-        call, callee = calls.get(record.at), frame.analyser.function_at(record.callee)
+    for record in summary.calls.values():
+        call, callee = calls.get(record.at), summary.analyser.function_at(record.callee)
         if call is None or callee is None:
             continue
         names = [word.name for word in call.keywords if word.value is expr]

@@ -21,13 +21,13 @@ _READ_OF_TENSORS = frozenset({"data", "device", "grad_fn"})
 
 
 def is_guessed(
-    frame: Summary | None, function: Function, statement: ir.Stmt, expr: ir.Expr, value: V, place: str
+    summary: Summary | None, function: Function, statement: ir.Stmt, expr: ir.Expr, value: V, place: str
 ) -> bool:
     """Whether nothing but the name of what was called tells that an expression of a statement is a tensor: no use of
     it, or of the ``place`` where it is added, that runs whenever the statement does."""
-    if frame is None:
+    if summary is None:
         return False
-    nodes = frame.graphs.nodes
+    nodes = summary.graphs.nodes
     parts = list(_summed(function, expr))
     named = any((node := nodes.get(source)) is not None and node.guess for source in value.src)
     called = any(

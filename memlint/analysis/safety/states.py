@@ -17,16 +17,16 @@ _FACTORIES = frozenset(
 _MOVES = frozenset(["to", "cuda", "cpu", "float", "half", "double", "bfloat16", "repeat", "expand", "unsqueeze"])
 
 
-def detached_state(frame: Summary, name: str, value: V) -> str:
+def detached_state(summary: Summary, name: str, value: V) -> str:
     """The statement that detaches it; "" where it may be something that has no ``detach()``.
 
     A state has the form that it begins with: a tensor, or a tuple of them, as of an LSTM.
     """
     if not name.isidentifier() or not value.kinds or value.kinds & ~(TENSOR | TREE):
         return ""
-    assigned = list(_assigned(frame.function, name))
+    assigned = list(_assigned(summary.function, name))
     begun = [one for one in assigned if not mentions(one, name)]
-    given = {one.at: kinds for one in begun if (kinds := _given(frame, one))}
+    given = {one.at: kinds for one in begun if (kinds := _given(summary, one))}
     if any(isinstance(one, ir.Display) for one in assigned if one not in begun):
         return ""  # another form, later in the round
     if any(kinds & ~(TENSOR | TREE | NONE | UNKNOWN) for kinds in given.values()):
@@ -46,10 +46,10 @@ def detached_state(frame: Summary, name: str, value: V) -> str:
     return f"{name} = None if {name} is None else {name}.detach()" if missing else f"{name} = {name}.detach()"
 
 
-def _given(frame: Summary, value: ir.Expr) -> int:
+def _given(summary: Summary, value: ir.Expr) -> int:
     """What kinds of values the project's functions give in a call, as they are called there; 0 for another one."""
     kinds = 0
-    for record in frame.calls.values():
+    for record in summary.calls.values():
         if record.at == value.at:
             kinds |= record.result.kinds
     return kinds

@@ -64,13 +64,13 @@ from .rule import {event}
 CALLS = frozenset[str]()
 
 
-def detect(analyser: Analyser, frame: Summary) -> Iterator[{event}]:
+def detect(analyser: Analyser, summary: Summary) -> Iterator[{event}]:
     """The places in one function that are reported."""
-    for at, call in sorted(frame.notes.outside.items()):
+    for at, call in sorted(summary.notes.outside.items()):
         if call.name in CALLS:
             yield {event}(
-                site=frame.site(at),
-                function=frame.function.qual,
+                site=summary.site(at),
+                function=summary.function.qual,
                 certainty="high",
                 text=text(call.expr),
             )

@@ -13,23 +13,23 @@ Key = tuple[str, str]
 
 
 class RunIndex:
-    def __init__(self, frame: Summary) -> None:
+    def __init__(self, summary: Summary) -> None:
         self._by_text: dict[str, list[ModelRun]] = {}
         self._by_origin: dict[tuple[Key, Source], list[ModelRun]] = {}
-        for run in frame.runs.values():
+        for run in summary.runs.values():
             self._by_text.setdefault(run.text, []).append(run)
             if run.origin is not None:
                 inner, origin = run.origin
                 self._by_origin.setdefault((inner.function.key, origin.key), []).append(run)
         #: what any backward of the function reaches
-        self.reached: set[Source] = set().union(*{id(one.reached): one.reached for one in frame.backwards}.values())
+        self.reached: set[Source] = set().union(*{id(one.reached): one.reached for one in summary.backwards}.values())
 
     def of_text(self, text: str) -> list[ModelRun]:
         return self._by_text.get(text, [])
 
-    def lifted(self, frame: Summary, run: ModelRun) -> list[ModelRun]:
+    def lifted(self, summary: Summary, run: ModelRun) -> list[ModelRun]:
         """The runs that are this one of a function which is called."""
-        return self._by_origin.get((frame.function.key, run.key), [])
+        return self._by_origin.get((summary.function.key, run.key), [])
 
 
 __all__ = ["RunIndex"]

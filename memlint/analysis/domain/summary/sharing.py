@@ -92,23 +92,23 @@ class _Sharing:
         state.fresh = self.sources(state.fresh)
 
 
-def share(frame: Summary, known: Shared) -> None:
+def share(summary: Summary, known: Shared) -> None:
     """Intern the sets and values of a finished summary."""
     shared = _Sharing(known)
-    if frame.last is not None:
-        shared.state(frame.last)
-    for node in frame.graphs.nodes.values():
+    if summary.last is not None:
+        shared.state(summary.last)
+    for node in summary.graphs.nodes.values():
         node.parents = shared.sources(node.parents)
         node.loose = shared.sources(node.loose)
-    frame.graphs.evidence = {shared.sources(evidence) for evidence in frame.graphs.evidence}
-    frame.backwards = [one._replace(reached=shared.sources(one.reached)) for one in frame.backwards]
-    for record in frame.calls.values():
+    summary.graphs.evidence = {shared.sources(evidence) for evidence in summary.graphs.evidence}
+    summary.backwards = [one._replace(reached=shared.sources(one.reached)) for one in summary.backwards]
+    for record in summary.calls.values():
         shared.values(record.args)
         record.result = shared.value(record.result)
-    for store in frame.stores.values():
+    for store in summary.stores.values():
         store.value = shared.value(store.value)
         store.objs = shared.sources(store.objs)
         if store.incoming is not None:
             store.incoming = shared.value(store.incoming)
-    for run in frame.runs.values():
+    for run in summary.runs.values():
         run.module, run.value = shared.value(run.module), shared.value(run.value)

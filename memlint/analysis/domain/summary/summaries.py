@@ -74,9 +74,9 @@ class Summaries:
             self._warm_up(key, frame)
         return frame
 
-    def _warm_up(self, key: Key, frame: Summary) -> None:
+    def _warm_up(self, key: Key, summary: Summary) -> None:
         """Note that a summary is used; the least recently used one drops its caches."""
-        self._warm[key] = frame
+        self._warm[key] = summary
         self._warm.move_to_end(key)
         if len(self._warm) > MAX_WARM:
             self._warm.popitem(last=False)[1].graphs.forget()

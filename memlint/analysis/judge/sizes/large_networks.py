@@ -19,17 +19,17 @@ if TYPE_CHECKING:
     from memlint.analysis.facts.analyser import Analyser
 
 
-def runs_a_large_network(analyser: Analyser, frame: Summary, run: ModelRun) -> bool:
+def runs_a_large_network(analyser: Analyser, summary: Summary, run: ModelRun) -> bool:
     """Whether what runs is a large network, by what made it: here, or where a caller gives it."""
-    return _is_made_by(analyser, frame, run, is_large)
+    return _is_made_by(analyser, summary, run, is_large)
 
 
-def starts_evaluating(analyser: Analyser, frame: Summary, run: ModelRun) -> bool:
+def starts_evaluating(analyser: Analyser, summary: Summary, run: ModelRun) -> bool:
     """Whether what made the network has put it into eval mode: `from_pretrained` does. (Who trains it need not put it
     back, so this alone makes no evaluation.)"""
-    if _is_made_by(analyser, frame, run, _is_made_for_evaluation):
+    if _is_made_by(analyser, summary, run, _is_made_for_evaluation):
         return True
-    return bool(run.module.syms) and context_mode(analyser, frame, run.module, "starts") is True
+    return bool(run.module.syms) and context_mode(analyser, summary, run.module, "starts") is True
 
 
 def _is_made_for_evaluation(name: str) -> bool:
@@ -37,12 +37,12 @@ def _is_made_for_evaluation(name: str) -> bool:
     return row is not None and row.starts_evaluating
 
 
-def _is_made_by(analyser: Analyser, frame: Summary, run: ModelRun, says: Callable[[str], bool]) -> bool:
+def _is_made_by(analyser: Analyser, summary: Summary, run: ModelRun, says: Callable[[str], bool]) -> bool:
     """Whether functions of libraries of which something is said have made a network."""
     if _is_of(analyser, run.module, says):
         return True
-    name = parameter_of(frame, run)
-    given = [record.args.get(name) for _, record in analyser.facts.calls_of(frame.function)] if name else []
+    name = parameter_of(summary, run)
+    given = [record.args.get(name) for _, record in analyser.facts.calls_of(summary.function)] if name else []
     return bool(given) and all(value is not None and _is_of(analyser, value, says) for value in given)
 
 

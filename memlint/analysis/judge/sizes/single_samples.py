@@ -39,43 +39,43 @@ _MAKE_ARRAYS = frozenset({"tensor", "as_tensor", "Tensor", "FloatTensor", "array
 _DISPLAYED = frozenset({"tensor", "as_tensor", "Tensor", "FloatTensor", "LongTensor", "array", "asarray"})
 
 
-def runs_on_one_sample(analyser: Analyser, frame: Summary, run: ModelRun) -> bool:
+def runs_on_one_sample(analyser: Analyser, summary: Summary, run: ModelRun) -> bool:
     """Whether all that a model is given is made into a batch of one sample."""
-    return _runs_on(analyser, frame, run, _is_batch_of_one)
+    return _runs_on(analyser, summary, run, _is_batch_of_one)
 
 
-def runs_on_one_state(analyser: Analyser, frame: Summary, run: ModelRun) -> bool:
+def runs_on_one_state(analyser: Analyser, summary: Summary, run: ModelRun) -> bool:
     """Whether a model is given what an environment showed in its last step."""
-    return _runs_on(analyser, frame, run, _is_observed)
+    return _runs_on(analyser, summary, run, _is_observed)
 
 
-def shows_a_picture(frame: Summary, run: ModelRun) -> bool:
+def shows_a_picture(summary: Summary, run: ModelRun) -> bool:
     """Whether what a model is given may be a picture, by its names or by what reads it."""
-    call = call_at(frame.function.body, run.site.at)
+    call = call_at(summary.function.body, run.site.at)
     if call is None:
         return True
     names = {last_name(part) for part in walk_expression(call.args[0])} if call.args else set()
-    own = bindings(frame.function.body)
+    own = bindings(summary.function.body)
     for name in [*names]:
         names |= {last_name(part) for value, _ in own.get(name, []) for part in walk_expression(value)}
     return any(name in _READS or by_name.of_name(name) is by_name.PICTURE for name in names if name)
 
 
-def _runs_on(analyser: Analyser, frame: Summary, run: ModelRun, asked: _Question) -> bool:
+def _runs_on(analyser: Analyser, summary: Summary, run: ModelRun, asked: _Question) -> bool:
     if run.origin is not None and _runs_on(analyser, *run.origin, asked):
         return True
-    call = call_at(frame.function.body, run.site.at)
+    call = call_at(summary.function.body, run.site.at)
     given = None if call is None else call.args[0] if call.args else call.keywords[0].value if call.keywords else None
     if call is None or given is None or any(isinstance(arg, ir.Starred) for arg in call.args):
         return False
-    return _Given(analyser, frame, asked).holds(given, call.at) is True
+    return _Given(analyser, summary, asked).holds(given, call.at) is True
 
 
 class _Given:
     """What a question's answer is for an expression of a function, and for all that it is made of."""
 
-    def __init__(self, analyser: Analyser, frame: Summary, asked: _Question, depth: int = _CALLERS_UP) -> None:
-        self._analyser, self._frame, self._asked, self._depth = analyser, frame, asked, depth
+    def __init__(self, analyser: Analyser, summary: Summary, asked: _Question, depth: int = _CALLERS_UP) -> None:
+        self._analyser, self._frame, self._asked, self._depth = analyser, summary, asked, depth
         self._seen: set[tuple[str, int]] = set()
 
     def holds(self, expr: ir.Expr, before: int) -> bool | None:

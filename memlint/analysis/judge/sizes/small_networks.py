@@ -63,7 +63,7 @@ class _LargeError(Exception):
     """It has a layer whose activations are large for any input."""
 
 
-def size_of_network(analyser: Analyser, frame: Summary, run: ModelRun) -> str:
+def size_of_network(analyser: Analyser, summary: Summary, run: ModelRun) -> str:
     """ "small", "large", or "" for a network of which too little is known."""
     if run.origin is not None:
         inner, _ = run.origin
@@ -72,8 +72,8 @@ def size_of_network(analyser: Analyser, frame: Summary, run: ModelRun) -> str:
         sizes = {size_of_network(analyser, inner, one) for one in inner.runs.values()}
         return sizes.pop() if len(sizes) == 1 else "large" if "large" in sizes else ""
     values = [run.module]
-    if not run.module.refs and (name := parameter_of(frame, run)):
-        values = [record.args.get(name, NOTHING) for _, record in analyser.facts.calls_of(frame.function)]
+    if not run.module.refs and (name := parameter_of(summary, run)):
+        values = [record.args.get(name, NOTHING) for _, record in analyser.facts.calls_of(summary.function)]
     found = {_size(analyser, ref) for value in values for ref in value.refs}
     if "large" in found:
         return "large"

@@ -54,7 +54,7 @@ def trained_on(analyser: Analyser, frame: Summary, store: Store) -> bool:
 class Held(NamedTuple):
     """The names of a collection in one function, from a statement on."""
 
-    frame: Summary
+    summary: Summary
     names: set[str]
     since: int
 
@@ -70,12 +70,12 @@ def holders(analyser: Analyser, frame: Summary, store: Store) -> Iterator[Held]:
 
 
 def _returned_to(analyser: Analyser, held: Held) -> Iterator[Held]:
-    statements = walk_statements(held.frame.function.body, into_definitions=False)
+    statements = walk_statements(held.summary.function.body, into_definitions=False)
     if not any(
         isinstance(one, ir.Return) and one.value is not None and mention(one.value, held.names) for one in statements
     ):
         return
-    for caller, record in analyser.facts.calls_of(held.frame.function):
+    for caller, record in analyser.facts.calls_of(held.summary.function):
         assigns = _assigns(caller.function.body)
         last = bisect.bisect_right(assigns, record.at, key=_at)  # what is in a statement is numbered after it
         statement = assigns[last - 1] if last else None
@@ -155,7 +155,7 @@ def _trains(analyser: Analyser, callee: tuple[str, str]) -> bool:
 def compared_with(analyser: Analyser, frame: Summary, store: Store) -> bool:
     """Whether other tensors are multiplied with the whole collection, here, in a callee that gets it or in a caller: a
     bank of features, needed on the device."""
-    return any(_compared_with(analyser, held.frame, held.names) for held in holders(analyser, frame, store))
+    return any(_compared_with(analyser, held.summary, held.names) for held in holders(analyser, frame, store))
 
 
 def _compared_with(analyser: Analyser, frame: Summary, names: set[str]) -> bool:
