@@ -92,6 +92,8 @@ class Clocks:
         self._last: Run | None = None
         self._undo: list[Callable[[], None]] = []
         self._follow_models: Callable[[], Callable[[], None]] | None = None
+        #: has torch tell no more of the calls of models
+        self._leave_models: Callable[[], None] | None = None
 
     # hooks
 
@@ -104,15 +106,40 @@ class Clocks:
 
     def _watch_models(self) -> None:
         """That costs some time at each call of a module, so it waits until a library has a loop."""
-        if self._follow_models is not None:
-            self._undo.append(self._follow_models())
-            self._follow_models = None
+        if self._follow_models is not None and self._leave_models is None:
+            self._leave_models = self._follow_models()
+
+    def rest(self) -> None:
+        """Loops over batches and steps are counted and told when they are new; calls of models, no more."""
+        if self._leave_models is not None:
+            self._leave_models()
+
+    def wake(self) -> None:
+        """All is told again."""
+        if self._leave_models is not None and self._follow_models is not None:
+            self._leave_models = self._follow_models()
+
+    def count(self, kind: str, subject: Any) -> bool | None:
+        """A tick of what has ticked before is counted, and no more: whether it is a step. None: it is new."""
+        known = {BATCHES: self._iterators, STEPS: self._optimizers}.get(kind, {}).get(subject)
+        if known is None:
+            return None
+        run = known.run
+        if run is None or (kind == STEPS and (self._clock is None or self._clock() is not subject)):
+            return False  # a loop of the program's own turns, or another clock
+        run.count += 1
+        watch = self._loops[run.loop]
+        watch.tops += 1
+        watch.longest = max(watch.longest, run.count)
+        return not watch.holds_loops and self.counts(watch)
 
     def remove(self) -> None:
         """Leave torch as it was."""
         for undo in self._undo:
             undo()
-        self._undo = []
+        if self._leave_models is not None:
+            self._leave_models()
+        self._undo, self._leave_models, self._follow_models = [], None, None
 
     # ticks
 

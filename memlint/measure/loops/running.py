@@ -9,15 +9,18 @@ from types import CodeType, FrameType
 
 #: runs of frames that are not running now: generators that wait, and those that will never go on
 _MOST_WAITING = 256
+#: runs that may be left by an exception or a return before it is looked which of them go on
+_MOST_UNSETTLED = 64
 #: flags of code: a generator, a coroutine, an asynchronous generator
 _CAN_WAIT = 0x20 | 0x80 | 0x200
 
 
 class Run:
     """One run of a loop. ``frame`` is the identity of the frame that it runs in, ``code`` what that frame runs: the
-    identity alone may be that of an older frame. ``count``: its iterations so far."""
+    identity alone may be that of an older frame. ``count``: its iterations so far; ``first``: those of its loop before
+    it, where they are counted by the loop alone."""
 
-    __slots__ = ("code", "count", "frame", "loop", "number")
+    __slots__ = ("code", "count", "first", "frame", "loop", "number")
 
     def __init__(self, loop: int, number: int, frame: FrameType) -> None:
         self.loop = loop
@@ -25,6 +28,7 @@ class Run:
         self.frame = id(frame)
         self.code: CodeType = frame.f_code
         self.count = 0
+        self.first = 0
 
 
 class Running(threading.local):
@@ -34,10 +38,11 @@ class Running(threading.local):
         self.runs: list[Run] = []
         self._waiting: dict[tuple[int, int], Run] = {}
 
-    def enter(self, loop: int, around: Sequence[int], frame: FrameType, number: int) -> Run:
+    def enter(self, loop: int, around: Sequence[int], frame: FrameType, number: int, *, settle: bool = True) -> Run:
         """A loop is about to begin. ``around``: the loops of the same function that it stands in; ``number``: a name
-        for this run of it."""
-        self.settle(frame)
+        for this run of it; ``settle``: tell which other frames run, which takes longer the deeper the stack is."""
+        if settle or len(self.runs) > _MOST_UNSETTLED:
+            self.settle(frame)
         here = id(frame)
         # other loops of this call were left without a word: by an exception
         self.runs = [run for run in self.runs if run.frame != here or run.loop in around]

@@ -97,6 +97,9 @@ def loop(number: int) -> None:
         return
     session = _session
     if session is not None and session.active:
+        if (watch := session.rest.loops.get(number)) is not None:
+            watch.tops += 1
+            return
         _guarded(session, session.top, number, sys._getframe(1))
 
 
@@ -115,6 +118,9 @@ def begin(number: int, value: Any) -> Any:
         return value
     session = _session
     if session is not None and session.active:
+        if (site := session.rest.sites.get(number)) is not None:
+            session.rest.hit(site)
+            return value
         _guarded(session, session.hit, number, value, sys._getframe(1))
     return value
 
@@ -124,7 +130,7 @@ def more(number: int, value: Any) -> Any:
     if _compiling():
         return value
     session = _session
-    if session is not None and session.active:
+    if session is not None and session.active and number not in session.rest.sites:
         _guarded(session, session.value, number, value)
     return value
 
@@ -153,7 +159,7 @@ def turn(kind: str, subject: Any, frame: FrameType) -> None:
     if _compiling():
         return
     session = _session
-    if isinstance(session, Session) and session.active:
+    if isinstance(session, Session) and session.active and not session.rest.turned(kind, subject):
         _guarded(session, session.turn, kind, subject, frame)
 
 

@@ -124,11 +124,21 @@ class Spawned:
         return self._agreement is not None and self._agreement.reached(loop, tops, unreached)
 
 
+class Nothing:
+    """What only counts in a session that has measured all: nothing here."""
+
+    loops: Mapping[int, Any] = {}
+    sites: Mapping[int, Any] = {}
+
+    def hit(self, site: Any) -> None: ...
+
+
 class Forked:
     """In place of the session in a forked process: notes which sites it reaches."""
 
     active = True
     paths: Collection[str] = ()
+    rest = Nothing()
 
     def __init__(self, folder: str) -> None:
         self.lock = threading.RLock()  # that of the process it comes from may be held by a thread that is not here

@@ -26,6 +26,7 @@ from ..sites.site_runs import stack_of
 from ..sites.sites import SiteWatch
 from .checks import Checks
 from .environment import environment
+from .rest import Rest
 from .stopping import Patience
 from .timeline import Timeline
 from .windows import Windows
@@ -69,6 +70,7 @@ class Session:
         self._runs = 0
         own = {os.path.realpath(path) for path in (*plan.own, *self.paths)}
         self._clocks = Clocks(self._loops, self._running, own, (plan.warmup, plan.window), self._new_run)
+        self.rest = Rest(self._loops, self._sites, in_loops, self._running, self._clocks)
         self.lock = threading.RLock()
         self._tick = 0
         self._steps = 0
@@ -77,7 +79,6 @@ class Session:
         self._asked = 0
         self._stopped_at: tuple[int, int] | None = None
         self._ready = False
-        self._rests = False
         self._written = 0.0
         self._started = time.time()
         self._thread = threading.get_ident()
@@ -141,6 +142,9 @@ class Session:
 
     def enter(self, number: int, around: tuple[int, ...], frame: FrameType) -> None:
         """A loop is about to begin."""
+        if number in self.rest.loops:
+            self.rest.enter(self._loops[number], around, frame, self._new_run())
+            return
         self._running.enter(number, around, frame, self._new_run())
         runs = self._running.runs
         self._loops[number].outer.update(run.loop for run in runs[:-1])
@@ -183,7 +187,7 @@ class Session:
                 self._timeline.begin(run.number, number, self._steps)
             for outer in watch.outer:
                 self._loops[outer].holds_loops = True
-        if self._rests and not watch.tops:
+        if self.rest.on and not watch.tops:
             self._wake()
         run.count += 1
         watch.tops += 1
@@ -192,47 +196,41 @@ class Session:
         self._checks.tick = self._tick
         self._note()
         here = self.torch is not None and self._is_here
-        if here and not self._rests:
+        if here and not self.rest.loops:
             self._peaks.note(self._windows.meter, self._steps, number, self.torch, look=True)
         if counts and not watch.holds_loops:
             self._steps += 1
         self._windows.tick(self._tick)
         if not isinstance(watch, ClockWatch):
             self._checks.settle(number)
-        if here and not self._rests and self._windows.top(watch, self._tick):
+        if here and not self.rest.on and self._windows.top(watch, self._tick):
             self._judged()
         watch.time(run)
-        if here and self._ready and self.plan.full and not self._rests:
-            self._rest()
+        rests = here and self._ready and self.plan.full and not self.rest.on
+        if rests and self.rest.begin(self.plan, self._windows.meter, self._checks.due):
+            self.write()
         if not self._ready and self._patience.is_due(self._tick):
             self._ready = self._all_measured()
         self._maybe_stop(watch)
 
     def _note(self, *, always: bool = False) -> None:
         """A point of the timeline, where one is due."""
-        if self.torch is not None and self._is_here and not self._rests:
+        if self.torch is not None and self._is_here and not self.rest.loops:
             windows = self._windows
             self._timeline.note(self._steps, windows.meter, windows.host, self._sites.values(), always=always)
 
-    def _rest(self) -> None:
-        """All is measured, and the program runs on: no more than counting is to cost it time. Where a picture of the
-        whole run is wanted, or another run is compared with this, what is made is followed to the end."""
-        meter = self._windows.meter
-        if not self.plan.picture and self.plan.seed is None and isinstance(meter, CpuMeter):
-            meter.close_if_outermost()
-            self._rests = meter.closed
-
     def _wake(self) -> None:
         """A loop has come that was not read yet."""
-        meter = self._windows.meter
-        if isinstance(meter, CpuMeter) and self._is_here:
-            meter.open_if_outermost()
-            self._rests = self._ready = meter.closed
+        if self._is_here:
+            self._steps += self.rest.end()
+            self._ready = False
+            if isinstance(meter := self._windows.meter, CpuMeter):
+                meter.open_if_outermost()
 
     def exit(self, number: int, frame: FrameType) -> None:
         """A loop has ended by itself or by break."""
         run = self._running.exit(number, frame)
-        if run is not None:
+        if run is not None and not (number in self.rest.loops and self.rest.exit(run)):
             self._ended(run)
 
     def _ended(self, run: Run) -> None:
@@ -243,8 +241,7 @@ class Session:
         if self._is_here:
             self._checks.end_runs(run.number)
         self._loops[number].whole_runs += 1
-        if not self._ready:
-            self._ready = self._all_measured()
+        self._ready = self._ready or self._all_measured()
         self._timeline.end(run.number, self._steps)
         self._note()
         if self._is_here:
@@ -273,7 +270,7 @@ class Session:
         runs = [] if self._clocks.is_inside(self._running.runs) else self._running.runs
         site.clocks = tuple(each.loop for each in clocks)
         inner = runs[-1] if runs and not (site.full and not site.loops) else clocks[-1] if clocks else None
-        iteration = (0, site.hits + 1) if inner is None else (inner.number, inner.count)
+        iteration = (0, site.hits + 1) if inner is None else (inner.number, self.rest.count(inner))
         run = site.comprehension or (runs[-1] if runs else None)
         if site.begin(iteration, tuple(each.loop for each in runs), run):
             if site.hits == 1:
@@ -283,6 +280,8 @@ class Session:
             (site.recording and site.full) or (site.hits >= site.limit + self.plan.window and len(site.windows) == 1)
         ):
             self._checks.due.append(site)
+        if self.rest.on:
+            self.rest.look(self._checks.due)
 
     def begin_comprehension(self, number: int, frame: FrameType) -> None:
         """The elements of a comprehension are hits of a site: it is a run of a loop."""
@@ -355,6 +354,7 @@ class Session:
                     if loop.suspect and not loop.done:
                         self._windows.close(loop)
                 self._note(always=True)
+                self._steps += self.rest.end()
                 self._peaks.note(self._windows.meter, self._steps, 0, self.torch, look=False)
                 self._checks.check([site for site in self._sites.values() if site.generations], "end")
             self.write()

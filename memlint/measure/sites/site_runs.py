@@ -144,6 +144,11 @@ class SiteRuns:
         """Whether no more runs are needed."""
         return self.keep or len(self.runs) >= _MOST or self._begun >= _MOST_BEGUN
 
+    @property
+    def following(self) -> bool:
+        """Whether hits of the run that goes on are still noted."""
+        return self.current is not None and len(self.current.generations) < _HITS
+
     def pending(self, *, stays: bool) -> bool:
         """Whether what comes may say more: all that the run has left so far is there, or was when the last one ended.
         ``stays``: it is known to stay, so that only its end is of interest."""
