@@ -2,6 +2,9 @@
 
     python benchmarks/verify_overhead.py --device cpu --python PATH_WITH_TORCH
 
+``rows`` are of the steps from the third on, by the clock. ``after``: steps behind the last thing that is read, in CPU
+time on one core, for each pair of runs the ratio of the median step and of the mean one.
+
 Writes benchmarks/results/verify_overhead_DEVICE.json.
 """
 
@@ -23,6 +26,10 @@ PROGRAM = HERE / "programs" / "train_net.py"
 SKIPPED = 3
 #: the window of the default settings ends here
 WINDOW = 16
+#: what of a leak becomes of its first window is waited for so many steps and seconds
+LOOKED_AT = 1_000, 10.0
+#: a model, and steps that are timed once all is measured
+AFTER = (("mlp650", 600), ("mlp1900", 200), ("mlp2900", 60))
 
 
 def main() -> int:
@@ -32,17 +39,21 @@ def main() -> int:
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--steps", type=int, default=60)
     parser.add_argument("--models", nargs="+", default=["resnet18", "gpt2"])
+    parser.add_argument("--pairs", type=int, default=7, help="of runs whose later steps are timed")
     args = parser.parse_args()
+    after = [_after(model, steps, args) for model, steps in AFTER] if args.pairs else []
     rows = [_measure(model, args) for model in args.models]
     result = {
         "command": " ".join(["python", "benchmarks/verify_overhead.py", *sys.argv[1:]]).replace(args.python, "PYTHON"),
         "machine": {"processor": platform.processor() or platform.machine(), "python": platform.python_version()},
         "torch": _torch(args.python),
+        "load": [round(each, 2) for each in os.getloadavg()],
         "rows": rows,
+        "after": after,
     }
     target = HERE / "results" / f"verify_overhead_{args.device}.json"
     target.write_text(json.dumps(result, indent=1) + "\n", encoding="utf-8")
-    for row in rows:
+    for row in (*rows, *after):
         print(json.dumps(row))
     return 0
 
@@ -69,6 +80,35 @@ def _measure(model: str, args: argparse.Namespace) -> dict[str, Any]:
     }
 
 
+def _after(model: str, steps: int, args: argparse.Namespace) -> dict[str, Any]:
+    """Pairs of runs, one behind the other, the first of them in turn with probes and without."""
+    few = _program(model, args, verify=False, steps=30)["cpu_seconds"][SKIPPED:]
+    step = statistics.median(few)
+    first = WINDOW * 3 + min(LOOKED_AT[0], round(2 * LOOKED_AT[1] / step))
+    ratios: list[tuple[float, float]] = []
+    each: list[float] = []
+    for pair in range(args.pairs):
+        runs = {
+            verify: _program(model, args, verify=verify, steps=first + steps)["cpu_seconds"][first:]
+            for verify in (pair % 2 == 0, pair % 2 == 1)
+        }
+        each.append(statistics.median(runs[False]))
+        ratios.append(
+            (statistics.median(runs[True]) / each[-1], statistics.fmean(runs[True]) / statistics.fmean(runs[False]))
+        )
+    medians, means = (sorted(round(one, 3) for one in column) for column in zip(*ratios, strict=True))
+    return {
+        "model": model,
+        "steps_before": first,
+        "steps": steps,
+        "step_ms": round(1000 * statistics.median(each), 3),
+        "ratio": statistics.median(medians),
+        "ratios": medians,
+        "mean_ratio": statistics.median(means),
+        "mean_ratios": means,
+    }
+
+
 def _total(runs: list[dict[str, Any]]) -> float:
     return statistics.median(sum(run["seconds"][SKIPPED:]) for run in runs)
 
@@ -77,13 +117,16 @@ def _results(run: dict[str, Any]) -> tuple[Any, ...]:
     return run["loss"], run["history"], run["parameters"]
 
 
-def _program(model: str, args: argparse.Namespace, *, verify: bool) -> dict[str, Any]:
-    options = ["--model", model, "--device", args.device, "--steps", str(args.steps)]
+def _program(model: str, args: argparse.Namespace, *, verify: bool, steps: int | None = None) -> dict[str, Any]:
+    """One run. ``steps``: other than those asked for, on one core."""
+    options = ["--model", model, "--device", args.device, "--steps", str(steps or args.steps)]
     command = [args.python, str(PROGRAM), *options]
     if verify:
         own = [sys.executable, "-m", "memlint", "verify", str(PROGRAM), "--full", "--quiet", "--isolated"]
         command = [*own, "--device", args.device, "--python", args.python, "--", *options]
     environment = {**os.environ, "CUBLAS_WORKSPACE_CONFIG": ":4096:8"}  # which deterministic algorithms ask for
+    if steps is not None:
+        environment |= {"OMP_NUM_THREADS": "1"}
     done = subprocess.run(command, capture_output=True, text=True, check=False, env=environment)
     lines = [line for line in done.stdout.splitlines() if line.startswith('{"seconds"')]
     if len(lines) != 1:
