@@ -6,6 +6,7 @@ import bisect
 import itertools
 import time
 from collections.abc import Callable
+from types import CodeType
 from typing import Any, NamedTuple
 
 from ..memory.halves import rises
@@ -14,6 +15,7 @@ from ..memory.meters import Bytes, Meter
 from ..memory.tracker import Born, Frame, Ledger, lines
 from ..retention.owners import Ask, Target
 from ..stacks import HERE
+from .short import ShortRuns
 
 #: iterations are timed as far as this
 _TIMED = 10_000
@@ -59,6 +61,10 @@ class LoopWatch:
         self.readings: list[dict[str, Any]] = []
         self.ticks: list[int] = []
         self.times: list[float] = []
+        #: the clock at the first tops of this run, and what runs tell that are shorter than a window
+        self.turns: list[int] = []
+        self.short = ShortRuns()
+        self.code: CodeType | None = None
         self.survivors: dict[str, Any] | None = None
         self.suspect = False
         self.done = False
@@ -137,12 +143,17 @@ class LoopWatch:
         self.settled = held if known is None else {name: min(held.get(name, 0), known.get(name, 0)) for name in known}
 
     def forget(self) -> None:
-        """Its run was too short."""
+        """Its run was too short for a window."""
         self.readings.clear()
         self.ticks.clear()
+        self.turns.clear()
 
     def data(self) -> dict[str, Any]:
         """All that was measured, as JSON."""
+        short = self.short if not self.done else None
+        survivors, readings = self.survivors, self.readings if self.done else []
+        if short is not None and short.grows:
+            survivors, readings = short.survivors, short.readings
         return {
             "id": self.number,
             "tops": self.tops,
@@ -150,8 +161,9 @@ class LoopWatch:
             "longest": self.longest,
             "outer": sorted(self.outer),
             "inner": not self.holds_loops,
-            "readings": self.readings if self.done else [],
-            "survivors": self.survivors,
+            "readings": readings,
+            "survivors": survivors,
+            "short": None if short is None else short.data(),
             "settled": self.settled,
             "host_settled": self.host_settled,
             "seconds": self.times,
@@ -171,11 +183,16 @@ def _jump(readings: list[dict[str, Any]]) -> int | None:
 
 
 def survivors(
-    ledger: Ledger, ticks: list[int], last: int, following: dict[int, tuple[int, ...]], ask: Ask
+    ledger: Ledger,
+    ticks: list[int],
+    last: int,
+    following: dict[int, tuple[int, ...]],
+    ask: Ask,
+    counts: Callable[[Born], bool] = lambda _: True,
 ) -> dict[str, Any]:
     """What was born in a window and is alive, in bytes by generation. ``ticks``: the clock at each top of the window,
     ``last``: at the last top of the loop. ``following``: the sites that follow a storage, by its address. ``ask``:
-    tells who keeps what.
+    tells who keeps what; ``counts``: which storages are told of.
 
     ``groups``: by the sites that follow the storages, or others that were made at the same places. ``stacks``: the
     places that made most of it. ``latest``: where what is alive and youngest was made.
@@ -189,6 +206,8 @@ def survivors(
         number = bisect.bisect_right(ticks, born.tick) - 1
         if key in following:  # a site is known by what its hits before the window kept, too
             sites.setdefault(born.stack, set()).update(following[key])
+        if not counts(born):
+            continue
         if number >= count and born.tick >= last - 1:
             latest[born.stack] = latest.get(born.stack, 0) + born.nbytes
             kept.setdefault(born.stack, []).append(born)

@@ -191,7 +191,7 @@ class Session:
             self._wake()
         run.count += 1
         watch.tops += 1
-        watch.longest = max(watch.longest, run.count)
+        watch.longest, watch.code = max(watch.longest, run.count), run.code
         self._tick += 1
         self._checks.tick = self._tick
         self._note()
@@ -353,6 +353,7 @@ class Session:
                 for loop in self._loops.values():
                     if loop.suspect and not loop.done:
                         self._windows.close(loop)
+                    loop.short.finish()
                 self._note(always=True)
                 self._steps += self.rest.end()
                 self._peaks.note(self._windows.meter, self._steps, 0, self.torch, look=False)

@@ -50,6 +50,9 @@ class Patience:
         unsettled = {loop.number: loop.tops for loop in self._unsettled()}
         if any(unsettled.values()) and not self._is_over("loops", tick, sum(unsettled.values()), _FOR_SITES):
             return False
+        short = [loop.short.runs for loop in self._loops.values() if loop.short.undecided and not loop.done]
+        if short and not self._is_over("short", tick, sum(short), _FOR_ENDS):
+            return False
         if self._waits_to_train() and not self._is_over("training", tick, 0, _FOR_LOOPS):
             return False
         if self._sites:
@@ -73,7 +76,12 @@ class Patience:
                 continue
             if self._sites and (loop.holds_loops or not loop.tops):
                 continue
-            if not loop.suspect and (loop.whole_runs or loop.runs > 1) and loop.longest <= self._shortest:
+            if (
+                not loop.suspect
+                and not loop.short.undecided
+                and (loop.whole_runs or loop.runs > 1)
+                and loop.longest <= self._shortest
+            ):
                 continue
             yield loop
 

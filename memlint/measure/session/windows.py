@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import gc
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from ..loops.history import History
@@ -11,6 +11,7 @@ from ..loops.loops import LoopWatch, climbs, grows, survivors
 from ..memory.host import beside_tensors, host_meter, rises_in_workers, rises_on_host
 from ..memory.meters import CpuMeter, Meter
 from ..memory.traced import Traced
+from ..memory.tracker import Born
 from ..plan import Plan
 from ..retention.owners import Owners, Target
 from ..sites.sites import SiteWatch
@@ -32,6 +33,7 @@ class Windows:
         self._history: History | None = None
         self._waiting: list[LoopWatch] = []
         self._owners: Owners | None = None
+        self._clock = 0
         #: whether functions of the program run
         self.running = True
 
@@ -48,6 +50,7 @@ class Windows:
 
     def tick(self, tick: int) -> None:
         """The clock goes on: what is made from now on is of this time."""
+        self._clock = tick
         if isinstance(self.meter, CpuMeter):
             self.meter.ledger.tick = tick
 
@@ -66,6 +69,8 @@ class Windows:
         if isinstance(self.meter, CpuMeter) and self.meter.closed:
             watch.forget()
             return settled
+        if len(watch.turns) <= self._shortest:
+            watch.turns.append(tick)
         over = watch.read(self.meter, self.host, tick) and self._is_over(watch)
         if over:
             self._window_over(watch, tick)
@@ -104,9 +109,24 @@ class Windows:
             self._window_over(watch, tick)
             watch.run_ended = True
             return False
+        known = watch.short.runs
+        self._end_short(watch)
         watch.forget()
         self._note_stacks()
-        return False
+        return watch.short.runs != known and watch.short.grows
+
+    def _end_short(self, watch: LoopWatch) -> None:
+        """A run is over that was too short for a window, and may tell something all the same."""
+        if not isinstance(self.meter, CpuMeter) or len(watch.turns) > self._shortest:
+            return
+        ledger, short = self.meter.ledger, watch.short
+
+        def look(ticks: list[int], counts: Callable[[Born], bool]) -> dict[str, Any]:
+            return survivors(ledger, ticks, self._clock + 2, self._following(), self.ask, counts)
+
+        short.end(ledger, watch.turns, watch.code, look)
+        if short.survivors is not None:  # (so few readings say nothing of the host)
+            short.readings = [{"requested": {}, "fragments": {}}] * 2
 
     def _window_over(self, watch: LoopWatch, tick: int) -> None:
         """All readings are there. What has grown may yet go, at the end of the run or after some."""

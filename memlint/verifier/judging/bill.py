@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from memlint.measure.loops.short import LEAST, LEAST_ALONE
 from memlint.measure.memory.host import rises_on_host
 from memlint.verifier.judging.leftover import growth, rising
 from memlint.verifier.judging.site_runs import loops_around
@@ -29,8 +30,10 @@ def bill(
 def _loop(run: Mapping[str, Any], loop: Mapping[str, Any], place: str, needed: int, flagged: bool) -> LoopBill:
     read = bool(loop["readings"])
     left: dict[str, int] = dict.fromkeys(loop["readings"][-1]["requested"], 0) if read else {}
+    short = {} if read else loop.get("short") or {}
+    told = bool(short.get("tells"))
     for device, each, _ in growth(run, loop) if read else ():
-        left[device] += each if each >= BLOCK else 0
+        left[device] = left.get(device, 0) + (each if each >= BLOCK else 0)
     passing = {
         device: each
         for device, each in rising(loop["readings"] if read else ())
@@ -41,15 +44,19 @@ def _loop(run: Mapping[str, Any], loop: Mapping[str, Any], place: str, needed: i
         host = 0
     if host and not rises_on_host(loop["readings"], loop.get("host_settled")):
         passing[HOST], host = host, 0
+    if told:
+        left["cpu"] = 0
+        if short["passing"] >= BLOCK:
+            passing["cpu"] = short["passing"]
     return LoopBill(
         place=place,
         iterations=loop["tops"],
         runs=loop["runs"],
         longest=loop["longest"],
-        bytes_per_iteration=left if read else None,
+        bytes_per_iteration=left if read or told else None,
         host_bytes_per_iteration=host,
         until_its_end=passing,
-        reason="" if read else _why_not(run, loop, needed),
+        reason="" if read or told else _why_not(run, loop, needed),
         findings=flagged,
     )
 
@@ -59,6 +66,8 @@ def _why_not(run: Mapping[str, Any], loop: Mapping[str, Any], needed: int) -> st
         return "never run; --full lets the program run on"
     if any(one["loop"] == loop["id"] for site in run["sites"] for one in site.get("runs", ())):
         return "its runs are short, and judged by what the findings in it keep"
+    if run.get("meter") == "cpu" and loop["longest"] < LEAST_ALONE:
+        return f"too short to be read: that takes a run of {LEAST_ALONE} iterations, or two of {LEAST}"
     if loop["longest"] <= needed:
         return f"too short to be read by itself: that takes a run of {needed + 1} iterations (--warmup, --window)"
     return "the program ended before its window did; --full lets it run on"

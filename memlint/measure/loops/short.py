@@ -1,0 +1,131 @@
+"""Loops that are shorter than a window: what each iteration of one run leaves, and whether that is there at the end of
+later runs. A place that does so in two of them is no cache that fills once."""
+
+from __future__ import annotations
+
+import bisect
+import gc
+import os
+from collections.abc import Callable
+from types import CodeType
+from typing import Any
+
+from ..memory.tracker import Born, Frame, Ledger
+from ..stacks import PACKAGES
+
+#: iterations of a run that is judged; of one that is the only one, or the last
+LEAST, LEAST_ALONE = 5, 6
+#: bytes an iteration, from which on a place is looked at
+_BYTES = 512
+#: runs that are looked at, and so many more whose ends tell whether it stays
+_MOST, _MORE = 8, 2
+
+_TORCH = tuple(f"{each}torch{os.sep}" for each in PACKAGES)
+
+Stack = tuple[Frame, ...]
+#: the survivors of a window, by its ticks and by which of them count
+Look = Callable[[list[int], Callable[[Born], bool]], "dict[str, Any]"]
+
+
+class ShortRuns:
+    """The short runs of one loop. ``survivors``: of the last run that left what the first did, as those of a window;
+    ``passing``: bytes an iteration that were freed when a run was over; ``runs``: those that were long enough to
+    tell."""
+
+    def __init__(self) -> None:
+        self.survivors: dict[str, Any] | None = None
+        self.passing = 0
+        self.runs = 0
+        #: what was held at the tops of that run
+        self.readings: list[dict[str, Any]] = []
+        self._later = 0
+        self._first: dict[Stack, list[Born]] = {}
+        self._iterations = 0
+        self._each = 0
+
+    @property
+    def undecided(self) -> bool:
+        """Whether further runs may say more."""
+        return bool(self._first) and self._later < _MORE and self.runs < _MOST
+
+    @property
+    def grows(self) -> bool:
+        """Whether what is left stays."""
+        return self.survivors is not None and (self._later > 0 or (self.runs == 1 and self._is_enough))
+
+    @property
+    def _is_enough(self) -> bool:
+        """Whether one run alone may tell."""
+        return self._iterations >= LEAST_ALONE - 2
+
+    def end(self, ledger: Ledger, ticks: list[int], code: CodeType | None, look: Look) -> None:
+        """A run has ended. ``ticks``: the clock at each of its tops; ``code``: the function that it is in; ``look``:
+        gives the survivors of a window that some test admits."""
+        if self.runs >= _MOST or len(ticks) < LEAST:
+            return
+        self.runs += 1
+        left = lasting(ledger, ticks[1:], code)
+        if left or self._first:
+            gc.collect()
+            left = lasting(ledger, ticks[1:], code)
+        stays = {stack for stack, kept in self._first.items() if _are_alive(kept)}
+        if self._first and not stays:
+            self._passed()
+        both = stays & left.keys()
+        self._iterations = len(ticks) - 2
+        if both:
+            self._first = {stack: self._first[stack] for stack in both}
+            self._later += 1
+        else:
+            self._first, self._later = left, 0
+            self._each = sum(born.nbytes for kept in left.values() for born in kept) // self._iterations
+        found = {id(each) for stack in self._first for each in left[stack]}
+        self.survivors = look(ticks[1:], lambda born: id(born) in found) if found else None
+
+    def finish(self) -> None:
+        """The program has ended: what one run has left is judged by whether it is there; what several have, was there
+        in the last of them."""
+        if not self._first or self._later:
+            return
+        gc.collect()
+        if not all(_are_alive(kept) for kept in self._first.values()):
+            self._passed()
+            self._first, self.survivors = {}, None
+
+    def _passed(self) -> None:
+        self.passing = max(self.passing, self._each)
+
+    def data(self) -> dict[str, Any]:
+        """As JSON."""
+        return {"tells": self.runs > 1 or self._is_enough, "passing": self.passing}
+
+
+def lasting(ledger: Ledger, ticks: list[int], code: CodeType | None) -> dict[Stack, list[Born]]:
+    """What is alive of what each iteration between ``ticks`` has made at the same place: below the function of
+    ``code``, wherever that is called."""
+    count = len(ticks) - 1
+    found: dict[Stack, list[Born]] = {}
+    seen: dict[Stack, set[int]] = {}
+    for born in ledger.alive.copy().values():
+        number = bisect.bisect_right(ticks, born.tick) - 1
+        if born.stack and 0 <= number < count:
+            place = _below(born.stack, code)
+            found.setdefault(place, []).append(born)
+            seen.setdefault(place, set()).add(number)
+    return {
+        place: kept
+        for place, kept in found.items()
+        if len(seen[place]) == count and sum(born.nbytes for born in kept) >= _BYTES * count
+    }
+
+
+def _below(stack: Stack, code: CodeType | None) -> Stack:
+    """A place as it is from run to run: torch's own frames change with the hooks of modules."""
+    at = next((place for place, (each, _) in enumerate(stack) if each is code), len(stack) - 1)
+    return stack[:1] + tuple(
+        frame for frame in stack[1 : at + 1] if not any(each in frame[0].co_filename for each in _TORCH)
+    )
+
+
+def _are_alive(kept: list[Born]) -> bool:
+    return all(born.reference() is not None for born in kept)
