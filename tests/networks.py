@@ -41,7 +41,7 @@ def evaluating(defined: str, made: str, loop: str = LOOP) -> str:
     return IMPORTS + textwrap.dedent(defined) + loop.format(made=made)
 
 
-def severities(path: Path, text: str) -> list[str]:
-    """Those of MEM201 in a program, linted in a folder of its own."""
+def severities(path: Path, text: str, code: str = "MEM201") -> list[str]:
+    """Those of a rule in a program, linted in a folder of its own."""
     (path / "main.py").write_text(text)
-    return [one.severity for one in memlint.lint([path], min_confidence="low").findings if one.code == "MEM201"]
+    return [one.severity for one in memlint.lint([path], min_confidence="low").findings if one.code == code]

@@ -42,7 +42,7 @@ def check(facts: Facts) -> Iterator[Report]:
             "that never comes",
             help=HELP[event.kind],
             # (what is as old as that is most often run with a torch that heeds it, if at all)
-            severity="note" if event.dated else "warning",
+            severity="note" if event.dated or event.small else "warning",
             confidence=event.certainty,
             growth=Growth("none", "peak"),
             trace=event.trace,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import textwrap
 from pathlib import Path
 
 import pytest
@@ -90,6 +91,55 @@ SMALL = {
                 return -(self.entities(x) * self.relations(x)).sum(-1)
         """,
         "Net(library.count(), dim=200)",
+    ),
+    "a policy of unknown widths": (
+        """
+        class Policy(nn.Module):
+            def __init__(self, state_size, action_size, seed, first_units, second_units):
+                super().__init__()
+                self.first = nn.Linear(state_size, first_units)
+                self.norm = nn.BatchNorm1d(first_units)
+                self.second = nn.Linear(first_units, second_units)
+                self.last = nn.Linear(second_units, action_size)
+
+            def forward(self, state):
+                x = F.relu(self.second(self.norm(F.relu(self.first(state)))))
+                return torch.tanh(self.last(x))
+        """,
+        "Policy(library.states(), library.actions(), 0, *library.units())",
+    ),
+    "actions that are counted with": (
+        """
+        class Value(nn.Module):
+            def __init__(self, obs_dim, action_dim):
+                super().__init__()
+                self.first = nn.Linear(obs_dim, 128)
+                self.last = nn.Linear(128, action_dim)
+
+            def forward(self, x):
+                return self.last(torch.relu(self.first(x)))
+
+
+        def make(env):
+            action_dim = env.action_space.shape[0] * 11
+            return Value(env.observation_space.shape[0], action_dim)
+        """,
+        "make(library.env())",
+    ),
+    "linear layers that are wide for tokens, not for samples": (
+        """
+        class Net(nn.Module):
+            def __init__(self, hidden=1024):
+                super().__init__()
+                self.body = nn.Sequential()
+                for number in range(2):
+                    self.body.add_module(f"layer_{number}", nn.Linear(hidden, hidden))
+                self.head = nn.Linear(hidden, 10)
+
+            def forward(self, x):
+                return self.head(self.body(x))
+        """,
+        "Net()",
     ),
     "a few layers by a comprehension": (
         """
@@ -631,6 +681,47 @@ OTHER = {
         """,
         "make()",
     ),
+    "as wide layers of tokens": (
+        """
+        class Net(nn.Module):
+            def __init__(self, words, hidden=1024):
+                super().__init__()
+                self.words = nn.Embedding(words, hidden)
+                self.body = nn.Linear(hidden, hidden)
+                self.head = nn.Linear(hidden, 10)
+
+            def forward(self, x):
+                return self.head(F.relu(self.body(self.words(x))))
+        """,
+        "Net(library.count())",
+    ),
+    "a policy that sees pictures": (
+        """
+        class Policy(nn.Module):
+            def __init__(self, obs_shape, action_size):
+                super().__init__()
+                self.sees = nn.Sequential(nn.Conv2d(4, 32, 8, stride=4), nn.ReLU(), nn.Flatten())
+                self.last = nn.Linear(3136, action_size)
+
+            def forward(self, x):
+                return self.last(self.sees(x))
+        """,
+        "Policy(library.shape(), 4)",
+    ),
+    "a policy of as many layers as someone says": (
+        """
+        class Policy(nn.Module):
+            def __init__(self, obs_dim, units, depth):
+                super().__init__()
+                self.layers = nn.ModuleList([nn.Linear(units, units) for _ in range(depth)])
+
+            def forward(self, x):
+                for layer in self.layers:
+                    x = F.relu(layer(x))
+                return x
+        """,
+        "Policy(library.states(), library.units(), args.required)",
+    ),
     "no class in sight": ("", "library.Net()"),
 }
 
@@ -826,3 +917,43 @@ def test(loader):
 """
     shown = STEPS[: STEPS.index("def as_row")]
     assert severities(tmp_path, IMPORTS + shown + loop.format(body=body)) == [expected]
+
+
+VOLATILE = """
+    import torch
+    from torch import nn
+    from torch.autograd import Variable
+
+
+    class Small(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.layer = nn.Linear(64, 10)
+
+        def forward(self, x):
+            return self.layer(x)
+
+
+    class Solver:
+        def fit(self, x):
+            scale = Variable(torch.eye(64), volatile=True)
+            self.weight = torch.mm(scale, x)
+
+
+    def predict(loader, model):
+        hits = 0
+        for x, y in loader:
+            x = Variable(x.cuda(), volatile=True)
+            hits += (model(x).argmax(1).cpu() == y).sum().item()
+        return hits
+
+
+    print(predict(library.loader(), {model}), torch.device("cpu"))
+"""
+
+
+@pytest.mark.parametrize(("model", "expected"), [("Small()", "note"), ("library.Net()", "warning")])
+def test_guards_without_effect(tmp_path: Path, model: str, expected: str) -> None:
+    """By the networks that they were meant for: in `fit` none runs."""
+    source = textwrap.dedent(VOLATILE).replace("{model}", model)
+    assert severities(tmp_path, IMPORTS + source, "MEM203") == ["note", expected]

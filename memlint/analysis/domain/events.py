@@ -305,9 +305,11 @@ class ModelCall(Event, frozen=True, gc=False, kw_only=True):
 class Guard(Event, frozen=True, gc=False, kw_only=True):
     """A guard that guards nothing. ``kind``: bare (an expression statement), volatile, early (ends before the call),
     class (decorates a class, so that it guards the making of its objects alone).
-    ``dated``: nothing in its file tells that it is run with a torch that ignores ``volatile``."""
+    ``dated``: nothing in its file tells that it is run with a torch that ignores ``volatile``.
+    ``small``: the function runs no network, or such alone whose graphs take little memory."""
 
     kind: GuardKind
     text: str
     dated: bool = False
+    small: bool = False
     place: GuardPlace | None = None

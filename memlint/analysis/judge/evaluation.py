@@ -276,11 +276,11 @@ def _event(
         unguarded=bool(verdict.unguarded),
         large=runs_a_large_network(summary.analyser, summary, run),
         single=bool(run.loop and run.loop.loop.single) or runs_on_one_sample(summary.analyser, summary, run),
-        small=all(_is_small(summary.analyser, summary, one.run) for one in group or (verdict,)),
+        small=all(is_small(summary.analyser, summary, one.run) for one in group or (verdict,)),
     )
 
 
-def _is_small(analyser: Analyser, summary: Summary, run: ModelRun) -> bool:
+def is_small(analyser: Analyser, summary: Summary, run: ModelRun) -> bool:
     """Whether the graph of a run takes little memory: by the network's layers, or because it has a single sample."""
     if runs_a_large_network(analyser, summary, run):
         return False

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, cast
 
@@ -16,7 +17,7 @@ from memlint.analysis.judge.candidate import Candidate
 from memlint.analysis.judge.carried_state import carried_on, state_of
 from memlint.analysis.judge.confidence import confidence_unneeded
 from memlint.analysis.judge.described import lacks_guard
-from memlint.analysis.judge.evaluation import Keeper, evaluations, model_calls
+from memlint.analysis.judge.evaluation import Keeper, evaluations, is_small, model_calls
 from memlint.analysis.judge.reasons import first
 from memlint.analysis.judge.retention import (
     BOUNDED,
@@ -60,7 +61,8 @@ def judge(analyser: Analyser, summary: Summary) -> Iterator[Event]:
                     if known is None or (event.loop.over_data and not known.rounds.over_data):
                         kept[source] = Keeper(event.place.text, event.loop, _lost_to(event), _kept_at(event))
     calls = list(model_calls(analyser, summary, verdicts, kept))
-    yield from with_places(analyser, summary, inert_guards.guards(analyser, summary, calls))
+    small = functools.partial(is_small, analyser, summary)
+    yield from with_places(analyser, summary, inert_guards.guards(analyser, summary, calls, small))
     yield from events
 
 

@@ -74,9 +74,12 @@ class Numbers:
         found: Known = literal(expr)
         if found is None:
             found = self._computed(expr, scope, depth)
+        of_actions = _ACTIONS.fullmatch(dotted(expr)) is not None
         if found is None:
             by_name = size_of(None, expr)
-            found = by_name[1] if by_name is not None else _MAX_ACTIONS if _ACTIONS.fullmatch(dotted(expr)) else None
+            found = by_name[1] if by_name is not None else _MAX_ACTIONS if of_actions else None
+        elif of_actions and isinstance(found, int):
+            found = min(found, _MAX_ACTIONS)  # (``env.action_space.n * bins`` is bounded by its name as well)
         return min(found, NO_BOUND) if isinstance(found, int) else found
 
     def _computed(self, expr: ir.Expr, scope: Scope, depth: int) -> Known:

@@ -29,6 +29,11 @@ if TYPE_CHECKING:
 
 #: the numbers that a network saves for a row: of more, it is not small
 _FEW = LARGE // 4
+#: the same of linear layers alone, whose rows are samples: of tokens, nodes and steps a batch has many more
+_FEW_OF_SAMPLE = LARGE * 3 // 8
+#: the width of a linear layer of a policy or a value, which reads the state of an environment, where it is unknown
+_OF_POLICY = 512
+_STATE = lazy_pattern(r"(n_?|num_?|dim_?)?(state|obs|observation)s?_?(dim|size|num|shape|space|n)?s?")
 #: networks in networks, and methods of one, that are read
 _DEPTH, _MAX_METHODS = 4, 64
 #: a step of a recurrent layer saves its gates as well, for each token
@@ -42,6 +47,7 @@ _WIDTHS = {
     "EmbeddingBag": (1, "embedding_dim"),
     **dict.fromkeys(("RNN", "GRU", "LSTM", "RNNCell", "GRUCell", "LSTMCell"), (1, "hidden_size")),
 }
+_OF_SAMPLES = frozenset({"Linear", "LazyLinear", "Bilinear"})
 _FREE = SAME_LAYERS | {"Sequential", "ModuleList", "ModuleDict", "ParameterList", "ParameterDict", "Flatten", "Module"}
 #: functions that save much more than their result, or maps of features
 _HEAVY = frozenset(
@@ -107,7 +113,7 @@ def _of_class(analyser: Analyser, cls: Class) -> str:
         init = analyser.program.method(cls, "__init__")
         numbers = Numbers(analyser)
         network = _Network(analyser, numbers, cls, numbers.passed(cls, init) if init is not None else {}, _DEPTH)
-        return "small" if 0 < network.saved() <= _FEW else ""
+        return "small" if 0 < network.saved() <= (_FEW_OF_SAMPLE if network.of_samples else _FEW) else ""
     except _UnknownError:
         return ""
     except _LargeError:
@@ -136,6 +142,7 @@ class _Network:
             raise _UnknownError
         self._analyser, self._numbers, self._depth = analyser, numbers, depth
         init = program.method(cls, "__init__")
+        self._reads_state = init is not None and any(_STATE.fullmatch(param.name.lower()) for param in init.given)
         methods = [method for item in order for method in item.methods.values()]
         if len(methods) > _MAX_METHODS:
             raise _UnknownError
@@ -145,6 +152,8 @@ class _Network:
             scope.held = self._held
         #: what networks in it save, by what they are made with; None where that is unknown
         self._parts: dict[tuple[tuple[str, str], tuple[tuple[str, Known], ...]], int | None] = {}
+        #: whether it has linear layers alone
+        self.of_samples = True
         #: the calls that make layers, and how much each saves
         self._layers: dict[tuple[Function, int], int] = {}
         #: what the layer that gives rows of unknown width calls that width, and what layers call those that they take
@@ -200,6 +209,7 @@ class _Network:
         if name.startswith("torch.") and own in _HEAVY:
             raise _LargeError
         if _GRAPH_LAYER.fullmatch(name) is not None:
+            self.of_samples = False
             return self._width(argument(call, 1, "out_channels"), scope)
         if not name.startswith("torch.nn.") or not own[:1].isupper():
             return None
@@ -209,7 +219,9 @@ class _Network:
         made = (cls.key, tuple(given.items()))
         if made not in self._parts:
             try:
-                self._parts[made] = _Network(self._analyser, self._numbers, cls, given, self._depth - 1).saved()
+                part = _Network(self._analyser, self._numbers, cls, given, self._depth - 1)
+                self._parts[made] = part.saved()
+                self.of_samples = self.of_samples and part.of_samples
             except _UnknownError:
                 self._parts[made] = None
         saved = self._parts[made]
@@ -220,14 +232,19 @@ class _Network:
     def _of_layer(self, name: str, call: ir.Call, scope: Scope) -> int:
         if name in ("Parameter", "Buffer"):
             made = call.args[0] if call.args else None
-            return self._width(made.args[-1], scope) if isinstance(made, ir.Call) and len(made.args) > 1 else 0
+            if not isinstance(made, ir.Call) or len(made.args) < len(("rows", "columns")):
+                return 0
+            self.of_samples = False  # (the weights of a layer of its own, of graphs most often)
+            return self._width(made.args[-1], scope)
         if name in _FREE or name.endswith("Loss"):
             return 0
         if name not in _WIDTHS:
             raise _LargeError if name[:4] in ("Conv", "Mult", "Tran") and not name.endswith("1d") else _UnknownError
         if name == "Linear" and (given := self._given_to_last(call, scope)) is not None:
             return given
-        width = self._width(argument(call, *_WIDTHS[name]), scope)
+        self.of_samples = self.of_samples and name in _OF_SAMPLES
+        usual = _OF_POLICY if self._reads_state and name in _OF_SAMPLES else None
+        width = self._width(argument(call, *_WIDTHS[name]), scope, usual)
         if not name.startswith(("RNN", "GRU", "LSTM")):
             return width
         layers = argument(call, 2, "num_layers")
@@ -247,8 +264,10 @@ class _Network:
         self._open.append(name)
         return given
 
-    def _width(self, expr: ir.Expr | None, scope: Scope) -> int:
+    def _width(self, expr: ir.Expr | None, scope: Scope, usual: int | None = None) -> int:
         found = self._numbers.most(expr, scope)
+        if found is None:
+            found = usual
         if found is None:
             raise _UnknownError
         return found

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -10,6 +10,7 @@ import msgspec
 from memlint import knowledge
 from memlint.analysis.domain.events import Guard, ModelCall
 from memlint.analysis.domain.state import AMBIENT, OFF, ON, State
+from memlint.analysis.domain.summary.effects import ModelRun
 from memlint.analysis.domain.summary.function_state import FunctionState
 from memlint.analysis.domain.summary.summary import Summary
 from memlint.analysis.domain.values import V, ordered
@@ -140,7 +141,9 @@ def _is_followed_by_a_block(frame: Summary, at: int) -> bool:
     return behind and not any(run.site.at > at for run in frame.runs.values())
 
 
-def guards(analyser: Analyser, frame: Summary, calls: Sequence[ModelCall]) -> Iterator[Guard | ModelCall]:
+def guards(
+    analyser: Analyser, frame: Summary, calls: Sequence[ModelCall], is_small: Callable[[ModelRun], bool]
+) -> Iterator[Guard | ModelCall]:
     """The guards without effect, and the model calls, each told which guard was meant for it."""
     cls = frame.function.cls
     # (who calls a function is asked last, of the few that it matters for)
@@ -163,6 +166,7 @@ def guards(analyser: Analyser, frame: Summary, calls: Sequence[ModelCall]) -> It
             kind=kind,
             text=shown,
             dated=kind == "volatile" and not analyser.program.project.knows_grad_mode(frame.module.key),
+            small=_runs_small(frame, is_small),
         )
     blocks = frame.notes.blocks
     told: set[int] = set()
@@ -183,8 +187,14 @@ def guards(analyser: Analyser, frame: Summary, calls: Sequence[ModelCall]) -> It
         if early.at not in told:
             told.add(early.at)
             shown = f"with {text(early.items[0].context)}"
-            yield Guard(site=frame.site(early.at), function=frame.function.qual, kind="early", text=shown)
+            small = _runs_small(frame, is_small)
+            yield Guard(site=frame.site(early.at), function=frame.function.qual, kind="early", text=shown, small=small)
         yield msgspec.structs.replace(call, guard="a guard that ends before it")
+
+
+def _runs_small(frame: Summary, is_small: Callable[[ModelRun], bool]) -> bool:
+    """Whether all networks that a function runs save little, or none runs (a matrix alone is multiplied)."""
+    return frame.notes.models.keys() <= frame.runs.keys() and all(map(is_small, frame.runs.values()))
 
 
 def _meant_for_a_model(frame: Summary, at: int) -> bool:
