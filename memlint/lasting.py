@@ -6,6 +6,7 @@ from typing import NamedTuple
 
 from memlint.analysis.domain.events import Carry, Loop, Retain, Step
 from memlint.finding import GrowthKind, Severity
+from memlint.patterns import lazy_pattern
 
 
 class Weight(NamedTuple):
@@ -13,6 +14,12 @@ class Weight(NamedTuple):
 
     activations: Severity
     nodes: Severity
+
+
+#: what a loop goes through that has few members: the networks of an object, their optimizers, the losses of one step
+_PARTS = lazy_pattern(
+    r"\bin .*\b(optimi[sz]ers|optims|criteria|criterions|loss_fns|loss_functions|\w*models|networks|nets)\b"
+)
 
 
 def weight(event: Carry | Retain, most: Severity = "error") -> Weight:
@@ -26,8 +33,10 @@ def weight(event: Carry | Retain, most: Severity = "error") -> Weight:
     if passing:
         return Weight("note", "note")
     bounded = bool(event.reset) or event.value.device == "cpu" or not event.loop.over_data
-    # (a setting tells how often a method repeats itself on what it was given, a handful of times; a batch has few rows)
-    repeats = event.loop.over in ("range", "rows") and event.place.kind == "local" and event.value.freed == "yes"
+    # (a setting tells how often a method repeats itself on what it was given, a handful of times; a batch has few rows,
+    # and a training step few optimizers)
+    few = event.loop.over in ("range", "rows") or _PARTS.search(event.loop.text) is not None
+    repeats = few and event.place.kind == "local" and event.value.freed == "yes"
     small = event.loop.every == "epoch" or bool(event.reset) or repeats
     return Weight("warning" if bounded else most, "note" if small else "warning")
 

@@ -99,6 +99,8 @@ def _severity(event: ModelCall) -> Severity:
         return "note"  # a helper runs it, in one of its phases
     if event.small and not (event.retained and (event.rounds is None or event.rounds.over_data)):
         return "note"
+    if event.consumed == "escapes" and not (through_data or event.named or event.retained or event.large):
+        return "note"  # who calls it, be it again and again, may want gradients of the input
     if event.loop is None and not (event.retained or event.large or event.unguarded):
         return "note"  # it runs once, for all that is known
     grows = event.rounds is not None and event.rounds.over_data

@@ -12,6 +12,7 @@ ROOM = {room.name[:6].upper(): load(room) for room in pages.ROOMS}
 SITE = Site("train.py", 0, 1)
 LOOP = Loop("for", "loader", "iteration", None, "for x, y in loader", SITE)
 STEPS = Loop("for", "range", "iteration", None, "for step in range(length)", SITE)
+OBJECTS = Loop("for", "unknown", "iteration", None, "for one in library.objects()", SITE)
 SINGLE = Loop("for", "loader", "iteration", None, "for x, y in loader", SITE, single=True)
 CALLS = Loop("calls", "unknown", "iteration", None, "each call of training_step", SITE)
 EPOCHS = Loop("for", "epochs", "epoch", None, "for epoch in range(epochs)", SITE)
@@ -133,6 +134,11 @@ def claim(code: str, event: Event) -> tuple[str, str, str]:
         ("MEM201", call(loop=None, followed=True, unguarded=True), ("warning", "none", "peak")),
         ("MEM201", call(loop=None, followed=True, large=True), ("warning", "none", "peak")),
         ("MEM201", call(loop=None, large=True), ("warning", "none", "peak")),
+        ("MEM201", call(loop=OBJECTS, followed=True, consumed="escapes"), ("note", "none", "peak")),
+        ("MEM201", call(loop=OBJECTS, followed=True, consumed="escapes", large=True), ("warning", "none", "peak")),
+        ("MEM201", call(loop=OBJECTS, followed=True, consumed="escapes", named=True), ("warning", "none", "peak")),
+        ("MEM201", call(loop=OBJECTS, followed=True), ("warning", "none", "peak")),
+        ("MEM201", call(followed=True, consumed="escapes"), ("warning", "none", "peak")),
         ("MEM201", call(loop=None, large=True, evaluation="spent"), ("note", "none", "peak")),
         ("MEM201", call(loop=None, large=True, served=True), ("note", "none", "peak")),
         (
@@ -257,3 +263,22 @@ def test_small_updates_are_not_worth_a_word() -> None:
         loop=LOOP,
     )
     assert reports("MEM301", event) == []
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("for name in self.optimizers.keys()", "note"),
+        ("for model, optimizer in zip(models, optimizers)", "note"),
+        ("for (index, criterion) in enumerate(self.criteria)", "note"),
+        ("for net in self.submodels", "note"),
+        ("for batch in self.batches.values()", "warning"),
+        ("for models in library.objects()", "warning"),
+        ("for x in stream(path)", "warning"),
+    ],
+)
+def test_sums_over_the_parts_of_one_step(text: str, expected: str) -> None:
+    """There are few of them, and backward() has freed what their losses saved."""
+    loop = Loop("for", "unknown", "iteration", None, text, SITE)
+    (report,) = reports("MEM101", carry(loop=loop, freed="yes"))
+    assert report.severity == expected
