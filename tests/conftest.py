@@ -110,6 +110,7 @@ class ToyAnalysis:
 
 
 class _ToyOptions(msgspec.Struct):
+    fixes: object
     screen: bool
     jobs: int
     detectors: tuple[object, ...]

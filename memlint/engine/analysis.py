@@ -67,10 +67,13 @@ class Analyse(Protocol):
 def analyse_with_flow(
     project: Project, *, detectors: tuple[Detector, ...], jobs: int, screen: bool, progress: Progress
 ) -> Analysis:
-    """Run `memlint.analysis`; it is imported here, so that a run without files does not wait for it."""
+    """Run `memlint.analysis`, with the proofs of fixes; they are imported here, so that a run without files does not
+    wait for them."""
     from memlint.analysis import AnalysisOptions, analyse
+    from memlint.fix.safety import places
 
-    return analyse(project, AnalysisOptions(screen=screen, jobs=jobs, detectors=detectors, progress=progress))
+    options = AnalysisOptions(fixes=places, screen=screen, jobs=jobs, detectors=detectors, progress=progress)
+    return analyse(project, options)
 
 
 @contextlib.contextmanager

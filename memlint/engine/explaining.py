@@ -26,6 +26,7 @@ from memlint.engine.rules.selection import find_room
 from memlint.engine.run import absolute, prepare
 from memlint.explanation import Explanation, RuleFacts, StatementFacts, Status, ValueFacts, Why
 from memlint.finding import Finding
+from memlint.fix.safety import places
 from memlint.project import Project, Source, is_notebook
 from memlint.sdk import silent
 
@@ -184,7 +185,7 @@ def _analysed(
 ) -> tuple[LineWatch, Analysis]:
     """What is known of the line. Raises ConfigError where the file does not parse, and where the line has no code."""
     watch = LineWatch(display, asked.line, asked.column)
-    options = AnalysisOptions(screen=False, detectors=detectors, observer=watch, progress=progress)
+    options = AnalysisOptions(fixes=places, screen=False, detectors=detectors, observer=watch, progress=progress)
     analysis = analyse(project, options)
     for path, problem in analysis.failures:
         if path == display:

@@ -1,1 +1,1 @@
-"""Mends: from what a rule plans to text edits, and from edits to files that are known to be whole."""
+"""Fixes: from what a rule plans to text edits, and from edits to files that are known to be whole."""

@@ -19,8 +19,10 @@ from memlint.analysis.domain.periods import MAX_PERIOD
 from memlint.analysis.domain.summary.summary import Summary
 from memlint.analysis.domain.tensor_ops import names_model
 from memlint.analysis.facts.analyser import Analyser
+from memlint.analysis.facts.calls_by_name import TooManyError, calls_of_function
 from memlint.analysis.facts.memory_names import NameUse, unguarded, used_names
 from memlint.analysis.facts.repeats import each_call, goes_on, layer_code, repeated
+from memlint.analysis.index.binders import binders
 from memlint.analysis.index.definitions import functions_of
 from memlint.analysis.index.mentions import tree_of
 from memlint.analysis.index.program import Class, Function, Module, Program, in_tests
@@ -29,14 +31,12 @@ from memlint.analysis.index.roles_by_name import is_test
 from memlint.analysis.index.uses import of_module
 from memlint.analysis.judge.sums import loop_of_sum
 from memlint.analysis.reach.known_calls import KnownCall
-from memlint.analysis.safety import vocabulary
-from memlint.analysis.safety.bindings import binders
-from memlint.analysis.safety.mentions import TooManyError, calls_of_function
 from memlint.analysis.transfer.annotations import annotation_value
 from memlint.analysis.transfer.library.feeding import feeds_device
 from memlint.analysis.transfer.library.instances import names_class
 from memlint.analysis.transfer.library.optimizer_steps import is_step
 from memlint.analysis.transfer.modules.inert_guards import last_ordinal
+from memlint.fix.safety import vocabulary
 from memlint.knowledge import memory
 
 __all__ = [

@@ -15,6 +15,7 @@ import msgspec
 from memlint.analysis.calls import interpreting
 from memlint.analysis.domain.detector import Detector
 from memlint.analysis.domain.events import Event, Reached, Site
+from memlint.analysis.domain.fix_places import FixPlaces
 from memlint.analysis.domain.summary.summary import Summary
 from memlint.analysis.driver.caller_context import callers_of
 from memlint.analysis.driver.reachability import Reachability
@@ -35,10 +36,12 @@ if TYPE_CHECKING:
 
 
 class AnalysisOptions(msgspec.Struct, frozen=True, kw_only=True):
-    """``screen``: look only at definitions that can matter; ``detectors``: the own detection of the rules that will
-    ask; ``progress``: called with what is being done, how much of it is done and how much there is; ``observer``: who
-    is told why candidates are dropped, and then asks more."""
+    """``fixes``: what tells where a fix belongs, and whether it is safe; ``screen``: look only at definitions that can
+    matter; ``detectors``: the own detection of the rules that will ask; ``progress``: called with what is being done,
+    how much of it is done and how much there is; ``observer``: who is told why candidates are dropped, and then asks
+    more."""
 
+    fixes: FixPlaces
     screen: bool = True
     jobs: int = 1
     detectors: tuple[Detector, ...] = ()
@@ -253,7 +256,7 @@ def _judged(analyser: Analyser, linted: Sequence[str], options: AnalysisOptions)
         options.progress("judging", done, len(summaries))
         try:
             speaks = _speaks_of(summary, events.keys())
-            found = [*_detected(analyser, summary), *judge(analyser, summary)] if speaks else []
+            found = [*_detected(analyser, summary), *judge(analyser, summary, options.fixes)] if speaks else []
         except Exception as error:
             analyser.errors[summary.function.key] = error
             continue

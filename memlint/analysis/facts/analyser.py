@@ -57,8 +57,8 @@ from memlint.finding import CUT_SHORT
 from memlint.ir import nodes as ir
 
 if TYPE_CHECKING:
+    from memlint.analysis.facts.calls_by_name import Mention
     from memlint.analysis.judge.reasons import Observer
-    from memlint.analysis.safety.mentions import Mention
 
 #: bytes of source in a project, up to which memory is no matter (other parts of a larger one may be worked on beside)
 ROOM = 8_000_000
@@ -82,10 +82,8 @@ class Analyser(DefinitionValues):
         self.known_calls = KnownCalls(self.program, self.unused)
         #: the grad mode under which each decorator of the project, with its flags, runs a function; None: it leaves it
         self.wrappers: dict[tuple[object, ...], int | None] = {}
-        #: what names the functions that a proof asked for (see `safety.mentions`), None for too much to follow
+        #: what names the functions that were asked for (see `calls_by_name`), None for too much to follow
         self.mentions: dict[str, tuple[Mention, ...] | None] = {}
-        #: what compiles code of torch somewhere in the project, "" for nothing; None: nobody has asked
-        self.compiles: str | None = None
         #: the sets and values of finished summaries, each once
         self.shared = Shared()
         self.facts = Facts(self)

@@ -19,7 +19,6 @@ from memlint.analysis.index.program import Class, Function
 from memlint.analysis.judge.bounded_places import begun_by_inner_loop, of_one_update
 from memlint.analysis.judge.described import lacks_guard, value_of
 from memlint.analysis.judge.reasons import Reason, first, report_store_reason
-from memlint.analysis.safety.gather import gather_of
 from memlint.analysis.syntax.bindings import mentions
 from memlint.analysis.syntax.expression_text import text
 from memlint.analysis.syntax.memo import kept
@@ -35,6 +34,7 @@ from memlint.analysis.transfer.stores.growing import CATS
 from memlint.ir import nodes as ir
 
 if TYPE_CHECKING:
+    from memlint.analysis.domain.fix_places import FixPlaces
     from memlint.analysis.facts.analyser import Analyser
 
 #: calls that make a tensor with nothing of the old one in it
@@ -107,7 +107,7 @@ DROPPED: tuple[Reason[_Grown], ...] = (
 )
 
 
-def judged(analyser: Analyser, summary: Summary, store: Store) -> Iterator[Carry]:
+def judged(analyser: Analyser, summary: Summary, store: Store, fixes: FixPlaces) -> Iterator[Carry]:
     """The event of one growing tensor, unless something bounds it."""
     one = _Grown(analyser, summary, store)
     reason = first(DROPPED, one)
@@ -133,7 +133,7 @@ def judged(analyser: Analyser, summary: Summary, store: Store) -> Iterator[Carry
         or of_one_update(summary, store)
         or _over_parts(analyser, summary, store)
         or _begun_by_others(analyser, store),
-        gather=gather_of(summary, store.site.at) if store.site.path == summary.module.key else None,
+        gather=fixes.gather_of(summary, store.site.at) if store.site.path == summary.module.key else None,
     )
 
 

@@ -27,12 +27,11 @@ from memlint.analysis.judge.retention import (
     FEW_ROUNDS_OF_A_TEST,
     MAY_BE_NEEDED,
 )
-from memlint.analysis.safety.blocks import with_places
-from memlint.analysis.safety.cuts import cut_of
 from memlint.analysis.transfer.modules import inert_guards
 from memlint.finding import Confidence, weakest
 
 if TYPE_CHECKING:
+    from memlint.analysis.domain.fix_places import FixPlaces
     from memlint.analysis.facts.analyser import Analyser
 
 
@@ -40,8 +39,8 @@ if TYPE_CHECKING:
 _CODES = {"add": "MEM101", "cat": "MEM302"}
 
 
-def judge(analyser: Analyser, summary: Summary) -> Iterator[Event]:
-    """The events of one function that several rules read, or that depend on each other."""
+def judge(analyser: Analyser, summary: Summary, fixes: FixPlaces) -> Iterator[Event]:
+    """The events of one function that several rules read, or that depend on each other, with the places of fixes."""
     if summary.exit is None and not summary.stores and not summary.runs:
         return
     verdicts = evaluations(analyser, summary)
@@ -49,9 +48,9 @@ def judge(analyser: Analyser, summary: Summary) -> Iterator[Event]:
     events: list[Event] = []
     for store in summary.stores.values():
         judged = (
-            growing_tensors.judged(analyser, summary, store)
+            growing_tensors.judged(analyser, summary, store, fixes)
             if store.kind == "cat"
-            else _judge_store(analyser, summary, store)
+            else _judge_store(analyser, summary, store, fixes)
         )
         for event in judged:
             events.append(event)
@@ -62,7 +61,7 @@ def judge(analyser: Analyser, summary: Summary) -> Iterator[Event]:
                         kept[source] = Keeper(event.place.text, event.loop, _lost_to(event), _kept_at(event))
     calls = list(model_calls(analyser, summary, verdicts, kept))
     small = functools.partial(is_small, analyser, summary)
-    yield from with_places(analyser, summary, inert_guards.guards(analyser, summary, calls, small))
+    yield from fixes.with_places(analyser, summary, inert_guards.guards(analyser, summary, calls, small))
     yield from events
 
 
@@ -85,7 +84,7 @@ def _lost_to(event: Retain | Carry) -> Confidence:
     return weakest(event.certainty, event.value.certainty)
 
 
-def _judge_store(analyser: Analyser, summary: Summary, store: Store) -> Iterator[Event]:
+def _judge_store(analyser: Analyser, summary: Summary, store: Store, fixes: FixPlaces) -> Iterator[Event]:
     one = Candidate(analyser, summary, store)
     reason = first(DROPPED, one)
     if reason is not None:
@@ -98,7 +97,7 @@ def _judge_store(analyser: Analyser, summary: Summary, store: Store) -> Iterator
     certainty, seen = _certainty(one)
     retained_run = lacks_guard(summary, one.incoming)
     shown = not needed and "low" not in (certainty, value.certainty)
-    cut = cut_of(analyser, summary, store) if shown else None
+    cut = fixes.cut_of(analyser, summary, store) if shown else None
     if store.kind == "retain":
         yield Retain(
             site=store.site,

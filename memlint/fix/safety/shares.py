@@ -5,16 +5,16 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from memlint.analysis.index.program import Function
-from memlint.analysis.safety import vocabulary as words
-from memlint.analysis.safety.bindings import is_container
-from memlint.analysis.safety.handing import call
-from memlint.analysis.safety.vocabulary import CLEAN, COMPUTED, ITSELF
 from memlint.analysis.syntax.expression_text import text
 from memlint.analysis.syntax.syntax import walk_expression
+from memlint.fix.safety import vocabulary as words
+from memlint.fix.safety.bindings import is_container
+from memlint.fix.safety.handing import call
+from memlint.fix.safety.vocabulary import CLEAN, COMPUTED, ITSELF
 from memlint.ir import nodes as ir
 
 if TYPE_CHECKING:
-    from memlint.analysis.safety.watch import Watch
+    from memlint.fix.safety.watch import Watch
 
 
 def share_of(watch: Watch, function: Function, expr: ir.Expr) -> int:

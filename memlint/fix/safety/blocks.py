@@ -13,13 +13,13 @@ from memlint.analysis.domain.summary.effects import CallRecord
 from memlint.analysis.domain.summary.summary import Summary
 from memlint.analysis.domain.values import Source
 from memlint.analysis.index.roles_by_name import is_evaluation_name
-from memlint.analysis.safety import casts
-from memlint.analysis.safety.followed import Followed
-from memlint.analysis.safety.survivors import noticed
 from memlint.analysis.syntax.bindings import assigned_names
 from memlint.analysis.syntax.memo import kept
 from memlint.analysis.syntax.syntax import bodies, dotted, expressions, last_name, walk_expression, walk_statements
 from memlint.analysis.transfer.modules.inert_guards import last_ordinal
+from memlint.fix.safety import casts
+from memlint.fix.safety.followed import Followed
+from memlint.fix.safety.survivors import noticed
 from memlint.ir import nodes as ir
 from memlint.patterns import lazy_pattern
 

@@ -9,10 +9,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from memlint.analysis.index.program import Function
-from memlint.analysis.safety import vocabulary as words
-from memlint.analysis.safety.bindings import is_container, is_sum
-from memlint.analysis.safety.mentions import (
+from memlint.analysis.facts.calls_by_name import (
     TooManyError,
     calls_of_function,
     functions_in,
@@ -20,11 +17,14 @@ from memlint.analysis.safety.mentions import (
     inside,
     reads,
 )
-from memlint.analysis.safety.shares import share_of
-from memlint.analysis.safety.vocabulary import CLEAN, COMPUTED, ITSELF
+from memlint.analysis.index.program import Function
 from memlint.analysis.syntax.bindings import identifiers
 from memlint.analysis.syntax.expression_text import text
 from memlint.analysis.syntax.syntax import dotted, expressions, parts, walk_statements
+from memlint.fix.safety import vocabulary as words
+from memlint.fix.safety.bindings import is_container, is_sum
+from memlint.fix.safety.shares import share_of
+from memlint.fix.safety.vocabulary import CLEAN, COMPUTED, ITSELF
 from memlint.ir import nodes as ir
 
 if TYPE_CHECKING:

@@ -7,8 +7,8 @@ from collections.abc import Iterator
 
 from memlint.analysis.domain.summary.summary import Summary
 from memlint.analysis.domain.values import V
+from memlint.analysis.index.binders import binders
 from memlint.analysis.index.program import Function
-from memlint.analysis.safety.bindings import binders
 from memlint.analysis.syntax.bindings import mentions
 from memlint.analysis.syntax.expression_text import text
 from memlint.analysis.syntax.syntax import bodies, expressions, walk_expression, walk_statements

@@ -9,9 +9,9 @@ import re
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING
 
+from memlint.analysis.facts.calls_by_name import TooManyError, calls_of_function
+from memlint.analysis.index.binders import binders
 from memlint.analysis.index.program import Function
-from memlint.analysis.safety.bindings import binders
-from memlint.analysis.safety.mentions import TooManyError, calls_of_function
 from memlint.analysis.syntax.syntax import bodies, expressions, walk_expression, walk_statements
 from memlint.analysis.transfer.modules.inert_guards import last_ordinal
 from memlint.ir import nodes as ir

@@ -11,12 +11,13 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from memlint import knowledge
-from memlint.analysis.index.program import Class, Function
-from memlint.analysis.safety import vocabulary as words
-from memlint.analysis.safety.mentions import functions_in, own_expressions
-from memlint.analysis.safety.origins import Origin, Origins, UnknownOriginError, is_layer, resolve
+from memlint.analysis.facts.calls_by_name import functions_in, own_expressions
+from memlint.analysis.index.program import Class, Function, Program
 from memlint.analysis.syntax.expression_text import text
+from memlint.analysis.syntax.memo import kept
 from memlint.analysis.syntax.syntax import dotted, expressions, walk_expression, walk_statements
+from memlint.fix.safety import vocabulary as words
+from memlint.fix.safety.origins import Origin, Origins, UnknownOriginError, is_layer, resolve
 from memlint.frontend.index_records import UnitIndex
 from memlint.ir import nodes as ir
 
@@ -221,26 +222,8 @@ class Followed:
                 found = unit.names & words.CHANGES_MODULES
                 if found:
                     return f"`{min(found)}` in {key} may change what a module runs"
-        if self.analyser.compiles is None:
-            self.analyser.compiles = next(self._compilers(), "")
-        compiles = self.analyser.compiles
+        compiles = _compiles(program)
         return f"{compiles} compiles code, which may round differently without gradients" if compiles else ""
-
-    def _compilers(self) -> Iterator[str]:
-        """Where torch compiles code: what that calls is compiled with it, and with gradients otherwise than without
-        (measured on an H200, torch 2.11: a small network's outputs differ by up to 3.8e-6)."""
-        program = self.analyser.program
-        for key in program.project.sources:
-            module = program.module(key)
-            for row in module.index.imports:
-                if row.name in words.COMPILES and row.module.startswith("torch"):
-                    yield f"`{row.name}` in {key}"
-            for number, unit in enumerate(module.index.units):
-                for function in functions_in(module, number) if unit.names & words.COMPILES else ():
-                    own = [expr for _, expr in own_expressions(function)]
-                    for part in (part for expr in (*own, *function.decorators) for part in walk_expression(expr)):
-                        if isinstance(part, ir.Attr) and part.name in words.COMPILES and not _of_texts(part):
-                            yield f"`{text(part, 40)}` in {key}"
 
     def _is_stored(self, name: str) -> bool:
         return any(name in unit.stores for unit in self._units())
@@ -254,3 +237,25 @@ class Followed:
 def _of_texts(func: ir.Attr) -> bool:
     """``re.compile``"""
     return dotted(func.value) in ("re", "regex")
+
+
+@kept
+def _compiles(program: Program) -> str:
+    """What compiles code of torch somewhere in the project, "" for nothing."""
+    return next(_compilers(program), "")
+
+
+def _compilers(program: Program) -> Iterator[str]:
+    """Where torch compiles code: what that calls is compiled with it, and with gradients otherwise than without
+    (measured on an H200, torch 2.11: a small network's outputs differ by up to 3.8e-6)."""
+    for key in program.project.sources:
+        module = program.module(key)
+        for row in module.index.imports:
+            if row.name in words.COMPILES and row.module.startswith("torch"):
+                yield f"`{row.name}` in {key}"
+        for number, unit in enumerate(module.index.units):
+            for function in functions_in(module, number) if unit.names & words.COMPILES else ():
+                own = [expr for _, expr in own_expressions(function)]
+                for part in (part for expr in (*own, *function.decorators) for part in walk_expression(expr)):
+                    if isinstance(part, ir.Attr) and part.name in words.COMPILES and not _of_texts(part):
+                        yield f"`{text(part, 40)}` in {key}"

@@ -6,11 +6,11 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from memlint.analysis.index.program import Function
-from memlint.analysis.safety.origins import resolve
 from memlint.analysis.syntax.bindings import names_read
 from memlint.analysis.syntax.expression_text import text
 from memlint.analysis.syntax.memo import kept
 from memlint.analysis.syntax.syntax import dotted, walk_statements
+from memlint.fix.safety.origins import resolve
 from memlint.ir import nodes as ir
 
 if TYPE_CHECKING:

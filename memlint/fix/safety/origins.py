@@ -8,10 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from memlint.analysis.index.program import Class, Function
-from memlint.analysis.safety import vocabulary as words
-from memlint.analysis.safety.bindings import binders, is_container
-from memlint.analysis.safety.mentions import (
+from memlint.analysis.facts.calls_by_name import (
     MAX_UNITS,
     TooManyError,
     calls_of_class,
@@ -20,10 +17,14 @@ from memlint.analysis.safety.mentions import (
     functions_naming,
     own_expressions,
 )
-from memlint.analysis.safety.reflection import set_by_name
+from memlint.analysis.index.binders import binders
+from memlint.analysis.index.program import Class, Function
 from memlint.analysis.syntax.expression_text import text
 from memlint.analysis.syntax.memo import kept
 from memlint.analysis.syntax.syntax import dotted, walk_expression, walk_statements
+from memlint.fix.safety import vocabulary as words
+from memlint.fix.safety.bindings import is_container
+from memlint.fix.safety.reflection import set_by_name
 from memlint.ir import nodes as ir
 
 if TYPE_CHECKING:

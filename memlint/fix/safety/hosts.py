@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from memlint import knowledge
 from memlint.analysis.index.program import Function
-from memlint.analysis.safety import vocabulary as words
 from memlint.analysis.syntax.expression_text import text
 from memlint.analysis.syntax.memo import kept_for
 from memlint.analysis.syntax.syntax import children, expressions, walk_expression, walk_statements
+from memlint.fix.safety import vocabulary as words
 from memlint.ir import nodes as ir
 
 #: methods that put a tensor on a device

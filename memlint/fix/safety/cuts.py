@@ -10,19 +10,19 @@ from memlint.analysis.domain.summary.effects import Store
 from memlint.analysis.domain.summary.summary import Summary
 from memlint.analysis.domain.values import CONTAINER, DATA, INSTANCE, NONE, SCALAR, TENSOR, TREE, UNKNOWN, Path, V
 from memlint.analysis.index.program import Function
-from memlint.analysis.safety.bindings import is_sum
-from memlint.analysis.safety.hosts import met_on_device
-from memlint.analysis.safety.membership import holds_others
-from memlint.analysis.safety.proofs import is_guessed
-from memlint.analysis.safety.reasons import unresolved
-from memlint.analysis.safety.reflection import is_used, reached
-from memlint.analysis.safety.states import detached_state
-from memlint.analysis.safety.vocabulary import PLAIN_BASES
-from memlint.analysis.safety.watch import Watch
 from memlint.analysis.syntax.bindings import mentions
 from memlint.analysis.syntax.expression_text import text
 from memlint.analysis.syntax.syntax import expressions, statement_at, walk_expression, walk_statements
 from memlint.analysis.transfer.stores.made_places import MADE
+from memlint.fix.safety.bindings import is_sum
+from memlint.fix.safety.hosts import met_on_device
+from memlint.fix.safety.membership import holds_others
+from memlint.fix.safety.proofs import is_guessed
+from memlint.fix.safety.reasons import unresolved
+from memlint.fix.safety.reflection import is_used, reached
+from memlint.fix.safety.states import detached_state
+from memlint.fix.safety.vocabulary import PLAIN_BASES
+from memlint.fix.safety.watch import Watch
 from memlint.ir import nodes as ir
 from memlint.knowledge import MODULE_BASES
 

@@ -6,13 +6,14 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING
 
 from memlint import knowledge
+from memlint.analysis.facts.calls_by_name import attribute_stores
+from memlint.analysis.index.binders import binders
 from memlint.analysis.index.program import Function
-from memlint.analysis.safety import vocabulary as words
-from memlint.analysis.safety.bindings import binders, is_container, is_sum
-from memlint.analysis.safety.mentions import attribute_stores
-from memlint.analysis.safety.watch import Watch
 from memlint.analysis.syntax.expression_text import text
 from memlint.analysis.syntax.syntax import expressions, walk_expression, walk_statements
+from memlint.fix.safety import vocabulary as words
+from memlint.fix.safety.bindings import is_container, is_sum
+from memlint.fix.safety.watch import Watch
 from memlint.ir import nodes as ir
 
 if TYPE_CHECKING:

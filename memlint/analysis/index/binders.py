@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from memlint.analysis.index.program import Function
-from memlint.analysis.safety import vocabulary as words
+from memlint.analysis.index.function import Function
 from memlint.analysis.syntax.memo import kept_for
-from memlint.analysis.syntax.syntax import dotted, expressions, walk_expression, walk_statements
+from memlint.analysis.syntax.syntax import expressions, walk_expression, walk_statements
 from memlint.ir import nodes as ir
 
 
@@ -17,9 +16,7 @@ def binders(function: Function, name: str) -> tuple[ir.Expr, ...] | None:
     for statement in walk_statements(function.body, into_definitions=False):
         for expr in expressions(statement):
             values += [
-                part.value
-                for part in walk_expression(expr)
-                if isinstance(part, ir.Walrus) and _names(part.target, name)
+                part.value for part in walk_expression(expr) if isinstance(part, ir.Walrus) and binds(part.target, name)
             ]
         match statement:
             case ir.Assign():
@@ -27,17 +24,17 @@ def binders(function: Function, name: str) -> tuple[ir.Expr, ...] | None:
                 if found is None:
                     return None
                 values += found
-            case ir.AnnAssign() if _names(statement.target, name):
+            case ir.AnnAssign() if binds(statement.target, name):
                 if statement.value is not None:
                     values.append(statement.value)
-            case ir.For() if _names(statement.target, name):
+            case ir.For() if binds(statement.target, name):
                 values.append(statement.iter)
-            case ir.AugAssign() if _names(statement.target, name):
+            case ir.AugAssign() if binds(statement.target, name):
                 values.append(statement.value)
             case ir.Import() | ir.ImportFrom():
                 if any((alias.asname or alias.name.partition(".")[0]) == name for alias in statement.names):
                     return None
-            case ir.With() if any(item.target is not None and _names(item.target, name) for item in statement.items):
+            case ir.With() if any(item.target is not None and binds(item.target, name) for item in statement.items):
                 return None
             case ir.FunctionDef() | ir.ClassDef() if statement.name == name:
                 return None
@@ -54,7 +51,7 @@ def _assigned(statement: ir.Assign, name: str) -> list[ir.Expr] | None:
     for target in statement.targets:
         if isinstance(target, ir.Name) and target.id == name:
             found.append(statement.value)
-        elif _names(target, name):
+        elif binds(target, name):
             if not isinstance(target, ir.Display) or not isinstance(statement.value, ir.Display):
                 return None
             if len(target.elements) != len(statement.value.elements):
@@ -65,57 +62,18 @@ def _assigned(statement: ir.Assign, name: str) -> list[ir.Expr] | None:
             for element, value in pairs:
                 if isinstance(element, ir.Name) and element.id == name:
                     found.append(value)
-                elif _names(element, name):
+                elif binds(element, name):
                     return None
     return found
 
 
-@kept_for
-def _values_of(function: Function, name: str) -> tuple[ir.Expr, ...] | None:
-    """What a function assigns to a variable; None where something else binds it."""
-    if any(param.name == name for param in function.params):
-        return None
-    for statement in walk_statements(function.body, into_definitions=False):
-        if isinstance(statement, ir.For) and _names(statement.target, name):
-            return None
-    updates = {
-        statement.value.at
-        for statement in walk_statements(function.body, into_definitions=False)
-        if isinstance(statement, ir.AugAssign)
-    }
-    values = binders(function, name)
-    return None if values is None else tuple([value for value in values if value.at not in updates])
-
-
-def _names(target: ir.Expr, name: str) -> bool:
+def binds(target: ir.Expr, name: str) -> bool:
     """Whether an assignment to the target binds a variable."""
     match target:
         case ir.Name():
             return target.id == name
         case ir.Display():
-            return any(_names(element, name) for element in target.elements)
+            return any(binds(element, name) for element in target.elements)
         case ir.Starred():
-            return _names(target.value, name)
+            return binds(target.value, name)
     return False
-
-
-def is_container(function: Function, expr: ir.Expr) -> bool:
-    """Whether a variable holds a list or a dictionary, whatever path is taken."""
-    if isinstance(expr, ir.Display | ir.DictDisplay | ir.Comprehension):
-        return True
-    values = _values_of(function, expr.id) if isinstance(expr, ir.Name) else None
-    return bool(values) and all(
-        isinstance(value, ir.Display | ir.DictDisplay | ir.Comprehension)
-        or (isinstance(value, ir.Call) and dotted(value.func).rsplit(".", 1)[-1] in words.CONTAINERS)
-        for value in values or ()
-    )
-
-
-def is_sum(function: Function, target: ir.Expr) -> bool:
-    """Whether a variable begins as a number or a new tensor, so that no update of it in place touches another one."""
-    values = _values_of(function, target.id) if isinstance(target, ir.Name) else None
-    return bool(values) and all(
-        isinstance(value, ir.Const | ir.Binary | ir.Unary)
-        or (isinstance(value, ir.Call) and dotted(value.func).rsplit(".", 1)[-1] in words.MAKES_NEW)
-        for value in values or ()
-    )

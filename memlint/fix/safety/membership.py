@@ -5,9 +5,9 @@ from __future__ import annotations
 from memlint.analysis.domain.summary.summary import Summary
 from memlint.analysis.domain.values import CONTAINER
 from memlint.analysis.index.program import Function
-from memlint.analysis.safety import vocabulary as words
-from memlint.analysis.safety.bindings import is_container
 from memlint.analysis.syntax.syntax import expressions, walk_expression
+from memlint.fix.safety import vocabulary as words
+from memlint.fix.safety.bindings import is_container
 from memlint.ir import nodes as ir
 
 #: builtins that give a list or an iterator

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
+from memlint.analysis.facts.calls_by_name import functions_in, own_expressions
 from memlint.analysis.index.program import Class, Function, Module
-from memlint.analysis.safety.mentions import functions_in, own_expressions
 from memlint.analysis.syntax.expression_text import text
 from memlint.analysis.syntax.syntax import dotted, walk_expression
 from memlint.ir import nodes as ir

@@ -7,15 +7,15 @@ from typing import TYPE_CHECKING
 
 from memlint import knowledge
 from memlint.analysis.index.program import Function
-from memlint.analysis.safety import vocabulary as words
-from memlint.analysis.safety.vocabulary import CLEAN, COMPUTED, ITSELF
 from memlint.analysis.syntax.expression_text import text
 from memlint.analysis.syntax.memo import kept_for
 from memlint.analysis.syntax.syntax import dotted, walk_statements
+from memlint.fix.safety import vocabulary as words
+from memlint.fix.safety.vocabulary import CLEAN, COMPUTED, ITSELF
 from memlint.ir import nodes as ir
 
 if TYPE_CHECKING:
-    from memlint.analysis.safety.watch import Watch
+    from memlint.fix.safety.watch import Watch
 
 
 def call(watch: Watch, function: Function, expr: ir.Call) -> int:

@@ -1,4 +1,4 @@
-"""What calls do with a value that they are given, as far as its graph goes: see `memlint.analysis.safety.watch`."""
+"""What calls do with a value that they are given, as far as its graph goes: see `memlint.fix.safety.watch`."""
 
 from __future__ import annotations
 

@@ -1,1 +1,0 @@
-"""What a mend may do: where a graph can be cut, where a guard belongs, and whether anybody would notice."""
