@@ -104,7 +104,7 @@ def _detector(room: Room) -> Detector | None:
     module = _module(room.package, room.folder, "detect")
     detect = getattr(module, "detect", None)
     if not callable(detect):
-        raise ConfigError(f"the rule in {room.folder} must define `detect(analyser, frame)` in detect.py")
+        raise ConfigError(f"the rule in {room.folder} must define `detect(analyser, summary)` in detect.py")
     calls, of_loaders = (_names(room, module, name) for name in ("CALLS", "LOADER_CALLS"))
     return Detector(room.meta.code, detect, calls, of_loaders, f"{room.package}.")
 
