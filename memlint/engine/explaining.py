@@ -12,7 +12,6 @@ from memlint.amounts import plural
 from memlint.analysis import Analysis, AnalysisOptions, analyse
 from memlint.analysis.domain.detector import Detector
 from memlint.analysis.domain.events import CandidateKind, Event
-from memlint.analysis.explained.line import LineWatch
 from memlint.analysis.judge.reasons import Judged
 from memlint.config import ConfigError
 from memlint.engine.cells import in_cells
@@ -24,6 +23,7 @@ from memlint.engine.prepared import Prepared
 from memlint.engine.rules.rooms import META_RULES, Room, detectors_of
 from memlint.engine.rules.selection import find_room
 from memlint.engine.run import absolute, prepare
+from memlint.explain.line import LineWatch
 from memlint.explanation import Explanation, RuleFacts, StatementFacts, Status, ValueFacts, Why
 from memlint.finding import Finding
 from memlint.fix.safety import places

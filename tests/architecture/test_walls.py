@@ -27,7 +27,15 @@ FORBIDDEN = {
         "memlint.sdk",
     ),
     "knowledge": ("memlint.engine", "memlint.report", "memlint.cli", "memlint.sdk", "memlint.frontend"),
-    "analysis": ("memlint.engine", "memlint.fix", "memlint.report", "memlint.cli", "memlint.sdk", "memlint.config"),
+    "analysis": (
+        "memlint.engine",
+        "memlint.explain",
+        "memlint.fix",
+        "memlint.report",
+        "memlint.cli",
+        "memlint.sdk",
+        "memlint.config",
+    ),
     "project": (
         "memlint.analysis",
         "memlint.fix",
@@ -47,6 +55,7 @@ FORBIDDEN = {
         "memlint.frontend",
     ),
     "fix": ("memlint.engine", "memlint.report", "memlint.cli", "memlint.sdk", "memlint.config"),
+    "explain": ("memlint.engine", "memlint.fix", "memlint.report", "memlint.cli", "memlint.sdk", "memlint.config"),
     "engine": ("memlint.report", "memlint.cli", "memlint.frontend", "memlint.plugins"),
     "plugins": (
         "memlint.analysis",

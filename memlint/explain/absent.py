@@ -7,9 +7,9 @@ from collections.abc import Iterator
 from memlint.analysis.domain.events import CandidateKind
 from memlint.analysis.domain.summary.summary import Summary
 from memlint.analysis.domain.values import DATA, NONE, TENSORS, UNKNOWN, V
-from memlint.analysis.explained.watch import Recording
 from memlint.analysis.syntax.expression_text import text
 from memlint.analysis.syntax.syntax import expressions, last_name, walk_expression
+from memlint.explain.watch import Recording
 from memlint.explanation import StatementFacts
 from memlint.ir import nodes as ir
 

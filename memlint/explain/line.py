@@ -10,16 +10,16 @@ from memlint.analysis.domain.state import State
 from memlint.analysis.domain.summary.effects import ModelRun
 from memlint.analysis.domain.summary.summary import Summary
 from memlint.analysis.domain.values import CALLABLE, MODULE, NONE, UNKNOWN, V
-from memlint.analysis.explained.absent import absent
-from memlint.analysis.explained.asked import asked
-from memlint.analysis.explained.lines import Found, statements_on
-from memlint.analysis.explained.modes import grad_mode, is_header, loops
-from memlint.analysis.explained.watch import Recording, recorded
-from memlint.analysis.explained.words import Words
 from memlint.analysis.facts.module_facts import context_mode
 from memlint.analysis.judge.reasons import Judged
 from memlint.analysis.syntax.expression_text import text
 from memlint.analysis.transfer.modules.modes import frozen_of
+from memlint.explain.absent import absent
+from memlint.explain.asked import asked
+from memlint.explain.lines import Found, statements_on
+from memlint.explain.modes import grad_mode, is_header, loops
+from memlint.explain.watch import Recording, recorded
+from memlint.explain.words import Words
 from memlint.explanation import StatementFacts, ValueFacts
 from memlint.ir import nodes as ir
 
