@@ -14,6 +14,7 @@ from ..memory.host import beside_tensors, is_level, resident, rises_on_host
 from ..memory.meters import Bytes, Meter
 from ..memory.tracker import Born, Frame, Ledger, lines
 from ..retention.owners import Ask, Target
+from ..retention.storages import strong
 from ..stacks import HERE
 from .short import ShortRuns
 
@@ -223,8 +224,8 @@ def survivors(
     most = sorted(rows.items(), key=lambda item: -sum(item[1]))[:_SHOWN]
     youngest = sorted(latest.items(), key=lambda item: -item[1])[:_SHOWN]
     asked = dict.fromkeys(stack for stack, _ in [*most[:_ASKED], *youngest[:1]])
-    held = ask({number: _few(kept[stack]) for number, stack in enumerate(asked)})
-    holders = {stack: held.get(number, []) for number, stack in enumerate(asked)}
+    owned = ask({number: _few(kept[stack]) for number, stack in enumerate(asked)})
+    holders = {stack: owned.get(number, []) for number, stack in enumerate(asked)}
     return {
         "groups": [{"sites": list(group), "bytes": row} for group, row in groups.items()],
         "stacks": [
@@ -246,7 +247,7 @@ def _few(born: list[Born]) -> list[Target]:
     """Of what one place made, the first and two of the middle: what it made last may still be in use."""
     third = len(born) // 3
     few = {id(each): each for each in (born[0], born[third], born[2 * third])}
-    storages = [storage for each in few.values() if (storage := each.reference()) is not None]
+    storages = [storage for each in few.values() if (storage := strong(each.reference)) is not None]
     return [Target(storage._cdata, storage.nbytes(), storage) for storage in storages]
 
 

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import gc
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 
@@ -13,6 +14,27 @@ def heap() -> list[Any]:
     if gc.get_freeze_count():
         gc.unfreeze()
     return gc.get_objects()
+
+
+@contextlib.contextmanager
+def without_collections() -> Iterator[None]:
+    """Meanwhile Python collects no garbage by itself."""
+    enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if enabled:
+            gc.enable()
+
+
+def strong(reference: Callable[[], Any]) -> Any:
+    """The storage of a weak reference, to be kept; None where it is gone. Until torch has another way to keep it, an
+    older one has to be told that Python does: else it goes with its last tensor."""
+    storage = reference()
+    if storage is not None:
+        storage._fix_weakref()
+    return storage
 
 
 def tensors_among(objects: Iterable[Any], torch: Any) -> Iterator[Any]:

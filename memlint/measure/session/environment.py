@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+import weakref
 from typing import Any
 
 from ..memory.meters import Meter, allocator_variable
@@ -38,3 +39,16 @@ def _has_compiled() -> bool:
     dynamo = sys.modules.get("torch._dynamo.utils")
     counters: Any = getattr(dynamo, "counters", None) or {}
     return bool(counters.get("stats", {}).get("unique_graphs"))
+
+
+def why_not(torch: Any, device: str) -> str | None:
+    """Why nothing can be measured with this torch; None where it can."""
+    if device == "cuda" and not torch.cuda.is_available():
+        return f"torch {torch.__version__} sees no CUDA device here"
+    tensor = torch.empty(1)
+    if weakref.ref(tensor.untyped_storage())() is None:
+        return (
+            f"torch {torch.__version__} makes a new object of a storage each time that it is asked for, so that none "
+            "can be followed: measuring needs torch 2.2 or newer"
+        )
+    return None

@@ -25,7 +25,7 @@ from ..processes.spawned import Spawned, number_here, rank_here
 from ..sites.site_runs import stack_of
 from ..sites.sites import SiteWatch
 from .checks import Checks
-from .environment import environment
+from .environment import environment, why_not
 from .rest import Rest
 from .stopping import Patience
 from .timeline import Timeline
@@ -109,8 +109,8 @@ class Session:
     def torch_came(self) -> None:
         """torch is imported: begin to measure."""
         torch = sys.modules["torch"]
-        if self.plan.device == "cuda" and not torch.cuda.is_available():
-            self.finish({"kind": "environment", "reason": f"torch {torch.__version__} sees no CUDA device here"})
+        if (reason := why_not(torch, self.plan.device)) is not None:
+            self.finish({"kind": "environment", "reason": reason})
             raise Stop
         self.torch = self._checks.torch = torch
         self._windows.begin(meter_for(self.plan.device, torch), torch)

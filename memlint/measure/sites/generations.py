@@ -7,6 +7,7 @@ from typing import Any
 
 from ..memory.meters import Bytes
 from ..retention.owners import Target
+from ..retention.storages import strong
 
 #: hits that must leave something before anybody is asked who keeps it
 _FEWEST = 3
@@ -58,7 +59,7 @@ class Generation:
 
     def survivors(self) -> list[Target]:
         """Of what is still there, the value itself, the largest that it keeps, and its graph node."""
-        storages = [storage for reference, _ in self.blocks if (storage := reference()) is not None]
+        storages = [storage for reference, _ in self.blocks if (storage := strong(reference)) is not None]
         few = [*storages[:1], max(storages[1:], key=lambda storage: storage.nbytes(), default=None)]
         found = [Target(each._cdata, each.nbytes(), each) for each in few if each is not None]
         nodes = [token.node for reference in self.tokens if (token := reference()) is not None]

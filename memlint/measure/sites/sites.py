@@ -13,7 +13,7 @@ from ..retention.graph import MOST_NODES, number, walk
 from ..retention.holders import Holders
 from ..retention.old import Old
 from ..retention.owners import Target
-from ..retention.storages import device_of, storage_of, storages_of
+from ..retention.storages import device_of, storage_of, storages_of, strong, without_collections
 from ..retention.values import tensors_in
 from .generations import Generation, Token, few_of
 from .site_runs import SiteRuns, Survivors, check_of, where_freed
@@ -197,10 +197,14 @@ class SiteWatch:
         self.let_go_at = self.hits
         if self.cut:  # there may be nodes that were not seen
             return
+        with without_collections():  # (what is looked at here would not die with the garbage that it is in)
+            self._let_go(torch)
+
+    def _let_go(self, torch: Any) -> None:
         alive = {
             key: storage
             for key, reference in self._blocks.copy().items()
-            if (storage := reference()) is not None and storage._cdata == key
+            if (storage := strong(reference)) is not None and storage._cdata == key
         }
         gone = set(self._holders.let_go(alive, torch))
         for key in gone:
