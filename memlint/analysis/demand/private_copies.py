@@ -10,7 +10,7 @@ from memlint.analysis.domain.summary.summary import Summary
 from memlint.analysis.domain.values import DATA, NONE
 from memlint.analysis.index.program import Class
 from memlint.analysis.syntax.memo import kept
-from memlint.analysis.syntax.syntax import dotted, expressions, last_name, walk_statements, with_lambdas
+from memlint.analysis.syntax.syntax import dotted, expressions, is_name, last_name, walk_statements, with_lambdas
 from memlint.ir import nodes as ir
 
 if TYPE_CHECKING:
@@ -36,24 +36,26 @@ def is_private(analyser: Analyser, summary: Summary, run: ModelRun) -> bool:
     known: set[int] = set()
     loaded = False
     for statement in statements:
-        if isinstance(statement, ir.Assign) and _is(statement.targets[0], name) and len(statement.targets) == 1:
+        if isinstance(statement, ir.Assign) and is_name(statement.targets[0], name) and len(statement.targets) == 1:
             made = _base(statement.value)
             copied = _copies_what_trains(summary, made)
-            if not copied and not _is(made, name) and not _is_its_own(analyser, summary, made):
+            if not copied and not is_name(made, name) and not _is_its_own(analyser, summary, made):
                 return False
             loaded = loaded or copied
-            known.update(id(part) for part in (statement.targets[0], made if _is(made, name) else None) if part)
-        elif isinstance(statement, ir.ExprStmt) and _is(_base(statement.value), name):
+            known.update(id(part) for part in (statement.targets[0], made if is_name(made, name) else None) if part)
+        elif isinstance(statement, ir.ExprStmt) and is_name(_base(statement.value), name):
             known.add(id(_base(statement.value)))
         for part in with_lambdas(expressions(statement)):
             if not isinstance(part, ir.Call):
                 continue
-            if _is(part.func, name):
+            if is_name(part.func, name):
                 known.add(id(part.func))
-            elif isinstance(part.func, ir.Attr) and part.func.name in _QUIET and _is(part.func.value, name):
+            elif isinstance(part.func, ir.Attr) and part.func.name in _QUIET and is_name(part.func.value, name):
                 known.add(id(part.func.value))
                 loaded = loaded or part.func.name == "load_state_dict"
-    mentions = (part for statement in statements for part in with_lambdas(expressions(statement)) if _is(part, name))
+    mentions = (
+        part for statement in statements for part in with_lambdas(expressions(statement)) if is_name(part, name)
+    )
     if not loaded or any(id(part) not in known for part in mentions):
         return False
     # (nobody asks for the gradient of what it is given)
@@ -83,10 +85,6 @@ def _copies_what_trains(summary: Summary, made: ir.Expr) -> bool:
         for run in summary.runs.values()
         for one in summary.backwards
     )
-
-
-def _is(expr: ir.Expr, name: str) -> bool:
-    return isinstance(expr, ir.Name) and expr.id == name
 
 
 def _base(expr: ir.Expr) -> ir.Expr:

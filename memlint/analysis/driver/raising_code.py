@@ -27,7 +27,7 @@ from memlint.analysis.syntax.bindings import names_bound_by
 from memlint.analysis.syntax.control_flow import Course, evaluated, surely
 from memlint.analysis.syntax.expression_text import text
 from memlint.analysis.syntax.memo import kept
-from memlint.analysis.syntax.syntax import walk_statements
+from memlint.analysis.syntax.syntax import is_name, walk_statements
 from memlint.analysis.transfer.modules.inert_guards import last_ordinal
 from memlint.ir import nodes as ir
 from memlint.patterns import lazy_pattern
@@ -195,7 +195,7 @@ def _reads_itself(statement: ir.Stmt, name: str) -> bool:
     if isinstance(statement, ir.AugAssign):
         return True
     value = statement.value if isinstance(statement, ir.Assign) else None
-    return value is not None and any(isinstance(part, ir.Name) and part.id == name for part in evaluated((value,)))
+    return value is not None and any(is_name(part, name) for part in evaluated((value,)))
 
 
 def _bound_names(module: Module) -> frozenset[str] | None:

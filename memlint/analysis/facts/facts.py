@@ -34,7 +34,7 @@ from memlint.analysis.facts.table_entries import stands_in_table
 from memlint.analysis.index.program import Function
 from memlint.analysis.index.uses import uses_of
 from memlint.analysis.syntax.bindings import assigned_names
-from memlint.analysis.syntax.syntax import walk_statements
+from memlint.analysis.syntax.syntax import is_name, walk_statements
 from memlint.analysis.transfer.handed_on import handed
 from memlint.analysis.transfer.held_values import as_held
 from memlint.ir import nodes as ir
@@ -312,9 +312,7 @@ class Facts:
             if isinstance(statement, ir.FunctionDef) and statement.name == name:
                 made = around.module.by_place.get(around.unit, {}).get(statement.at)
                 return self.analyser.global_value("function", made) if made is not None else None
-            if isinstance(statement, ir.Assign) and any(
-                isinstance(target, ir.Name) and target.id == name for target in statement.targets
-            ):
+            if isinstance(statement, ir.Assign) and any(is_name(target, name) for target in statement.targets):
                 plain = isinstance(statement.value, ir.Const | ir.Display | ir.DictDisplay | ir.Call) or (
                     isinstance(statement.value, ir.Name) and statement.value.id not in around.locals
                 )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from memlint.analysis.index.function import Function
 from memlint.analysis.syntax.memo import kept_for
-from memlint.analysis.syntax.syntax import expressions, walk_expression, walk_statements
+from memlint.analysis.syntax.syntax import expressions, is_name, walk_expression, walk_statements
 from memlint.ir import nodes as ir
 
 
@@ -49,7 +49,7 @@ def _assigned(statement: ir.Assign, name: str) -> list[ir.Expr] | None:
     """What an assignment gives a variable; None where that cannot be told from its text."""
     found: list[ir.Expr] = []
     for target in statement.targets:
-        if isinstance(target, ir.Name) and target.id == name:
+        if is_name(target, name):
             found.append(statement.value)
         elif binds(target, name):
             if not isinstance(target, ir.Display) or not isinstance(statement.value, ir.Display):
@@ -60,7 +60,7 @@ def _assigned(statement: ir.Assign, name: str) -> list[ir.Expr] | None:
             if any(isinstance(one, ir.Starred) for pair in pairs for one in pair):
                 return None
             for element, value in pairs:
-                if isinstance(element, ir.Name) and element.id == name:
+                if is_name(element, name):
                     found.append(value)
                 elif binds(element, name):
                     return None

@@ -141,7 +141,6 @@ class Put(NamedTuple):
 
 _WORD = lazy_pattern(r"\w+")
 _SET = lazy_pattern(r"\b(\w+)(?=\s*=[^=])")
-_SET_OF_ANOTHER = lazy_pattern(r"(?<!\bself)\.(\w+)(?=\s*=[^=])")
 _SAID_GLOBAL = lazy_pattern(r"global (.*)")
 
 
@@ -150,12 +149,6 @@ def may_set(source: str) -> frozenset[str]:
     """The names before an equals sign, be it of a keyword, and those that the text says are global."""
     words = (word for line in _SAID_GLOBAL.findall(source) for word in _WORD.findall(line))
     return frozenset((*_SET.findall(source), *words))
-
-
-@functools.lru_cache(maxsize=64)
-def sets_of_others(source: str) -> frozenset[str]:
-    """The attributes that the text sets of something else than ``self``."""
-    return frozenset(_SET_OF_ANOTHER.findall(source))
 
 
 #: (who asks what is put on objects asks every file in which the name stands, for one name after the other)

@@ -14,7 +14,15 @@ from memlint.analysis.index.program import Function
 from memlint.analysis.judge.described import self_name
 from memlint.analysis.syntax.bindings import mentions, names_bound_by
 from memlint.analysis.syntax.memo import kept
-from memlint.analysis.syntax.syntax import calls, calls_named, dotted, expressions, walk_expression, walk_statements
+from memlint.analysis.syntax.syntax import (
+    calls,
+    calls_named,
+    dotted,
+    expressions,
+    is_name,
+    walk_expression,
+    walk_statements,
+)
 from memlint.analysis.transfer.held_values import tensors_within
 from memlint.analysis.transfer.stores.collected import drawn
 from memlint.ir import nodes as ir
@@ -238,7 +246,7 @@ def _always_begun(body: tuple[ir.Stmt, ...], name: str) -> bool:
                 if any(_begins(first, name) for first in statement.body):
                     return True
             elif isinstance(statement, ir.Assign) and isinstance(statement.value, ir.IfExp):
-                named = any(isinstance(target, ir.Name) and target.id == name for target in statement.targets)
+                named = any(is_name(target, name) for target in statement.targets)
                 begins = not mentions(statement.value.body, name)
                 if named and begins and _is_first(statement.value.test, counters, inner.body):
                     return True

@@ -291,6 +291,11 @@ def calls_backward(body: tuple[ir.Stmt, ...]) -> bool:
     return any(isinstance(call.func, ir.Attr) and call.func.name == "backward" for call in calls(body))
 
 
+def is_name(expr: ir.Expr | None, name: str) -> TypeGuard[ir.Name]:
+    """Whether an expression is the variable of this name."""
+    return isinstance(expr, ir.Name) and expr.id == name
+
+
 def is_member(expr: ir.Expr) -> TypeGuard[ir.Subscript]:
     """``state["exp_avg"]``: the member of a dictionary."""
     return isinstance(expr, ir.Subscript) and isinstance(expr.index, ir.Const) and expr.index.kind == "str"

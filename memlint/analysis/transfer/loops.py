@@ -30,7 +30,7 @@ from memlint.analysis.domain.values import (
 from memlint.analysis.syntax.bindings import assigned_names, names_bound_by
 from memlint.analysis.syntax.expression_text import text
 from memlint.analysis.syntax.memo import kept
-from memlint.analysis.syntax.syntax import bodies, calls, dotted, walk_expression, walk_statements
+from memlint.analysis.syntax.syntax import bodies, calls, dotted, is_name, walk_expression, walk_statements
 from memlint.analysis.transfer.heap import elements_of
 from memlint.analysis.transfer.library.feeding import gives_transitions
 from memlint.ir import nodes as ir
@@ -340,7 +340,7 @@ _READ_ONLY = ("len", "enumerate", "zip", "print", "torch.cat", "torch.stack")
 
 def _is_handed_on(frame: Summary, counted: ir.Expr) -> bool:
     return isinstance(counted, ir.Name) and any(
-        isinstance(arg, ir.Name) and arg.id == counted.id and dotted(call.func) not in _READ_ONLY
+        is_name(arg, counted.id) and dotted(call.func) not in _READ_ONLY
         for call in calls(frame.function.body)
         for arg in (*call.args, *(word.value for word in call.keywords))
     )

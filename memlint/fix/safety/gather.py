@@ -12,7 +12,15 @@ from memlint.analysis.index.program import Function
 from memlint.analysis.syntax.bindings import assigned_names
 from memlint.analysis.syntax.expression_text import text
 from memlint.analysis.syntax.memo import kept
-from memlint.analysis.syntax.syntax import bodies, expressions, statement_at, walk_expression, walk_statements, way_to
+from memlint.analysis.syntax.syntax import (
+    bodies,
+    expressions,
+    is_name,
+    statement_at,
+    walk_expression,
+    walk_statements,
+    way_to,
+)
 from memlint.ir import nodes as ir
 
 #: calls whose result is the same, whether the parts come one by one or at once
@@ -68,7 +76,7 @@ def _loop_after_start(body: Block, statement: ir.Stmt, name: str) -> ir.Stmt | N
         if last < 0:
             continue
         before = block[places[last]]
-        if isinstance(before, ir.Assign) and any(_is(target, name) for target in before.targets):
+        if isinstance(before, ir.Assign) and any(is_name(target, name) for target in before.targets):
             none = isinstance(before.value, ir.Const | ir.Display)
             alone = _mentions_in(outer)[name] == (name in _names(statement))
             return _loop_in(outer, statement) if alone and not none else None
@@ -110,10 +118,6 @@ def _changes(loop: ir.Stmt, option: ir.Expr) -> bool:
             return True
     read = {part.id for part in walk_expression(option) if isinstance(part, ir.Name)}
     return bool(read & assigned_names((loop,))[0])
-
-
-def _is(target: ir.Expr, name: str) -> bool:
-    return isinstance(target, ir.Name) and target.id == name
 
 
 @kept

@@ -21,7 +21,7 @@ from memlint.analysis.index.binders import binders
 from memlint.analysis.index.program import Class, Function
 from memlint.analysis.syntax.expression_text import text
 from memlint.analysis.syntax.memo import kept
-from memlint.analysis.syntax.syntax import dotted, walk_expression, walk_statements
+from memlint.analysis.syntax.syntax import dotted, is_name, walk_expression, walk_statements
 from memlint.fix.safety import vocabulary as words
 from memlint.fix.safety.bindings import is_container
 from memlint.fix.safety.reflection import set_by_name
@@ -153,7 +153,7 @@ class Origins:
         for value in values:
             found |= self._of(owner, value)
         if any(is_container(owner, value) for value in values):
-            found |= self._put(lambda part: isinstance(part, ir.Name) and part.id == name, name, owner)
+            found |= self._put(lambda part: is_name(part, name), name, owner)
         return found
 
     def _assigned_by_others(self, main: Function, name: str) -> None:

@@ -9,7 +9,7 @@ from memlint.analysis.index.program import Function
 from memlint.analysis.syntax.bindings import names_read
 from memlint.analysis.syntax.expression_text import text
 from memlint.analysis.syntax.memo import kept
-from memlint.analysis.syntax.syntax import dotted, walk_statements
+from memlint.analysis.syntax.syntax import dotted, is_name, walk_statements
 from memlint.fix.safety.origins import resolve
 from memlint.ir import nodes as ir
 
@@ -68,10 +68,10 @@ def _assigned(analyser: Analyser, function: Function, name: str) -> Iterator[tup
     the project returns, the member."""
     for statement in _assigning(function.body).get(name, ()):
         for target in statement.targets:
-            if isinstance(target, ir.Name) and target.id == name:
+            if is_name(target, name):
                 yield function, statement.value
             elif isinstance(target, ir.Display):
-                index = next((at for at, one in enumerate(target.elements) if _is(one, name)), None)
+                index = next((at for at, one in enumerate(target.elements) if is_name(one, name)), None)
                 if index is not None:
                     yield from _members(analyser, function, statement.value, index)
 
@@ -100,7 +100,3 @@ def _members(analyser: Analyser, function: Function, value: ir.Expr, index: int)
 def _returned(function: Function) -> list[ir.Expr]:
     statements = walk_statements(function.body, into_definitions=False)
     return [one.value for one in statements if isinstance(one, ir.Return) and one.value is not None]
-
-
-def _is(target: ir.Expr, name: str) -> bool:
-    return isinstance(target, ir.Name) and target.id == name

@@ -8,7 +8,7 @@ from memlint.analysis.domain.summary.summary import Summary
 from memlint.analysis.domain.values import NONE, TENSOR, TREE, UNKNOWN, V
 from memlint.analysis.index.program import Function
 from memlint.analysis.syntax.bindings import mentions
-from memlint.analysis.syntax.syntax import dotted, walk_statements
+from memlint.analysis.syntax.syntax import dotted, is_name, walk_statements
 from memlint.ir import nodes as ir
 
 _FACTORIES = frozenset(
@@ -64,7 +64,7 @@ def _assigned(function: Function, name: str) -> Iterator[ir.Expr]:
             pairs = [(target, statement.value)]
             if isinstance(target, ir.Display) and isinstance(statement.value, ir.Display):
                 pairs = list(zip(target.elements, statement.value.elements, strict=False))
-            yield from (one for to, one in pairs if isinstance(to, ir.Name) and to.id == name)
+            yield from (one for to, one in pairs if is_name(to, name))
 
 
 def _makes_tensor(value: ir.Expr) -> bool:

@@ -10,7 +10,7 @@ from memlint.analysis.facts.calls_by_name import attribute_stores
 from memlint.analysis.index.binders import binders
 from memlint.analysis.index.program import Function
 from memlint.analysis.syntax.expression_text import text
-from memlint.analysis.syntax.syntax import expressions, walk_expression, walk_statements
+from memlint.analysis.syntax.syntax import expressions, is_name, walk_expression, walk_statements
 from memlint.fix.safety import vocabulary as words
 from memlint.fix.safety.bindings import is_container, is_sum
 from memlint.fix.safety.watch import Watch
@@ -216,9 +216,7 @@ def _is_plain_name(analyser: Analyser, function: Function, name: str, depth: int
         for part in walk_expression(expr)
     ):
         return False
-    own = {
-        part.at for value in values for part in walk_expression(value) if isinstance(part, ir.Name) and part.id == name
-    }
+    own = {part.at for value in values for part in walk_expression(value) if is_name(part, name)}
     return all(value.at in own or is_plain(analyser, function, value, depth + 1) for value in values)
 
 

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from memlint.analysis.domain.bound_names import argument
 from memlint.analysis.index.definitions import functions_of
 from memlint.analysis.index.program import Function, Module, Program
-from memlint.analysis.syntax.syntax import calls_named, dotted, last_name, walk_expression, walk_statements
+from memlint.analysis.syntax.syntax import calls_named, dotted, is_name, last_name, walk_expression, walk_statements
 from memlint.ir import nodes as ir
 from memlint.patterns import lazy_pattern
 
@@ -77,7 +77,7 @@ def _fields(node: ir.ClassDef, name: str) -> Iterator[ir.Expr]:
             targets = (statement.target,)
         else:
             continue
-        if statement.value is not None and any(isinstance(one, ir.Name) and one.id == name for one in targets):
+        if statement.value is not None and any(is_name(one, name) for one in targets):
             value = statement.value
             yield (argument(value, 99, "default") if isinstance(value, ir.Call) else None) or value
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from memlint.analysis.domain.bound_names import bindings
 from memlint.analysis.judge.sizes.known_numbers import Scope, calls_in_rounds, iterations
 from memlint.analysis.syntax.memo import kept
-from memlint.analysis.syntax.syntax import calls_named, dotted, last_name, walk_expression, walk_statements
+from memlint.analysis.syntax.syntax import calls_named, dotted, is_name, last_name, walk_expression, walk_statements
 from memlint.ir import nodes as ir
 from memlint.patterns import lazy_pattern
 
@@ -228,7 +228,7 @@ def _attribute_of(expr: ir.Expr, own: str) -> str:
     while isinstance(expr, ir.Attr | ir.Subscript):
         name = expr.name if isinstance(expr, ir.Attr) else name
         expr = expr.value
-    return name if isinstance(expr, ir.Name) and expr.id == own else ""
+    return name if is_name(expr, own) else ""
 
 
 @kept
@@ -254,7 +254,7 @@ def _bound_to(body: tuple[ir.Stmt, ...], name: str) -> Iterator[ir.Expr | None]:
         if not unpacked:
             yield value
     for target, iterated in iterations(body):
-        if any(isinstance(part, ir.Name) and part.id == name for part in walk_expression(target)):
+        if any(is_name(part, name) for part in walk_expression(target)):
             yield iterated
     if any(unpacked and not isinstance(value, ir.Const) for value, unpacked in bindings(body).get(name, [])):
         yield None

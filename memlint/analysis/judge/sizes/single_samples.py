@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING, TypeGuard
+from typing import TYPE_CHECKING
 
 from memlint.analysis.domain.bound_names import argument, bindings, peel
 from memlint.analysis.domain.extents import by_name
@@ -13,6 +13,7 @@ from memlint.analysis.syntax.bindings import names_bound_by
 from memlint.analysis.syntax.syntax import (
     call_at,
     dotted,
+    is_member,
     last_name,
     walk_expression,
     walk_statements,
@@ -91,7 +92,7 @@ class _Given:
         if isinstance(expr, ir.Display):
             each = [self.holds(one, before) for one in expr.elements]
             return any(each) and False not in each
-        if _is_by_name(expr):
+        if is_member(expr):
             return self.holds(expr.value, before)  # (``state["image"]``)
         return isinstance(expr, ir.Call) and self._is_passed_on(expr, before)
 
@@ -105,7 +106,7 @@ class _Given:
 
     def _is_batch(self, expr: ir.Expr, seen: set[str]) -> bool:
         """Whether an expression may be the batch of a loader, or a member of it by name (``batch["image"]``)."""
-        while (step := expr.value if _is_by_name(expr) else peel(expr)) is not None:
+        while (step := expr.value if is_member(expr) else peel(expr)) is not None:
             expr = step
         if not isinstance(expr, ir.Name) or expr.id in seen:
             return False
@@ -159,10 +160,6 @@ class _Given:
             call = call_at(caller.function.body, record.at)
             given = argument(call, at, name) if call is not None and at is not None else None
             yield _Given(self._analyser, caller, self._asked, self._depth - 1), given, record.at
-
-
-def _is_by_name(expr: ir.Expr) -> TypeGuard[ir.Subscript]:
-    return isinstance(expr, ir.Subscript) and isinstance(expr.index, ir.Const) and expr.index.kind == "str"
 
 
 def _last_bound(body: tuple[ir.Stmt, ...], name: str, before: int) -> tuple[bool, ir.Assign | None]:

@@ -43,8 +43,9 @@ from memlint.analysis.transfer.heap import compared, make
 from memlint.analysis.transfer.held_values import tensors_within
 from memlint.analysis.transfer.library import batches, extent_ops, factories, instances, layer_extents, threads
 from memlint.analysis.transfer.library.noted_calls import noted
+from memlint.analysis.transfer.library.noted_runs import is_statement
 from memlint.analysis.transfer.library.placement import destination
-from memlint.analysis.transfer.library.standard_library import builtin, is_statement, literal_device, standard
+from memlint.analysis.transfer.library.standard_library import builtin, literal_device, standard
 from memlint.analysis.transfer.library.tensors import RETURN_INDICES, gives_indices, names_integers, values_and_indices
 from memlint.analysis.transfer.modules import inert_guards
 from memlint.analysis.transfer.modules.freezing import put_together

@@ -20,16 +20,17 @@ _CRITERIA = frozenset({"criterion", "crit", "loss_fn", "loss_func", "loss_functi
 _SEVERAL = frozenset({"criteria", "losses", *(f"{name}s" for name in _CRITERIA)})
 
 
+def is_statement(frame: FunctionState, expr: ir.Call) -> bool:
+    """Whether a call is a statement, whose result nobody gets."""
+    return isinstance(frame.statement, ir.ExprStmt) and frame.statement.value is expr
+
+
 def module_expression(expr: ir.Call, module: V) -> ir.Expr:
     """The module in ``module(x)``, ``module.forward(x)`` and ``module.method(x)``."""
     func = expr.func
     return (
         func.value if isinstance(func, ir.Attr) and (func.name in ("forward", "__call__") or not module.syms) else func
     )
-
-
-def _dropped(frame: FunctionState, expr: ir.Call) -> bool:
-    return isinstance(frame.statement, ir.ExprStmt) and frame.statement.value is expr
 
 
 def _is_criterion(func: ir.Expr) -> bool:
@@ -76,7 +77,7 @@ def note_run(
     """Record a model call under which autograd may record."""
     if state.grad == OFF:
         return
-    if not expr.args and not expr.keywords and _dropped(frame, expr):
+    if not expr.args and not expr.keywords and is_statement(frame, expr):
         return  # what is given nothing and gives nothing runs no model
     func = expr.func
     if _is_criterion(func) and not any(given.kinds & MODULE for given in args):

@@ -332,10 +332,6 @@ def _reduced(frame: FunctionState, state: State, expr: ir.Call, args: list[V]) -
     return _called(frame, state, args[0], [args[2] if len(args) > 2 else member, member], {}, step)
 
 
-def is_statement(frame: FunctionState, expr: ir.Call) -> bool:
-    return isinstance(frame.statement, ir.ExprStmt) and frame.statement.value is expr
-
-
 def literal_device(name: str, args: list[V]) -> int:
     """``torch.device("cuda" if … else "cpu")`` is meant for the accelerator."""
     if name == "torch.cuda.current_device":

@@ -9,7 +9,7 @@ from memlint.analysis.domain.summary.effects import Store
 from memlint.analysis.domain.values import Path
 from memlint.analysis.index.program import Class, Function
 from memlint.analysis.syntax.memo import kept
-from memlint.analysis.syntax.syntax import expressions, walk_expression, walk_statements
+from memlint.analysis.syntax.syntax import expressions, is_name, walk_expression, walk_statements
 from memlint.ir import nodes as ir
 
 if TYPE_CHECKING:
@@ -86,7 +86,7 @@ def _calls_of(method: Function, own: str) -> set[str]:
         for statement in walk_statements(method.body, into_definitions=False)
         for expr in expressions(statement)
         for part in walk_expression(expr)
-        if isinstance(part, ir.Call) and isinstance(part.func, ir.Attr) and _is_own(part.func.value, own)
+        if isinstance(part, ir.Call) and isinstance(part.func, ir.Attr) and is_name(part.func.value, own)
     }
 
 
@@ -108,8 +108,4 @@ def _returned(method: Function, own: str) -> set[str]:
 
 def _attributes(expr: ir.Expr, own: str) -> set[str]:
     """The attributes of its own object in an expression."""
-    return {part.name for part in walk_expression(expr) if isinstance(part, ir.Attr) and _is_own(part.value, own)}
-
-
-def _is_own(expr: ir.Expr, own: str) -> bool:
-    return isinstance(expr, ir.Name) and expr.id == own
+    return {part.name for part in walk_expression(expr) if isinstance(part, ir.Attr) and is_name(part.value, own)}
