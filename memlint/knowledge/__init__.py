@@ -1,4 +1,9 @@
-"""What torch and its frameworks do: rows of TOML, read once, each with the kind of fact that flow computes for code."""
+"""What torch and its frameworks do: rows of TOML, read once, each with the kind of fact that is computed for code.
+
+A call of a library (a loss, an optimizer or a wrapper of one, a loader) is a row of torch.toml, a method that a
+framework calls one of frameworks.toml; `memlint.analysis.transfer.library.external_calls` says what each ``returns``
+means.
+"""
 
 from __future__ import annotations
 

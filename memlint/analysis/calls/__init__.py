@@ -1,4 +1,4 @@
 """Which function does a call mean, and what does its summary do here?
 
-Resolution, binding, instantiation of summaries, and lifting of what they store and run.
+Resolution (`functions`, `methods`), instantiation of summaries (`application`), lifting of what they store and run.
 """

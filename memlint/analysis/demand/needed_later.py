@@ -1,4 +1,4 @@
-"""Demand for a graph: whether the graph that a place keeps is used later."""
+"""Demand for a graph: whether a later backward, or anybody else, needs the graph of what a place keeps."""
 
 from __future__ import annotations
 
