@@ -112,6 +112,16 @@ for epoch in range(3):
 """,
         4 * 32 * (64 + 128 + 32),
     ),
+    "a list that is emptied after some episodes": (
+        """
+for episode in range(12):
+    for i in range(6):
+        keep((episode, i), model(torch.randn(32, 64)))
+    if episode % 3 == 2:
+        kept.clear()
+""",
+        None,
+    ),
     "models of folds": (
         """
 for fold in range(6):

@@ -189,18 +189,19 @@ def survivors(
     last: int,
     following: dict[int, tuple[int, ...]],
     ask: Ask,
+    sites: dict[tuple[Frame, ...], set[int]],
     counts: Callable[[Born], bool] = lambda _: True,
 ) -> dict[str, Any]:
     """What was born in a window and is alive, in bytes by generation. ``ticks``: the clock at each top of the window,
     ``last``: at the last top of the loop. ``following``: the sites that follow a storage, by its address. ``ask``:
-    tells who keeps what; ``counts``: which storages are told of.
+    tells who keeps what; ``sites``: those that were seen to follow what a place made, which gets more;
+    ``counts``: tells which storages count.
 
     ``groups``: by the sites that follow the storages, or others that were made at the same places. ``stacks``: the
     places that made most of it. ``latest``: where what is alive and youngest was made.
     """
     count = len(ticks) - 1
     rows: dict[tuple[Frame, ...], list[int]] = {}
-    sites: dict[tuple[Frame, ...], set[int]] = {}
     latest: dict[tuple[Frame, ...], int] = {}
     kept: dict[tuple[Frame, ...], list[Born]] = {}
     for key, born in ledger.alive.copy().items():

@@ -18,7 +18,7 @@ LEAST, LEAST_ALONE = 5, 6
 #: bytes an iteration, from which on a place is looked at
 _BYTES = 512
 #: runs that are looked at, and so many more whose ends tell whether it stays
-_MOST, _MORE = 8, 2
+_MOST, _MORE = 12, 4
 
 _TORCH = tuple(f"{each}torch{os.sep}" for each in PACKAGES)
 
@@ -39,6 +39,8 @@ class ShortRuns:
         #: what was held at the tops of that run
         self.readings: list[dict[str, Any]] = []
         self._later = 0
+        #: so many later runs were the most that something was there in before it was freed
+        self._lived = 0
         self._first: dict[Stack, list[Born]] = {}
         self._iterations = 0
         self._each = 0
@@ -51,7 +53,9 @@ class ShortRuns:
     @property
     def grows(self) -> bool:
         """Whether what is left stays."""
-        return self.survivors is not None and (self._later > 0 or (self.runs == 1 and self._is_enough))
+        if self.survivors is None:
+            return False
+        return self._later > self._lived if self.runs > 1 else self._is_enough
 
     @property
     def _is_enough(self) -> bool:
@@ -71,6 +75,7 @@ class ShortRuns:
         stays = {stack for stack, kept in self._first.items() if _are_alive(kept)}
         if self._first and not stays:
             self._passed()
+            self._lived = max(self._lived, self._later)
         both = stays & left.keys()
         self._iterations = len(ticks) - 2
         if both:

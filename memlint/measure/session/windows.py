@@ -11,7 +11,7 @@ from ..loops.loops import LoopWatch, climbs, grows, survivors
 from ..memory.host import beside_tensors, host_meter, rises_in_workers, rises_on_host
 from ..memory.meters import CpuMeter, Meter
 from ..memory.traced import Traced
-from ..memory.tracker import Born
+from ..memory.tracker import Born, Frame
 from ..plan import Plan
 from ..retention.owners import Owners, Target
 from ..sites.sites import SiteWatch
@@ -34,6 +34,8 @@ class Windows:
         self._waiting: list[LoopWatch] = []
         self._owners: Owners | None = None
         self._clock = 0
+        #: the sites that follow what was made at a place
+        self._places: dict[tuple[Frame, ...], set[int]] = {}
         #: whether functions of the program run
         self.running = True
 
@@ -122,7 +124,7 @@ class Windows:
         ledger, short = self.meter.ledger, watch.short
 
         def look(ticks: list[int], counts: Callable[[Born], bool]) -> dict[str, Any]:
-            return survivors(ledger, ticks, self._clock + 2, self._following(), self.ask, counts)
+            return survivors(ledger, ticks, self._clock + 2, self._following(), self.ask, self._places, counts)
 
         short.end(ledger, watch.turns, watch.code, look)
         if short.survivors is not None:  # (so few readings say nothing of the host)
@@ -175,7 +177,9 @@ class Windows:
     def _note_survivors(self, watch: LoopWatch, *, new: bool) -> None:
         """Note what of a window is alive, unless it is known already and not asked for anew."""
         if isinstance(self.meter, CpuMeter) and (new or watch.survivors is None):
-            watch.survivors = survivors(self.meter.ledger, watch.ticks, watch.tick, self._following(), self.ask)
+            watch.survivors = survivors(
+                self.meter.ledger, watch.ticks, watch.tick, self._following(), self.ask, self._places
+            )
 
     def located(self) -> list[dict[str, Any]] | None:
         """The stacks that hold ever more, where the allocator notes them."""
