@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 from memlint.sdk import Confidence, lazy_pattern
 from memlint.sdk.project import Analyser, Summary, is_test, names_model, runs_model
-from memlint.sdk.syntax import bodies, calls, ir, last_name, parts, text, walk_expression
+from memlint.sdk.syntax import bodies, calls, ir, last_name, leaves, parts, text, walk_expression
 
 from .rule import Recover
 
@@ -125,7 +125,7 @@ def _after_failure(body: tuple[ir.Stmt, ...], known: bool = False) -> tuple[tupl
             found += inner
             told = told or asked
         told = told or sign != 0
-        if sign > 0 and _leaves(statement.body):
+        if sign > 0 and leaves(statement.body):
             break
     return tuple(found), told
 
@@ -158,11 +158,6 @@ def _notes_memory(body: tuple[ir.Stmt, ...]) -> bool:
     """``oom = True``: what failed is taken for want of memory."""
     targets = (target for statement in body if isinstance(statement, ir.Assign) for target in statement.targets)
     return any(_ASKS.search(last_name(target).lower()) for target in targets)
-
-
-def _leaves(body: tuple[ir.Stmt, ...]) -> bool:
-    last = body[-1] if body else None
-    return isinstance(last, ir.Return | ir.Raise) or (isinstance(last, ir.Jump) and last.kind != "pass")
 
 
 def _goes_to_host(body: tuple[ir.Stmt, ...]) -> bool:
@@ -233,7 +228,7 @@ def _works(analyser: Analyser, summary: Summary, call: ir.Call) -> Confidence | 
 
 def _stored(name: str, body: tuple[ir.Stmt, ...]) -> Iterator[tuple[ir.Stmt, ir.Expr, ir.Expr]]:
     """Where an exception, with its frames, is put for longer than the clause runs: (statement, value, place)."""
-    if _leaves(body):
+    if leaves(body):
         return
     for statement in body:
         for block in bodies(statement):

@@ -8,7 +8,7 @@ import msgspec
 
 from memlint.sdk import Loop, Step, lazy_pattern
 from memlint.sdk.project import Analyser, Function, Summary
-from memlint.sdk.syntax import call_at, calls, calls_backward, ir, last_name, text, walk_statements
+from memlint.sdk.syntax import call_at, calls, calls_backward, ir, last_name, leaves, text, walk_statements
 from memlint.sdk.values import EMPTIES, LoopState
 
 from .per_batch import in_each_call
@@ -18,7 +18,6 @@ from .places import (
     called_name,
     in_each_round,
     is_model_name,
-    leaves,
     moves_model,
     only_empties,
     over_data,

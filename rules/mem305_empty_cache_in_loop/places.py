@@ -15,6 +15,7 @@ from memlint.sdk.syntax import (
     dotted,
     ir,
     kept,
+    leaves,
     text,
     walk_expression,
     walk_statements,
@@ -196,12 +197,6 @@ def _skips(statement: ir.Stmt) -> bool:
         for one in walk_statements((statement,))
     )
     return goes_on and (periodic or calls_backward(statement.body))
-
-
-def leaves(body: tuple[ir.Stmt, ...]) -> bool:
-    """Whether a block ends the round, or the loop."""
-    last = body[-1] if body else None
-    return isinstance(last, ir.Return | ir.Raise) or (isinstance(last, ir.Jump) and last.kind != "pass")
 
 
 def _empties_by_name(statement: ir.Stmt) -> bool:

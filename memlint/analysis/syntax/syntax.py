@@ -291,6 +291,12 @@ def calls_backward(body: tuple[ir.Stmt, ...]) -> bool:
     return any(isinstance(call.func, ir.Attr) and call.func.name == "backward" for call in calls(body))
 
 
+def leaves(body: tuple[ir.Stmt, ...]) -> bool:
+    """Whether a block ends the round of a loop, or the loop."""
+    last = body[-1] if body else None
+    return isinstance(last, ir.Return | ir.Raise) or (isinstance(last, ir.Jump) and last.kind != "pass")
+
+
 def is_name(expr: ir.Expr | None, name: str) -> TypeGuard[ir.Name]:
     """Whether an expression is the variable of this name."""
     return isinstance(expr, ir.Name) and expr.id == name
