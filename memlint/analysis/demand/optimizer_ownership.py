@@ -60,21 +60,7 @@ def owner_of(analyser: Analyser, summary: Summary, run: ModelRun) -> Fact:
         return "unknown"  # one may hold the other
     if _owned_elsewhere(analyser, run.module) or _touched_anywhere(analyser, summary, home, run, mine):
         return "unknown"
-    if _is_alone_in_a_loss(summary, run):
-        return "unknown"
     return "no" if gives_no_gradient(analyser, summary, run) else "unknown"
-
-
-def _is_alone_in_a_loss(summary: Summary, run: ModelRun) -> bool:
-    """Whether a backward goes through this run and what is made of it alone: it runs for these gradients, though no
-    step uses them (a test that reads them, a benchmark)."""
-    own = {run.node, *run.value.src}
-    losses = [backward.reached for backward in summary.backwards if own & backward.reached]
-    nodes = summary.graphs.nodes
-    return any(
-        all(item in own or own & summary.graphs.closure(frozenset((item,))) for item in reached if item in nodes)
-        for reached in losses
-    )
 
 
 def _without_method(analyser: Analyser, run: ModelRun) -> str:
