@@ -9,7 +9,7 @@ from memlint.sdk import Event, Facts, Growth, Meta, Report
 
 META = Meta(
     code="MEM108",
-    name="exception-summary",
+    name="exception-frame",
     summary="Code that ran out of memory is retried inside `except`, while the failed frames hold their tensors.",
     severity="warning",
 )

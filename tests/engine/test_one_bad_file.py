@@ -45,7 +45,10 @@ STAGES: dict[str, tuple[str, Callable[..., bool]]] = {
         "memlint.analysis.calls.interpreting.run",
         lambda frame, *rest, **more: frame.function.name == "broken",
     ),
-    "judging": ("memlint.analysis.judge.verdicts.judge", lambda analyser, frame: frame.function.name == "broken"),
+    "judging": (
+        "memlint.analysis.judge.verdicts.judge",
+        lambda analyser, summary, fixes: summary.function.name == "broken",
+    ),
     "callers": (
         "memlint.analysis.driver.run.callers_of",
         lambda analyser, functions, linted: any(key.endswith("bad.py") for key in linted),
