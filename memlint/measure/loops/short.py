@@ -20,6 +20,9 @@ _BYTES = 512
 #: runs that are looked at, and so many more whose ends tell whether it stays
 _MOST, _MORE = 12, 4
 
+#: in place of readings at the tops of a short run: so few would say nothing of the host
+UNREAD: tuple[dict[str, Any], ...] = ({"requested": {}, "fragments": {}},) * 2
+
 _TORCH = tuple(f"{each}torch{os.sep}" for each in PACKAGES)
 
 Stack = tuple[Frame, ...]
@@ -36,8 +39,6 @@ class ShortRuns:
         self.survivors: dict[str, Any] | None = None
         self.passing = 0
         self.runs = 0
-        #: what was held at the tops of that run
-        self.readings: list[dict[str, Any]] = []
         self._later = 0
         #: so many later runs were the most that something was there in before it was freed
         self._lived = 0

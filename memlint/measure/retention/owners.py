@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 from .graph import function_of, held_by_graphs, number
 from .naming import largest, module_of, pattern, shown
 from .roots import Roots
-from .storages import heap, storages_of, tensors_among
+from .storages import heap, storages_of, tensors_among, without_collections
 
 #: seconds of the processor for one question, and for all of a process
 _ONE, _ALL = 3.0, 12.0
@@ -60,18 +60,14 @@ class Owners:
         if self._left <= 0 or not any(wanted.values()):
             return {}
         started = time.thread_time()
-        collects = gc.isenabled()
-        gc.disable()  # a finaliser of the program has no business here
-        try:
-            with self._torch._C.DisableTorchFunctionSubclass():
+        try:  # (a finaliser of the program has no business here)
+            with without_collections(), self._torch._C.DisableTorchFunctionSubclass():
                 search = _Search(self._torch, started + min(_ONE, self._left), frames)
                 search.run([target for targets in wanted.values() for target in targets])
                 return {key: found for key, targets in wanted.items() if (found := search.told(targets))}
         except Exception:  # another thread changes what is looked at: then it is not known
             return {}
         finally:
-            if collects:
-                gc.enable()
             self._left -= time.thread_time() - started
 
 

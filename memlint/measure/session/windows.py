@@ -127,8 +127,6 @@ class Windows:
             return survivors(ledger, ticks, self._clock + 2, self._following(), self.ask, self._places, counts)
 
         short.end(ledger, watch.turns, watch.code, look)
-        if short.survivors is not None:  # (so few readings say nothing of the host)
-            short.readings = [{"requested": {}, "fragments": {}}] * 2
 
     def _window_over(self, watch: LoopWatch, tick: int) -> None:
         """All readings are there. What has grown may yet go, at the end of the run or after some."""
