@@ -25,7 +25,7 @@ def check(facts):
     return ()
 """
 DETECT = """
-def detect(analyser, frame):
+def detect(analyser, summary):
     return ()
 """
 

@@ -52,14 +52,20 @@ def _sides(expr: ir.Expr) -> tuple[ir.Expr, ...]:
             return expr.left, expr.right
         case ir.Compare():
             return expr.left, *expr.rights
-        case ir.Call(func=ir.Attr(name=name)) if name in words.PUTS:
-            return ()
-        case ir.Call(func=ir.Name(id=name)) if name in words.BUILTINS_THAT_END:
-            return ()
         case ir.Call():
-            own = (expr.func.value,) if isinstance(expr.func, ir.Attr) else ()
-            return *own, *expr.args, *(word.value for word in expr.keywords)
+            return _inputs(expr)
     return ()
+
+
+def _inputs(call: ir.Call) -> tuple[ir.Expr, ...]:
+    """The object and the arguments of a call; none where it puts them into a container or makes a number of them."""
+    match call.func:
+        case ir.Attr(name=name) if name in words.PUTS:
+            return ()
+        case ir.Name(id=name) if name in words.BUILTINS_THAT_END:
+            return ()
+    own = (call.func.value,) if isinstance(call.func, ir.Attr) else ()
+    return *own, *call.args, *(word.value for word in call.keywords)
 
 
 def _is_moved(expr: ir.Expr, moved: Names) -> bool:
@@ -88,13 +94,10 @@ def _tensors(expr: ir.Expr) -> tuple[ir.Expr, ...]:
             return () if expr.name in words.PLAIN_ATTRIBUTES - {"data"} else (expr.value,)
         case ir.Subscript():
             return (expr.value,)
-        case ir.Call(func=ir.Attr(name=name)) if name in knowledge.methods().data or name in ("cpu", *words.PUTS):
-            return ()
-        case ir.Call(func=ir.Name(id=name)) if name in words.BUILTINS_THAT_END:
+        case ir.Call(func=ir.Attr(name=name)) if name == "cpu" or name in knowledge.methods().data:
             return ()
         case ir.Call():
-            own = (expr.func.value,) if isinstance(expr.func, ir.Attr) else ()
-            return *own, *expr.args, *(word.value for word in expr.keywords)
+            return _inputs(expr)
         case ir.Lambda() | ir.FormattedString():
             return ()
     return children(expr)
