@@ -7,6 +7,8 @@ from pathlib import Path
 import pytest
 from runs import verified
 
+from memlint.measure.loops.counted import CountedRuns
+
 _START = """\
 import collections
 import torch
@@ -78,6 +80,8 @@ for epoch in range(3):
 #: a program's end, and what one of its loops gives back when it has ended
 _HEALTHY = {
     "what an evaluation returns": ("for epoch in range(3):\n    result = features(8)\n", _OUT),
+    "what the second of two evaluations replaces": ("for epoch in range(2):\n    result = features(8)\n", _OUT),
+    "what two evaluations return, one behind the other": ("result = features(8)\nresult = features(9)\n", _OUT),
     "a cache that fills": (
         "for epoch in range(4):\n    for i in range(8):\n        step(torch.randn(32, 64) * mask(16 + i).mean())\n",
         0,
@@ -135,22 +139,72 @@ for fold in range(6):
 }
 
 
+#: judged on the CPU alone: one run tells nothing there where the bytes are counted and not followed
+_FOLLOWED = ("one evaluation", "evaluations at several places")
+_DEVICES = ("cpu", pytest.param("cuda", marks=pytest.mark.gpu))
+
+
+def _program(folder: Path, text: str, device: str) -> None:
+    start = f'import torch\ntorch.set_default_device("{device}")\n'
+    (folder / "train.py").write_text(start + _START + text, encoding="utf-8")
+
+
+@pytest.mark.parametrize("device", _DEVICES)
 @pytest.mark.parametrize("name", _GROWS)
-def test_what_short_loops_keep_is_growth(tmp_path: Path, name: str) -> None:
+def test_what_short_loops_keep_is_growth(tmp_path: Path, name: str, device: str) -> None:
+    if device == "cuda" and name in _FOLLOWED:
+        pytest.skip("told on the CPU alone")
     text, each = _GROWS[name]
-    (tmp_path / "train.py").write_text(_START + text, encoding="utf-8")
+    _program(tmp_path, text, device)
     run = verified("train.py", "--fail-on", "growth", "--ignore", "MEM201", cwd=tmp_path)
-    left = {(loop["device"], loop["bytes_per_iteration"]) for loop in run.report["unattributed"]["loops"]}
-    assert (left, run.code) == ({("cpu", each)}, 1)
+    left = {
+        (loop["device"].partition(":")[0], loop["bytes_per_iteration"]) for loop in run.report["unattributed"]["loops"]
+    }
+    assert (left, run.code) == ({(device, each)}, 1)
+    assert all(loop["stacks"] for loop in run.report["unattributed"]["loops"]), "it says where"
 
 
+@pytest.mark.parametrize("device", _DEVICES)
 @pytest.mark.parametrize("name", _HEALTHY)
-def test_what_short_loops_give_back_is_none(tmp_path: Path, name: str) -> None:
+def test_what_short_loops_give_back_is_none(tmp_path: Path, name: str, device: str) -> None:
     text, each = _HEALTHY[name]
-    (tmp_path / "train.py").write_text(_START + text, encoding="utf-8")
+    _program(tmp_path, text, device)
     run = verified("train.py", "--fail-on", "growth", "--ignore", "MEM201", cwd=tmp_path)
     assert (run.report["unattributed"]["loops"], run.code) == ([], 0)
     read = [loop for loop in run.report["loops"] if loop["bytes_per_iteration"] is not None]
     assert read, "at least one of its loops is judged"
-    if each is not None:
+    if each is not None and device == "cpu":
         assert {loop["until_its_end"].get("cpu", 0) for loop in read} == {each}
+
+
+#: what is held at the tops of each run and at its end, and at the end of all; the bytes an iteration that are growth
+_COUNTED: dict[str, tuple[list[tuple[list[int], int]], int, int]] = {
+    "kept in each run": ([([0, 10, 20, 30, 40], 50), ([50, 60, 70, 80, 90], 100)], 100, 10),
+    "kept, behind an optimizer's state": ([([0, 99, 109, 119, 129], 139), ([139, 149, 159, 169, 179], 189)], 189, 10),
+    "freed at the end of each run": ([([0, 10, 20, 30, 40], 50), ([0, 10, 20, 30, 40], 50)], 0, 0),
+    "freed when the next has ended": ([([0, 10, 20, 30, 40], 50), ([50, 60, 70, 80, 90], 100)], 50, 0),
+    "batches sorted by size": ([([5, 30, 40, 50, 60], 60), ([55, 30, 40, 50, 60], 60)] * 2, 60, 0),
+    "a cache that fills": ([([0, 10, 20, 30, 40], 50), ([50, 50, 50, 50, 50], 50)], 50, 0),
+    "emptied after two runs": (
+        [([0, 10, 20, 30, 40], 50), ([50, 60, 70, 80, 90], 100)] * 2 + [([0, 10, 20, 30, 40], 50)],
+        0,
+        0,
+    ),
+    "one run alone": ([([0, 10, 20, 30, 40, 50, 60], 70)], 70, 0),
+    "runs of two iterations": ([([place, place + 10], place + 20) for place in range(0, 200, 20)], 200, 0),
+}
+
+
+@pytest.mark.parametrize("name", _COUNTED)
+def test_short_runs_are_judged_by_counters(name: str) -> None:
+    runs, last, each = _COUNTED[name]
+    short, unit = CountedRuns(), 1024
+    for tops, end in runs:
+        for held in tops:
+            short.top({"cuda:0": held * unit})
+        short.end({"cuda:0": end * unit}, 16)
+    short.look({"cuda:0": last * unit})
+    assert short.grows == (each > 0)
+    if each:
+        held = [one["requested"]["cuda:0"] for one in short.readings]
+        assert (held[-1] - held[0]) / (len(held) - 1) == each * unit

@@ -30,9 +30,16 @@ class History:
         self.found: list[dict[str, Any]] = []
 
     def begin(self, watch: LoopWatch) -> None:
-        """Begin, unless another loop is looked at, or the program records for itself."""
+        """Begin, unless a loop is looked at, or the program records for itself."""
         if self.loop is None and record(self._torch):
             self.loop = watch.number
+
+    def begin_short(self, watch: LoopWatch) -> None:
+        """Begin with a run that may be short, unless one of this loop has told already."""
+        if all(row["loop"] != watch.number for row in self.found):
+            self.begin(watch)
+            if self.loop == watch.number:
+                self.step()
 
     @property
     def tells(self) -> bool:

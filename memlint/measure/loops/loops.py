@@ -16,7 +16,7 @@ from ..memory.tracker import Born, Frame, Ledger, lines
 from ..retention.owners import Ask, Target
 from ..retention.storages import strong
 from ..stacks import HERE
-from .short import UNREAD, ShortRuns
+from .short import ShortRuns
 
 #: iterations are timed as far as this
 _TIMED = 10_000
@@ -154,7 +154,7 @@ class LoopWatch:
         short = self.short if not self.done else None
         survivors, readings = self.survivors, self.readings if self.done else []
         if short is not None and short.grows:
-            survivors, readings = short.survivors, [*UNREAD]
+            survivors, readings = short.survivors, short.readings
         return {
             "id": self.number,
             "tops": self.tops,

@@ -16,9 +16,9 @@ from ..stacks import PACKAGES
 #: iterations of a run that is judged; of one that is the only one, or the last
 LEAST, LEAST_ALONE = 5, 6
 #: bytes an iteration, from which on a place is looked at
-_BYTES = 512
+SMALLEST = 512
 #: runs that are looked at, and so many more whose ends tell whether it stays
-_MOST, _MORE = 12, 4
+MOST, MORE = 12, 4
 
 #: in place of readings at the tops of a short run: so few would say nothing of the host
 UNREAD: tuple[dict[str, Any], ...] = ({"requested": {}, "fragments": {}},) * 2
@@ -31,32 +31,67 @@ Look = Callable[[list[int], Callable[[Born], bool]], "dict[str, Any]"]
 
 
 class ShortRuns:
-    """The short runs of one loop. ``survivors``: of the last run that left what the first did, as those of a window;
-    ``passing``: bytes an iteration that were freed when a run was over; ``runs``: those that were long enough to
-    tell."""
+    """The short runs of one loop, of which nothing can be told. ``runs``: those that were long enough to tell;
+    ``readings``: of one that left what another did; ``survivors``: of the last such, as those of a window;
+    ``passing``: bytes an iteration that were freed when a run was over, by device."""
 
     def __init__(self) -> None:
-        self.survivors: dict[str, Any] | None = None
-        self.passing = 0
         self.runs = 0
+        self.readings: list[dict[str, Any]] = []
+        self.survivors: dict[str, Any] | None = None
+        self.passing: dict[str, int] = {}
+
+    @property
+    def undecided(self) -> bool:
+        """Whether further runs may say more."""
+        return False
+
+    @property
+    def grows(self) -> bool:
+        """Whether what is left stays."""
+        return False
+
+    @property
+    def tells(self) -> bool:
+        """Whether there were enough runs to judge."""
+        return False
+
+    def _passes(self, device: str, each: int) -> None:
+        self.passing[device] = max(each, self.passing.get(device, 0))
+
+    def data(self) -> dict[str, Any]:
+        """As JSON."""
+        return {"tells": self.tells, "passing": self.passing}
+
+
+class FollowedRuns(ShortRuns):
+    """Those of which each storage is followed, on the CPU."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.readings = [*UNREAD]
+        self.passing = {"cpu": 0}
         self._later = 0
         #: so many later runs were the most that something was there in before it was freed
         self._lived = 0
         self._first: dict[Stack, list[Born]] = {}
+        self._last: dict[Stack, list[Born]] = {}
         self._iterations = 0
         self._each = 0
 
     @property
     def undecided(self) -> bool:
-        """Whether further runs may say more."""
-        return bool(self._first) and self._later < _MORE and self.runs < _MOST
+        return bool(self._first) and self._later < MORE and self.runs < MOST
 
     @property
     def grows(self) -> bool:
-        """Whether what is left stays."""
         if self.survivors is None:
             return False
         return self._later > self._lived if self.runs > 1 else self._is_enough
+
+    @property
+    def tells(self) -> bool:
+        return self.runs > 1 or self._is_enough
 
     @property
     def _is_enough(self) -> bool:
@@ -66,7 +101,7 @@ class ShortRuns:
     def end(self, ledger: Ledger, ticks: list[int], code: CodeType | None, look: Look) -> None:
         """A run has ended. ``ticks``: the clock at each of its tops; ``code``: the function that it is in; ``look``:
         gives the survivors of a window that some test admits."""
-        if self.runs >= _MOST or len(ticks) < LEAST:
+        if self.runs >= MOST or len(ticks) < LEAST:
             return
         self.runs += 1
         left = lasting(ledger, ticks[1:], code)
@@ -85,25 +120,24 @@ class ShortRuns:
         else:
             self._first, self._later = left, 0
             self._each = sum(born.nbytes for kept in left.values() for born in kept) // self._iterations
-        found = {id(each) for stack in self._first for each in left[stack]}
+        self._last = {stack: left[stack] for stack in self._first}
+        found = {id(each) for kept in self._last.values() for each in kept}
         self.survivors = look(ticks[1:], lambda born: id(born) in found) if found else None
 
-    def finish(self) -> None:
-        """The program has ended: what one run has left is judged by whether it is there; what several have, was there
-        in the last of them."""
-        if not self._first or self._later:
+    def look(self, *, finished: bool = False) -> None:
+        """A loop around it has ended, or the program: what a later run has replaced is gone. What is gone with all
+        that came later when the program has ``finished`` may have been kept as long as it ran."""
+        if not self._first or (finished and self._later and not any(map(_are_alive, self._last.values()))):
             return
+        if not (finished or self._later):
+            return  # (the next run tells)
         gc.collect()
-        if not all(_are_alive(kept) for kept in self._first.values()):
+        if not all(map(_are_alive, self._first.values())):
             self._passed()
-            self._first, self.survivors = {}, None
+            self._first, self._last, self.survivors, self._later = {}, {}, None, 0
 
     def _passed(self) -> None:
-        self.passing = max(self.passing, self._each)
-
-    def data(self) -> dict[str, Any]:
-        """As JSON."""
-        return {"tells": self.runs > 1 or self._is_enough, "passing": self.passing}
+        self._passes("cpu", self._each)
 
 
 def lasting(ledger: Ledger, ticks: list[int], code: CodeType | None) -> dict[Stack, list[Born]]:
@@ -121,7 +155,7 @@ def lasting(ledger: Ledger, ticks: list[int], code: CodeType | None) -> dict[Sta
     return {
         place: kept
         for place, kept in found.items()
-        if len(seen[place]) == count and sum(born.nbytes for born in kept) >= _BYTES * count
+        if len(seen[place]) == count and sum(born.nbytes for born in kept) >= SMALLEST * count
     }
 
 

@@ -240,6 +240,7 @@ class Session:
                 self._checks.check_exit(site)
         if self._is_here:
             self._checks.end_runs(run.number)
+            self._windows.look_around(number)
         self._loops[number].whole_runs += 1
         self._ready = self._ready or self._all_measured()
         self._timeline.end(run.number, self._steps)
@@ -353,7 +354,7 @@ class Session:
                 for loop in self._loops.values():
                     if loop.suspect and not loop.done:
                         self._windows.close(loop)
-                    loop.short.finish()
+                    self._windows.look_at(loop, finished=True)
                 self._note(always=True)
                 self._steps += self.rest.end()
                 self._peaks.note(self._windows.meter, self._steps, 0, self.torch, look=False)

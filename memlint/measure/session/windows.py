@@ -6,8 +6,10 @@ import gc
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
+from ..loops.counted import CountedRuns
 from ..loops.history import History
 from ..loops.loops import LoopWatch, climbs, grows, survivors
+from ..loops.short import FollowedRuns, ShortRuns
 from ..memory.host import beside_tensors, host_meter, rises_in_workers, rises_on_host
 from ..memory.meters import CpuMeter, Meter
 from ..memory.traced import Traced
@@ -72,6 +74,7 @@ class Windows:
             watch.forget()
             return settled
         if len(watch.turns) <= self._shortest:
+            self._begin_short(watch)
             watch.turns.append(tick)
         over = watch.read(self.meter, self.host, tick) and self._is_over(watch)
         if over:
@@ -117,16 +120,44 @@ class Windows:
         self._note_stacks()
         return watch.short.runs != known and watch.short.grows
 
+    def _begin_short(self, watch: LoopWatch) -> None:
+        """An iteration begins of a run that may be too short for a window."""
+        if type(watch.short) is ShortRuns:
+            watch.short = FollowedRuns() if isinstance(self.meter, CpuMeter) else CountedRuns()
+        if isinstance(watch.short, CountedRuns):
+            watch.short.top(self.meter.read())
+            if not watch.turns and watch.short.suspect and self._history is not None:
+                self._history.begin_short(watch)
+
     def _end_short(self, watch: LoopWatch) -> None:
         """A run is over that was too short for a window, and may tell something all the same."""
-        if not isinstance(self.meter, CpuMeter) or len(watch.turns) > self._shortest:
+        short, meter = watch.short, self.meter
+        if isinstance(short, CountedRuns):
+            if watch.turns and self._history is not None and self._history.loop == watch.number:
+                self._history.step()
+                self._history.end(self.ask)
+            short.end(meter.read(), self._shortest)
+        if not isinstance(short, FollowedRuns) or not isinstance(meter, CpuMeter) or len(watch.turns) > self._shortest:
             return
-        ledger, short = self.meter.ledger, watch.short
+        ledger = meter.ledger
 
         def look(ticks: list[int], counts: Callable[[Born], bool]) -> dict[str, Any]:
             return survivors(ledger, ticks, self._clock + 2, self._following(), self.ask, self._places, counts)
 
         short.end(ledger, watch.turns, watch.code, look)
+
+    def look_around(self, number: int) -> None:
+        """A loop has ended: what has become of the short runs in it?"""
+        for loop in self._loops.values():
+            if number in loop.outer and not loop.done:
+                self.look_at(loop)
+
+    def look_at(self, watch: LoopWatch, *, finished: bool = False) -> None:
+        """What has become of a loop's short runs?"""
+        if isinstance(watch.short, CountedRuns):
+            watch.short.look(self.meter.read(), finished=finished)
+        elif isinstance(watch.short, FollowedRuns):
+            watch.short.look(finished=finished)
 
     def _window_over(self, watch: LoopWatch, tick: int) -> None:
         """All readings are there. What has grown may yet go, at the end of the run or after some."""

@@ -45,9 +45,8 @@ def _loop(run: Mapping[str, Any], loop: Mapping[str, Any], place: str, needed: i
     if host and not rises_on_host(loop["readings"], loop.get("host_settled")):
         passing[HOST], host = host, 0
     if told:
-        left["cpu"] = 0
-        if short["passing"] >= BLOCK:
-            passing["cpu"] = short["passing"]
+        left = dict.fromkeys(short["passing"], 0)
+        passing = {device: each for device, each in short["passing"].items() if each >= BLOCK}
     return LoopBill(
         place=place,
         iterations=loop["tops"],
@@ -66,10 +65,9 @@ def _why_not(run: Mapping[str, Any], loop: Mapping[str, Any], needed: int) -> st
         return "never run; --full lets the program run on"
     if any(one["loop"] == loop["id"] for site in run["sites"] for one in site.get("runs", ())):
         return "its runs are short, and judged by what the findings in it keep"
-    if run.get("meter") == "cpu" and loop["longest"] < LEAST_ALONE:
-        return f"too short to be read: that takes a run of {LEAST_ALONE} iterations, or two of {LEAST}"
     if loop["longest"] <= needed:
-        return f"too short to be read by itself: that takes a run of {needed + 1} iterations (--warmup, --window)"
+        alone = LEAST_ALONE if run.get("meter") == "cpu" and loop["longest"] < LEAST_ALONE else needed + 1
+        return f"too short to be read: that takes a run of {alone} iterations, or two of {LEAST}"
     return "the program ended before its window did; --full lets it run on"
 
 

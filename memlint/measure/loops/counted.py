@@ -1,0 +1,107 @@
+"""Loops that are shorter than a window, on devices of which only counters are read: what each run gains, and whether
+that is there when the next one begins, in two runs that follow each other."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from ..memory.halves import rises
+from ..memory.meters import Bytes
+from .short import LEAST, MORE, MOST, SMALLEST, ShortRuns
+
+#: the part of a run's gain that must be there behind it: the last batch may be smaller than the first
+_PART = 0.9
+
+
+class _Run(NamedTuple):
+    """What one run gained on a device, in all and an iteration, and what was held at its first top and its second."""
+
+    first: int
+    second: int
+    gain: int
+    each: int
+
+
+class _Stayed(NamedTuple):
+    """Runs in a row whose gain was there behind them. ``base``: the bytes held before the first of them."""
+
+    base: int
+    gain: int
+    runs: int
+
+
+class CountedRuns(ShortRuns):
+    """Bytes are compared at the same place of two runs, their first tops or their ends: what differs is no last batch.
+    The first iteration of a run does not count: it makes an optimizer's state or a library's workspace."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._held: list[Bytes] = []
+        self._end: Bytes = {}
+        #: the run that has ended last, by device, until it is known what became of its gain
+        self._ended: dict[str, _Run] = {}
+        self._stayed: dict[str, _Stayed] = {}
+        #: by device, how many runs stayed before what they had gained was freed
+        self._lived: dict[str, int] = {}
+
+    @property
+    def undecided(self) -> bool:
+        waits = bool(self._ended or self._stayed)
+        return waits and self.runs < MOST and all(one.runs <= MORE for one in self._stayed.values())
+
+    @property
+    def grows(self) -> bool:
+        return any(one.runs > 1 + self._lived.get(device, 0) for device, one in self._stayed.items())
+
+    @property
+    def tells(self) -> bool:
+        return self.runs > 1
+
+    @property
+    def suspect(self) -> bool:
+        """Whether the last run has left what it gained."""
+        return bool(self._stayed)
+
+    def top(self, held: Bytes) -> None:
+        """An iteration begins, with these bytes."""
+        if not self._held:
+            self.look(held)
+        self._held.append(held)
+
+    def end(self, held: Bytes, most: int) -> None:
+        """A run has ended. ``most``: tops of one that is short."""
+        tops, self._held = self._held, []
+        if self.runs >= MOST or not LEAST <= len(tops) <= most:
+            return
+        self.runs += 1
+        before, self._end = self._end, held
+        for device, count in held.items():
+            self._passes(device, 0)
+            counts = [each.get(device, 0) for each in tops]
+            gain = counts[-1] - counts[1]
+            run = _Run(counts[0], counts[1], gain, gain // (len(counts) - 2))
+            if run.each < SMALLEST or not rises(counts[1:]):
+                self._stayed.pop(device, None)
+            elif before and count - before.get(device, 0) < _PART * gain:
+                self._stayed.pop(device, None)
+                self._passes(device, run.each)
+            else:
+                self._ended[device] = run
+                self.readings = [{"requested": each, "fragments": {}} for each in tops[1:]]
+
+    def look(self, held: Bytes, *, finished: bool = False) -> None:
+        """What has become of the last run: when the next one begins, at the end of a loop around it or of the program.
+        What is gone when that has ``finished`` may have been kept as long as it ran."""
+        for device, one in [*self._stayed.items()]:
+            if not finished and held.get(device, 0) - one.base < one.gain / 2:
+                self._lived[device] = max(self._lived.get(device, 0), one.runs - 1)
+                del self._stayed[device]
+        ended, self._ended = self._ended, {}
+        for device, run in ended.items():
+            count = held.get(device, 0)
+            if count - max(run.first, run.second) >= _PART * run.gain:
+                known = self._stayed.get(device, _Stayed(run.first, 0, 0))
+                self._stayed[device] = _Stayed(known.base, known.gain + run.gain, known.runs + 1)
+            elif not finished:
+                self._stayed.pop(device, None)
+                self._passes(device, run.each)
