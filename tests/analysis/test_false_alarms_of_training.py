@@ -852,9 +852,9 @@ class Coder(nn.Module):
 
 def train(loader):
     coder, other = Coder().cuda(), Coder().cuda()
-    optimizer = torch.optim.Adam({owned}.parameters())
+    optimizer = torch.optim.Adam([*{owned}.parameters(), *other.sigma.parameters()])
     for x in loader:
-        loss = coder.loss(x.cuda())
+        loss = coder.loss(x.cuda()) + other.loss(x.cuda())
         optimizer.zero_grad()
         loss.backward()
         optimizer.step()

@@ -29,12 +29,12 @@ class Net(nn.Module):
 
 
 def train(loader):
-    student, teacher = Net().cuda(), Net().cuda()
-    optimizer = torch.optim.Adam(student.parameters())
+    student, teacher, head = Net().cuda(), Net().cuda(), nn.Linear(16, 16).cuda()
+    optimizer = torch.optim.Adam([*student.parameters(), *head.parameters()])
     {before}
     for x, y in loader:
         x, y = x.cuda(), y.cuda()
-        loss = F.mse_loss(student(x), teacher(x))
+        loss = F.mse_loss(head(student(x)), teacher(x))
         optimizer.zero_grad()
         loss.backward()
         optimizer.step()

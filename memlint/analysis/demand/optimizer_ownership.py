@@ -10,6 +10,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from memlint.analysis.demand.given_networks import is_trained_by_nobody, parameter_of
+from memlint.analysis.demand.graph_origins import gives_no_gradient, networks_beside
 from memlint.analysis.demand.idle_optimizers import is_never_stepped
 from memlint.analysis.demand.private_copies import is_private
 from memlint.analysis.domain.events import Fact
@@ -19,10 +20,9 @@ from memlint.analysis.domain.summary.summary import Summary
 from memlint.analysis.domain.values import Path, Source, Sources, V, ordered
 from memlint.analysis.index.program import Class
 from memlint.analysis.syntax.memo import kept
-from memlint.analysis.syntax.syntax import expressions, statement_at, walk_expression, walk_statements
-from memlint.analysis.transfer.held_values import tensors_within
+from memlint.analysis.syntax.syntax import walk_statements
 from memlint.analysis.transfer.modules.modes import frozen_class
-from memlint.analysis.transfer.modules.optimizer_parameters import _DATA, _DATA_CALLS, ANY, is_touched
+from memlint.analysis.transfer.modules.optimizer_parameters import ANY, is_touched
 from memlint.ir import nodes as ir
 
 if TYPE_CHECKING:
@@ -31,16 +31,36 @@ if TYPE_CHECKING:
 
 def owner_of(analyser: Analyser, summary: Summary, run: ModelRun) -> Fact:
     """Whether an optimizer owns the module of a run; "no" only for one that needs no graph at all."""
+    owner = _owner(analyser, summary, run)
+    if owner != "no":
+        return owner
+    needless = gives_no_gradient(analyser, summary, run) and not _is_differentiated(analyser, summary, run)
+    return "no" if needless else "unknown"
+
+
+def _is_differentiated(analyser: Analyser, summary: Summary, run: ModelRun) -> bool:
+    """Whether the gradients of a run's module are what a backward is for: it goes through no network that is trained.
+    So do a test that reads them, a benchmark, pruning scores, and a diagonal of the Fisher information."""
+    for backward in summary.backwards:
+        if run.node in backward.reached or run.value.src & backward.reached:
+            others = networks_beside(analyser, summary, run, backward)
+            if others is not None and all(_owner(analyser, summary, other) == "no" for other in others):
+                return True
+    return False
+
+
+def _owner(analyser: Analyser, summary: Summary, run: ModelRun) -> Fact:
+    """Whether an optimizer owns the module of a run, whatever its graph is for."""
     if run.origin is not None or not summary.backwards:
         return "unknown"
     if _in_training(summary, run) and is_private(analyser, summary, run):
-        return "no" if gives_no_gradient(analyser, summary, run) else "unknown"
+        return "no"
     if summary.exit is None:
         return "unknown"
     given_as = parameter_of(summary, run)
     if given_as and _in_training(summary, run) and not _writes_gradients(summary):
         left = is_trained_by_nobody(analyser, summary, given_as) and not _is_frozen_class(analyser, run)
-        return "no" if left and gives_no_gradient(analyser, summary, run) else "unknown"
+        return "no" if left else "unknown"
     keys, home = _home(analyser, summary, run.module)
     if not keys or home is None or home.exit is None:
         return "unknown"
@@ -60,7 +80,7 @@ def owner_of(analyser: Analyser, summary: Summary, run: ModelRun) -> Fact:
         return "unknown"  # one may hold the other
     if _owned_elsewhere(analyser, run.module) or _touched_anywhere(analyser, summary, home, run, mine):
         return "unknown"
-    return "no" if gives_no_gradient(analyser, summary, run) else "unknown"
+    return "no"
 
 
 def _without_method(analyser: Analyser, run: ModelRun) -> str:
@@ -154,57 +174,4 @@ def _is_frozen_class(analyser: Analyser, run: ModelRun) -> bool:
         cls = analyser.program.module(ref.key).cls(ref.name) if ref.kind == "instance" else None
         if cls is not None and frozen_class(analyser, cls):
             return True
-    return False
-
-
-def gives_no_gradient(analyser: Analyser, summary: Summary, run: ModelRun) -> bool:
-    """Whether nothing that the module was given carries a graph."""
-    node = summary.graphs.nodes.get(run.node)
-    if node is None:
-        return False
-    for item in summary.graphs.closure(node.parents | run.value.src):
-        if isinstance(item, Path):
-            if _attached_by_callers(analyser, summary, item) or _made_by_model(item):
-                return False
-            continue
-        inner = summary.graphs.nodes.get(item)
-        if inner is None or inner.at == run.site.at or _is_its_own(summary, run, item):  # what the call itself recorded
-            continue
-        if inner.definite or inner.guess:
-            return False
-        if inner.unknown and not inner.what.split("(", 1)[0].rsplit(".", 1)[-1].lstrip("_").startswith(_DATA_CALLS):
-            return False
-    return True
-
-
-def _is_its_own(summary: Summary, run: ModelRun, item: Source) -> bool:
-    """Whether a graph source is a parameter that the module's forward reads itself: the call statement does not name
-    it."""
-    if not isinstance(item, tuple) or isinstance(item, Path) or len(item) != 3 or item[1] != "parameter":
-        return False
-    statement = statement_at(summary.function.body, run.site.at)
-    if statement is None or statement.at != item[0]:
-        return False
-    parts = (part for expr in expressions(statement) for part in walk_expression(expr))
-    return not any(isinstance(part, ir.Attr) and part.name == item[2] for part in parts)
-
-
-def _made_by_model(path: Path) -> bool:
-    """Whether a model may have computed the value. An attribute may hold an output (``self.fake``), so only arguments
-    count as data."""
-    if path.root == "p:self" and path.steps and _DATA.search(path.steps[0].lower()):
-        return False
-    return not path.root.startswith("p:") or path.root == "p:self"
-
-
-def _attached_by_callers(analyser: Analyser, summary: Summary, path: Path) -> bool:
-    name = path.root.split(":", 1)[1]
-    for caller, record in analyser.facts.calls_of(summary.function):
-        value = record.args.get(name)
-        if value is None or caller.exit is None:
-            continue
-        sources = tensors_within(caller, caller.exit, value).src
-        nodes = (caller.graphs.nodes.get(item) for item in sources)
-        if caller.graphs.attached(sources)[0] == "yes" or any(node is not None and node.leaf for node in nodes):
-            return True  # (a leaf is learned, or looked at)
     return False

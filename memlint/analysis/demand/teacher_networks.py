@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from memlint.analysis.demand.optimizer_ownership import gives_no_gradient
+from memlint.analysis.demand.graph_origins import gives_no_gradient
 from memlint.analysis.domain.state import OFF, ON
 from memlint.analysis.domain.summary.effects import ModelRun
 from memlint.analysis.domain.summary.summary import Summary

@@ -1,0 +1,113 @@
+"""What brings a graph into a value: into the input of a network, and into a loss beside the network's output."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from memlint.analysis.domain.graphs import Node
+from memlint.analysis.domain.summary.effects import Backward, ModelRun
+from memlint.analysis.domain.summary.summary import Summary
+from memlint.analysis.domain.values import Path, Source
+from memlint.analysis.syntax.syntax import expressions, statement_at, walk_expression
+from memlint.analysis.transfer.held_values import tensors_within
+from memlint.analysis.transfer.modules.optimizer_parameters import _DATA, _DATA_CALLS
+from memlint.ir import nodes as ir
+
+if TYPE_CHECKING:
+    from memlint.analysis.facts.analyser import Analyser
+
+
+def gives_no_gradient(analyser: Analyser, summary: Summary, run: ModelRun) -> bool:
+    """Whether nothing that the module was given carries a graph."""
+    node = summary.graphs.nodes.get(run.node)
+    if node is None:
+        return False
+    for item in summary.graphs.closure(node.parents | run.value.src):
+        if isinstance(item, Path):
+            if _may_be_attached(analyser, summary, item):
+                return False
+            continue
+        inner = summary.graphs.nodes.get(item)
+        if inner is None or inner.at == run.site.at or _is_its_own(summary, run, item):  # what the call itself recorded
+            continue
+        if inner.definite or inner.guess or _may_record(inner):
+            return False
+    return True
+
+
+def networks_beside(
+    analyser: Analyser, summary: Summary, run: ModelRun, backward: Backward
+) -> tuple[ModelRun, ...] | None:
+    """The runs of other modules whose graphs a backward reaches beside that of a run; None where it may reach some that
+    are not known: an unresolved call, a parameter, or a callee's own network takes part."""
+    nodes = summary.graphs.nodes
+    own = {run.node, *run.value.src}
+    given = summary.graphs.closure(parent for item in own if item in nodes for parent in nodes[item].parents)
+    runs = {mark: other for other in summary.runs.values() for mark in (other.node, *other.value.src)}
+    others: dict[Source, ModelRun] = {}
+    for item in backward.reached - given - own:
+        if isinstance(item, Path):
+            if _may_be_attached(analyser, summary, item):
+                return None
+            continue
+        inner, other = nodes.get(item), runs.get(item)
+        if inner is None or inner.at == run.site.at or _is_its_own(summary, run, item):
+            continue
+        if other is not None:
+            if not _is_same_module(run, other):
+                others[other.key] = other
+        elif inner.definite or _may_record(inner):
+            return None
+    return tuple(others.values())
+
+
+def _is_same_module(run: ModelRun, other: ModelRun) -> bool:
+    one, two = run.module, other.module
+    return run.text == other.text or bool(one.syms & two.syms or one.store & two.store)
+
+
+def _may_record(node: Node) -> bool:
+    """Whether it is an unresolved call that may be of a network: its name is not one of what gives data."""
+    name = node.what.split("(", 1)[0].rsplit(".", 1)[-1].lstrip("_")
+    return node.unknown and not name.startswith(_DATA_CALLS)
+
+
+def _is_its_own(summary: Summary, run: ModelRun, item: Source) -> bool:
+    """Whether a graph source is a parameter that the module's forward reads itself: the call statement does not name
+    it."""
+    if not isinstance(item, tuple) or isinstance(item, Path) or len(item) != 3 or item[1] != "parameter":
+        return False
+    statement = statement_at(summary.function.body, run.site.at)
+    if statement is None or statement.at != item[0]:
+        return False
+    parts = (part for expr in expressions(statement) for part in walk_expression(expr))
+    return not any(isinstance(part, ir.Attr) and part.name == item[2] for part in parts)
+
+
+def _may_be_attached(analyser: Analyser, summary: Summary, path: Path) -> bool:
+    """Whether a symbol may stand for a tensor that has a graph."""
+    return _attached_by_callers(analyser, summary, path) or _made_by_model(path)
+
+
+def _made_by_model(path: Path) -> bool:
+    """Whether a model may have computed the value. An attribute may hold an output (``self.fake``), so only arguments
+    count as data."""
+    if path.root == "p:self" and path.steps and _DATA.search(path.steps[0].lower()):
+        return False
+    return not path.root.startswith("p:") or path.root == "p:self"
+
+
+def _attached_by_callers(analyser: Analyser, summary: Summary, path: Path) -> bool:
+    name = path.root.split(":", 1)[1]
+    for caller, record in analyser.facts.calls_of(summary.function):
+        value = record.args.get(name)
+        if value is None or caller.exit is None:
+            continue
+        sources = tensors_within(caller, caller.exit, value).src
+        nodes = (caller.graphs.nodes.get(item) for item in sources)
+        if caller.graphs.attached(sources)[0] == "yes" or any(node is not None and node.leaf for node in nodes):
+            return True  # (a leaf is learned, or looked at)
+    return False
+
+
+__all__ = ["gives_no_gradient", "networks_beside"]
