@@ -41,8 +41,8 @@ def main() -> int:
     parser.add_argument("--models", nargs="+", default=["resnet18", "gpt2"])
     parser.add_argument("--pairs", type=int, default=7, help="of runs whose later steps are timed")
     args = parser.parse_args()
-    after = [_after(model, steps, args) for model, steps in AFTER] if args.pairs else []
-    rows = [_measure(model, args) for model in args.models]
+    rows: list[dict[str, Any]] = []
+    after: list[dict[str, Any]] = []
     result = {
         "command": " ".join(["python", "benchmarks/verify_overhead.py", *sys.argv[1:]]).replace(args.python, "PYTHON"),
         "machine": {"processor": platform.processor() or platform.machine(), "python": platform.python_version()},
@@ -52,9 +52,16 @@ def main() -> int:
         "after": after,
     }
     target = HERE / "results" / f"verify_overhead_{args.device}.json"
-    target.write_text(json.dumps(result, indent=1) + "\n", encoding="utf-8")
-    for row in (*rows, *after):
-        print(json.dumps(row))
+
+    def add(table: list[dict[str, Any]], row: dict[str, Any]) -> None:  # a run that is cut short has told something
+        table.append(row)
+        print(json.dumps(row), flush=True)
+        target.write_text(json.dumps(result, indent=1) + "\n", encoding="utf-8")
+
+    for model, steps in AFTER if args.pairs else ():
+        add(after, _after(model, steps, args))
+    for model in args.models:
+        add(rows, _measure(model, args))
     return 0
 
 

@@ -140,7 +140,7 @@ for fold in range(6):
 
 
 #: judged on the CPU alone: one run tells nothing there where the bytes are counted and not followed
-_FOLLOWED = ("one evaluation", "evaluations at several places")
+_FOLLOWED = ("one evaluation", "evaluations at several places", "from epoch to epoch")
 _DEVICES = ("cpu", pytest.param("cuda", marks=pytest.mark.gpu))
 
 
