@@ -37,7 +37,7 @@ def weight(event: Carry | Retain, most: Severity = "error") -> Weight:
     # and a training step few optimizers)
     few = event.loop.over in ("range", "rows") or _PARTS.search(event.loop.text) is not None
     repeats = few and event.place.kind == "local" and event.value.freed == "yes"
-    small = event.loop.every == "epoch" or bool(event.reset) or repeats
+    small = event.loop.every == "epoch" or bool(event.reset or event.emptied) or repeats
     return Weight("warning" if bounded else most, "note" if small else "warning")
 
 
@@ -55,6 +55,8 @@ def cause(event: Carry | Retain) -> tuple[Step, ...]:
     steps = []
     if event.reset:
         steps.append(Step(event.site, f"`{event.place.text}` is {event.reset}"))
+    if event.emptied:
+        steps.append(Step(event.site, f"`{event.emptied}` empties `{event.place.text}`"))
     if event.in_model_loop:
         steps.append(Step(event.site, "the model runs without `torch.no_grad()` (MEM201 reports the same memory)"))
     return tuple(steps)

@@ -79,13 +79,14 @@ def _cost(event: Retain) -> tuple[Severity, Memory, str]:
         some = "where no backward() runs, " if value.freed == "some" else ""
         return kept.activations, memory, f"{some}{where} memory grows by the saved activations of a forward pass"
     freed = "backward() frees its saved activations, " if value.freed == "yes" else ""
-    if value.size in LARGE and value.device != "cpu":
+    if value.size in LARGE and value.weight != "small" and value.device != "cpu":
         return (
             kept.activations,
             "device-tensor",
             f"{freed}device memory grows by the tensor, host memory by its nodes",
         )
-    block = ", device memory by 512 B," if value.size == "scalar" and value.device != "cpu" else ""
+    small = "512 B" if value.size == "scalar" else "a small tensor" if value.weight == "small" else ""
+    block = f", device memory by {small}," if small and value.device != "cpu" else ""
     return kept.nodes, "host", f"{freed}host memory grows by its nodes{block}"
 
 

@@ -215,6 +215,7 @@ class Retain(Event, frozen=True, gc=False, kw_only=True):
     ``how``: append (also extend, add, put …), key, attribute, global, buffer, closure.
     ``needed``: the graph is wanted: a later backward reaches it, or it leaves to code that cannot be followed.
     ``reset``: what empties the place, and how rarely, in words ("" for nothing in sight).
+    ``emptied``: another method that empties it, at the end of an epoch most often ("" for none in sight).
     ``in_model_loop``: a missing no_grad is the cause of the graph (an evaluation).
     """
 
@@ -224,6 +225,7 @@ class Retain(Event, frozen=True, gc=False, kw_only=True):
     how: str
     needed: bool
     reset: str
+    emptied: str = ""
     in_model_loop: bool = False
     cut: Cut | None = None
 
@@ -241,6 +243,7 @@ class Carry(Event, frozen=True, gc=False, kw_only=True):
     how: How
     needed: bool
     reset: str
+    emptied: str = ""
     in_model_loop: bool = False
     cut: Cut | None = None
     gather: Gather | None = None

@@ -154,6 +154,8 @@ class Analyser(DefinitionValues):
             return self.facts.usual(*about)
         if kind == "attribute":
             return self.facts.attributes.value(*about)
+        if kind == "number":
+            return self.facts.numbers.at(*about)
         if kind == "frozen":
             return frozen_class(self, about)
         return self.evaluate_constant(*about)

@@ -231,12 +231,12 @@ class Attributes:
             return True
         order, _ = self.analyser.program.ancestors(cls)
         return any(
-            method.name not in ("__init__", function.name) and self._is_called(method.name)
+            method.name not in ("__init__", function.name) and self.is_called(method.name)
             for item in order
             for method in self._assignments(item).get(name, ())
         )
 
-    def _is_called(self, name: str) -> bool:
+    def is_called(self, name: str) -> bool:
         """Whether something of that name is called anywhere but by constructors, which begin it once."""
         if name not in self._called:
             program = self.analyser.program
@@ -325,7 +325,7 @@ class Attributes:
         own."""
         if name not in self._begun:
             self._begun[name] = any(sets_attribute(function, name) for function in self._functions_with(name)) or any(
-                method.name != "__init__" and self._is_called(method.name) and begins_attribute(method, name)
+                method.name != "__init__" and self.is_called(method.name) and begins_attribute(method, name)
                 for cls in self.classes_with(name)
                 for method in cls.methods.values()
             )

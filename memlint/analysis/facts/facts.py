@@ -30,6 +30,7 @@ from memlint.analysis.domain.values import (
 )
 from memlint.analysis.facts.attributes import Attributes
 from memlint.analysis.facts.called_modes import CalledModes
+from memlint.analysis.facts.sizes.known_numbers import Numbers
 from memlint.analysis.facts.table_entries import stands_in_table
 from memlint.analysis.index.program import Function
 from memlint.analysis.index.uses import uses_of
@@ -53,6 +54,7 @@ class Facts:
         self.analyser = analyser
         self.attributes = Attributes(self)
         self.modes = CalledModes(self)
+        self.numbers = Numbers(analyser.program, self)
         self._calls: dict[tuple[str, str], list[tuple[Summary, CallRecord]]] = {}
         #: by name: methods that modules of unknown class are asked for, and whether these are frozen
         self.asked: dict[str, list[tuple[Summary, V, bool | None]]] = {}
@@ -93,6 +95,7 @@ class Facts:
         )
         self._parameters.clear()
         self._usual.clear()
+        self.numbers = Numbers(self.analyser.program, self)
         self.modes.learn(self.analyser.frames())
         self.asked = {}
         for summary in self.analyser.frames():
@@ -238,6 +241,12 @@ class Facts:
             return None
         refs = handed(found, Path(f"p:{name}")).refs
         return V(found.kinds, refs=refs, device=found.device, size=found.size, extent=found.extent)
+
+    def number(self, expr: ir.Expr, function: Function) -> int | None:
+        """The most that a whole number is where it stands in a function; None for what is not known."""
+        value = self.numbers.at(expr, function)
+        self.analyser.summaries.note("number", (function.key, id(expr), expr.at), (expr, function), value)
+        return value
 
     def usual(self, function: Function, name: str) -> bool | None:
         """The flag that every known call passes for a parameter whose default it is; None where one may not."""

@@ -17,6 +17,7 @@ from memlint.analysis.judge.candidate import Candidate
 from memlint.analysis.judge.carried_state import carried_on, state_of
 from memlint.analysis.judge.confidence import confidence_unneeded
 from memlint.analysis.judge.described import lacks_guard
+from memlint.analysis.judge.emptied_by_others import emptied_by
 from memlint.analysis.judge.evaluation import Keeper, evaluations, is_small, model_calls
 from memlint.analysis.judge.reasons import first
 from memlint.analysis.judge.retention import (
@@ -110,6 +111,7 @@ def _judge_store(analyser: Analyser, summary: Summary, store: Store, fixes: FixP
             how=store.how,
             needed=needed,
             reset=store.cleared,
+            emptied=emptied_by(analyser, summary, store),
             in_model_loop=retained_run,
             cut=cut,
         )
@@ -125,6 +127,7 @@ def _judge_store(analyser: Analyser, summary: Summary, store: Store, fixes: FixP
         how=cast(How, store.how),
         needed=needed,
         reset=store.cleared,
+        emptied=emptied_by(analyser, summary, store),
         in_model_loop=retained_run or seen is not None,
         cut=cut,
     )

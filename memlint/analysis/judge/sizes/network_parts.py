@@ -7,7 +7,8 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from memlint.analysis.domain.bound_names import bindings
-from memlint.analysis.judge.sizes.known_numbers import Scope, calls_in_rounds, iterations
+from memlint.analysis.facts.sizes.rounds import calls_in_rounds, iterations
+from memlint.analysis.facts.sizes.scopes import Scope
 from memlint.analysis.syntax.memo import kept
 from memlint.analysis.syntax.syntax import calls_named, dotted, is_name, last_name, walk_expression, walk_statements
 from memlint.ir import nodes as ir
@@ -174,34 +175,6 @@ class Parts:
         return kind == "function"
 
 
-def attributes_of(scopes: list[Scope]) -> dict[str, list[tuple[ir.Expr, Scope]]]:
-    """What the methods of a class assign to its attributes."""
-    held: dict[str, list[tuple[ir.Expr, Scope]]] = {}
-    for scope in scopes:
-        for statement in walk_statements(scope.function.body, into_definitions=False):
-            if isinstance(statement, ir.Assign):
-                targets, value = statement.targets, statement.value
-            elif isinstance(statement, ir.AugAssign):
-                targets, value = (statement.target,), ir.Const(statement.at, "Ellipsis", None)
-            else:
-                continue
-            for target, one in _pairs(targets, value):
-                if isinstance(target, ir.Attr) and dotted(target.value) == scope.function.own_name:
-                    held.setdefault(target.name, []).append((one, scope))
-    return held
-
-
-def _pairs(targets: tuple[ir.Expr, ...], value: ir.Expr) -> Iterator[tuple[ir.Expr, ir.Expr]]:
-    """What an assignment binds: ``self.a, self.b = a, b`` each to its own."""
-    for target in targets:
-        if not isinstance(target, ir.Display):
-            yield target, value
-            continue
-        same = isinstance(value, ir.Display) and len(value.elements) == len(target.elements)
-        for number, inner in enumerate(target.elements):
-            yield inner, value.elements[number] if same and isinstance(value, ir.Display) else value
-
-
 def _by_number(around: list[ir.Expr | None]) -> bool:
     """Whether a loop counts what it goes through: ``for i, size in enumerate(sizes): x = self.layers[i](x)``"""
     return len(around) == 1 and isinstance(around[0], ir.Call) and dotted(around[0].func) == "enumerate"
@@ -258,6 +231,3 @@ def _bound_to(body: tuple[ir.Stmt, ...], name: str) -> Iterator[ir.Expr | None]:
             yield iterated
     if any(unpacked and not isinstance(value, ir.Const) for value, unpacked in bindings(body).get(name, [])):
         yield None
-
-
-__all__ = ["Parts", "attributes_of"]

@@ -15,9 +15,11 @@ from memlint.analysis.domain.extents.extents import LARGE, NO_BOUND
 from memlint.analysis.domain.summary.effects import ModelRun
 from memlint.analysis.domain.summary.summary import Summary
 from memlint.analysis.domain.values import NOTHING, Ref
+from memlint.analysis.facts.sizes.known_numbers import Numbers
+from memlint.analysis.facts.sizes.rounds import calls_in_rounds
+from memlint.analysis.facts.sizes.scopes import Known, Scope, attributes_of
 from memlint.analysis.index.program import Class, Function
-from memlint.analysis.judge.sizes.known_numbers import Known, Numbers, Scope, calls_in_rounds
-from memlint.analysis.judge.sizes.network_parts import Parts, attributes_of
+from memlint.analysis.judge.sizes.network_parts import Parts
 from memlint.analysis.syntax.memo import kept_for
 from memlint.analysis.syntax.syntax import dotted, last_name, parts
 from memlint.analysis.transfer.library import layer_extents
@@ -48,6 +50,7 @@ _WIDTHS = {
     **dict.fromkeys(("RNN", "GRU", "LSTM", "RNNCell", "GRUCell", "LSTMCell"), (1, "hidden_size")),
 }
 _OF_SAMPLES = frozenset({"Linear", "LazyLinear", "Bilinear"})
+_OF_ROWS = _OF_SAMPLES | {"Embedding"}
 _FREE = SAME_LAYERS | {"Sequential", "ModuleList", "ModuleDict", "ParameterList", "ParameterDict", "Flatten", "Module"}
 #: functions that save much more than their result, or maps of features
 _HEAVY = frozenset(
@@ -111,7 +114,7 @@ def _size(analyser: Analyser, ref: Ref) -> str:
 def _of_class(analyser: Analyser, cls: Class) -> str:
     try:
         init = analyser.program.method(cls, "__init__")
-        numbers = Numbers(analyser)
+        numbers = analyser.facts.numbers
         network = _Network(analyser, numbers, cls, numbers.passed(cls, init) if init is not None else {}, _DEPTH)
         return "small" if 0 < network.saved() <= (_FEW_OF_SAMPLE if network.of_samples else _FEW) else ""
     except _UnknownError:
@@ -128,7 +131,7 @@ def _of_chain(layer: layer_extents.Layer) -> int | None:
         return sum(known) if len(known) == len(each) else None
     if layer.name in _FREE:
         return 0
-    width = layer.numbers[0] if layer.name in _WIDTHS else None
+    width = layer.numbers[0] if layer.name in _OF_ROWS else None
     return width[1] if width is not None else None
 
 

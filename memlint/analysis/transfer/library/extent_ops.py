@@ -19,7 +19,7 @@ _CLASSES = lazy_pattern(
 )
 _WORDS = lazy_pattern(r".*vocab.*|n_?tokens?|num_(tokens|words|embeddings)|voc(_size)?")
 #: what a size is by its name alone
-_FEW: Range = (1, 1000)
+FEW: Range = (1, 1000)
 _MANY: Range = (4096, extents.NO_BOUND)
 #: what leaves all dimensions as they are
 _ELEMENTWISE = SAME | {
@@ -114,10 +114,10 @@ def size_of(value: V | None, expr: ir.Expr) -> Range | None:
         return exact(count) if count >= 0 else None
     name = dotted(expr).rsplit(".", 1)[-1].lower()
     if isinstance(expr, ir.Call) and dotted(expr.func) == "len":
-        return _FEW if expr.args and _CLASSES.fullmatch(dotted(expr.args[0]).rsplit(".", 1)[-1].lower()) else None
+        return FEW if expr.args and _CLASSES.fullmatch(dotted(expr.args[0]).rsplit(".", 1)[-1].lower()) else None
     if _WORDS.fullmatch(name):
         return _MANY
-    return _FEW if _CLASSES.fullmatch(name) else None
+    return FEW if _CLASSES.fullmatch(name) else None
 
 
 def of_method(name: str, receiver: V, args: list[V], words: dict[str, V], expr: ir.Call) -> Extent | None:
@@ -272,9 +272,7 @@ def _one_hot(extent: Extent | None, given: Given) -> Extent | None:
     value, expr = given.of(0, "num_classes")
     size = size_of(value, expr) if expr is not None else None
     return (
-        shaped_as([None, size or _FEW], 8)
-        if extent is None
-        else extents.shaped((*(extent.dims or ()), size or _FEW), 8)
+        shaped_as([None, size or FEW], 8) if extent is None else extents.shaped((*(extent.dims or ()), size or FEW), 8)
     )
 
 

@@ -41,7 +41,7 @@ from memlint.analysis.syntax.expression_text import text
 from memlint.analysis.syntax.syntax import dotted, last_name
 from memlint.analysis.transfer.heap import compared, make
 from memlint.analysis.transfer.held_values import tensors_within
-from memlint.analysis.transfer.library import batches, extent_ops, factories, instances, layer_extents, threads
+from memlint.analysis.transfer.library import batches, chains, extent_ops, factories, instances, layer_extents, threads
 from memlint.analysis.transfer.library.noted_calls import noted
 from memlint.analysis.transfer.library.noted_runs import is_statement
 from memlint.analysis.transfer.library.placement import destination
@@ -209,7 +209,7 @@ def _module_made(
 ) -> V:
     """A module that a library's class makes."""
     give_away(frame, state, [*args, *words.values()])
-    layer = layer_extents.layer_of(name, args, words, expr)
+    layer = _layer(frame, name, args, words, expr)
     chain = instances.members(name, args)
     if chain:
         note_made(frame, expr)
@@ -225,6 +225,19 @@ def _module_made(
     if row.starts_evaluating:
         state.modes["starts", ("made", expr.at)] = True
     return made
+
+
+def _layer(
+    frame: FunctionState, name: str, args: list[V], words: dict[str, V], expr: ir.Call
+) -> layer_extents.Layer | None:
+    """What is known of a layer of torch that is made."""
+    function = frame.function
+    known = layer_extents.layer_of(name, args, words, expr, lambda size: frame.analyser.facts.number(size, function))
+    if known is None and name == "torch.nn.Sequential":
+        last = chains.last_layer(frame, expr)
+        # (of what is in front of it nothing is known)
+        return layer_extents.Layer("Sequential", (), (None, last)) if last is not None else None
+    return known
 
 
 def _without_graph(

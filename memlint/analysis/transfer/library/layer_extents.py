@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import NamedTuple
 
 from memlint.analysis.domain.extents import extents
 from memlint.analysis.domain.extents.by_operation import SAME_LAYERS
 from memlint.analysis.domain.extents.extents import ANY, BATCH_DIM, SIDE, Extent, Range, exact
 from memlint.analysis.domain.values import V
-from memlint.analysis.transfer.library.extent_ops import Given, size_of, windowed
+from memlint.analysis.transfer.library.extent_ops import FEW, Given, size_of, windowed
 from memlint.ir import nodes as ir
+
+#: what a number is at most; None for what is not known
+Most = Callable[[ir.Expr], int | None]
 
 
 class Layer(NamedTuple):
@@ -35,13 +39,29 @@ _NUMBERS: dict[str, tuple[tuple[int, str], ...]] = {
 }
 _SAME = SAME_LAYERS | {"BatchNorm2d", "BatchNorm3d", "InstanceNorm2d", "GroupNorm", "SyncBatchNorm", "Dropout2d"}
 _SCALED = frozenset({"Upsample", "UpsamplingBilinear2d", "UpsamplingNearest2d", "PixelShuffle"})
-_KNOWN = _NUMBERS.keys() | _SAME | _SCALED | {"Sequential"}
+#: layers that give a vector for each step of a sequence
+_STEPS = frozenset(
+    {
+        "GRU",
+        "LSTM",
+        "MultiheadAttention",
+        "RNN",
+        "Transformer",
+        "TransformerDecoder",
+        "TransformerDecoderLayer",
+        "TransformerEncoder",
+        "TransformerEncoderLayer",
+    }
+)
+_KNOWN = _NUMBERS.keys() | _SAME | _SCALED | _STEPS | {"Sequential"}
+_SEQUENCE = extents.shaped((BATCH_DIM, ANY, ANY))
 #: a chain that is longer than this is not remembered
 _MAX_CHAIN = 64
 
 
-def layer_of(name: str, args: list[V], words: dict[str, V], expr: ir.Call) -> Layer | None:
-    """The layer that a call of a class of torch makes; None where nothing is known of what it gives."""
+def layer_of(name: str, args: list[V], words: dict[str, V], expr: ir.Call, most: Most) -> Layer | None:
+    """The layer that a call of a class of torch makes; None where nothing is known of what it gives. ``most``: what a
+    number is at most."""
     own = name.removeprefix("torch.nn.")
     if own not in _KNOWN or not name.startswith("torch.nn."):
         return None
@@ -54,8 +74,17 @@ def layer_of(name: str, args: list[V], words: dict[str, V], expr: ir.Call) -> La
         value, shown = given.of(at, word)
         if isinstance(shown, ir.Display) and shown.elements:  # (of both sides: the first one tells)
             value, shown = None, shown.elements[0]
-        numbers.append(size_of(value, shown) if shown is not None else None)
+        numbers.append(_size(value, shown, most) if shown is not None else None)
     return Layer(own, tuple(numbers))
+
+
+def _size(value: V | None, shown: ir.Expr, most: Most) -> Range | None:
+    """A size by its value, or what it is at most; by its name where that says more, or no number is known."""
+    known = size_of(value, shown)
+    if known is not None and (known[0] == known[1] or known[0] > FEW[0]):
+        return known
+    bound = most(shown)
+    return (1, bound) if bound is not None and bound * 4 <= extents.LARGE else known
 
 
 def of_value(value: V) -> Layer | None:
@@ -69,7 +98,7 @@ def of_value(value: V) -> Layer | None:
 def applied(layer: Layer | None, given: Extent | None) -> Extent | None:
     """What a layer makes of a tensor."""
     if layer is None:
-        return None
+        return of_unknown(given)
     own = layer.name
     if own == "Sequential":
         for inner in layer.inner:
@@ -92,9 +121,17 @@ def applied(layer: Layer | None, given: Extent | None) -> Extent | None:
     if own == "Flatten":
         first = layer.numbers[0]
         return extents.flattened(given, 1 if first is None else first[0])
+    if own in _STEPS:
+        return _SEQUENCE
     if own in _SCALED:
         return given if given is None or given.dims is None else _scaled(given)
     return given
+
+
+def of_unknown(given: Extent | None) -> Extent | None:
+    """What a layer of which nothing is known makes of a tensor: of a sequence of vectors another one, for all that is
+    known."""
+    return _SEQUENCE if given is not None and given.dims is not None and len(given.dims) == len("BTC") else None
 
 
 def _rank(layer: Layer) -> int:

@@ -35,7 +35,7 @@ from memlint.analysis.index.program import Class, Function
 from memlint.analysis.syntax.expression_text import text
 from memlint.analysis.syntax.syntax import last_name
 from memlint.analysis.transfer.held_values import tensors_within
-from memlint.analysis.transfer.library import batches, instances
+from memlint.analysis.transfer.library import batches, instances, layer_extents
 from memlint.analysis.transfer.library.computing import prepares
 from memlint.analysis.transfer.library.noted_runs import module_expression, note_run
 from memlint.analysis.transfer.library.placement import as_output, device_of
@@ -84,7 +84,7 @@ def run_module(
     freezes = frozen_of(frame, state, module, module_expression(expr, module))
     found = _through_classes(frame, state, expr, module, args, words, method, freezes)
     if isinstance(found, V):
-        return found
+        return _shaped_as(found, args)
     shown = text(expr.func)
     frozen = freezes is True
     parents = EMPTY
@@ -108,10 +108,10 @@ def run_module(
     )
     device = device_of(frame, state, [module, *args, *words.values()])
     small = names_number(shown) or method in _DECODES
-    foreign = [ref.name for ref in ordered(module.refs) if ref.kind == "foreign"]
-    made_by = foreign if method in ("forward", "__call__") else []
-    extent = by_name.of_model(last_name(expr.func), made_by)
-    result = V(TREE, src, size=SOME_SIZE if small else OUTPUT, device=device, store=frozenset((key,)), extent=extent)
+    extent = by_name.of_model(last_name(expr.func), _makers(module) if method in ("forward", "__call__") else ())
+    result = _shaped_as(
+        V(TREE, src, size=SOME_SIZE if small else OUTPUT, device=device, store=frozenset((key,)), extent=extent), args
+    )
     if key in src and not frozen:
         frame.graphs.nodes[key].opaque = True
     if key in src and not frozen and graph != "unheard":
@@ -124,6 +124,16 @@ def run_module(
             frame.runs[expr.at].method = method
             frame.runs[expr.at].served = not found.is_open and _is_served(frame, shown, method)
     return result
+
+
+def _makers(module: V) -> list[str]:
+    return [ref.name for ref in ordered(module.refs) if ref.kind == "foreign"]
+
+
+def _shaped_as(output: V, args: Args) -> V:
+    """What a model gives of which no shape is known, with what its input tells of that."""
+    known = layer_extents.of_unknown(args[0].extent) if args else None
+    return output.but(extent=known) if output.extent is None and output.kinds & TENSORS else output
 
 
 def _through_classes(

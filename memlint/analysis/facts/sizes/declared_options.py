@@ -8,7 +8,15 @@ from collections.abc import Iterator
 from memlint.analysis.domain.bound_names import argument
 from memlint.analysis.index.definitions import functions_of
 from memlint.analysis.index.program import Function, Module, Program
-from memlint.analysis.syntax.syntax import calls_named, dotted, is_name, last_name, walk_expression, walk_statements
+from memlint.analysis.syntax.syntax import (
+    calls,
+    calls_named,
+    dotted,
+    is_name,
+    last_name,
+    walk_expression,
+    walk_statements,
+)
 from memlint.ir import nodes as ir
 from memlint.patterns import lazy_pattern
 
@@ -28,12 +36,15 @@ Default = tuple[ir.Expr | None, Function]
 
 def defaults_of(program: Program, name: str, held_by: str, asker: Function) -> list[Default]:
     """The defaults of the setting that an attribute, or a member of a dict, is read from: ``args.hidden``,
-    ``config["hidden"]``. Those of the same file go before all others. ``held_by``: the last name before it."""
+    ``config["hidden"]``. Those of the same file go before all others. What settings are made with in their place counts
+    wherever it stands. ``held_by``: the last name before it."""
     for declared, word in ((_of_parsers, "add_argument"), (_of_objects, name)):
         files = program.words.files(word)
         own = asker.module.key
         for keys in ([own] if own in files else [], files if len(files) <= _MAX_FILES else []):
             found = [default for key in keys for default in declared(program.module(key), name, held_by)]
+            if found and declared is _of_objects and len(files) <= _MAX_FILES:
+                found += [default for key in files for default in _made_with(program.module(key), name)]
             if found:
                 return found
     return []
@@ -66,6 +77,14 @@ def _of_objects(module: Module, name: str, held_by: str) -> Iterator[Default]:
     for cls in module.classes.values():
         if cls.node.name == held_by or _SETTINGS.fullmatch(cls.node.name):
             yield from ((value, module.main) for value in _fields(cls.node, name))
+
+
+def _made_with(module: Module, name: str) -> Iterator[Default]:
+    """``ModelConfig(hidden=64)``"""
+    for function in functions_of(module):
+        for call in calls(function.body) if name in function.names else ():
+            if _SETTINGS.fullmatch(last_name(call.func)):
+                yield from ((word.value, function) for word in call.keywords if word.name == name)
 
 
 def _fields(node: ir.ClassDef, name: str) -> Iterator[ir.Expr]:

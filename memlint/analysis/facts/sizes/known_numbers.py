@@ -8,29 +8,19 @@ from typing import TYPE_CHECKING
 from memlint.analysis.domain.bound_names import argument, bindings
 from memlint.analysis.domain.extents.by_operation import SAME_LAYERS
 from memlint.analysis.domain.extents.extents import NO_BOUND
+from memlint.analysis.facts.sizes.declared_options import defaults_of
+from memlint.analysis.facts.sizes.rounds import bound_once, limits, rounds_of
+from memlint.analysis.facts.sizes.scopes import Known, Scope, attributes_of
 from memlint.analysis.index.definitions import functions_of
-from memlint.analysis.index.program import Class, Function, Module
-from memlint.analysis.judge.sizes.declared_options import defaults_of
+from memlint.analysis.index.program import Class, Function, Module, Program
 from memlint.analysis.syntax.memo import kept
-from memlint.analysis.syntax.syntax import (
-    call_at,
-    calls,
-    dotted,
-    last_name,
-    loops_around,
-    parts,
-    walk_expression,
-    walk_statements,
-)
+from memlint.analysis.syntax.syntax import call_at, calls, dotted, is_name, last_name, walk_statements
 from memlint.analysis.transfer.library.extent_ops import literal, size_of
 from memlint.ir import nodes as ir
 from memlint.patterns import lazy_pattern
 
 if TYPE_CHECKING:
-    from memlint.analysis.facts.analyser import Analyser
-
-#: a number at most, or a list of such; None for what is not known
-Known = int | tuple[int | None, ...] | None
+    from memlint.analysis.facts.facts import Facts
 
 #: how far a number is followed from name to name
 _DEPTH = 8
@@ -44,23 +34,38 @@ _ACTIVATIONS = frozenset({name.lower() for name in SAME_LAYERS})
 _ACTIONS = lazy_pattern(r"(n_?|num_?)?act(ion)?s?_?(dims?|sizes?|num|n)?|.*\baction_space\b.*")
 
 
-class Scope:
-    """Where a number is asked for: a function, what it was given (None for not known), and the attributes of its object
-    with the scopes that they are assigned in."""
-
-    def __init__(self, function: Function, given: dict[str, Known] | None = None) -> None:
-        self.function = function
-        self.given = given
-        self.held: dict[str, list[tuple[ir.Expr, Scope]]] = {}
-
-
 class Numbers:
     """Asked for bounds of whole numbers and of lists of them, in the function where they stand."""
 
-    def __init__(self, analyser: Analyser) -> None:
-        self._program, self._facts = analyser.program, analyser.facts
+    def __init__(self, program: Program, facts: Facts) -> None:
+        self._program, self._facts = program, facts
         #: what calls pass, by function and parameter; None as well while that is asked for
         self._arguments: dict[tuple[tuple[str, str], str], Known] = {}
+        #: what constructors are given, by class and constructor; nothing as well while that is asked for
+        self._given: dict[tuple[tuple[str, str], tuple[str, str]], dict[str, Known]] = {}
+        #: the methods of the objects of a class
+        self._methods: dict[tuple[str, str], dict[tuple[str, str], Scope]] = {}
+
+    def at(self, expr: ir.Expr, function: Function) -> int | None:
+        """The most that a whole number is where it stands in a function."""
+        return self.most(expr, self.scope_of(function))
+
+    def scope_of(self, function: Function) -> Scope:
+        """A function by itself; of a method, with what is assigned to the attributes of its object."""
+        cls = function.cls
+        if cls is None:
+            return Scope(function)
+        if cls.key not in self._methods:
+            order, _ = self._program.ancestors(cls)
+            scopes = [Scope(method) for item in order for method in item.methods.values()]
+            held = attributes_of(scopes)
+            for item in order:
+                for name, value in item.attributes.items():
+                    held.setdefault(name, []).append((value, Scope(item.module.main)))
+            for scope in scopes:
+                scope.held = held
+            self._methods[cls.key] = {scope.function.key: scope for scope in scopes}
+        return self._methods[cls.key].get(function.key) or Scope(function)
 
     def most(self, expr: ir.Expr | None, scope: Scope, depth: int = _DEPTH) -> int | None:
         """The most that a whole number is, or the largest one of a list; None for what is not known."""
@@ -176,12 +181,15 @@ class Numbers:
 
     def _argument(self, function: Function, param: ir.Param, depth: int) -> Known:
         """What the calls of a function pass for a parameter, its default where none does; None for a recursion."""
+        if function.name == "__init__" and function.cls is not None and param in function.given:
+            return self.passed(function.cls, function).get(param.name)
         key = (function.key, param.name)
         if key not in self._arguments:
             self._arguments[key] = None
             default = param.default, Scope(function.module.main)
             given = [
-                _passed_by(call_at(caller.function.body, record.at), function, param, Scope(caller.function)) or default
+                _passed_by(call_at(caller.function.body, record.at), function, param, self.scope_of(caller.function))
+                or default
                 for caller, record in self._facts.calls_of(function)
             ]
             self._arguments[key] = _either([self.known(value, scope, depth - 1) for value, scope in given or [default]])
@@ -202,7 +210,7 @@ class Numbers:
     def _in_rounds(self, over: ir.Expr | None, scope: Scope, depth: int) -> Known:
         """What one of the rounds over something has."""
         if isinstance(over, ir.Call) and dotted(over.func) == "range" and over.args:
-            return _largest(self.most(limit, scope, depth - 1) for limit in _limits(over))
+            return _largest(self.most(limit, scope, depth - 1) for limit in limits(over))
         return self.most(over, scope, depth - 1)
 
     def _option(self, name: str, held_by: str, scope: Scope, depth: int) -> Known:
@@ -211,36 +219,63 @@ class Numbers:
         return _either([self.known(default, Scope(function), depth - 1) for default, function in declared])
 
     def passed(self, cls: Class, init: Function) -> dict[str, Known]:
-        """What the calls that make an object of a class pass to its constructor, be it by default."""
-        found = [
-            self.bound(call, init, Scope(caller))
-            for key in self._program.words.files(cls.node.name)[:_MAX_FILES]
-            for caller in functions_of(self._program.module(key))
-            if cls.node.name in caller.names
-            for call in calls(caller.body)
-            if self._program.find_expression(caller.module, call.func, caller) == ("class", cls)
-        ]
-        return {
-            param.name: _either([one[param.name] for one in found])
-            if found
-            else self._given(param.default, Scope(init))
-            for param in init.given
-        }
+        """What the calls that make an object of a class, or of one below it, pass to its constructor: the most of all.
+        By default where none is seen, and the class goes nowhere else."""
+        key = (cls.key, init.key)
+        if key not in self._given:
+            self._given[key] = {}
+            found = [*self._makings(cls, init)]
+            self._given[key] = {
+                param.name: _either([one[param.name] for one in found])
+                if found
+                else self._by_default(param.default, Scope(init))
+                for param in init.given
+            }
+        return self._given[key]
+
+    def _makings(self, cls: Class, init: Function) -> Iterator[dict[str, Known]]:
+        """What each call of a constructor passes: where an object is made, and by constructors of classes below."""
+        for one in (cls, *self._program.below(cls)):
+            if self._program.method(one, "__init__") is init:
+                if len(self._program.words.files(one.node.name)) > _MAX_FILES:
+                    yield dict.fromkeys((param.name for param in init.given), None)
+                for caller, call in self._calls_of_class(one):
+                    yield self.bound(call, init, self.scope_of(caller))
+            own = one.methods.get("__init__")
+            if own is not None and own is not init and self._program.method(one, "__init__", one) is init:
+                scope = self.scope_of(own)
+                yield from (self.bound(call, init, scope) for call in calls(own.body) if _calls_base(call))
+
+    def _calls_of_class(self, cls: Class) -> Iterator[tuple[Function, ir.Call]]:
+        for key in self._program.words.files(cls.node.name)[:_MAX_FILES]:
+            for caller in functions_of(self._program.module(key)):
+                if cls.node.name in caller.names:
+                    for call in calls(caller.body):
+                        if self._program.find_expression(caller.module, call.func, caller) == ("class", cls):
+                            yield caller, call
 
     def bound(self, call: ir.Call, function: Function, scope: Scope) -> dict[str, Known]:
         """What a call passes for the parameters of a constructor: a number, or an activation, which has no width."""
         given: dict[str, Known] = {}
+        spread = any(isinstance(arg, ir.Starred) for arg in call.args) or not all(word.name for word in call.keywords)
+        first = (
+            1
+            if is_name(call.args[0] if call.args else None, scope.function.own_name or "self") and _calls_base(call)
+            else 0
+        )
         for position, param in enumerate(function.given):
-            value = argument(call, position, param.name)
-            if value is None:
-                given[param.name] = self._given(param.default, Scope(function))
+            value = argument(call, position + first, param.name)
+            if value is None and spread:
+                given[param.name] = None
+            elif value is None:
+                given[param.name] = self._by_default(param.default, Scope(function))
             else:
                 given[param.name] = 0 if self._is_activation(value, scope) else self.known(value, scope)
             if given[param.name] is None:
                 given[param.name] = self.most(ir.Name(call.at, param.name), Scope(function, {}))
         return given
 
-    def _given(self, default: ir.Expr | None, scope: Scope) -> Known:
+    def _by_default(self, default: ir.Expr | None, scope: Scope) -> Known:
         """What a parameter is by default."""
         return 0 if self._is_activation(default, scope) else self.known(default, Scope(scope.function.module.main))
 
@@ -254,12 +289,12 @@ class Numbers:
 
     def rounds(self, iterated: ir.Expr | None, scope: Scope) -> int | None:
         """The most rounds of a loop over something."""
-        iterated = _made(scope.function.body, iterated) if iterated is not None else None
+        iterated = bound_once(scope.function.body, iterated) if iterated is not None else None
         if isinstance(iterated, ir.Call) and iterated.args:
             name = dotted(iterated.func)
             if name == "range":
-                limits = _limits(iterated)
-                return self.most(limits[0], scope) if len(limits) == 1 else None
+                ends = limits(iterated)
+                return self.most(ends[0], scope) if len(ends) == 1 else None
             if name in ("enumerate", "reversed"):
                 return self.rounds(iterated.args[0], scope)
             if name == "zip":
@@ -269,20 +304,6 @@ class Numbers:
         return len(listed) if isinstance(listed, tuple) else None
 
 
-def calls_in_rounds(body: tuple[ir.Stmt, ...]) -> Iterator[tuple[ir.Call, list[ir.Expr | None]]]:
-    """The calls of a body, each with what the loops and comprehensions around it go through; None for a while loop, and
-    for a comprehension of several clauses."""
-    comprehended: dict[int, list[ir.Expr | None]] = {}
-    for part in parts(body):
-        if isinstance(part, ir.Comprehension):
-            iterated = part.fors[0].iter if len(part.fors) == 1 else None
-            for inner in walk_expression(part.element):
-                comprehended.setdefault(inner.at, []).append(iterated)
-    for call in calls(body):
-        around = [loop.iter if isinstance(loop, ir.For) else None for loop in loops_around(body, call.at)]
-        yield call, around + comprehended.get(call.at, [])
-
-
 @kept
 def _updated(body: tuple[ir.Stmt, ...]) -> frozenset[str]:
     """The names that a body changes by ``+=`` and the like."""
@@ -290,45 +311,9 @@ def _updated(body: tuple[ir.Stmt, ...]) -> frozenset[str]:
     return frozenset(dotted(one.target) for one in updates)
 
 
-def rounds_of(body: tuple[ir.Stmt, ...], name: str) -> list[ir.Expr | None]:
-    """What the loops and comprehensions go through in which a name is bound; None for what it is not a member of."""
-    return _rounds(body).get(name, [])
-
-
-@kept
-def _rounds(body: tuple[ir.Stmt, ...]) -> dict[str, list[ir.Expr | None]]:
-    found: dict[str, list[ir.Expr | None]] = {}
-    for target, shown in iterations(body):
-        over = _made(body, shown)
-        if isinstance(target, ir.Name):
-            found.setdefault(target.id, []).append(over)
-        elif isinstance(target, ir.Display):
-            made = last_name(over.func) if isinstance(over, ir.Call) else ""
-            given = over.args if isinstance(over, ir.Call) and made == "zip" else ()
-            if isinstance(over, ir.Call) and made == "enumerate":
-                given = (ir.Const(over.at, "Ellipsis", None), *over.args[:1])
-            for position, inner in enumerate(target.elements):
-                member = given[position] if position < len(given) else None
-                for part in walk_expression(inner):
-                    if isinstance(part, ir.Name):
-                        found.setdefault(part.id, []).append(member if part is inner else None)
-    return found
-
-
-def _made(body: tuple[ir.Stmt, ...], expr: ir.Expr) -> ir.Expr:
-    """What a name is bound to by a single statement: ``pairs = zip(sizes, sizes[1:])``."""
-    bound = bindings(body).get(expr.id, []) if isinstance(expr, ir.Name) else []
-    return bound[0][0] if len(bound) == 1 and not bound[0][1] else expr
-
-
-def iterations(body: tuple[ir.Stmt, ...]) -> Iterator[tuple[ir.Expr, ir.Expr]]:
-    """The targets of loops and comprehensions, and what they go through."""
-    for statement in walk_statements(body, into_definitions=False):
-        if isinstance(statement, ir.For):
-            yield statement.target, statement.iter
-    for part in parts(body):
-        if isinstance(part, ir.Comprehension):
-            yield from ((clause.target, clause.iter) for clause in part.fors)
+def _calls_base(call: ir.Call) -> bool:
+    """``super().__init__(…)``, ``Base.__init__(self, …)``"""
+    return isinstance(call.func, ir.Attr) and call.func.name == "__init__"
 
 
 def _passed_by(
@@ -340,14 +325,6 @@ def _passed_by(
     if value is None and call is not None and not any(isinstance(arg, ir.Starred) for arg in call.args):
         return None if all(word.name for word in call.keywords) else (None, caller)
     return value, caller
-
-
-def _limits(made: ir.Call) -> tuple[ir.Expr, ...]:
-    """What the numbers of a range do not exceed: its end, or its start as well where it may count down."""
-    if len(made.args) < 3:
-        return made.args[-1:]
-    step = literal(made.args[2])
-    return made.args[1:2] if step is not None and step > 0 else made.args[:2]
 
 
 def _combined(op: str, left: Known, right: Known) -> Known:

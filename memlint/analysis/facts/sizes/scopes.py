@@ -1,0 +1,50 @@
+"""Where a number is asked for: a function, what it was given, and the attributes of its object."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from memlint.analysis.index.program import Function
+from memlint.analysis.syntax.syntax import dotted, walk_statements
+from memlint.ir import nodes as ir
+
+#: a number at most, or a list of such; None for what is not known
+Known = int | tuple[int | None, ...] | None
+
+
+class Scope:
+    """Where a number is asked for: a function, what it was given (None for not known), and the attributes of its object
+    with the scopes that they are assigned in."""
+
+    def __init__(self, function: Function, given: dict[str, Known] | None = None) -> None:
+        self.function = function
+        self.given = given
+        self.held: dict[str, list[tuple[ir.Expr, Scope]]] = {}
+
+
+def attributes_of(scopes: list[Scope]) -> dict[str, list[tuple[ir.Expr, Scope]]]:
+    """What the methods of a class assign to its attributes."""
+    held: dict[str, list[tuple[ir.Expr, Scope]]] = {}
+    for scope in scopes:
+        for statement in walk_statements(scope.function.body, into_definitions=False):
+            if isinstance(statement, ir.Assign):
+                targets, value = statement.targets, statement.value
+            elif isinstance(statement, ir.AugAssign):
+                targets, value = (statement.target,), ir.Const(statement.at, "Ellipsis", None)
+            else:
+                continue
+            for target, one in _pairs(targets, value):
+                if isinstance(target, ir.Attr) and dotted(target.value) == scope.function.own_name:
+                    held.setdefault(target.name, []).append((one, scope))
+    return held
+
+
+def _pairs(targets: tuple[ir.Expr, ...], value: ir.Expr) -> Iterator[tuple[ir.Expr, ir.Expr]]:
+    """What an assignment binds: ``self.a, self.b = a, b`` each to its own."""
+    for target in targets:
+        if not isinstance(target, ir.Display):
+            yield target, value
+            continue
+        same = isinstance(value, ir.Display) and len(value.elements) == len(target.elements)
+        for number, inner in enumerate(target.elements):
+            yield inner, value.elements[number] if same and isinstance(value, ir.Display) else value
