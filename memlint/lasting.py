@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from memlint.analysis.domain.events import Carry, Loop, Retain, Step
+from memlint.analysis.domain.events import Carry, Loop, Retain, Step, Value
 from memlint.finding import GrowthKind, Severity
 from memlint.patterns import lazy_pattern
 
@@ -32,7 +32,7 @@ def weight(event: Carry | Retain, most: Severity = "error") -> Weight:
     passing = event.loop.ends and (event.place.kind in ("local", "parameter") or event.in_model_loop)
     if passing:
         return Weight("note", "note")
-    bounded = bool(event.reset) or event.value.device == "cpu" or not event.loop.over_data
+    bounded = bool(event.reset) or event.value.graph_device == "cpu" or not event.loop.over_data
     # (a setting tells how often a method repeats itself on what it was given, a handful of times; a batch has few rows,
     # and a training step few optimizers)
     few = event.loop.over in ("range", "rows") or _PARTS.search(event.loop.text) is not None
@@ -48,6 +48,12 @@ def kind_of_growth(loop: Loop) -> GrowthKind:
 def each_round(loop: Loop) -> str:
     """``each iteration of `for x in xs` ``, ``each call of training_step``"""
     return loop.text if loop.kind == "calls" else f"each iteration of `{loop.text}`"
+
+
+def leaves_graph(value: Value) -> str:
+    """What is said, behind an advice, to who has moved a tensor to the host with its graph."""
+    left = value.moved and value.freed in ("no", "some")
+    return " (`.cpu()` alone leaves its graph on the device)" if left else ""
 
 
 def cause(event: Carry | Retain) -> tuple[Step, ...]:

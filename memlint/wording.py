@@ -11,6 +11,8 @@ MOST = 200
 #: characters that each name keeps
 _LEAST = 9
 _NAME = lazy_pattern(r"`([^`]+)`")
+#: the end of an expression that is moved to the host
+_MOVE = lazy_pattern(r"""\.(cpu\(\)|to\((device=)?(["']cpu["']|(torch\.)?device\(["']cpu["']\))[^()]*\))$""")
 
 
 def fitted(message: str) -> str:
@@ -29,6 +31,24 @@ def _shortened(name: str, length: int) -> str:
         return name
     end = (length - 1) // 3
     return f"{name[: length - 1 - end].rstrip()}…{name[-end:].lstrip()}"
+
+
+def detached(code: str) -> str:
+    """An expression without its graph: ``x.detach().cpu()`` for ``x.cpu()``, which moves the tensor and keeps its
+    graph."""
+    before, move = _moved(code)
+    return f"{before}.detach(){move}"
+
+
+def as_number(code: str) -> str:
+    """The number that a tensor of one element holds, which is on the host wherever the tensor is."""
+    return f"{_moved(code)[0]}.item()"
+
+
+def _moved(code: str) -> tuple[str, str]:
+    """An expression that a method can be called on, and the call behind it that moves it to the host."""
+    move = _MOVE.search(code) if grouped(code) == code else None
+    return (code[: move.start()], move[0]) if move else (grouped(code), "")
 
 
 def grouped(code: str) -> str:

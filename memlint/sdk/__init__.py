@@ -56,9 +56,9 @@ from memlint.fix.plan import (
     inference_plans,
 )
 from memlint.fix.plan import Guard as Under
-from memlint.lasting import cause, each_round, kind_of_growth, weight
+from memlint.lasting import cause, each_round, kind_of_growth, leaves_graph, weight
 from memlint.patterns import lazy_pattern
-from memlint.wording import grouped
+from memlint.wording import as_number, detached, grouped
 
 __all__ = [
     "After",
@@ -97,14 +97,17 @@ __all__ = [
     "Under",
     "Value",
     "Weight",
+    "as_number",
     "cause",
     "cut_plan",
+    "detached",
     "each_round",
     "grouped",
     "guard_plan",
     "inference_plans",
     "kind_of_growth",
     "lazy_pattern",
+    "leaves_graph",
     "needed_graph",
     "silent",
     "weakest",

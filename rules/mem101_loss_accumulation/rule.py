@@ -13,11 +13,13 @@ from memlint.sdk import (
     Report,
     Severity,
     Silent,
+    as_number,
     cause,
     cut_plan,
+    detached,
     each_round,
-    grouped,
     kind_of_growth,
+    leaves_graph,
     needed_graph,
     silent,
     weakest,
@@ -71,8 +73,8 @@ def check(facts: Facts) -> Iterator[Report]:
 def _cost(event: Carry) -> tuple[Severity, Memory, str]:
     """What the graph costs, by what backward() has freed of it at the end of an iteration."""
     value = event.value
-    where = "host" if value.device == "cpu" else "device"
-    memory: Memory = "host" if value.device == "cpu" else "device-graph"
+    where = "host" if value.graph_device == "cpu" else "device"
+    memory: Memory = "host" if where == "host" else "device-graph"
     kept = weight(event)
     if value.freed == "no":
         return kept.activations, memory, f"{where} memory grows by the saved activations of a forward pass"
@@ -89,7 +91,9 @@ def _cost(event: Carry) -> tuple[Severity, Memory, str]:
 
 def _help(event: Carry) -> str:
     text = event.cut.text if event.cut is not None and len(event.cut.sites) == 1 else event.value.text
-    name = grouped(text)
+    number, tensor = as_number(text), detached(text)
+    if event.value.moved:
+        return f"add `{tensor if event.value.size == 'unknown' else number}`{leaves_graph(event.value)}"
     if event.value.size == "scalar":
-        return f"add `{name}.item()`, or `{name}.detach()` to avoid a device synchronization"
-    return f"add `{name}.detach()`, or `{name}.item()` if it holds one number"
+        return f"add `{number}`, or `{tensor}` to avoid a device synchronization"
+    return f"add `{tensor}`, or `{number}` if it holds one number"

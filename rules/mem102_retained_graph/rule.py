@@ -12,11 +12,13 @@ from memlint.sdk import (
     Report,
     Retain,
     Severity,
+    as_number,
     cause,
     cut_plan,
+    detached,
     each_round,
-    grouped,
     kind_of_growth,
+    leaves_graph,
     needed_graph,
     silent,
     weakest,
@@ -72,14 +74,19 @@ def _is_proven(event: Retain) -> bool:
 def _cost(event: Retain) -> tuple[Severity, Memory, str]:
     """What the store costs, by what backward() has freed of the graph at the end of an iteration."""
     value = event.value
-    where = "host" if value.device == "cpu" else "device"
+    where = "host" if value.graph_device == "cpu" else "device"
     kept = weight(event, most=META.severity)
     if value.freed in ("no", "some"):
-        memory: Memory = "host" if value.device == "cpu" else "device-graph"
+        memory: Memory = "host" if where == "host" else "device-graph"
         some = "where no backward() runs, " if value.freed == "some" else ""
-        return kept.activations, memory, f"{some}{where} memory grows by the saved activations of a forward pass"
+        tensor = ", host memory by the tensor," if value.moved else ""
+        cost = f"{some}{where} memory grows by the saved activations of a forward pass{tensor}"
+        return kept.activations, memory, cost
     freed = "backward() frees its saved activations, " if value.freed == "yes" else ""
-    if value.size in LARGE and value.weight != "small" and value.device != "cpu":
+    large = value.size in LARGE and value.weight != "small"
+    if large and value.device == "cpu":
+        return kept.nodes, "host", f"{freed}host memory grows by the tensor and its nodes"
+    if large:
         return (
             kept.activations,
             "device-tensor",
@@ -98,9 +105,12 @@ def _help(event: Retain) -> str:
         return "detach the tensors in it before they are stored (`.detach()`)"
     elif event.value.several:
         return f"detach each tensor in `{text}` before it is stored (`.detach()`)"
-    name = grouped(text)
+    if event.value.moved:
+        kept = as_number(text) if event.value.size == "scalar" else detached(text)
+        return f"store `{kept}`{leaves_graph(event.value)}"
     if event.value.size == "scalar":
-        return f"store `{name}.item()`, or `{name}.detach()` to avoid a device synchronization"
-    if event.value.size in LARGE:
-        return f"store `{name}.detach().cpu()`"
-    return f"store `{name}.detach()`"
+        return f"store `{as_number(text)}`, or `{detached(text)}` to avoid a device synchronization"
+    kept = detached(text)
+    if event.value.size in LARGE and event.value.device != "cpu":
+        kept = f"{kept}.cpu()"
+    return f"store `{kept}`"

@@ -89,8 +89,8 @@ def _is_state(event: Carry) -> bool:
 
 def _cost(event: Carry) -> tuple[Severity, Memory, str]:
     value = event.value
-    where = "host" if value.device == "cpu" else "device"
-    memory: Memory = "host" if value.device == "cpu" else "device-graph"
+    where = "host" if value.graph_device == "cpu" else "device"
+    memory: Memory = "host" if where == "host" else "device-graph"
     kept = weight(event, most=META.severity)
     if value.freed == "no":
         return kept.activations, memory, f"{where} memory grows by the activations saved"

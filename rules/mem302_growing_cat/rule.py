@@ -21,6 +21,7 @@ from memlint.sdk import (
     Site,
     Step,
     cause,
+    detached,
     each_round,
     weakest,
 )
@@ -97,11 +98,10 @@ def _keeps_graph(event: Carry) -> bool:
 
 
 def _growth(event: Carry, graph: bool) -> Growth:
-    on_host = event.value.device == "cpu"
     if graph:
-        return Growth("host" if on_host else "device-graph", "per-iteration")
+        return Growth("host" if event.value.graph_device == "cpu" else "device-graph", "per-iteration")
     if event.value.size in LARGE and event.value.weight != "small":
-        return Growth("host" if on_host else "device-tensor", "peak")
+        return Growth("host" if event.value.device == "cpu" else "device-tensor", "peak")
     return Growth("none", "time")
 
 
@@ -141,7 +141,7 @@ def _fix(grown: list[Carry]) -> Plan | None:
 
 
 def _help(event: Carry, graph: bool) -> str:
-    part = f"{event.value.text}.detach()" if graph else event.value.text
+    part = detached(event.value.text) if graph else event.value.text
     return (
         f"write `{part}` into a tensor allocated before the loop; or, to avoid the copies only, collect the parts in a "
         "list and concatenate once after the loop"

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from programs import assert_well_worded, findings
 
-from memlint.wording import MOST, fitted, grouped
+from memlint.wording import MOST, as_number, detached, fitted, grouped
 
 LONG = """
 import torch
@@ -93,3 +93,23 @@ def test_the_longest_names_give_way(message: str, expected: str | None) -> None:
 )
 def test_a_method_is_called_on_the_whole_expression(code: str, expected: str) -> None:
     assert grouped(code) == expected
+
+
+@pytest.mark.parametrize(
+    ("code", "expected", "number"),
+    [
+        ("loss", "loss.detach()", "loss.item()"),
+        ("a + b", "(a + b).detach()", "(a + b).item()"),
+        ("model(x).cpu()", "model(x).detach().cpu()", "model(x).item()"),
+        ("out.to('cpu')", "out.detach().to('cpu')", "out.item()"),
+        ('out.to("cpu", torch.float32)', 'out.detach().to("cpu", torch.float32)', "out.item()"),
+        ("out.to(device='cpu')", "out.detach().to(device='cpu')", "out.item()"),
+        ("out.to(torch.device('cpu'))", "out.detach().to(torch.device('cpu'))", "out.item()"),
+        ("out.to(device)", "out.to(device).detach()", "out.to(device).item()"),
+        ("out.cpu() + 1", "(out.cpu() + 1).detach()", "(out.cpu() + 1).item()"),
+        ("out.cpu()[0]", "out.cpu()[0].detach()", "out.cpu()[0].item()"),
+        ("a + b.cpu()", "(a + b.cpu()).detach()", "(a + b.cpu()).item()"),
+    ],
+)
+def test_a_graph_is_cut_before_the_tensor_is_moved(code: str, expected: str, number: str) -> None:
+    assert (detached(code), as_number(code)) == (expected, number)

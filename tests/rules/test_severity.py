@@ -95,6 +95,13 @@ def claim(code: str, event: Event) -> tuple[str, str, str]:
         ("MEM101", carry(device="cpu"), ("warning", "host", "per-iteration")),
         ("MEM102", retain(device="cpu"), ("warning", "host", "per-iteration")),
         ("MEM103", carry("call", device="cpu"), ("note", "host", "per-iteration")),
+        # moved to the host with its graph, of which the saved activations stay on the device
+        ("MEM101", carry(device="cpu", moved=True), ("error", "device-graph", "per-iteration")),
+        ("MEM102", retain(device="cpu", moved=True), ("warning", "device-graph", "per-iteration")),
+        ("MEM102", retain(device="cpu", moved=True, freed="yes"), ("warning", "host", "per-iteration")),
+        ("MEM103", carry("call", device="cpu", moved=True), ("note", "device-graph", "per-iteration")),
+        ("MEM302", carry("cat", size="batch", device="cpu"), ("error", "host", "per-iteration")),
+        ("MEM302", carry("cat", size="batch", device="cpu", moved=True), ("error", "device-graph", "per-iteration")),
         ("MEM101", carry(reset="the next log"), ("warning", "device-graph", "per-iteration")),
         ("MEM101", carry(freed="yes", loop=EPOCHS), ("note", "host", "per-epoch")),
         ("MEM102", retain(), ("warning", "device-graph", "per-iteration")),

@@ -154,6 +154,13 @@ class Value(msgspec.Struct, frozen=True, gc=False):
     moved_later: bool = False
     #: it is a tuple, list or dictionary of tensors, which has none of their methods
     several: bool = False
+    #: it was moved to the host with its graph, whose saved activations stay on the device
+    moved: bool = False
+
+    @property
+    def graph_device(self) -> Device:
+        """Where the saved activations are of the graph that it carries."""
+        return "unknown" if self.moved else self.device
 
 
 class Place(msgspec.Struct, frozen=True, gc=False):

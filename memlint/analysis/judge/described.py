@@ -28,6 +28,7 @@ from memlint.analysis.domain.values import (
     UNKNOWN,
     Path,
     Source,
+    Sources,
     V,
 )
 from memlint.analysis.facts.repeats import layer_code
@@ -87,15 +88,12 @@ def value_of(analyser: Analyser, summary: Summary, store: Store, value: V) -> Va
     fact: Fact = "some" if attached == "yes" and value.bare else attached
     if attached == "no" and value.kinds & UNKNOWN:
         fact = "unknown"
-    freed: Fact = store.freed or "no"
-    if freed == "no" and store.loop is None and layer_code(analyser, summary.function):
-        # whoever trains the module runs backward through what its forward makes
-        freed = "yes" if store.kind == "retain" or (store.how != "call" and _is_shared(summary, sources)) else "no"
     moved_later = fact == "no" and value.device != CPU and is_moved_later(summary, store)
+    device = "accelerator" if moved_later else _device(analyser, summary, store, value, fact)
     return Value(
         attached=fact,
-        freed=freed,
-        device="accelerator" if moved_later else _device(analyser, summary, store, value, fact),
+        freed=_freed(analyser, summary, store, sources),
+        device=device,
         size=_size(summary, store, value, fact),
         text=store.text,
         certainty=certainty,
@@ -104,7 +102,16 @@ def value_of(analyser: Analyser, summary: Summary, store: Store, value: V) -> Va
         moved_later=moved_later,
         several=bool(store.parts),
         weight=weight_of(summary, store, value),
+        moved=fact in ("yes", "some") and device == "cpu" and _is_recorded_elsewhere(summary, value),
     )
+
+
+def _freed(analyser: Analyser, summary: Summary, store: Store, sources: Sources) -> Fact:
+    """Whether a backward has freed the graph at the end of the iteration; whoever trains a module runs one through what
+    its forward makes."""
+    if store.freed not in (None, "no") or store.loop is not None or not layer_code(analyser, summary.function):
+        return store.freed or "no"
+    return "yes" if store.kind == "retain" or (store.how != "call" and _is_shared(summary, sources)) else "no"
 
 
 def _is_loss(function: Function) -> bool:
@@ -147,6 +154,13 @@ def _device(analyser: Analyser, summary: Summary, store: Store, value: V, fact: 
     if of_model and store.loop is not None and store.loop.loop.over == "loader" and not store.loop.loop.assumed:
         return "likely" if is_of_cuda(analyser) else "unknown"
     return "unknown"
+
+
+def _is_recorded_elsewhere(summary: Summary, value: V) -> bool:
+    """Whether the graph of a tensor on the host is one of models that are not known to run there."""
+    reached = summary.graphs.closure(value.src)
+    runs = [run.value.device for run in summary.runs.values() if run.node in reached]
+    return not _of_parameters(summary, value) and not (runs and all(device == CPU for device in runs))
 
 
 def _of_parameters(summary: Summary, value: V) -> bool:

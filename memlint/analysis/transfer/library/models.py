@@ -12,6 +12,7 @@ from memlint.analysis.domain.summary.function_state import FunctionState
 from memlint.analysis.domain.summary.summary import Summary
 from memlint.analysis.domain.tensor_ops import names_metric, names_number
 from memlint.analysis.domain.values import (
+    ANYWHERE,
     BATCH,
     CONTAINER,
     EMPTY,
@@ -225,9 +226,11 @@ def _output(
     if not tips and state.grad != OFF and (_saves(frame, function, expr) or _runs_parts(frame, function, expr)):
         tips = list(frame.record(state, (expr.at, "run"), expr.at, shown, EMPTY, definite=True, model=True))
         inner = inner.but(src=inner.src | _left_behind(frame, function, expr))
+    device = device_of(frame, state, [module, *args, *words.values()])
     if tips:
-        note_run(frame, state, expr, module, inner, tips[0], args)
-    return as_output(state, known, device_of(frame, state, [module, *args, *words.values()]), shown)
+        ran = inner.but(device=device) if inner.device == ANYWHERE else inner
+        note_run(frame, state, expr, module, ran, tips[0], args)
+    return as_output(state, known, device, shown)
 
 
 def _is_served(frame: FunctionState, shown: str, method: str) -> bool:
