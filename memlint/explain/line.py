@@ -68,7 +68,7 @@ class LineWatch:
         spans = [(one.function.unit, one.span) for one in found]
         for judged in self._judged:
             span = analysis.span(judged.site)
-            if any(inside.line <= span.line <= inside.end_line for _, inside in spans):
+            if any(inside.line <= span.line <= inside.end_line for _, inside in spans) and judged not in self.reasons:
                 self.reasons.append(judged)
 
 

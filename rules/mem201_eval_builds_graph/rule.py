@@ -91,7 +91,7 @@ def _severity(event: ModelCall) -> Severity:
     on_one = event.single and (event.loop is None or event.on_host)
     if event.function == "<module>" and not event.retained and (on_one or (event.loop is None and not event.large)):
         return "note"  # a script that runs its model once, or shows what it gives for single samples on the host
-    through_data = event.loop is not None and (event.loop.over == "loader" or event.loop.names_data)
+    through_data = any(loop and (loop.over == "loader" or loop.names_data) for loop in (event.loop, event.rounds))
     signs = sum((event.followed, through_data, event.named))
     if signs < 2 and not (event.evaluation == "eval" and (event.followed or through_data or event.large)):
         return "note"
@@ -119,10 +119,8 @@ def _where(event: ModelCall) -> str:
 def _help(event: ModelCall) -> str:
     if event.phase:
         return f"run it under `with torch.set_grad_enabled({event.training}):`; `eval()` does not turn autograd off"
-    return (
-        "run the evaluation under `with torch.no_grad():` or `torch.inference_mode()`; "
-        "`eval()` does not turn autograd off"
-    )
+    guards = "`with torch.no_grad():` or `torch.inference_mode()`"
+    return f"run the evaluation under {guards}; `eval()` does not turn autograd off"
 
 
 def _cost(event: ModelCall) -> str:
@@ -130,8 +128,9 @@ def _cost(event: ModelCall) -> str:
         each = "batch" if event.rounds.over_data else f"iteration of `{event.rounds.text}`"
         where = "host" if event.on_host else "device"
         return f"{where} memory grows by the graph of every {each}, because `{event.retained}` keeps it"
-    if event.held:
-        return f"the peak rises with the model's depth, and `{event.held}` keeps the graph until it is replaced"
+    if event.held:  # an element, of what may grow, or a value
+        ends = "" if event.held.endswith("[…]") else " until it is replaced"
+        return f"the peak rises with the model's depth, and `{event.held.removesuffix('[…]')}` keeps the graph{ends}"
     if event.consumed == "escapes":
         return "the peak rises with the model's depth, and the graph lives as long as the output"
     return "nothing keeps the graph, but the peak rises with the model's depth"

@@ -66,12 +66,14 @@ def evaluations(analyser: Analyser, summary: Summary) -> list[Verdict]:
         for run in summary.runs.values():
             report_run_reason(analyser, summary, run, "dropped", "layer-code")
         return [Verdict(run, "cut", "") for run in recorded if records_unneeded_graph(analyser, summary, run)]
-    found = []
+    found: list[Verdict] = []
+    inside: list[Verdict] = []
     for run in sorted(summary.runs.values(), key=lambda run: run.site):
         verdict = judge_run(analyser, summary, run)
         if verdict is None:
             continue
         if reported_inside(analyser, run):
+            inside.append(verdict)
             report_run_reason(analyser, summary, run, "dropped", "reported-inside")
         elif left_to_callers(analyser, summary, run):
             report_run_reason(analyser, summary, run, "dropped", "left-to-callers")
@@ -79,7 +81,7 @@ def evaluations(analyser: Analyser, summary: Summary) -> list[Verdict]:
             report_run_reason(analyser, summary, run, "dropped", "spent-inside")
         else:
             found.append(verdict)
-    shown = [item for item in found if item.evaluation == "eval" and item.phase is None]
+    shown = [*inside, *(item for item in found if item.evaluation == "eval" and item.phase is None)]
     summary.notes.evaluations = frozenset(item.run.node for item in shown if item.wanted in ("", ENABLED, ITSELF))
     summary.notes.unguarded = frozenset(item.run.node for item in shown if item.wanted in ("", ENABLED))
     return found

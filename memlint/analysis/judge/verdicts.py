@@ -57,13 +57,41 @@ def judge(analyser: Analyser, summary: Summary, fixes: FixPlaces) -> Iterator[Ev
             events.append(event)
             if isinstance(event, Retain | Carry) and _keeps(event):
                 for source in summary.graphs.closure((store.incoming or store.value).src):
-                    known = kept.get(source)
-                    if known is None or (event.loop.over_data and not known.rounds.over_data):
-                        kept[source] = Keeper(event.place.text, event.loop, _lost_to(event), _kept_at(event))
+                    _note(kept, source, _keeper(analyser, summary, event))
+    if verdicts:
+        for source, keeper in _kept_by_callers(analyser, summary, fixes):
+            _note(kept, source, keeper)
     calls = list(model_calls(analyser, summary, verdicts, kept))
     small = functools.partial(is_small, analyser, summary)
     yield from fixes.with_places(analyser, summary, inert_guards.guards(analyser, summary, calls, small))
     yield from events
+
+
+def _note(kept: dict[Source, Keeper], source: Source, keeper: Keeper) -> None:
+    known = kept.get(source)
+    if known is None or (keeper.rounds.over_data and not known.rounds.over_data):
+        kept[source] = keeper
+
+
+def _kept_by_callers(analyser: Analyser, summary: Summary, fixes: FixPlaces) -> Iterator[tuple[Source, Keeper]]:
+    """The graphs of a function that it stores in each of its calls, and the places that grow by that in the loops of
+    its callers."""
+    ours = {store.site: store for store in summary.stores.values() if not store.local and store.kind == "retain"}
+    if not ours:
+        return
+    callers = {caller.function.key: caller for caller, _ in analyser.facts.calls_of(summary.function)}
+    for caller in callers.values():
+        if caller is summary or not any(store.site in ours for store in caller.stores.values()):
+            continue
+        evaluations(analyser, caller)  # (what is kept for no backward is judged by them)
+        for store in list(caller.stores.values()):
+            own = ours.get(store.site)
+            if own is None or not store.lifted or store.loop is None:
+                continue
+            for event in _judge_store(analyser, caller, store, fixes):
+                if isinstance(event, Retain) and _keeps(event):
+                    keeper = _keeper(analyser, caller, event)
+                    yield from ((source, keeper) for source in summary.graphs.closure((own.incoming or own.value).src))
 
 
 def _keeps(event: Retain | Carry) -> bool:
@@ -72,10 +100,12 @@ def _keeps(event: Retain | Carry) -> bool:
     return shown and not event.needed and event.value.attached in ("yes", "some")
 
 
-def _kept_at(event: Retain | Carry) -> Step:
-    """Where a graph is kept, with the rule that says so there."""
+def _keeper(analyser: Analyser, summary: Summary, event: Retain | Carry) -> Keeper:
+    """Where a graph is kept, with the rule that says so there if the function's file is linted."""
     code = "MEM102" if isinstance(event, Retain) else _CODES.get(event.how, "MEM103")
-    return Step(event.site, f"`{event.place.text}` keeps this graph ({code} reports the same memory)")
+    told = f" ({code} reports the same memory)" if summary.module.key in analyser.program.project.reported else ""
+    step = Step(event.site, f"`{event.place.text}` keeps this graph{told}")
+    return Keeper(event.place.text, event.loop, _lost_to(event), step)
 
 
 def _lost_to(event: Retain | Carry) -> Confidence:

@@ -1,0 +1,108 @@
+"""Functions that evaluate a model once and leave its output where their callers' loops make it grow: the finding at
+the model's call says so."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+import memlint
+
+_HEAD = """\
+import torch
+from torchvision.models import resnet50
+
+"""
+_OBJECT = """\
+class Predictor:
+    def __init__(self):
+        self.model = resnet50().cuda()
+        self.model.eval()
+        self.history = []
+
+    def predict(self, x):
+        out = self.model(x.cuda())  # here
+        self.history.append(out)
+        return out.argmax(1)
+
+"""
+_GLOBAL = """\
+model = resnet50().cuda()
+model.eval()
+outputs = []
+
+
+def predict(x):
+    out = model(x.cuda())  # here
+    outputs.append(out)
+    return out.argmax(1)
+
+
+"""
+_GIVEN = """\
+def evaluate(model, x, kept):
+    model.eval()
+    kept.append(model(x.cuda()))  # here
+
+
+"""
+
+_GROWS = {
+    "a list of its object": _OBJECT
+    + "def main(loader):\n    one = Predictor()\n    for x, y in loader:\n        print(one.predict(x))\n",
+    "a list of the module": _GLOBAL + "def main(loader):\n    for x, y in loader:\n        print(predict(x))\n",
+    "a list that is given": _GIVEN
+    + "def main(loader, model):\n    kept = []\n    for x, y in loader:\n        evaluate(model, x, kept)\n",
+    "few rounds of its own, many of its caller": _GIVEN.replace(
+        "    kept.append(model(x.cuda()))  # here\n",
+        "    for view in range(4):\n        kept.append(model(x[view].cuda()))  # here\n",
+    )
+    + "def main(loader, model):\n    kept = []\n    for x, y in loader:\n        evaluate(model, x, kept)\n",
+}
+_STAYS = {
+    "its caller empties the list": _GIVEN
+    + "def main(loader, model):\n    kept = []\n    for x, y in loader:\n        evaluate(model, x, kept)\n"
+    + "        print(torch.cat(kept).shape)\n        kept.clear()\n",
+    "each round has a list of its own": _GIVEN
+    + "def main(loader, model):\n    for x, y in loader:\n        kept = []\n        evaluate(model, x, kept)\n",
+    "it keeps numbers": _GLOBAL.replace("append(out)", "append(out.argmax(1).tolist())")
+    + "def main(loader):\n    for x, y in loader:\n        print(predict(x))\n",
+}
+
+
+def _told(folder: Path, text: str) -> list[memlint.Finding]:
+    (folder / "main.py").write_text(_HEAD + text, encoding="utf-8")
+    here = [number for number, line in enumerate((_HEAD + text).splitlines(), 1) if line.endswith("# here")]
+    result = memlint.lint([folder], isolated=True)
+    assert not result.failures
+    found = [one for one in result.findings if one.code == "MEM201"]
+    assert [one.line for one in found] == here
+    return found
+
+
+@pytest.mark.parametrize("name", _GROWS)
+def test_what_callers_make_grow_is_an_error_at_the_model_s_call(tmp_path: Path, name: str) -> None:
+    (one,) = _told(tmp_path, _GROWS[name])
+    assert "device memory grows by the graph of every batch" in one.message
+    assert one.severity == "error"
+
+
+@pytest.mark.parametrize("name", _STAYS)
+def test_what_callers_give_back_does_not_grow(tmp_path: Path, name: str) -> None:
+    for one in _told(tmp_path, _STAYS[name]):
+        assert "grows" not in one.message
+        assert one.severity != "error"
+
+
+def test_callers_under_a_guard_are_right(tmp_path: Path) -> None:
+    text = _GLOBAL.replace("  # here", "") + (
+        "@torch.no_grad()\ndef main(loader):\n    for x, y in loader:\n        print(predict(x))\n"
+    )
+    assert _told(tmp_path, text) == []
+
+
+def test_a_list_of_unseen_callers_is_not_said_to_be_replaced(tmp_path: Path) -> None:
+    for one in _told(tmp_path, _OBJECT):
+        assert "replaced" not in one.message
+        assert "`self.history` keeps the graph" in one.message
