@@ -25,7 +25,7 @@ from memlint.report.verify_text import (
 )
 from memlint.verifier.model import BAD, Comparison, Report, Side, Stack, Unattributed, Verified
 
-_LOOP_TONES = {"grows": "warn", "given back": "good", "flat": "good", "not judged": ""}
+_LOOP_TONES = {"grows": "warn", "fills": "good", "given back": "good", "flat": "good", "not judged": ""}
 _TONES = {"confirmed": "bad", "confirmed-host": "warn", "cycle": "warn", "peak-only": "warn", "bounded": "good",
           "refuted": "good"}  # fmt: skip
 

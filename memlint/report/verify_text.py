@@ -37,7 +37,7 @@ _STYLES = {
     "bounded": "green",
     "refuted": "green",
 }
-_LOOP_STYLES = {"grows": "bold yellow", "given back": "green", "flat": "green", "not judged": "dim"}
+_LOOP_STYLES = {"grows": "bold yellow", "fills": "green", "given back": "green", "flat": "green", "not judged": "dim"}
 _MEMORY = {"device-graph": "graphs on the device", "device-tensor": "tensors on the device", "host": "host memory"}
 _KINDS = {"per-iteration": "in each iteration", "per-epoch": "in each epoch", "once": "once"}
 _UNITS = ("B", "KiB", "MiB", "GiB", "TiB")
@@ -248,6 +248,9 @@ def loop_said(loop: LoopBill) -> tuple[str, str]:
     passing = f"an iteration leaves {_amounts(loop.until_its_end)}, until the loop ends" if loop.until_its_end else ""
     if kept:
         return "grows", "; ".join(filter(None, (kept, passing)))
+    if loop.fills:
+        rings = ", ".join(f"`{path}` (about {size(full)} when it is full)" for path, full in loop.fills.items())
+        return "fills", rings
     if passing:
         return "given back", passing
     if loop.findings:

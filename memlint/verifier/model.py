@@ -23,8 +23,8 @@ class Holder(msgspec.Struct, frozen=True, kw_only=True):
     ``kind``: what the root is: global, class, local, context or suspended (a variable of a generator that waits, or of
     a call that an exception has ended). ``where``: the module or the function that it is of, in ``file`` at ``line``.
     ``through``: what holds it at the end of the path, where the path does not lead to the tensor itself: a kind of
-    graph node. ``container``: the innermost list, dict or set of the path, and how many ``elements`` it has.
-    ``survivors``: how many of those that were looked at are kept so.
+    graph node. ``container``: the innermost list, dict or set of the path, and how many ``elements`` it has, and has at
+    ``most``, where it is a ring. ``survivors``: how many of those that were looked at are kept so.
     """
 
     path: str
@@ -35,6 +35,7 @@ class Holder(msgspec.Struct, frozen=True, kw_only=True):
     through: str = ""
     container: str | None = None
     elements: int | None = None
+    most: int | None = None
     survivors: int = 1
 
 
@@ -244,6 +245,7 @@ class LoopBill(msgspec.Struct, frozen=True, kw_only=True):
     tensors, by device, and ``host_bytes_per_iteration`` beside them, 0 for noise, where its window was read;
     ``until_its_end``: the same of what is freed when the loop ends, that of the host under "host". ``reason``: why it
     was not read, and what would have it be. ``longest``: the most iterations of one of its ``runs``.
+    ``fills``: rings that it fills (a deque with a ``maxlen``), and about how many bytes each holds when it is full.
     ``findings``: whether a finding in it is confirmed, which may be more than the readings of the whole process tell
     from noise."""
 
@@ -254,6 +256,7 @@ class LoopBill(msgspec.Struct, frozen=True, kw_only=True):
     bytes_per_iteration: dict[str, int] | None
     host_bytes_per_iteration: int | None
     until_its_end: dict[str, int] = {}
+    fills: dict[str, int] = {}
     reason: str = ""
     findings: bool = False
 

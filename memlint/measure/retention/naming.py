@@ -36,6 +36,11 @@ def largest(chain: Sequence[Any]) -> Any:
     return max(found, key=len, default=None)
 
 
+def room(container: Any) -> int | None:
+    """How many elements a container holds at most, where it is a ring."""
+    return container.maxlen if type(container) is deque else None
+
+
 def shown(text: str) -> str:
     """A path as the program writes it: a module's parts are attributes."""
     return _PARTS.sub(lambda found: f"[{found[1]}]" if found[1].isdigit() else f".{found[1]}", text)

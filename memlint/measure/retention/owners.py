@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from .graph import function_of, held_by_graphs, number
-from .naming import largest, module_of, pattern, shown
+from .naming import largest, module_of, pattern, room, shown
 from .roots import Roots
 from .storages import heap, storages_of, tensors_among, without_collections
 
@@ -262,6 +262,8 @@ class _Search:
             return None
         # (the variables of a module are no container of the program's)
         container = largest(chain[::-1] if root.kind != "global" else chain[-2::-1])
+        most = room(container)
+        up = chain[next(place for place, each in enumerate(chain) if each is container) :] if most else chain
         return {
             "path": said,
             "kind": root.kind,
@@ -271,4 +273,6 @@ class _Search:
             "through": through,
             "container": None if container is None else type(container).__name__,
             "elements": None if container is None else len(container),
+            "most": most,
+            "ring": (self._roots.of(up) or (None, said))[1],
         }

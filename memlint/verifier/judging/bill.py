@@ -7,7 +7,7 @@ from typing import Any
 
 from memlint.measure.loops.short import LEAST, LEAST_ALONE
 from memlint.measure.memory.host import rises_on_host
-from memlint.verifier.judging.leftover import growth, rising
+from memlint.verifier.judging.leftover import growth, rings, rising
 from memlint.verifier.judging.site_runs import loops_around
 from memlint.verifier.judging.verdicts import BLOCK, host_growth
 from memlint.verifier.model import BAD, HOST, LoopBill, Verdict
@@ -47,6 +47,9 @@ def _loop(run: Mapping[str, Any], loop: Mapping[str, Any], place: str, needed: i
     if told:
         left = dict.fromkeys(short["passing"], 0)
         passing = {device: each for device, each in short["passing"].items() if each >= BLOCK}
+    fills = rings(run, loop) if read else {}
+    if fills:  # what it holds is of their elements
+        passing, host = {}, 0
     return LoopBill(
         place=place,
         iterations=loop["tops"],
@@ -55,6 +58,7 @@ def _loop(run: Mapping[str, Any], loop: Mapping[str, Any], place: str, needed: i
         bytes_per_iteration=left if read or told else None,
         host_bytes_per_iteration=host,
         until_its_end=passing,
+        fills=fills,
         reason="" if read or told else _why_not(run, loop, needed),
         findings=flagged,
     )

@@ -10,6 +10,7 @@ from typing import Any
 from memlint.measure.memory.halves import by_half, rises
 from memlint.measure.memory.host import NOISE, rises_in_workers, rises_on_host
 from memlint.verifier.judging.holders import holders
+from memlint.verifier.judging.rings import filled, without_rings
 from memlint.verifier.judging.verdicts import BLOCK, by_iteration, host_growth
 from memlint.verifier.model import BAD, HOST, WORKERS, Fragmentation, Frame, Stack, Unattributed, Verdict
 
@@ -41,6 +42,7 @@ def unattributed(
             found.append(Unattributed(each, rows, device, names[loop["id"]]))
     # (what keeps tensors keeps their graph's nodes and their records on the host)
     explained = found or any(verdict.verdict in BAD for verdict in verdicts.values())
+    explained = explained or any(rings(run, loop) for loop in run["loops"] if loop["readings"])
     return found if explained else _on_host(run, verdicts, names, shown)
 
 
@@ -86,6 +88,25 @@ def growth(
 ) -> Iterable[tuple[str, int, list[Mapping[str, Any]]]]:
     """What a loop whose window was read leaves: device, bytes an iteration, and where they were asked for. ``bad``: the
     sites that explain what they keep."""
+    for device, each, stacks in _all_growth(run, loop, bad):
+        rest, rows = without_rings(run, loop, device, each, stacks)
+        if rest == each or rest >= BLOCK:
+            yield device, rest, rows
+
+
+def rings(run: Mapping[str, Any], loop: Mapping[str, Any]) -> dict[str, int]:
+    """The rings that a loop fills, and about how many bytes each holds when it is full."""
+    found: dict[str, int] = {}
+    for device, _, stacks in _all_growth(run, loop):
+        for path, size in filled(run, loop, device, stacks):
+            found[path] = found.get(path, 0) + size
+    return found
+
+
+def _all_growth(
+    run: Mapping[str, Any], loop: Mapping[str, Any], bad: Container[int] = frozenset()
+) -> Iterable[tuple[str, int, list[Mapping[str, Any]]]]:
+    """The same with what fills rings."""
     survivors = loop["survivors"]
     if survivors is not None:
         yield from _survived(survivors, bad)
