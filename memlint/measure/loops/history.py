@@ -27,12 +27,13 @@ class History:
         #: the addresses that were there at each time, by the stack
         self._addresses: list[dict[Where, dict[int, int]]] = []
         self.loop: int | None = None
+        self._watch: LoopWatch | None = None
         self.found: list[dict[str, Any]] = []
 
     def begin(self, watch: LoopWatch) -> None:
         """Begin, unless a loop is looked at, or the program records for itself."""
         if self.loop is None and record(self._torch):
-            self.loop = watch.number
+            self.loop, self._watch = watch.number, watch
 
     def begin_short(self, watch: LoopWatch) -> None:
         """Begin with a run that may be short, unless one of this loop has told already."""
@@ -55,7 +56,7 @@ class History:
     def end(self, ask: Ask) -> None:
         """Stop, and keep the stacks that held more at each time of the second half than ever in the first. ``ask``:
         tells who keeps what was asked for there."""
-        if self.loop is None:
+        if self.loop is None or self._watch is None:
             return
         self._torch.cuda.memory._record_memory_history(None)
         times = self._held_at
@@ -71,6 +72,7 @@ class History:
         for place, row in enumerate(found):
             del row["where"]
             row["holders"] = kept.get(place, [])
+            row["tops"] = self._watch.tops
         self.found += found
         self.loop = None
         self._held_at = []

@@ -206,9 +206,9 @@ class Windows:
     def _note_survivors(self, watch: LoopWatch, *, new: bool) -> None:
         """Note what of a window is alive, unless it is known already and not asked for anew."""
         if isinstance(self.meter, CpuMeter) and (new or watch.survivors is None):
-            watch.survivors = survivors(
-                self.meter.ledger, watch.ticks, watch.tick, self._following(), self.ask, self._places
-            )
+            following = self._following()
+            left = survivors(self.meter.ledger, watch.ticks, watch.tick, following, self.ask, self._places)
+            watch.survivors = {**left, "tops": watch.tops}
 
     def located(self) -> list[dict[str, Any]] | None:
         """The stacks that hold ever more, where the allocator notes them."""

@@ -37,6 +37,7 @@ def _fit(run: Mapping[str, Any], loop: Mapping[str, Any], device: str, row: Row)
 
 
 def _when_full(loop: Mapping[str, Any], row: Row) -> int:
-    """By what the elements hold that are there."""
+    """By what the elements hold that were there when it was asked who keeps them."""
     holder = row["holders"][0]
-    return int(row["bytes_per_iteration"] * loop["tops"] * holder["most"] / holder["elements"])
+    tops = row.get("tops") or (loop["survivors"] or {}).get("tops") or loop["tops"]
+    return int(row["bytes_per_iteration"] * tops * holder["most"] / holder["elements"])
