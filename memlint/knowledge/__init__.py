@@ -49,6 +49,8 @@ class Hook(NamedTuple):
     model: int = 0
     #: by the method, the hook for which the framework keeps what each call of it returns, where a class has that hook
     collected: tuple[tuple[str, str], ...] = ()
+    #: the class is of the framework's own repository, so that the framework's calls are in sight
+    own: bool = False
 
 
 class Methods(NamedTuple):
@@ -188,6 +190,12 @@ def _hooks() -> list[tuple[tuple[re.Pattern[str], ...], frozenset[str], Hook]]:
         )
         for raw in read("frameworks.toml")["hook"]
     ]
+
+
+@functools.cache
+def hooked_methods() -> frozenset[str]:
+    """The names of all methods that some framework calls."""
+    return frozenset(name for _, names, _ in _hooks() for name in names)
 
 
 @functools.lru_cache(maxsize=4096)

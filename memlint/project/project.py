@@ -149,6 +149,16 @@ class Project:
         path = self._paths[display]
         return path.relative_to(self.root).as_posix() if path.is_relative_to(self.root) else path.as_posix()
 
+    def dotted(self, display: str) -> str:
+        """The name under which a file is imported: from the outermost package around it."""
+        path = self._paths[display]
+        parts = [] if path.name == "__init__.py" else [path.stem]
+        folder = path.parent
+        while folder in self._packages:
+            parts.append(folder.name)
+            folder = folder.parent
+        return ".".join(reversed(parts))
+
     def resolve(self, module: str, importer: str, level: int) -> str | None:
         """The source that ``module`` means in the file ``importer`` (a key), or None where it is not of this project.
 

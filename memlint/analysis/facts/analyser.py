@@ -260,14 +260,18 @@ class Analyser(DefinitionValues):
         return V(TREE, frozenset((key,)), bare=True, size=OUTPUT, syms=place)
 
     def hook(self, function: Function) -> knowledge.Hook | None:
-        """What a framework does with a method, by the class's external bases."""
-        if function.cls is None:
+        """What a framework does with a method, by the class's external bases, or its own inside the framework."""
+        if function.cls is None or function.name not in knowledge.hooked_methods():
             return None
-        _, outside = self.program.ancestors(function.cls)
+        order, outside = self.program.ancestors(function.cls)
         for base in sorted(outside):
             found = knowledge.hook(base, function.name)
             if found is not None:
                 return found
+        for cls in order:
+            found = knowledge.hook(f"{self.program.project.dotted(cls.module.key)}.{cls.qual}", function.name)
+            if found is not None:
+                return found._replace(own=True)
         return None
 
     def switched_off(self, module: Module) -> bool:

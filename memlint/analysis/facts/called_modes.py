@@ -22,6 +22,10 @@ def _is_of_tests(module: Module) -> bool:
     return not starts
 
 
+def _without_tests(records: list[tuple[Function, int]]) -> list[tuple[Function, int]]:
+    return [record for record in records if not _is_of_tests(record[0].module)]
+
+
 class CalledModes:
     """Facts about grad modes, by function; each is worked out once for the calls that are known."""
 
@@ -98,21 +102,24 @@ class CalledModes:
         """(caller, grad mode) of each call of a function. A method that nobody else is seen to call may be what is
         called by its name on objects of unknown class."""
         known = self.facts.calls_of(function)
-        records = [(summary.function, record.grad) for summary, record in known if summary.function.key != function.key]
+        direct = [(summary.function, record.grad) for summary, record in known if summary.function.key != function.key]
+        # (how its tests call a function says nothing of how it is used, where something else does)
+        records = _without_tests(direct)
         if not records and function.cls is not None and function.name != "__init__":
             # an override is what calls of the method that it overrides run
             order, _ = self.program.ancestors(function.cls)
-            records = [
+            inherited = [
                 (summary.function, record.grad)
                 for cls in order
                 if cls.key != function.cls.key and function.name in cls.methods
                 for summary, record in self.facts.calls_of(cls.methods[function.name])
                 if not self._is_beside(summary.function, function.cls, cls)
             ]
-        if not records and function.cls is not None:
-            records = self._named.get(function.name, [])
-        # (how its tests call a function says nothing of how it is used, where something else does)
-        return [record for record in records if not _is_of_tests(record[0].module)] or records
+            records, direct = _without_tests(inherited), direct or inherited
+        if not direct and function.cls is not None:
+            direct = self._named.get(function.name, [])
+            records = _without_tests(direct)
+        return records or direct
 
     def _handed_over(self, function: Function) -> list[tuple[Function, int]]:
         """(who does so, grad mode) of each time that a function, or the method that it overrides, is handed to code

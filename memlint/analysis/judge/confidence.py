@@ -45,7 +45,10 @@ def confidence_unneeded(analyser: Analyser, summary: Summary, store: Store, valu
     if of_evaluation(summary, store.incoming or store.value):
         return "high"
     if summary.hook is not None:
-        return "low" if summary.hook.outputs else "high"  # evaluation engines hand over outputs made under no_grad
+        if not summary.hook.outputs:
+            return "high"
+        # evaluation engines hand over outputs made under no_grad; whoever uses the framework has training ones as well
+        return "medium" if summary.hook.own else "low"
     if any(loops for _, loops, *_ in summary.backwards):
         return "high"
     if blindly_reached(summary, marks_of(summary, store) | (store.incoming or store.value).src):

@@ -122,12 +122,17 @@ def analyser_grad(analyser: Analyser, summary: Summary, grad: int) -> int:
     """A grad mode, with the callers' mode in place of AMBIENT."""
     if not grad & AMBIENT:
         return grad
-    if summary.hook is not None and summary.hook.grad == "ambient":
+    if summary.hook is not None and summary.hook.grad == "ambient" and not summary.hook.own:
         return grad & (ON | OFF) | ON
     return grad & (ON | OFF) | analyser.facts.modes.of(summary.function)
 
 
 def ambient_only(summary: Summary, sources: frozenset[Source]) -> bool:
+    """Whether the caller's grad mode decides that there is a graph: all operations that bring one in were recorded
+    under it, or those that made the value itself."""
+    tips = [summary.graphs.nodes.get(item) for item in sources]
+    if tips and all(tip is not None and tip.ambient for tip in tips):
+        return True
     nodes = [
         node
         for item in summary.graphs.closure(sources)
