@@ -32,8 +32,13 @@ from memlint.analysis.judge.run_callers import left_to_callers, reported_inside,
 from memlint.analysis.judge.run_doubts import doubt_of
 from memlint.analysis.judge.run_reasons import report_run_reason
 from memlint.analysis.judge.sizes.large_networks import runs_a_large_network
-from memlint.analysis.judge.sizes.single_samples import runs_on_one_sample, runs_on_one_state, shows_a_picture
-from memlint.analysis.judge.sizes.small_networks import size_of_network
+from memlint.analysis.judge.sizes.single_samples import (
+    gives_one_row,
+    runs_on_one_sample,
+    runs_on_one_state,
+    shows_a_picture,
+)
+from memlint.analysis.judge.sizes.small_networks import is_of_rows, size_of_network
 from memlint.analysis.transfer.held_values import tensors_within
 from memlint.analysis.transfer.modules.parameter_loops import of_networks
 from memlint.finding import Confidence, weakest
@@ -286,7 +291,7 @@ def is_small(analyser: Analyser, summary: Summary, run: ModelRun) -> bool:
     """Whether the graph of a run takes little memory: by the network's layers, or because it has a single sample."""
     if runs_a_large_network(analyser, summary, run):
         return False
-    if runs_on_one_state(analyser, summary, run):
+    if runs_on_one_state(analyser, summary, run) or (is_of_rows(run) and gives_one_row(summary, run)):
         return True
     size = size_of_network(analyser, summary, run)
     if size or run.module.is_of_library():  # (one sample is enough for what a library has trained)

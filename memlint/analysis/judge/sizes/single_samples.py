@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from memlint.analysis.domain.bound_names import argument, bindings, peel
 from memlint.analysis.domain.extents import by_name
+from memlint.analysis.domain.extents.by_operation import SAME
 from memlint.analysis.domain.summary.effects import ModelRun
 from memlint.analysis.domain.summary.summary import Summary
 from memlint.analysis.syntax.bindings import names_bound_by
@@ -15,6 +16,7 @@ from memlint.analysis.syntax.syntax import (
     dotted,
     is_member,
     last_name,
+    parts,
     walk_expression,
     walk_statements,
     way_to,
@@ -35,6 +37,10 @@ _CALLERS_UP = 2
 _NEW_AXIS = frozenset({"unsqueeze", "expand_dims"})
 #: functions that read a picture
 _READS = frozenset({"imread", "imdecode"})
+#: operations over the numbers of each row, that give as many, or some of them
+_SORTED = frozenset({"sort", "topk", "argsort", "softmax", "log_softmax"})
+#: how far what a layer gives is followed from name to name
+_STEPS = 8
 _RESHAPES = frozenset({"view", "reshape"})
 _MAKE_ARRAYS = frozenset({"tensor", "as_tensor", "Tensor", "FloatTensor", "array", "asarray", "float32", "stack"})
 _DISPLAYED = frozenset({"tensor", "as_tensor", "Tensor", "FloatTensor", "LongTensor", "array", "asarray"})
@@ -48,6 +54,51 @@ def runs_on_one_sample(analyser: Analyser, summary: Summary, run: ModelRun) -> b
 def runs_on_one_state(analyser: Analyser, summary: Summary, run: ModelRun) -> bool:
     """Whether a model is given what an environment showed in its last step."""
     return _runs_on(analyser, summary, run, _is_observed)
+
+
+def gives_one_row(summary: Summary, run: ModelRun) -> bool:
+    """Whether what a layer gives has to be one row, as a number of Python is made of it, or of one of its elements:
+    ``int(layer(x).softmax(-1).argmax())``, ``probs = torch.softmax(layer(x), -1); float(probs[i])``."""
+    body = summary.function.body
+    call = call_at(body, run.site.at)
+    return call is not None and any(_comes_of(one, call, body, indexed) for one, indexed in _numbers(body))
+
+
+def _numbers(body: tuple[ir.Stmt, ...]) -> Iterator[tuple[ir.Expr, bool]]:
+    """What is turned into a number of Python; of an element by its position what it stands in, and True."""
+    for part in parts(body):
+        if not isinstance(part, ir.Call):
+            continue
+        given = part.args[0] if dotted(part.func) in ("int", "float") and len(part.args) == 1 else None
+        if isinstance(part.func, ir.Attr) and part.func.name == "item" and not part.args:
+            given = part.func.value
+        if isinstance(given, ir.Call) and last_name(given.func) in ("detach", "cpu", "item"):
+            given = given.func.value if isinstance(given.func, ir.Attr) else given
+        if isinstance(given, ir.Subscript) and not isinstance(given.index, ir.Display | ir.Slice):
+            yield given.value, True
+        elif isinstance(given, ir.Call) and last_name(given.func) in ("argmax", "argmin"):
+            yield from ((one, False) for one in _operands(given))
+        elif given is not None:
+            yield given, False
+
+
+def _comes_of(expr: ir.Expr, call: ir.Call, body: tuple[ir.Stmt, ...], indexed: bool, depth: int = _STEPS) -> bool:
+    """Whether an expression has the rows of what a call gives. ``indexed``: and these have more than one number, as
+    what a softmax is taken of, or is sorted, has. (An element of others may be a row of one number.)"""
+    if expr is call or depth == 0:
+        return expr is call and not indexed
+    if isinstance(expr, ir.Name):
+        found = bindings(body).get(expr.id, [])
+        return any(_comes_of(value, call, body, indexed, depth - 1) for value, _ in found)
+    if not isinstance(expr, ir.Call) or last_name(expr.func) not in SAME | _SORTED:
+        return False
+    indexed = indexed and last_name(expr.func) not in _SORTED
+    return any(_comes_of(one, call, body, indexed, depth - 1) for one in _operands(expr))
+
+
+def _operands(call: ir.Call) -> tuple[ir.Expr, ...]:
+    """What an operation may be on: its first argument, or what it is a method of."""
+    return (*call.args[:1], *((call.func.value,) if isinstance(call.func, ir.Attr) else ()))
 
 
 def shows_a_picture(summary: Summary, run: ModelRun) -> bool:

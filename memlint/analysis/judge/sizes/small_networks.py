@@ -5,11 +5,11 @@ A row is a sample, a token, or a node of a graph.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING
 
 from memlint.analysis.demand.given_networks import parameter_of
-from memlint.analysis.domain.bound_names import argument
+from memlint.analysis.domain.bound_names import argument, bindings
 from memlint.analysis.domain.extents.by_operation import SAME_LAYERS
 from memlint.analysis.domain.extents.extents import LARGE, NO_BOUND
 from memlint.analysis.domain.summary.effects import ModelRun
@@ -21,7 +21,7 @@ from memlint.analysis.facts.sizes.scopes import Known, Scope, attributes_of
 from memlint.analysis.index.program import Class, Function
 from memlint.analysis.judge.sizes.network_parts import Parts
 from memlint.analysis.syntax.memo import kept_for
-from memlint.analysis.syntax.syntax import dotted, last_name, parts
+from memlint.analysis.syntax.syntax import dotted, last_name, parts, walk_expression
 from memlint.analysis.transfer.library import layer_extents
 from memlint.ir import nodes as ir
 from memlint.patterns import lazy_pattern
@@ -70,6 +70,18 @@ class _UnknownError(Exception):
 
 class _LargeError(Exception):
     """It has a layer whose activations are large for any input."""
+
+
+def is_of_rows(run: ModelRun) -> bool:
+    """Whether what runs are layers of torch that treat each row by itself, and save no more of one than it has."""
+    layers = [layer_extents.of_value(run.module.but(refs=frozenset((ref,)))) for ref in run.module.refs]
+    return bool(layers) and all(layer is not None and _treats_rows(layer) for layer in layers)
+
+
+def _treats_rows(layer: layer_extents.Layer) -> bool:
+    if layer.name == "Sequential":
+        return all(inner is not None and _treats_rows(inner) for inner in layer.inner)
+    return layer.name in _OF_ROWS or layer.name in SAME_LAYERS
 
 
 def size_of_network(analyser: Analyser, summary: Summary, run: ModelRun) -> str:
@@ -277,16 +289,41 @@ class _Network:
 
 
 def _attends(methods: list[Function]) -> bool:
-    """Whether the methods of a class weigh rows by their products with all others, which is attention."""
-    everything = [part for method in methods for part in parts(method.body)]
-    named = {last_name(part.func) for part in everything if isinstance(part, ir.Call)}
-    if not {"softmax", "Softmax"} & named:
-        return False
+    """Whether the methods of a class weigh rows by their products with all others, which is attention: by a softmax of
+    a product, or in a product with a softmax. (A gate weighs what experts give for each row by itself.)"""
+    everything = [(part, method.body) for method in methods for part in parts(method.body)]
+    if any(isinstance(part, ir.Call) and last_name(part.func) == "Softmax" for part, _ in everything):
+        return any(_is_product(part) for part, _ in everything)  # (what that layer is given, its name does not tell)
     return any(
-        (isinstance(part, ir.Binary) and part.op == "@" and not _is_weight(part.left, part.right))
-        or (isinstance(part, ir.Call) and last_name(part.func) in _PRODUCTS and not _is_weight(*part.args))
-        for part in everything
+        (_is_product(part) and _is_made_of(part, body, _is_softmax))
+        or (_is_softmax(part) and _is_made_of(part, body, _is_product))
+        for part, body in everything
     )
+
+
+def _is_softmax(part: ir.Expr) -> bool:
+    return isinstance(part, ir.Call) and last_name(part.func) == "softmax"
+
+
+def _is_product(part: ir.Expr) -> bool:
+    """Whether something is a product of matrices, of which none belongs to the object."""
+    if isinstance(part, ir.Binary):
+        return part.op == "@" and not _is_weight(part.left, part.right)
+    return isinstance(part, ir.Call) and last_name(part.func) in _PRODUCTS and not _is_weight(*part.args)
+
+
+def _is_made_of(whole: ir.Expr, body: tuple[ir.Stmt, ...], asked: Callable[[ir.Expr], bool]) -> bool:
+    """Whether an expression has a part of some kind, be it through the names of a function."""
+    seen: set[str] = set()
+    todo = [whole]
+    while todo:
+        for part in walk_expression(todo.pop()):
+            if part is not whole and asked(part):
+                return True
+            if isinstance(part, ir.Name) and part.id not in seen:
+                seen.add(part.id)
+                todo += [value for value, _ in bindings(body).get(part.id, [])]
+    return False
 
 
 def _is_weight(*operands: ir.Expr) -> bool:

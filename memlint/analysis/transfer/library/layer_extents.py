@@ -39,6 +39,8 @@ _NUMBERS: dict[str, tuple[tuple[int, str], ...]] = {
 }
 _SAME = SAME_LAYERS | {"BatchNorm2d", "BatchNorm3d", "InstanceNorm2d", "GroupNorm", "SyncBatchNorm", "Dropout2d"}
 _SCALED = frozenset({"Upsample", "UpsamplingBilinear2d", "UpsamplingNearest2d", "PixelShuffle"})
+#: layers of which the width alone is told
+_WIDTHS = frozenset({"Linear", "LazyLinear", "Bilinear", "Embedding"})
 #: layers that give a vector for each step of a sequence
 _STEPS = frozenset(
     {
@@ -74,17 +76,12 @@ def layer_of(name: str, args: list[V], words: dict[str, V], expr: ir.Call, most:
         value, shown = given.of(at, word)
         if isinstance(shown, ir.Display) and shown.elements:  # (of both sides: the first one tells)
             value, shown = None, shown.elements[0]
-        numbers.append(_size(value, shown, most) if shown is not None else None)
+        known = size_of(value, shown) if shown is not None else None
+        if shown is not None and own in _WIDTHS and (known is None or known == FEW):
+            bound = most(shown)
+            known = (1, bound) if bound is not None and bound * 4 <= extents.LARGE else known
+        numbers.append(known)
     return Layer(own, tuple(numbers))
-
-
-def _size(value: V | None, shown: ir.Expr, most: Most) -> Range | None:
-    """A size by its value, or what it is at most; by its name where that says more, or no number is known."""
-    known = size_of(value, shown)
-    if known is not None and (known[0] == known[1] or known[0] > FEW[0]):
-        return known
-    bound = most(shown)
-    return (1, bound) if bound is not None and bound * 4 <= extents.LARGE else known
 
 
 def of_value(value: V) -> Layer | None:
