@@ -12,6 +12,7 @@ from memlint.analysis.domain.tensor_ops import on_accelerator
 from memlint.analysis.domain.values import (
     ACCELERATOR,
     ANYWHERE,
+    BATCH,
     CALLABLE,
     CONTAINER,
     CPU,
@@ -20,6 +21,8 @@ from memlint.analysis.domain.values import (
     MODULE,
     NONE,
     NOTHING,
+    SAMPLE,
+    SOME_SIZE,
     TENSORS,
     UNKNOWN,
     UNKNOWN_VALUE,
@@ -65,6 +68,8 @@ class Translation(Symbols):
             # the callee moved what it was given
             device = CPU | ACCELERATOR if self._chosen(value.device) else value.device
             result = result.but(device=device & ~ANYWHERE | (result.device if device & ANYWHERE else 0))
+        if value.size == SAMPLE and value.syms and result.size == BATCH:
+            result = result.but(size=SOME_SIZE)  # (the callee has a name for it that says so)
         own = value.src - value.syms if value.syms else value.src
         kinds = value.kinds & ~UNKNOWN if value.syms else value.kinds
         if kinds & CONTAINER and value.syms and not value.objs:

@@ -4,7 +4,18 @@ from __future__ import annotations
 
 from memlint.analysis.domain.extents import by_name
 from memlint.analysis.domain.tensor_ops import names_labels, names_number
-from memlint.analysis.domain.values import ACTIVATION, ANYWHERE, BATCH, OF_MODULES, OUTPUT, SOME_SIZE, TENSORS, V
+from memlint.analysis.domain.values import (
+    ACTIVATION,
+    ANYWHERE,
+    BATCH,
+    OF_MODULES,
+    OUTPUT,
+    SAMPLE,
+    SOME_SIZE,
+    TENSORS,
+    UNKNOWN,
+    V,
+)
 
 #: parts of a language model's output with a vector for each token
 _OF_SEQUENCES = frozenset({"last_hidden_state", "encoder_last_hidden_state", "encoder_hidden_states"})
@@ -37,7 +48,10 @@ def sized(value: V, name: str) -> V:
 
 
 def named(value: V, name: str) -> V:
-    """A value bound to a name that says that it is small (its size is not known), or how large it is."""
+    """A value bound to a name that says that it is small (its size is not known), or how large it is. Who calls the
+    function with a batch is told so of its parts."""
+    if value.is_only(UNKNOWN) and names_labels(name) and _is_part(value):
+        return value.but(size=SAMPLE)
     number = value.size == OUTPUT and names_number(name)
     if number:
         value = value.but(extent=None)  # (of a model that gives its loss beside what it predicts, it is the loss)
@@ -46,3 +60,8 @@ def named(value: V, name: str) -> V:
     if number or (value.size == BATCH and names_labels(name)):
         return value.but(size=SOME_SIZE)
     return value
+
+
+def _is_part(value: V) -> bool:
+    """Whether a value is a member of what the function is given: ``images, labels = batch``."""
+    return bool(value.syms) and all(path.steps and path.steps[-1].startswith("[") for path in value.syms)
