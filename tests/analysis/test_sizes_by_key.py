@@ -53,7 +53,59 @@ def run(dataset):
 """
 UNPACKED = "pictures, labels = data"
 BY_NUMBER = "pictures = data[0]\n        labels = data[2]"
+DATA = """
+class Samples(Dataset):
+    def __init__(self, paths, table):
+        self.paths, self.table = paths, table
+
+    def __len__(self):
+        return len(self.paths)
+
+    def __getitem__(self, index):
+        shown = library.decode(self.paths[index])
+        picture = torch.zeros(3, 224, 224)
+        picture[:, :32, :32] = shown
+        row, few = torch.randn(16), torch.full((4,), index)
+        return {item}
+
+
+def run(paths, table, net):
+    kept = []
+    with torch.no_grad():
+        for {target} in DataLoader(Samples(paths, table), batch_size=64):
+            x = {part}.to("cuda")
+            net(x)
+            kept.append(x)
+    return torch.cat(kept)
+"""
+BY_KEY = '{"a": picture, "b": row, "c": {"d": few}, "e": few, "n": 3}'
+IN_ORDER = "picture, row, few, 3"
+ARRAY = """
+def run(table, net):
+    {rows}
+    kept = []
+    with torch.no_grad():
+        for {target} in DataLoader({data}, batch_size=64):
+            x = x.to("cuda")
+            net(x)
+            kept.append(x)
+    return torch.cat(kept)
+"""
 SMALL = {
+    **{
+        f"the member {key!r} of a sample": DATA.format(item=BY_KEY, target="batch", part=f'batch["{key}"]')
+        for key in ("b", "e", "n")
+    },
+    **{
+        f"the member {at} of a sample": DATA.format(item=IN_ORDER, target="batch", part=f"batch[{at}]")
+        for at in (1, 2, 3)
+    },
+    "an unpacked member of a sample": DATA.format(item=IN_ORDER, target="_, x, _, _", part="x"),
+    "one tensor for a sample": DATA.format(item="row", target="x", part="x"),
+    "rows of an array": ARRAY.format(rows="rows = table.values.astype(np.float32)", data="rows", target="x"),
+    "rows of a tensor": ARRAY.format(
+        rows="rows = torch.tensor(table.to_numpy())", data="TensorDataset(rows)", target="x, "
+    ),
     "labels that an object holds": HOLDER.format(unpacked=UNPACKED, key="target_out"),
     "labels by their position": HOLDER.format(unpacked=BY_NUMBER, key="target_out"),
     "labels that a function gives": STEP.format(key="truth"),
@@ -62,6 +114,14 @@ SMALL = {
 LARGE = {
     "pictures that an object holds": HOLDER.format(unpacked=UNPACKED, key="given"),
     "pictures that a function gives": STEP.format(key="input"),
+    "a picture by its key": DATA.format(item=BY_KEY, target="batch", part='batch["a"]'),
+    "a picture by its position": DATA.format(item=IN_ORDER, target="batch", part="batch[0]"),
+    "an unpacked picture": DATA.format(item="row, picture", target="_, x", part="x"),
+    "one picture for a sample": DATA.format(item="picture", target="x", part="x"),
+    "samples of which nothing is known": DATA.format(item="library.item(shown)", target="x", part="x"),
+    "pictures in an array": ARRAY.format(
+        rows="rows = torch.zeros(5000, 3, 64, 64)", data="TensorDataset(rows)", target="x, "
+    ),
 }
 
 

@@ -192,7 +192,8 @@ def weight_of(summary: Summary, store: Store, value: V) -> Weight:
 
 def _weight(value: V, names: list[str], compared: frozenset[str]) -> Weight:
     """By what bounds the value; else by the names of it and of its place, or what it is compared with. A batch of a
-    loader whose name is not one of rows holds pictures more often than not; what a model gives may be anything."""
+    loader whose name is not one of rows holds pictures more often than not, unless it is cut from an array; what a
+    model gives may be anything."""
     known = value.extent
     if known is not None and (known.weight != "unknown" or known.most < NO_BOUND):
         return known.weight
@@ -207,7 +208,8 @@ def _weight(value: V, names: list[str], compared: frozenset[str]) -> Weight:
         return "small"
     # (``batch[1]`` is what the inputs come with)
     beside = any(is_of_rows(name) or (name.isdigit() and name != "0") for name in names)
-    return "large" if value.size == BATCH and not beside else "unknown"
+    pictured = known is None or bool(known.parts)
+    return "large" if value.size == BATCH and pictured and not beside else "unknown"
 
 
 @kept

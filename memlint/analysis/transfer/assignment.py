@@ -184,6 +184,8 @@ def _part(frame: FunctionState, state: State, value: V, position: int) -> V:
             unknown = frozenset(source for source in value.src if source in nodes and nodes[source].unknown)
             held, rest = value.but(src=value.src - unknown), value.but(src=unknown)
         plain = part_of_output(frame, held, f"[{position}]", unpacked=True)
+        if plain.extent is not None and plain.extent.parts:
+            plain = plain.but(extent=plain.extent.part(position))
         found = element(frame, state, plain.but(syms=frozenset(), kinds=value.kinds & ~UNKNOWN), frame_at(frame))
     for path in ordered(value.syms):
         if symbol_counts(state, value, path.then(f"[{position}]")):

@@ -136,7 +136,7 @@ def _inside(frame: FunctionState, state: State, value: V, found: V, step: str) -
     if value.kinds & CONTAINER and value.is_plain():
         return DATA_VALUE
     if value.kinds & LOADER:
-        found = join(found, batch_tree(value.device))
+        found = join(found, batch_tree(value.device).but(extent=value.extent))
     if value.kinds & TENSORS:
         value = part_of_output(frame, value, step)
         found = join(

@@ -52,6 +52,11 @@ class Extent(NamedTuple):
     least: int
     most: int
     item: int = 4
+    #: the members of a batch, by position or key, as far as they are known
+    parts: tuple[tuple[str, Extent | None], ...] = ()
+
+    def part(self, name: object) -> Extent | None:
+        return next((part for one, part in self.parts if one == str(name)), None)
 
     @property
     def weight(self) -> Weight:
@@ -60,6 +65,8 @@ class Extent(NamedTuple):
         return "large" if self.least * self.item > LARGE else "unknown"
 
 
+#: a tensor of which nothing is known
+UNBOUNDED = Extent(None, 1, NO_BOUND)
 #: one number, or one number for each sample
 NUMBER = Extent(None, 1, 1, 8)
 

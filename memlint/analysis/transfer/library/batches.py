@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-from memlint.analysis.domain.bound_names import argument
+from memlint.analysis.domain.bound_names import argument, bindings
+from memlint.analysis.domain.extents import extents
+from memlint.analysis.domain.extents.extents import ANY, BATCH_DIM, Extent
 from memlint.analysis.domain.summary.function_state import FunctionState
-from memlint.analysis.domain.values import V
+from memlint.analysis.domain.values import CONTAINER, DATA, TENSOR, Ref, V
+from memlint.analysis.syntax.syntax import last_name
 from memlint.ir import nodes as ir
 
 
@@ -20,6 +23,84 @@ def hold_one_sample(name: str, call: ir.Call, words: dict[str, V]) -> bool:
         return (words["batch_size"].const if "batch_size" in words else getattr(given, "value", None)) == 1
     told = any(word.name in (None, "batch_sampler") for word in call.keywords) or len(call.args) > 1
     return name.endswith(".DataLoader") and not told
+
+
+#: the class of data sets whose samples are the rows of tensors
+TENSORS = "torch.utils.data.TensorDataset"
+#: what makes an array, or a tensor, of rows that are in memory
+_ARRAYS = frozenset(
+    {
+        "FloatTensor",
+        "Tensor",
+        "TensorDataset",
+        "array",
+        "as_tensor",
+        "asarray",
+        "astype",
+        "from_numpy",
+        "tensor",
+        "to_numpy",
+    }
+)
+
+
+def of_tensors(tensors: list[V]) -> Extent | None:
+    """What a batch holds of rows of these tensors."""
+    parts = tuple((str(at), value.extent or extents.UNBOUNDED) for at, value in enumerate(tensors))
+    return extents.UNBOUNDED._replace(parts=parts) if parts else None
+
+
+def of_loader(frame: FunctionState, name: str, args: list[V], words: dict[str, V], call: ir.Call) -> Extent | None:
+    """What a batch of a data loader holds: the members that the data set gives for each sample, or rows of an array."""
+    if not name.endswith(".DataLoader") or any(word.name in (None, "collate_fn") for word in call.keywords):
+        return None
+    given, shown = args[0] if args else words.get("dataset"), argument(call, 0, "dataset")
+    if given is None or shown is None:
+        return None
+    if given.extent is not None:
+        return given.extent
+    found = [_of_class(frame, ref) for ref in given.refs if ref.kind == "instance"]
+    if found:
+        return found[0] if len(found) == 1 else None
+    return extents.UNBOUNDED if _is_array(frame, shown) else None
+
+
+def _of_class(frame: FunctionState, ref: Ref) -> Extent | None:
+    cls = frame.analyser.cls(ref)
+    method = frame.analyser.program.method(cls, "__getitem__") if cls is not None else None
+    summary = frame.analyser.summary(method) if method is not None else None
+    if summary is None or summary.exit is None or summary.result is None:
+        return None
+    result = summary.result
+    if not result.is_only(CONTAINER) or len(result.objs) != 1:
+        return _batched(result)
+    obj = summary.exit.heap.get(next(iter(result.objs)))
+    if obj is None or obj.elem.kinds:
+        return None
+    parts = tuple((name, _batched(value)) for name, value in obj.fields.items())
+    return extents.UNBOUNDED._replace(parts=parts) if any(part is not None for _, part in parts) else None
+
+
+def _batched(sample: V) -> Extent | None:
+    """What a loader makes of the samples of a batch."""
+    if isinstance(sample.const, int | float) and sample.is_only(DATA):
+        return extents.shaped((BATCH_DIM,), 8)
+    known = sample.extent
+    if known is None or known.dims is None or not sample.is_only(TENSOR):
+        return None
+    return extents.shaped((BATCH_DIM, *(ANY if dim == BATCH_DIM else dim for dim in known.dims)), known.item)
+
+
+def _is_array(frame: FunctionState, expr: ir.Expr) -> bool:
+    """Whether an expression makes an array, or names what one makes."""
+    if isinstance(expr, ir.Name):
+        bound = bindings(frame.function.body).get(expr.id, [])
+        return bool(bound) and all(not unpacked and _makes_array(value) for value, unpacked in bound)
+    return _makes_array(expr)
+
+
+def _makes_array(expr: ir.Expr) -> bool:
+    return isinstance(expr, ir.Call) and last_name(expr.func) in _ARRAYS
 
 
 def model_called(frame: FunctionState, expr: ir.Call) -> None:

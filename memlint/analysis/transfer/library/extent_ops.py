@@ -341,6 +341,8 @@ _TRANSFERS: dict[str, Callable[[Extent | None, Given], Extent | None]] = {
 
 def member(value: V, index: ir.Expr) -> Extent | None:
     """``value[index]``, of a tensor or of several: the members of a model's output are taken to be alike."""
+    if value.extent is not None and value.extent.parts:
+        return value.extent.part(index.value) if isinstance(index, ir.Const) else None
     if value.kinds & TREE and literal(index) is not None:
         return value.extent
     return indexed(value.extent, index)

@@ -192,11 +192,13 @@ def _by_result(
             frame.notes.arrays.append((args[0].src, tuple(frame.tests)))
         for value in inner:
             frame.used |= value.src
-        return V(DATA, size=SCALAR, device=literal_device(name, args))
+        extent = batches.of_tensors(args) if name == batches.TENSORS else None
+        return V(DATA, size=SCALAR, device=literal_device(name, args), extent=extent)
     if row.returns == "loader":
         if name.startswith("torch."):
             batches.loader_made(frame, expr)
-        return V(LOADER, size=SAMPLE if batches.hold_one_sample(name, expr, words) else SOME_SIZE)
+        size = SAMPLE if batches.hold_one_sample(name, expr, words) else SOME_SIZE
+        return V(LOADER, size=size, extent=batches.of_loader(frame, name, args, words, expr))
     if row.returns == "optimizer":
         if "optim" in name and "lr_scheduler" not in name:
             note_optimizer(frame, state, next(iter(args), words.get("params")))
