@@ -10,7 +10,7 @@ from memlint.analysis.domain.periods import MAX_PERIOD
 from memlint.analysis.domain.state import State
 from memlint.analysis.domain.summary.effects import LoopState
 from memlint.analysis.domain.summary.function_state import FunctionState
-from memlint.analysis.domain.summary.summary import Summary
+from memlint.analysis.domain.trips import literal_trips
 from memlint.analysis.domain.values import (
     CALLABLE,
     CONTAINER,
@@ -27,10 +27,10 @@ from memlint.analysis.domain.values import (
     V,
     join_all,
 )
-from memlint.analysis.syntax.bindings import assigned_names, names_bound_by
+from memlint.analysis.syntax.bindings import names_bound_by
 from memlint.analysis.syntax.expression_text import text
 from memlint.analysis.syntax.memo import kept
-from memlint.analysis.syntax.syntax import bodies, calls, dotted, is_name, walk_expression, walk_statements
+from memlint.analysis.syntax.syntax import dotted, walk_expression, walk_statements
 from memlint.analysis.transfer.heap import elements_of
 from memlint.analysis.transfer.library.feeding import gives_transitions
 from memlint.ir import nodes as ir
@@ -243,117 +243,6 @@ def literal_display(iterable: ir.Expr) -> bool:
     if isinstance(iterable, ir.Call) and dotted(iterable.func) in ("zip", "enumerate", "reversed", "sorted"):
         return any(isinstance(arg, ir.Display | ir.DictDisplay) for arg in iterable.args)
     return False
-
-
-#: draws of so many members: ``random.sample(rows, 4)``, ``np.random.choice(n, 4)``
-_DRAWS = frozenset({"sample", "choice", "choices", "islice"})
-
-
-def _drawn(frame: FunctionState, state: State, iterable: ir.Expr) -> int | None:
-    """How many members a draw or a slice takes, where a literal tells."""
-    if isinstance(iterable, ir.Subscript) and isinstance(iterable.index, ir.Slice):
-        part = iterable.index
-        start = _literal(frame, state, part.lower) if part.lower is not None else 0
-        stop = _usual(frame, state, part.upper) if part.upper is not None else None
-        return stop - start if start is not None and stop is not None and 0 <= start <= stop else None
-    if not isinstance(iterable, ir.Call):
-        return None
-    name = dotted(iterable.func).rsplit(".", 1)[-1]
-    if name in ("enumerate", "list", "tqdm", "sorted") and iterable.args:
-        return _drawn(frame, state, iterable.args[0])
-    if name not in _DRAWS:
-        return None
-    words = {word.name: word.value for word in iterable.keywords}
-    given = words.get("size") or words.get("k") or (iterable.args[1] if len(iterable.args) == 2 else None)
-    return _usual(frame, state, given) if given is not None else None
-
-
-def _usual(frame: FunctionState, state: State, arg: ir.Expr) -> int | None:
-    """A number that is written here, or the default of a parameter: how many somebody takes where nobody says."""
-    value = _literal(frame, state, arg)
-    if value is not None or not isinstance(arg, ir.Name) or arg.id in assigned_names(frame.function.body)[0]:
-        return value
-    for param in frame.function.params:
-        if param.name == arg.id and isinstance(param.default, ir.Const):
-            return _literal(frame, state, param.default)
-    return None
-
-
-def _given(frame: Summary, iterable: ir.Expr) -> ir.Expr:
-    """What a name was given, where one statement of the function does."""
-    if not isinstance(iterable, ir.Name) or iterable.id not in frame.function.locals:
-        return iterable
-    one = _bound_once(frame.function.body).get(iterable.id)
-    plain = isinstance(one, ir.Assign) and len(one.targets) == 1 and isinstance(one.targets[0], ir.Name)
-    parameter = any(param.name == iterable.id for param in frame.function.params)
-    return one.value if isinstance(one, ir.Assign) and plain and not parameter else iterable
-
-
-@kept
-def _bound_once(body: tuple[ir.Stmt, ...]) -> dict[str, ir.Stmt | None]:
-    """The one statement that binds each name, not in a block; None for a name that others bind too."""
-    found: dict[str, ir.Stmt | None] = {}
-    for statement in body:
-        within = [] if isinstance(statement, ir.FunctionDef | ir.ClassDef) else bodies(statement)
-        for name in names_bound_by(statement):
-            found[name] = None if name in found else statement
-        for block in within:
-            found.update(dict.fromkeys(assigned_names(block)[0]))
-    return found
-
-
-def literal_trips(frame: FunctionState, state: State, iterable: ir.Expr) -> int | None:
-    """How often the loop runs, where a literal tells."""
-    drawn = _drawn(frame, state, _given(frame, iterable))
-    if drawn is not None:
-        return drawn
-    if isinstance(iterable, ir.Display) and not any(isinstance(item, ir.Starred) for item in iterable.elements):
-        return len(iterable.elements)
-    if not isinstance(iterable, ir.Call) or dotted(iterable.func).rsplit(".", 1)[-1] not in ("range", "trange"):
-        return None
-    bounds = [_literal(frame, state, arg) for arg in iterable.args]
-    if not bounds or None in bounds:
-        return None
-    numbers = [int(bound) for bound in bounds if bound is not None]
-    try:
-        return len(range(*numbers))
-    except (ValueError, TypeError, OverflowError):
-        return None
-
-
-def _longest(frame: Summary, state: State, counted: ir.Expr) -> int | None:
-    """How many members a variable has at most, on all paths that gave it tuples or lists of known members."""
-    value = state.env.get(counted.id) if isinstance(counted, ir.Name) else None
-    if value is None or not value.objs or not value.is_only(CONTAINER):
-        return None
-    held = [state.heap.get(key) for key in value.objs]
-    if any(obj is None or obj.kind not in ("tuple", "list") or obj.elem.kinds for obj in held):
-        return None
-    if any(obj is not None and obj.kind == "list" for obj in held) and _is_handed_on(frame, counted):
-        return None  # whoever gets it may add to it
-    return max(len(obj.ordered) for obj in held if obj is not None)
-
-
-#: calls that add nothing to a list that they are given
-_READ_ONLY = ("len", "enumerate", "zip", "print", "torch.cat", "torch.stack")
-
-
-def _is_handed_on(frame: Summary, counted: ir.Expr) -> bool:
-    return isinstance(counted, ir.Name) and any(
-        is_name(arg, counted.id) and dotted(call.func) not in _READ_ONLY
-        for call in calls(frame.function.body)
-        for arg in (*call.args, *(word.value for word in call.keywords))
-    )
-
-
-def _literal(frame: Summary, state: State, arg: ir.Expr) -> int | None:
-    """A number that is written here, or that a local variable was given, or of what a display put together."""
-    if isinstance(arg, ir.Call) and dotted(arg.func) == "len" and len(arg.args) == 1:
-        return _longest(frame, state, arg.args[0])
-    value = arg.value if isinstance(arg, ir.Const) else None
-    if isinstance(arg, ir.Name) and arg.id in state.env:
-        value = state.env[arg.id].const
-    return value if isinstance(value, int) and not isinstance(value, bool) else None
 
 
 def gives_key(loop: LoopState, name: str) -> bool:

@@ -76,11 +76,11 @@ def layer_of(name: str, args: list[V], words: dict[str, V], expr: ir.Call, most:
         value, shown = given.of(at, word)
         if isinstance(shown, ir.Display) and shown.elements:  # (of both sides: the first one tells)
             value, shown = None, shown.elements[0]
-        known = size_of(value, shown) if shown is not None else None
-        if shown is not None and own in _WIDTHS and (known is None or known == FEW):
+        size = size_of(value, shown) if shown is not None else None
+        if shown is not None and own in _WIDTHS and (size is None or size == FEW):
             bound = most(shown)
-            known = (1, bound) if bound is not None and bound * 4 <= extents.LARGE else known
-        numbers.append(known)
+            size = (1, bound) if bound is not None and bound * 4 <= extents.LARGE else size
+        numbers.append(size)
     return Layer(own, tuple(numbers))
 
 

@@ -1,0 +1,171 @@
+"""How many rounds a loop has, where a literal tells: a range, a display, a list that is made of one."""
+
+from __future__ import annotations
+
+from memlint.analysis.domain.state import State
+from memlint.analysis.domain.summary.function_state import FunctionState
+from memlint.analysis.domain.summary.summary import Summary
+from memlint.analysis.domain.values import CONTAINER
+from memlint.analysis.syntax.bindings import assigned_names, names_bound_by
+from memlint.analysis.syntax.memo import kept
+from memlint.analysis.syntax.syntax import bodies, calls, calls_named, dotted, is_name, last_name, walk_statements
+from memlint.ir import nodes as ir
+
+#: how far a container is followed from name to name
+_DEPTH = 6
+#: what goes through the members of what it is given, or holds them again
+_SAME_MEMBERS = ("enumerate", "list", "reversed", "sorted", "tqdm", "tuple", "zip")
+_ADDS = frozenset({"append", "appendleft", "add", "extend", "insert", "setdefault", "update"})
+#: draws of so many members: ``random.sample(rows, 4)``, ``np.random.choice(n, 4)``
+_DRAWS = frozenset({"sample", "choice", "choices", "islice"})
+
+
+def _drawn(frame: FunctionState, state: State, iterable: ir.Expr) -> int | None:
+    """How many members a draw or a slice takes, where a literal tells."""
+    if isinstance(iterable, ir.Subscript) and isinstance(iterable.index, ir.Slice):
+        part = iterable.index
+        start = _literal(frame, state, part.lower) if part.lower is not None else 0
+        stop = _usual(frame, state, part.upper) if part.upper is not None else None
+        return stop - start if start is not None and stop is not None and 0 <= start <= stop else None
+    if not isinstance(iterable, ir.Call):
+        return None
+    name = dotted(iterable.func).rsplit(".", 1)[-1]
+    if name in ("enumerate", "list", "tqdm", "sorted") and iterable.args:
+        return _drawn(frame, state, iterable.args[0])
+    if name not in _DRAWS:
+        return None
+    words = {word.name: word.value for word in iterable.keywords}
+    given = words.get("size") or words.get("k") or (iterable.args[1] if len(iterable.args) == 2 else None)
+    return _usual(frame, state, given) if given is not None else None
+
+
+def _usual(frame: FunctionState, state: State, arg: ir.Expr) -> int | None:
+    """A number that is written here, or the default of a parameter: how many somebody takes where nobody says."""
+    value = _literal(frame, state, arg)
+    if value is not None or not isinstance(arg, ir.Name) or arg.id in assigned_names(frame.function.body)[0]:
+        return value
+    for param in frame.function.params:
+        if param.name == arg.id and isinstance(param.default, ir.Const):
+            return _literal(frame, state, param.default)
+    return None
+
+
+def _given(frame: Summary, iterable: ir.Expr) -> ir.Expr:
+    """What a name was given, where one statement of the function does."""
+    if not isinstance(iterable, ir.Name) or iterable.id not in frame.function.locals:
+        return iterable
+    one = _bound_once(frame.function.body).get(iterable.id)
+    plain = isinstance(one, ir.Assign) and len(one.targets) == 1 and isinstance(one.targets[0], ir.Name)
+    parameter = any(param.name == iterable.id for param in frame.function.params)
+    return one.value if isinstance(one, ir.Assign) and plain and not parameter else iterable
+
+
+@kept
+def _bound_once(body: tuple[ir.Stmt, ...]) -> dict[str, ir.Stmt | None]:
+    """The one statement that binds each name, not in a block; None for a name that others bind too."""
+    found: dict[str, ir.Stmt | None] = {}
+    for statement in body:
+        within = [] if isinstance(statement, ir.FunctionDef | ir.ClassDef) else bodies(statement)
+        for name in names_bound_by(statement):
+            found[name] = None if name in found else statement
+        for block in within:
+            found.update(dict.fromkeys(assigned_names(block)[0]))
+    return found
+
+
+def literal_trips(frame: FunctionState, state: State, iterable: ir.Expr) -> int | None:
+    """How often the loop runs, where a literal tells."""
+    drawn = _drawn(frame, state, _given(frame, iterable))
+    return drawn if drawn is not None else _members(frame, state, iterable, _DEPTH)
+
+
+def _members(frame: FunctionState, state: State, over: ir.Expr, depth: int) -> int | None:
+    """How many members a loop goes through: those of a display or a range, of a list of as many (``[x] * 3``,
+    ``[f(x) for x in xs]``), or of a name for it, if nothing else gets it."""
+    if depth == 0:
+        return None
+    match over:
+        case ir.Display(elements=elements) if not any(isinstance(item, ir.Starred) for item in elements):
+            return len(elements)
+        case ir.DictDisplay(keys=keys) if None not in keys:
+            return len(keys)
+        case ir.Comprehension(fors=(one,)):
+            return _members(frame, state, one.iter, depth - 1)
+        case ir.Binary(op="*", left=ir.Display() as left, right=right):
+            times = _literal(frame, state, right)
+            return times * len(left.elements) if times is not None else None
+        case ir.Name(id=name):
+            given = _given(frame, over)
+            alone = given is not over and not _is_handed_on(frame, over) and not _is_changed(frame, name)
+            return _members(frame, state, given, depth - 1) if alone else None
+        case ir.Call():
+            return _called(frame, state, over, depth)
+    return None
+
+
+def _called(frame: FunctionState, state: State, call: ir.Call, depth: int) -> int | None:
+    """How many members what a call gives has."""
+    name = last_name(call.func)
+    if name in ("range", "trange"):
+        bounds = [_literal(frame, state, arg) for arg in call.args]
+        numbers = [int(bound) for bound in bounds if bound is not None]
+        try:
+            return len(range(*numbers)) if len(numbers) == len(bounds) > 0 else None
+        except (ValueError, TypeError, OverflowError):
+            return None
+    if name in _SAME_MEMBERS and call.args:
+        each = [_members(frame, state, arg, depth - 1) for arg in (call.args if name == "zip" else call.args[:1])]
+        return min((count for count in each if count is not None), default=None)
+    if isinstance(call.func, ir.Attr) and name in ("items", "keys", "values") and not call.args:
+        return _members(frame, state, call.func.value, depth - 1)
+    return None
+
+
+def _is_changed(frame: FunctionState, name: str) -> bool:
+    """Whether a function adds members to a container, or replaces some by what may be more."""
+    body = frame.function.body
+    if any(isinstance(call.func, ir.Attr) and is_name(call.func.value, name) for call in calls_named(body, _ADDS)):
+        return True
+    return any(
+        (isinstance(one, ir.AugAssign) and is_name(one.target, name))
+        or (
+            isinstance(one, ir.Assign)
+            and any(isinstance(to, ir.Subscript) and is_name(to.value, name) for to in one.targets)
+        )
+        for one in walk_statements(body)
+    )
+
+
+def _longest(frame: Summary, state: State, counted: ir.Expr) -> int | None:
+    """How many members a variable has at most, on all paths that gave it tuples or lists of known members."""
+    value = state.env.get(counted.id) if isinstance(counted, ir.Name) else None
+    if value is None or not value.objs or not value.is_only(CONTAINER):
+        return None
+    held = [state.heap.get(key) for key in value.objs]
+    if any(obj is None or obj.kind not in ("tuple", "list") or obj.elem.kinds for obj in held):
+        return None
+    if any(obj is not None and obj.kind == "list" for obj in held) and _is_handed_on(frame, counted):
+        return None  # whoever gets it may add to it
+    return max(len(obj.ordered) for obj in held if obj is not None)
+
+
+#: calls that add nothing to a list that they are given
+_READ_ONLY = (*_SAME_MEMBERS, "len", "print", "torch.cat", "torch.stack")
+
+
+def _is_handed_on(frame: Summary, counted: ir.Expr) -> bool:
+    return isinstance(counted, ir.Name) and any(
+        is_name(arg, counted.id) and dotted(call.func) not in _READ_ONLY
+        for call in calls(frame.function.body)
+        for arg in (*call.args, *(word.value for word in call.keywords))
+    )
+
+
+def _literal(frame: Summary, state: State, arg: ir.Expr) -> int | None:
+    """A number that is written here, or that a local variable was given, or of what a display put together."""
+    if isinstance(arg, ir.Call) and dotted(arg.func) == "len" and len(arg.args) == 1:
+        return _longest(frame, state, arg.args[0])
+    value = arg.value if isinstance(arg, ir.Const) else None
+    if isinstance(arg, ir.Name) and arg.id in state.env:
+        value = state.env[arg.id].const
+    return value if isinstance(value, int) and not isinstance(value, bool) else None
