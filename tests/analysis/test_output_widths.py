@@ -64,6 +64,7 @@ NARROW = {
     "a keyword": (NET, "Net(inputs=10, outputs=2)"),
     "a position": (NET, "Net(10, 2)"),
     "a default": (NET, "Net(library.INPUTS)"),
+    "a default beside a check of the class": (NET + "\nassert not isinstance(library.model, Net)\n", "Net(10)"),
     "a constant": ("CLASSES = 7\n" + NET, "Net(10, CLASSES)"),
     "a computed number": (NET, "Net(10, 2 * 4 + 1)"),
     "the default of an option": (NET, "Net(10, outputs=args.hidden)"),
@@ -332,3 +333,31 @@ def test_what_a_narrow_network_gives_is_a_note(defined: str, made: str, tmp_path
 def test_what_is_wide_or_unknown_stays_a_warning(defined: str, made: str, tmp_path: Path) -> None:
     text = IMPORTS + textwrap.dedent(defined) + KEEPS.format(made=made)
     assert severities(tmp_path, text, "MEM102") == ["warning"]
+
+
+#: a network by the default of its constructor, and what else a program does with its class
+BY_DEFAULT = KEEPS.replace("def __init__(self):", "def __init__(self, outputs=2):").format(
+    made="nn.Linear(10, outputs)"
+)
+MADE_BY_DEFAULT = {
+    "never": "",
+    "once": "task = Task()",
+    "beside a check": "task = Task()\nassert isinstance(library.task, Task)",
+    "in a table, and by name": "TASKS = {'a': Task}\ntask = Task(outputs=4)",
+}
+MADE_BY_OTHERS = {
+    "by a table": "TASKS = {'a': Task}\ntask = TASKS[library.NAME](library.OUTPUTS)",
+    "by a function": "task = library.build(Task, library.OUTPUTS)",
+    "by a method of the class": "task = Task.load_from_checkpoint(library.PATH)",
+    "by another name": "Model = Task\ntask = Model(library.OUTPUTS)",
+}
+
+
+@pytest.mark.parametrize("made", MADE_BY_DEFAULT.values(), ids=MADE_BY_DEFAULT)
+def test_a_default_holds_where_nobody_else_makes_the_network(made: str, tmp_path: Path) -> None:
+    assert severities(tmp_path, IMPORTS + BY_DEFAULT + made, "MEM102") == ["note"]
+
+
+@pytest.mark.parametrize("made", MADE_BY_OTHERS.values(), ids=MADE_BY_OTHERS)
+def test_a_default_tells_nothing_where_others_make_the_network(made: str, tmp_path: Path) -> None:
+    assert severities(tmp_path, IMPORTS + BY_DEFAULT + made, "MEM102") == ["warning"]

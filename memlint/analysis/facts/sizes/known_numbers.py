@@ -14,7 +14,16 @@ from memlint.analysis.facts.sizes.scopes import Known, Scope, attributes_of
 from memlint.analysis.index.definitions import functions_of
 from memlint.analysis.index.program import Class, Function, Module, Program
 from memlint.analysis.syntax.memo import kept
-from memlint.analysis.syntax.syntax import call_at, calls, dotted, is_name, last_name, walk_statements
+from memlint.analysis.syntax.syntax import (
+    call_at,
+    calls,
+    dotted,
+    is_name,
+    last_name,
+    parts,
+    walk_expression,
+    walk_statements,
+)
 from memlint.analysis.transfer.library.extent_ops import literal, size_of
 from memlint.ir import nodes as ir
 from memlint.patterns import lazy_pattern
@@ -225,12 +234,9 @@ class Numbers:
         if key not in self._given:
             self._given[key] = {}
             found = [*self._makings(cls, init)]
-            self._given[key] = {
-                param.name: _either([one[param.name] for one in found])
-                if found
-                else self._by_default(param.default, Scope(init))
-                for param in init.given
-            }
+            if not found and not self._goes_elsewhere(cls):
+                found = [{param.name: self._by_default(param.default, Scope(init)) for param in init.given}]
+            self._given[key] = {param.name: _either([one[param.name] for one in found]) for param in init.given}
         return self._given[key]
 
     def _makings(self, cls: Class, init: Function) -> Iterator[dict[str, Known]]:
@@ -247,12 +253,26 @@ class Numbers:
                 yield from (self.bound(call, init, scope) for call in calls(own.body) if _calls_base(call))
 
     def _calls_of_class(self, cls: Class) -> Iterator[tuple[Function, ir.Call]]:
+        for caller in self._namers(cls):
+            for call in calls(caller.body):
+                if self._program.find_expression(caller.module, call.func, caller) == ("class", cls):
+                    yield caller, call
+
+    def _namers(self, cls: Class) -> Iterator[Function]:
+        """The functions that name a class."""
         for key in self._program.words.files(cls.node.name)[:_MAX_FILES]:
-            for caller in functions_of(self._program.module(key)):
-                if cls.node.name in caller.names:
-                    for call in calls(caller.body):
-                        if self._program.find_expression(caller.module, call.func, caller) == ("class", cls):
-                            yield caller, call
+            yield from (one for one in functions_of(self._program.module(key)) if cls.node.name in one.names)
+
+    def _goes_elsewhere(self, cls: Class) -> bool:
+        """Whether a class stands in a table, is handed on, or makes objects by a method of its own: who makes one then,
+        and with what, nobody sees."""
+        return any(
+            isinstance(part, ir.Name | ir.Attr)
+            and last_name(part) == cls.node.name
+            and self._program.find_expression(caller.module, part, caller) == ("class", cls)
+            for caller in self._namers(cls)
+            for part in _values(caller.body)
+        )
 
     def bound(self, call: ir.Call, function: Function, scope: Scope) -> dict[str, Known]:
         """What a call passes for the parameters of a constructor: a number, or an activation, which has no width."""
@@ -309,6 +329,16 @@ def _updated(body: tuple[ir.Stmt, ...]) -> frozenset[str]:
     """The names that a body changes by ``+=`` and the like."""
     updates = (one for one in walk_statements(body) if isinstance(one, ir.AugAssign))
     return frozenset(dotted(one.target) for one in updates)
+
+
+@kept
+def _values(body: tuple[ir.Stmt, ...]) -> tuple[ir.Expr, ...]:
+    """The expressions of a body that are neither called nor asked about as a class."""
+    made = [*calls(body)]
+    called = {id(call.func) for call in made}
+    asked = (call for call in made if dotted(call.func) in ("isinstance", "issubclass", "super"))
+    called |= {id(part) for call in asked for arg in call.args for part in walk_expression(arg)}
+    return tuple(part for part in parts(body) if id(part) not in called)
 
 
 def _calls_base(call: ir.Call) -> bool:
