@@ -5,7 +5,7 @@ from __future__ import annotations
 from memlint.analysis.domain.state import State
 from memlint.analysis.domain.summary.function_state import FunctionState
 from memlint.analysis.domain.summary.summary import Summary
-from memlint.analysis.domain.values import CONTAINER
+from memlint.analysis.domain.values import CONTAINER, INSTANCE, MODULE, NOTHING
 from memlint.analysis.syntax.bindings import assigned_names, names_bound_by
 from memlint.analysis.syntax.memo import kept
 from memlint.analysis.syntax.syntax import bodies, calls, calls_named, dotted, is_name, last_name, walk_statements
@@ -97,7 +97,7 @@ def _members(frame: FunctionState, state: State, over: ir.Expr, depth: int) -> i
         case ir.Name(id=name):
             given = _given(frame, over)
             alone = given is not over and not _is_handed_on(frame, over) and not _is_changed(frame, name)
-            return _members(frame, state, given, depth - 1) if alone else None
+            return _members(frame, state, given, depth - 1) if alone and not _holds_networks(state, name) else None
         case ir.Call():
             return _called(frame, state, over, depth)
     return None
@@ -119,6 +119,12 @@ def _called(frame: FunctionState, state: State, call: ir.Call, depth: int) -> in
     if isinstance(call.func, ir.Attr) and name in ("items", "keys", "values") and not call.args:
         return _members(frame, state, call.func.value, depth - 1)
     return None
+
+
+def _holds_networks(state: State, name: str) -> bool:
+    """Whether members of a container are networks: what a round does to one of them, others do not to the rest."""
+    held = [obj for key in state.env.get(name, NOTHING).objs if (obj := state.heap.get(key)) is not None]
+    return any(part.kinds & (MODULE | INSTANCE) for obj in held for part in (*obj.fields.values(), obj.elem))
 
 
 def _is_changed(frame: FunctionState, name: str) -> bool:
