@@ -1,5 +1,5 @@
-"""Functions that evaluate a model once and leave its output where their callers' loops make it grow: the finding at
-the model's call says so."""
+"""Functions that evaluate a model once and store, return or yield its output, which their callers' loops collect: the
+finding at the model's call says so."""
 
 from __future__ import annotations
 
@@ -48,7 +48,52 @@ def evaluate(model, x, kept):
 
 """
 
+_RETURNED = """\
+def predict(model, x):
+    model.eval()
+    return model(x.cuda())  # here
+
+
+"""
+_YIELDED = """\
+def predictions(model, loader):
+    model.eval()
+    for x, y in loader:
+        yield model(x.cuda())  # here
+
+
+"""
+_DECORATED = """\
+import functools
+
+
+def timed(function):
+    @functools.wraps(function)
+    def wrapper(*args, **kwargs):
+        return function(*args, **kwargs)
+
+    return wrapper
+
+
+@timed
+"""
+_COLLECT = (
+    "def main(loader, model):\n    kept = []\n    for x, y in loader:\n"
+    "        kept.append(predict(model, x))\n    print(len(kept))\n"
+)
+
 _GROWS = {
+    "what it returns, in a list of its caller": _RETURNED + _COLLECT,
+    "the same, behind a decorator": _DECORATED + _RETURNED + _COLLECT,
+    "a member of what it returns": _RETURNED.replace("return model(x.cuda())", 'return {"logits": model(x.cuda())}')
+    + _COLLECT.replace("predict(model, x)", 'predict(model, x)["logits"]'),
+    "a loss of what it returns": _RETURNED + "def main(loader, model):\n    total = 0\n    for x, y in loader:\n"
+    "        total += predict(model, x).mean()\n    print(total)\n",
+    "a member of what it yields, in a loop": _YIELDED.replace("yield model(x.cuda())", "yield model(x.cuda()), y")
+    + "def main(loader, model):\n    kept = []\n    for out, y in predictions(model, loader):\n"
+    "        kept.append(out)\n    print(len(kept))\n",
+    "what it yields, in a list": _YIELDED
+    + "def main(loader, model):\n    kept = list(predictions(model, loader))\n    print(len(kept))\n",
     "a list of its object": _OBJECT
     + "def main(loader):\n    one = Predictor()\n    for x, y in loader:\n        print(one.predict(x))\n",
     "a list of the module": _GLOBAL + "def main(loader):\n    for x, y in loader:\n        print(predict(x))\n",
@@ -61,6 +106,14 @@ _GROWS = {
     + "def main(loader, model):\n    kept = []\n    for x, y in loader:\n        evaluate(model, x, kept)\n",
 }
 _STAYS = {
+    "its caller keeps a copy without the graph": _RETURNED
+    + _COLLECT.replace("predict(model, x)", "predict(model, x).detach().cpu()"),
+    "its caller keeps the last one": _RETURNED
+    + "def main(loader, model):\n    for x, y in loader:\n        last = predict(model, x)\n    print(last.shape)\n",
+    "its caller keeps another output": _RETURNED
+    + _COLLECT.replace("predict(model, x)", "y.sum()").replace("    for", "    print(predict(model, kept))\n    for"),
+    "its caller takes one of what it yields after the other": _YIELDED
+    + "def main(loader, model):\n    for out in predictions(model, loader):\n        print(out.argmax(1).tolist())\n",
     "its caller empties the list": _GIVEN
     + "def main(loader, model):\n    kept = []\n    for x, y in loader:\n        evaluate(model, x, kept)\n"
     + "        print(torch.cat(kept).shape)\n        kept.clear()\n",
@@ -98,6 +151,14 @@ def test_what_callers_give_back_does_not_grow(tmp_path: Path, name: str) -> None
 def test_callers_under_a_guard_are_right(tmp_path: Path) -> None:
     text = _GLOBAL.replace("  # here", "") + (
         "@torch.no_grad()\ndef main(loader):\n    for x, y in loader:\n        print(predict(x))\n"
+    )
+    assert _told(tmp_path, text) == []
+
+
+def test_a_caller_that_trains_by_what_it_collects_is_right(tmp_path: Path) -> None:
+    text = _RETURNED.replace("    model.eval()\n", "").replace("  # here", "") + (
+        "def main(loader, model, optimizer):\n    kept = []\n    for x, y in loader:\n"
+        "        kept.append(predict(model, x))\n    torch.cat(kept).sum().backward()\n    optimizer.step()\n"
     )
     assert _told(tmp_path, text) == []
 

@@ -21,7 +21,7 @@ from memlint.analysis.judge.judged_runs import unguarded_module
 from memlint.analysis.syntax.expression_text import text
 from memlint.analysis.syntax.memo import kept
 from memlint.analysis.syntax.syntax import assignments, calls, dotted
-from memlint.analysis.transfer.heap import is_stream
+from memlint.analysis.transfer.heap import is_stream, stream_of
 from memlint.analysis.transfer.library.feeding import cuts_rows, gives_loaders, names_source
 from memlint.analysis.transfer.stores.collected import is_moved_later
 from memlint.analysis.transfer.stores.made_places import MADE
@@ -285,9 +285,14 @@ def adds_a_graph(summary: Summary, store: Store, incoming: V) -> bool:
     return any(
         (node := summary.graphs.nodes.get(item)) is not None
         and (node.definite or item in proved)
-        and (given or store.loop.id in node.loops)
+        and (given or store.loop.id in node.loops or _is_streamed(summary, item))
         for item in reached
     )
+
+
+def _is_streamed(summary: Summary, source: Source) -> bool:
+    """Whether a graph is one of those that a call of a generator records, a new one for each round that asks for it."""
+    return isinstance(source, tuple) and summary.exit is not None and stream_of(source[:3]) in summary.exit.heap
 
 
 def once_a_batch(analyser: Analyser, summary: Summary, store: Store) -> bool:

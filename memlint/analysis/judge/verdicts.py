@@ -7,9 +7,9 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, cast
 
 from memlint.analysis.domain.events import Carry, Event, How, Place, Retain, Step
-from memlint.analysis.domain.summary.effects import Store
+from memlint.analysis.domain.summary.effects import ModelRun, Store
 from memlint.analysis.domain.summary.summary import Summary
-from memlint.analysis.domain.values import Source
+from memlint.analysis.domain.values import Source, Sources
 from memlint.analysis.index.roles_by_name import is_test
 from memlint.analysis.judge import growing_tensors
 from memlint.analysis.judge.bounded_places import may_be_bounded
@@ -28,6 +28,7 @@ from memlint.analysis.judge.retention import (
     FEW_ROUNDS_OF_A_TEST,
     MAY_BE_NEEDED,
 )
+from memlint.analysis.transfer.held_values import tensors_within
 from memlint.analysis.transfer.modules import inert_guards
 from memlint.finding import Confidence, weakest
 
@@ -58,9 +59,8 @@ def judge(analyser: Analyser, summary: Summary, fixes: FixPlaces) -> Iterator[Ev
             if isinstance(event, Retain | Carry) and _keeps(event):
                 for source in summary.graphs.closure((store.incoming or store.value).src):
                     _note(kept, source, _keeper(analyser, summary, event))
-    if verdicts:
-        for source, keeper in _kept_by_callers(analyser, summary, fixes):
-            _note(kept, source, keeper)
+    for source, keeper in _kept_by_callers(analyser, summary, [verdict.run for verdict in verdicts], fixes):
+        _note(kept, source, keeper)
     calls = list(model_calls(analyser, summary, verdicts, kept))
     small = functools.partial(is_small, analyser, summary)
     yield from fixes.with_places(analyser, summary, inert_guards.guards(analyser, summary, calls, small))
@@ -73,25 +73,41 @@ def _note(kept: dict[Source, Keeper], source: Source, keeper: Keeper) -> None:
         kept[source] = keeper
 
 
-def _kept_by_callers(analyser: Analyser, summary: Summary, fixes: FixPlaces) -> Iterator[tuple[Source, Keeper]]:
-    """The graphs of a function that it stores in each of its calls, and the places that grow by that in the loops of
-    its callers."""
-    ours = {store.site: store for store in summary.stores.values() if not store.local and store.kind == "retain"}
-    if not ours:
+def _kept_by_callers(
+    analyser: Analyser, summary: Summary, runs: list[ModelRun], fixes: FixPlaces
+) -> Iterator[tuple[Source, Keeper]]:
+    """The graphs of some runs of a function that leave it with each of its calls, and the places that grow by them in
+    the loops of its callers: it stores them, returns them or yields them."""
+    leaving = {run.node for run in runs} & _leaving(summary) if runs else set()
+    if not leaving:
         return
-    callers = {caller.function.key: caller for caller, _ in analyser.facts.calls_of(summary.function)}
-    for caller in callers.values():
-        if caller is summary or not any(store.site in ours for store in caller.stores.values()):
+    calls: dict[tuple[str, str], tuple[Summary, set[Source]]] = {}
+    for caller, record in analyser.facts.calls_of(summary.function):
+        made = (record.at, summary.module.key, summary.function.qual)
+        calls.setdefault(caller.function.key, (caller, set()))[1].add(made)
+    for caller, made_by in calls.values():
+        if caller is summary:
+            continue
+        ours = {node for node in caller.graphs.nodes if isinstance(node, tuple) and node[:3] in made_by}
+        if not ours:
             continue
         evaluations(analyser, caller)  # (what is kept for no backward is judged by them)
         for store in list(caller.stores.values()):
-            own = ours.get(store.site)
-            if own is None or not store.lifted or store.loop is None:
+            reached = caller.graphs.closure((store.incoming or store.value).src)
+            if store.loop is None or store.kind == "cat" or reached.isdisjoint(ours):
                 continue
             for event in _judge_store(analyser, caller, store, fixes):
-                if isinstance(event, Retain) and _keeps(event):
+                if isinstance(event, Retain | Carry) and _keeps(event):
                     keeper = _keeper(analyser, caller, event)
-                    yield from ((source, keeper) for source in summary.graphs.closure((own.incoming or own.value).src))
+                    yield from ((source, keeper) for source in leaving)
+
+
+def _leaving(summary: Summary) -> Sources:
+    """The graphs that a call of the function leaves behind: in what it returns or yields, and in what it stores."""
+    stored = [(store.incoming or store.value).src for store in summary.stores.values() if not store.local]
+    held = [value.src for value in summary.exit.sym.values()] if summary.exit is not None else []
+    yielded = [tensors_within(summary, state, value).src for value, state in summary.yields]
+    return summary.graphs.closure(summary.notes.returned.union(*stored, *held, *yielded))
 
 
 def _keeps(event: Retain | Carry) -> bool:
