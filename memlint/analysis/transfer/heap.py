@@ -40,8 +40,6 @@ MAX_TOLD = 16
 MAX_STEPS = 4
 #: attributes of attributes that are told apart; a chain that grows past this goes round in a linked structure
 MAX_CHAIN = 8
-#: properties whose values are read off other properties: the summaries that wait for each other in one function
-MAX_PROPERTIES = 3
 #: attributes of a tensor that hold no graph
 PLAIN = frozenset(
     {

@@ -35,7 +35,7 @@ from memlint.analysis.domain.values import (
 )
 from memlint.analysis.index.program import Class, Function
 from memlint.analysis.transfer.handed_on import held, part_of_callable, without_holder
-from memlint.analysis.transfer.heap import MAX_CHAIN, MAX_PROPERTIES, PLAIN, derive, frame_at, members
+from memlint.analysis.transfer.heap import MAX_CHAIN, PLAIN, derive, frame_at, members
 from memlint.analysis.transfer.modules.touched_parameters import learns
 from memlint.analysis.transfer.scope import symbolic
 from memlint.analysis.transfer.stores.class_places import class_of, class_places, shared_place
@@ -247,7 +247,7 @@ def _class_member(frame: FunctionState, state: State, cls: Class, name: str, rec
     method: Function | None = analyser.program.method(cls, name)
     if method is not None:
         if receiver is not None and method.decorator_names & {"property", "cached_property"}:
-            if frame.applying >= MAX_PROPERTIES:
+            if frame.applying:  # (what is asked for there, the summary that is instantiated has read itself)
                 return NOTHING
             return frame.interpreter.call_function(frame, state, method, [receiver], {}, frame_at(frame), None)
         bound = receiver
