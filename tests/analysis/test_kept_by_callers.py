@@ -105,6 +105,14 @@ _GROWS = {
     )
     + "def main(loader, model):\n    kept = []\n    for x, y in loader:\n        evaluate(model, x, kept)\n",
 }
+_GROWS["a method between"] = _OBJECT + (
+    "    def run(self, batch):\n        x, y = batch\n        return self.predict(x)\n\n\n"
+    "def main(loader):\n    one = Predictor()\n    for batch in loader:\n        print(one.run(batch))\n"
+)
+_GROWS["two functions between"] = _GLOBAL + (
+    "def first(batch):\n    return predict(batch[0])\n\n\ndef second(batch):\n    return first(batch).cpu()\n\n\n"
+    "def main(loader):\n    for batch in loader:\n        print(second(batch))\n"
+)
 _STAYS = {
     "its caller keeps a copy without the graph": _RETURNED
     + _COLLECT.replace("predict(model, x)", "predict(model, x).detach().cpu()"),

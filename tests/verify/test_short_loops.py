@@ -56,6 +56,28 @@ main()
 """,
         4 * 32 * 64,
     ),
+    "a leak beside a result that is replaced": (
+        """
+def both(epoch):
+    found = {}
+    for i in range(8):
+        keep((epoch, i), model(torch.randn(32, 64)).detach())
+        found[i] = torch.randn(64)
+    return found
+for epoch in range(2):
+    result = both(epoch)
+""",
+        _OUT,
+    ),
+    "an evaluation behind a long loop": (
+        """
+for epoch in range(20):
+    for i in range(40):
+        step(torch.randn(8, 64))
+    evaluate(epoch, 8)
+""",
+        _OUT,
+    ),
     "from epoch to epoch": (
         """
 for epoch in range(7):
@@ -198,13 +220,47 @@ _COUNTED: dict[str, tuple[list[tuple[list[int], int]], int, int]] = {
 @pytest.mark.parametrize("name", _COUNTED)
 def test_short_runs_are_judged_by_counters(name: str) -> None:
     runs, last, each = _COUNTED[name]
-    short, unit = CountedRuns(), 1024
-    for tops, end in runs:
-        for held in tops:
-            short.top({"cuda:0": held * unit})
-        short.end({"cuda:0": end * unit}, 16)
-    short.look({"cuda:0": last * unit})
+    short = _counted([([{"cuda:0": held} for held in tops], {"cuda:0": end}) for tops, end in runs])
+    short.look({"cuda:0": last * _UNIT})
     assert short.grows == (each > 0)
     if each:
-        held = [one["requested"]["cuda:0"] for one in short.readings]
-        assert (held[-1] - held[0]) / (len(held) - 1) == each * unit
+        held = [one["requested"]["cuda:0"] for one in short.read()]
+        assert (held[-1] - held[0]) / (len(held) - 1) == each * _UNIT
+
+
+_UNIT = 1024
+
+
+def _counted(runs: list[tuple[list[dict[str, int]], dict[str, int]]]) -> CountedRuns:
+    short = CountedRuns()
+    for tops, end in runs:
+        for held in tops:
+            short.top({device: count * _UNIT for device, count in held.items()})
+        short.end({device: count * _UNIT for device, count in end.items()}, 16)
+    return short
+
+
+def test_the_device_that_gives_back_does_not_grow_with_the_other() -> None:
+    runs = [
+        (
+            [{"cuda:0": 50 * run + 10 * top, "cuda:1": 10 * top} for top in range(5)],
+            {"cuda:0": 50 * run + 50, "cuda:1": 0},
+        )
+        for run in range(4)
+    ]
+    short = _counted(runs)
+    short.look({"cuda:0": 200 * _UNIT, "cuda:1": 0})
+    assert {device for one in short.read() for device in one["requested"]} == {"cuda:0"}
+    assert short.passing == {"cuda:0": 0, "cuda:1": 10 * _UNIT}
+
+
+def test_what_goes_with_the_program_is_told_of_no_run() -> None:
+    short = _counted(
+        [([{"cuda:0": 50 * run + 10 * top} for top in range(5)], {"cuda:0": 50 * run + 50}) for run in (0, 1)]
+    )
+    short.look({"cuda:0": 0}, finished=True)
+    assert not short.grows
+
+
+def test_where_nothing_is_read_nothing_is_told() -> None:
+    assert not _counted([([{}] * 5, {}), ([{}] * 5, {})]).tells

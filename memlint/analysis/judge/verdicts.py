@@ -37,6 +37,9 @@ if TYPE_CHECKING:
     from memlint.analysis.facts.analyser import Analyser
 
 
+#: callers of callers that are asked what they keep
+_LEVELS = 3
+
 #: the rules on what grows by its graphs, by how it does
 _CODES = {"add": "MEM101", "cat": "MEM302"}
 
@@ -79,17 +82,21 @@ def _kept_by_callers(
     """The graphs of some runs of a function that leave it with each of its calls, and the places that grow by them in
     the loops of its callers: it stores them, returns them or yields them."""
     leaving = {run.node for run in runs} & _leaving(summary) if runs else set()
-    if not leaving:
-        return
+    if leaving:
+        for keeper in _keepers(analyser, summary, fixes, {summary.function.key}):
+            yield from ((source, keeper) for source in leaving)
+
+
+def _keepers(analyser: Analyser, summary: Summary, fixes: FixPlaces, below: set[tuple[str, str]]) -> Iterator[Keeper]:
+    """The places that grow by what the calls of a function leave behind, in the loops of its callers, and of theirs.
+    ``below``: the functions that it was come from."""
     calls: dict[tuple[str, str], tuple[Summary, set[Source]]] = {}
     for caller, record in analyser.facts.calls_of(summary.function):
         made = (record.at, summary.module.key, summary.function.qual)
         calls.setdefault(caller.function.key, (caller, set()))[1].add(made)
-    for caller, made_by in calls.values():
-        if caller is summary:
-            continue
+    for key, (caller, made_by) in calls.items():
         ours = {node for node in caller.graphs.nodes if isinstance(node, tuple) and node[:3] in made_by}
-        if not ours:
+        if key in below or not ours:
             continue
         evaluations(analyser, caller)  # (what is kept for no backward is judged by them)
         for store in list(caller.stores.values()):
@@ -98,8 +105,9 @@ def _kept_by_callers(
                 continue
             for event in _judge_store(analyser, caller, store, fixes):
                 if isinstance(event, Retain | Carry) and _keeps(event):
-                    keeper = _keeper(analyser, caller, event)
-                    yield from ((source, keeper) for source in leaving)
+                    yield _keeper(analyser, caller, event)
+        if len(below) <= _LEVELS and not ours.isdisjoint(_leaving(caller)):
+            yield from _keepers(analyser, caller, fixes, {*below, key})
 
 
 def _leaving(summary: Summary) -> Sources:

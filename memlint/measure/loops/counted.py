@@ -3,7 +3,7 @@ that is there when the next one begins, in two runs that follow each other."""
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from ..memory.halves import rises
 from ..memory.meters import Bytes
@@ -31,8 +31,9 @@ class _Stayed(NamedTuple):
 
 
 class CountedRuns(ShortRuns):
-    """Bytes are compared at the same place of two runs, their first tops or their ends: what differs is no last batch.
-    The first iteration of a run does not count: it makes an optimizer's state or a library's workspace."""
+    """Bytes are compared at the same place of two runs, their first tops or their ends, so that batches of different
+    sizes play no part. The first iteration of a run does not count: it makes an optimizer's state or a library's
+    workspace. For loops with a loop around them alone."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -41,7 +42,7 @@ class CountedRuns(ShortRuns):
         #: the run that has ended last, by device, until it is known what became of its gain
         self._ended: dict[str, _Run] = {}
         self._stayed: dict[str, _Stayed] = {}
-        #: by device, how many runs stayed before what they had gained was freed
+        #: by device, the most runs in a row whose gain was freed after all, all at once
         self._lived: dict[str, int] = {}
 
     @property
@@ -51,11 +52,21 @@ class CountedRuns(ShortRuns):
 
     @property
     def grows(self) -> bool:
-        return any(one.runs > 1 + self._lived.get(device, 0) for device, one in self._stayed.items())
+        return bool(self._growing())
+
+    def _growing(self) -> set[str]:
+        return {device for device, one in self._stayed.items() if one.runs > 1 + self._lived.get(device, 0)}
 
     @property
     def tells(self) -> bool:
-        return self.runs > 1
+        return self.runs > 1 and bool(self.passing)
+
+    def read(self) -> list[dict[str, Any]]:
+        growing = self._growing()
+        return [
+            {**one, "requested": {device: held for device, held in one["requested"].items() if device in growing}}
+            for one in self.readings
+        ]
 
     @property
     def suspect(self) -> bool:

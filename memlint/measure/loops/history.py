@@ -13,6 +13,8 @@ Where = tuple[tuple[str, int, str], ...]
 _DEPTH, _SHOWN = 24, 8
 #: fewer times show no growth
 _FEWEST = 4
+#: short runs of a loop that are looked at
+_TRIES = 3
 
 
 class History:
@@ -27,17 +29,18 @@ class History:
         #: the addresses that were there at each time, by the stack
         self._addresses: list[dict[Where, dict[int, int]]] = []
         self.loop: int | None = None
-        self._watch: LoopWatch | None = None
         self.found: list[dict[str, Any]] = []
+        self._tried: dict[int, int] = {}
 
     def begin(self, watch: LoopWatch) -> None:
         """Begin, unless a loop is looked at, or the program records for itself."""
         if self.loop is None and record(self._torch):
-            self.loop, self._watch = watch.number, watch
+            self.loop = watch.number
 
     def begin_short(self, watch: LoopWatch) -> None:
-        """Begin with a run that may be short, unless one of this loop has told already."""
-        if all(row["loop"] != watch.number for row in self.found):
+        """Begin with a run that may be short, unless one of this loop has told already, or some have told nothing."""
+        tried = self._tried[watch.number] = self._tried.get(watch.number, 0) + 1
+        if tried <= _TRIES and all(row["loop"] != watch.number for row in self.found):
             self.begin(watch)
             if self.loop == watch.number:
                 self.step()
@@ -56,7 +59,7 @@ class History:
     def end(self, ask: Ask) -> None:
         """Stop, and keep the stacks that held more at each time of the second half than ever in the first. ``ask``:
         tells who keeps what was asked for there."""
-        if self.loop is None or self._watch is None:
+        if self.loop is None:
             return
         self._torch.cuda.memory._record_memory_history(None)
         times = self._held_at
@@ -72,7 +75,6 @@ class History:
         for place, row in enumerate(found):
             del row["where"]
             row["holders"] = kept.get(place, [])
-            row["tops"] = self._watch.tops
         self.found += found
         self.loop = None
         self._held_at = []

@@ -24,7 +24,7 @@ _SHOWN = 8
 #: ticks and seconds that the end of a run is waited for in which something has grown; and that later runs are, so many
 _FOR_ITS_END, _FOR_RUNS, _RUNS = (1_000, 10.0), (5_000, 60.0), 12
 #: places of which is asked who keeps what they made
-_ASKED = 4
+_ASKED = 8
 
 
 class Waiting(NamedTuple):
@@ -154,7 +154,7 @@ class LoopWatch:
         short = self.short if not self.done else None
         survivors, readings = self.survivors, self.readings if self.done else []
         if short is not None and short.grows:
-            survivors, readings = short.survivors, short.readings
+            survivors, readings = short.survivors, short.read()
         return {
             "id": self.number,
             "tops": self.tops,

@@ -4,6 +4,7 @@ later runs. A place that does so in two of them is no cache that fills once."""
 from __future__ import annotations
 
 import bisect
+import functools
 import gc
 import os
 from collections.abc import Callable
@@ -32,7 +33,7 @@ Look = Callable[[list[int], Callable[[Born], bool]], "dict[str, Any]"]
 
 class ShortRuns:
     """The short runs of one loop, of which nothing can be told. ``runs``: those that were long enough to tell;
-    ``readings``: of one that left what another did; ``survivors``: of the last such, as those of a window;
+    ``survivors``: of the last such, as those of a window;
     ``passing``: bytes an iteration that were freed when a run was over, by device."""
 
     def __init__(self) -> None:
@@ -56,6 +57,10 @@ class ShortRuns:
         """Whether there were enough runs to judge."""
         return False
 
+    def read(self) -> list[dict[str, Any]]:
+        """The readings of a run that left what others did, on the devices that grow."""
+        return self.readings
+
     def _passes(self, device: str, each: int) -> None:
         self.passing[device] = max(each, self.passing.get(device, 0))
 
@@ -78,6 +83,8 @@ class FollowedRuns(ShortRuns):
         self._last: dict[Stack, list[Born]] = {}
         self._iterations = 0
         self._each = 0
+        self._looks = 0
+        self._show: Callable[[Callable[[Born], bool]], dict[str, Any]] | None = None
 
     @property
     def undecided(self) -> bool:
@@ -121,20 +128,32 @@ class FollowedRuns(ShortRuns):
             self._first, self._later = left, 0
             self._each = sum(born.nbytes for kept in left.values() for born in kept) // self._iterations
         self._last = {stack: left[stack] for stack in self._first}
+        self._show = functools.partial(look, ticks[1:])
+        self._note()
+
+    def _note(self) -> None:
+        """Note the survivors among what the last run left."""
         found = {id(each) for kept in self._last.values() for each in kept}
-        self.survivors = look(ticks[1:], lambda born: id(born) in found) if found else None
+        self.survivors = self._show(lambda born: id(born) in found) if found and self._show is not None else None
 
     def look(self, *, finished: bool = False) -> None:
         """A loop around it has ended, or the program: what a later run has replaced is gone. What is gone with all
         that came later when the program has ``finished`` may have been kept as long as it ran."""
         if not self._first or (finished and self._later and not any(map(_are_alive, self._last.values()))):
             return
-        if not (finished or self._later):
+        self._looks += 1
+        if self._looks > 2 * MOST or not (finished or self._later):
             return  # (the next run tells)
         gc.collect()
-        if not all(map(_are_alive, self._first.values())):
+        stays = {stack: kept for stack, kept in self._first.items() if _are_alive(kept)}
+        if len(stays) == len(self._first):
+            return
+        self._first = stays
+        self._last = {stack: self._last[stack] for stack in stays}
+        if not stays:
             self._passed()
-            self._first, self._last, self.survivors, self._later = {}, {}, None, 0
+            self._later = 0
+        self._note()
 
     def _passed(self) -> None:
         self._passes("cpu", self._each)

@@ -30,15 +30,25 @@ def path(chain: Sequence[Any]) -> str:
     return "".join(said for _, said in _steps(chain))
 
 
+#: rings that a container may hold: of more, it may be what grows
+_FEW = 8
+
+
 def largest(chain: Sequence[Any]) -> Any:
     """The container on a way that has most elements; None where there is none: an object's dictionary is none."""
     found = [holder for holder, said in _steps(chain) if said.startswith(("[", "<element>"))]
     return max(found, key=len, default=None)
 
 
-def room(container: Any) -> int | None:
-    """How many elements a container holds at most, where it is a ring."""
-    return container.maxlen if type(container) is deque else None
+def ring(chain: Sequence[Any]) -> tuple[int, int] | None:
+    """The place on a way of the ring that bounds what the way leads to, and how many elements it holds at most; None
+    where there is none, or a large container of rings."""
+    inside = [holder for holder, said in _steps(chain) if said.startswith(("[", "<element>"))]
+    for outer, holder in enumerate(inside):
+        if type(holder) is deque and holder.maxlen is not None:
+            few = all(len(each) <= _FEW for each in inside[:outer])
+            return (next(place for place, each in enumerate(chain) if each is holder), holder.maxlen) if few else None
+    return None
 
 
 def shown(text: str) -> str:

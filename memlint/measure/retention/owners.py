@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from .graph import function_of, held_by_graphs, number
-from .naming import largest, module_of, pattern, room, shown
+from .naming import largest, module_of, pattern, ring, shown
 from .roots import Roots
 from .storages import heap, storages_of, tensors_among, without_collections
 
@@ -256,14 +256,20 @@ class _Search:
                     same["through"] = ""
         return sorted(rows.values(), key=lambda row: (-row["bytes"], -row["survivors"]))[:_NAMED]
 
+    def _has_no_graph(self, tensor: Any) -> bool:
+        return not isinstance(tensor, self._torch.Tensor) or function_of(tensor) is None
+
     def _row(self, chain: list[Any], through: str) -> dict[str, Any] | None:
         root, said = self._roots.of(chain) or (None, "")
         if root is None:
             return None
         # (the variables of a module are no container of the program's)
-        container = largest(chain[::-1] if root.kind != "global" else chain[-2::-1])
-        most = room(container)
-        up = chain[next(place for place, each in enumerate(chain) if each is container) :] if most else chain
+        down = chain[::-1] if root.kind != "global" else chain[-2::-1]
+        # (a tensor with a graph may hold all that came before it)
+        container, bound = largest(down), ring(down) if self._has_no_graph(chain[0]) else None
+        if bound is not None:
+            place, most = bound
+            place = len(down) - 1 - place
         return {
             "path": said,
             "kind": root.kind,
@@ -273,6 +279,5 @@ class _Search:
             "through": through,
             "container": None if container is None else type(container).__name__,
             "elements": None if container is None else len(container),
-            "most": most,
-            "ring": (self._roots.of(up) or (None, said))[1],
+            **({} if bound is None else {"most": most, "ring": (self._roots.of(chain[place:]) or (None, said))[1]}),
         }

@@ -242,11 +242,11 @@ class Session:
             self._checks.end_runs(run.number)
             self._windows.look_around(number)
         self._loops[number].whole_runs += 1
+        if self._is_here:  # (before it is asked whether all is measured: the run may say that more of them tell)
+            self._forget(self._loops[number])
         self._ready = self._ready or self._all_measured()
         self._timeline.end(run.number, self._steps)
         self._note()
-        if self._is_here:
-            self._forget(self._loops[number])
 
     def _forget(self, watch: LoopWatch) -> None:
         """A run of a loop is over, or the next one begins: its window cannot go on."""

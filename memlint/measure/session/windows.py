@@ -9,7 +9,7 @@ from typing import Any
 from ..loops.counted import CountedRuns
 from ..loops.history import History
 from ..loops.loops import LoopWatch, climbs, grows, survivors
-from ..loops.short import FollowedRuns, ShortRuns
+from ..loops.short import MOST, FollowedRuns, ShortRuns
 from ..memory.host import beside_tensors, host_meter, rises_in_workers, rises_on_host
 from ..memory.meters import CpuMeter, Meter
 from ..memory.traced import Traced
@@ -123,8 +123,11 @@ class Windows:
     def _begin_short(self, watch: LoopWatch) -> None:
         """An iteration begins of a run that may be too short for a window."""
         if type(watch.short) is ShortRuns:
-            watch.short = FollowedRuns() if isinstance(self.meter, CpuMeter) else CountedRuns()
-        if isinstance(watch.short, CountedRuns):
+            if isinstance(self.meter, CpuMeter):
+                watch.short = FollowedRuns()
+            elif watch.outer:  # (what straight code keeps of each of its calls is no growth)
+                watch.short = CountedRuns()
+        if isinstance(watch.short, CountedRuns) and watch.short.runs < MOST:
             watch.short.top(self.meter.read())
             if not watch.turns and watch.short.suspect and self._history is not None:
                 self._history.begin_short(watch)
@@ -206,9 +209,9 @@ class Windows:
     def _note_survivors(self, watch: LoopWatch, *, new: bool) -> None:
         """Note what of a window is alive, unless it is known already and not asked for anew."""
         if isinstance(self.meter, CpuMeter) and (new or watch.survivors is None):
-            following = self._following()
-            left = survivors(self.meter.ledger, watch.ticks, watch.tick, following, self.ask, self._places)
-            watch.survivors = {**left, "tops": watch.tops}
+            watch.survivors = survivors(
+                self.meter.ledger, watch.ticks, watch.tick, self._following(), self.ask, self._places
+            )
 
     def located(self) -> list[dict[str, Any]] | None:
         """The stacks that hold ever more, where the allocator notes them."""

@@ -7,7 +7,7 @@ from typing import Any
 
 from memlint.measure.loops.short import LEAST, LEAST_ALONE
 from memlint.measure.memory.host import rises_on_host
-from memlint.verifier.judging.leftover import growth, rings, rising
+from memlint.verifier.judging.leftover import beside_rings, growth, rings, rising
 from memlint.verifier.judging.site_runs import loops_around
 from memlint.verifier.judging.verdicts import BLOCK, host_growth
 from memlint.verifier.model import BAD, HOST, LoopBill, Verdict
@@ -47,9 +47,10 @@ def _loop(run: Mapping[str, Any], loop: Mapping[str, Any], place: str, needed: i
     if told:
         left = dict.fromkeys(short["passing"], 0)
         passing = {device: each for device, each in short["passing"].items() if each >= BLOCK}
-    fills = rings(run, loop) if read else {}
-    if fills:  # what it holds is of their elements
-        passing, host = {}, 0
+    fills, beside = rings(run, loop), beside_rings(run, loop)
+    if beside:  # (what a loop in it puts into a ring is given back in no round)
+        passing = {device: each for device, each in passing.items() if device == HOST and each > beside}
+        host = None if host is None else 0 if host <= beside else host
     return LoopBill(
         place=place,
         iterations=loop["tops"],
@@ -71,7 +72,8 @@ def _why_not(run: Mapping[str, Any], loop: Mapping[str, Any], needed: int) -> st
         return "its runs are short, and judged by what the findings in it keep"
     if loop["longest"] <= needed:
         alone = LEAST_ALONE if run.get("meter") == "cpu" and loop["longest"] < LEAST_ALONE else needed + 1
-        return f"too short to be read: that takes a run of {alone} iterations, or two of {LEAST}"
+        several = f", or two of {LEAST}" if alone > LEAST else ""
+        return f"too short to be read: that takes a run of {alone} iterations{several}"
     return "the program ended before its window did; --full lets it run on"
 
 

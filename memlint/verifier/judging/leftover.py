@@ -10,7 +10,7 @@ from typing import Any
 from memlint.measure.memory.halves import by_half, rises
 from memlint.measure.memory.host import NOISE, rises_in_workers, rises_on_host
 from memlint.verifier.judging.holders import holders
-from memlint.verifier.judging.rings import filled, without_rings
+from memlint.verifier.judging.rings import filled, objects, without_rings
 from memlint.verifier.judging.verdicts import BLOCK, by_iteration, host_growth
 from memlint.verifier.model import BAD, HOST, WORKERS, Fragmentation, Frame, Stack, Unattributed, Verdict
 
@@ -42,7 +42,6 @@ def unattributed(
             found.append(Unattributed(each, rows, device, names[loop["id"]]))
     # (what keeps tensors keeps their graph's nodes and their records on the host)
     explained = found or any(verdict.verdict in BAD for verdict in verdicts.values())
-    explained = explained or any(rings(run, loop) for loop in run["loops"] if loop["readings"])
     return found if explained else _on_host(run, verdicts, names, shown)
 
 
@@ -64,7 +63,7 @@ def _on_host(
         sites = [site["id"] for site in run["sites"] if _is_inside(site, loop)]
         if rises_on_host(readings, loop.get("host_settled")) and not nodes.intersection(sites):
             each = host_growth(readings) or 0
-            if each < NOISE:
+            if each < NOISE or each <= beside_rings(run, loop):
                 continue
             rows = [row for row in run.get("traced") or () if row["loop"] == loop["id"]]
             stacks = tuple(_stack(row, shown) for row in rows)
@@ -88,8 +87,10 @@ def growth(
 ) -> Iterable[tuple[str, int, list[Mapping[str, Any]]]]:
     """What a loop whose window was read leaves: device, bytes an iteration, and where they were asked for. ``bad``: the
     sites that explain what they keep."""
-    for device, each, stacks in _all_growth(run, loop, bad):
-        rest, rows = without_rings(run, loop, device, each, stacks)
+    found = list(_all_growth(run, loop, bad))
+    for device, each, stacks in found:
+        # (the places that an accelerator's allocator tells are of all devices)
+        rest, rows = without_rings(run, device, each, stacks) if len(found) == 1 else (each, stacks)
         if rest == each or rest >= BLOCK:
             yield device, rest, rows
 
@@ -97,16 +98,32 @@ def growth(
 def rings(run: Mapping[str, Any], loop: Mapping[str, Any]) -> dict[str, int]:
     """The rings that a loop fills, and about how many bytes each holds when it is full."""
     found: dict[str, int] = {}
-    for device, _, stacks in _all_growth(run, loop):
-        for path, size in filled(run, loop, device, stacks):
+    for device, stacks in _located(run, loop):
+        for path, size in filled(run, device, stacks):
             found[path] = found.get(path, 0) + size
     return found
+
+
+def beside_rings(run: Mapping[str, Any], loop: Mapping[str, Any]) -> int:
+    """The bytes of host memory an iteration that the elements of rings may take which it, or a loop in it, fills."""
+    most = sum(objects(run, device, stacks) for device, stacks in _located(run, loop))
+    for inside in run["loops"] if loop["tops"] else ():
+        if loop["id"] in inside["outer"]:
+            most = max(most, beside_rings(run, inside) * int(inside["tops"]) // int(loop["tops"]))
+    return most
+
+
+def _located(run: Mapping[str, Any], loop: Mapping[str, Any]) -> Iterable[tuple[str, list[Mapping[str, Any]]]]:
+    """The device on which a loop leaves something, and where: on one alone, since the places that an accelerator's
+    allocator tells are of all devices."""
+    found = list(_all_growth(run, loop)) if loop["readings"] else []
+    return [(device, stacks) for device, _, stacks in found] if len(found) == 1 else []
 
 
 def _all_growth(
     run: Mapping[str, Any], loop: Mapping[str, Any], bad: Container[int] = frozenset()
 ) -> Iterable[tuple[str, int, list[Mapping[str, Any]]]]:
-    """The same with what fills rings."""
+    """As `growth`, and what fills rings beside."""
     survivors = loop["survivors"]
     if survivors is not None:
         yield from _survived(survivors, bad)

@@ -8,36 +8,46 @@ from typing import Any
 #: where memory was asked for and stays, as a child wrote it
 Row = Mapping[str, Any]
 
+#: bytes of host memory that a tensor takes with the objects around it
+_OBJECTS = 2_048
 
-def without_rings(
-    run: Mapping[str, Any], loop: Mapping[str, Any], device: str, each: int, rows: Sequence[Row]
-) -> tuple[int, list[Row]]:
+
+def without_rings(run: Mapping[str, Any], device: str, each: int, rows: Sequence[Row]) -> tuple[int, list[Row]]:
     """What a loop leaves on a device in each iteration, and where that was asked for, beside what fills rings."""
-    rings = [row for row in rows if _fit(run, loop, device, row)]
+    rings = [row for row in rows if _fits(run, device, row)]
     filling = sum(row["bytes_per_iteration"] for row in rings)
     return max(0, each - filling) if rings else each, [row for row in rows if row not in rings]
 
 
-def filled(
-    run: Mapping[str, Any], loop: Mapping[str, Any], device: str, rows: Iterable[Row]
-) -> Iterable[tuple[str, int]]:
+def filled(run: Mapping[str, Any], device: str, rows: Iterable[Row]) -> Iterable[tuple[str, int]]:
     """The rings that a loop fills, by their paths, and the bytes that each will hold for a place that fills it."""
     for row in rows:
-        if _fit(run, loop, device, row):
-            yield row["holders"][0]["ring"], _when_full(loop, row)
+        if _fits(run, device, row):
+            yield row["holders"][0]["ring"], _when_full(row)
 
 
-def _fit(run: Mapping[str, Any], loop: Mapping[str, Any], device: str, row: Row) -> bool:
-    """Whether rings alone keep what was asked for at a place, and there is room for them when they are full."""
+def objects(run: Mapping[str, Any], device: str, rows: Iterable[Row]) -> int:
+    """The bytes of host memory an iteration that the tensors in rings may explain."""
+    rings = [row for row in rows if _fits(run, device, row)]
+    return sum(round(_OBJECTS * max(1.0, row["bytes_per_iteration"] / max(1, _element(row)))) for row in rings)
+
+
+def _fits(run: Mapping[str, Any], device: str, row: Row) -> bool:
+    """Whether rings alone keep what was asked for at a place, and there is room for them when they are full. What they
+    keep through a graph may hang behind their elements without end."""
     holders = row.get("holders") or ()
-    if not holders or not all(one.get("most") and one["elements"] for one in holders):
+    if not holders or not all(one.get("most") and one["elements"] and not one["through"] for one in holders):
         return False
     free = (run.get("free") or {}).get(device)
-    return free is None or _when_full(loop, row) <= free
+    return free is None or _when_full(row) <= free
 
 
-def _when_full(loop: Mapping[str, Any], row: Row) -> int:
-    """By what the elements hold that were there when it was asked who keeps them."""
+def _when_full(row: Row) -> int:
+    return int(_element(row) * row["holders"][0]["most"])
+
+
+def _element(row: Row) -> float:
+    """The bytes of one tensor that was made at a place, by those that were looked at."""
     holder = row["holders"][0]
-    tops = row.get("tops") or (loop["survivors"] or {}).get("tops") or loop["tops"]
-    return int(row["bytes_per_iteration"] * tops * holder["most"] / holder["elements"])
+    size: float = holder["bytes"] / max(1, holder["survivors"])
+    return size
