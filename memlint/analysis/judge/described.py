@@ -100,7 +100,7 @@ def value_of(analyser: Analyser, summary: Summary, store: Store, value: V) -> Va
         origin=_origin(summary, sources, attached),
         by_backward=by_backward,
         moved_later=moved_later,
-        several=bool(store.parts),
+        several=bool(store.parts) or store.sure_part,
         weight=weight_of(summary, store, value),
         moved=fact in ("yes", "some") and device == "cpu" and _is_recorded_elsewhere(summary, value),
     )

@@ -41,7 +41,7 @@ def store_value(
 ) -> None:
     """``value`` enters a container (``how``: append, key …)."""
     inner = tensors_within(frame, state, value)
-    parts = parts_of(frame, state, value)
+    parts, sure = parts_of(frame, state, value), _has_sure_part(frame, state, value)
     if not container.objs and not container.syms and inner.src:
         frame.leave(frame.graphs.closure(inner.src))  # (whoever holds the container may differentiate it)
     for key in ordered(container.objs):
@@ -50,14 +50,19 @@ def store_value(
             continue
         state.heap[key] = obj.with_elem(join(obj.elem, value))
         if not obj.bounded:
-            note_store(frame, state, "retain", how, key, "local", place_text, inner, at, shown, parts=parts)
+            made = note_store(frame, state, "retain", how, key, "local", place_text, inner, at, shown, parts=parts)
+            if made is not None:
+                made.sure_part = made.sure_part or sure
     for path in ordered(container.syms):
         place = path.then("[]")
         state.sym[place] = join(
             state.sym.get(place) or V(UNKNOWN, frozenset((place,)), syms=frozenset((place,))), value
         )
         if not any(ref.kind == "bounded" for ref in container.refs):
-            note_store(frame, state, "retain", how, path, kind_of(path), place_text, inner, at, shown, parts=parts)
+            kind = kind_of(path)
+            made = note_store(frame, state, "retain", how, path, kind, place_text, inner, at, shown, parts=parts)
+            if made is not None:
+                made.sure_part = made.sure_part or sure
 
 
 def parts_of(frame: FunctionState, state: State, value: V) -> dict[str, V]:
@@ -67,6 +72,14 @@ def parts_of(frame: FunctionState, state: State, value: V) -> dict[str, V]:
     if obj is None or obj.kind not in ("tuple", "list", "dict"):
         return {}
     return {name: tensors_within(frame, state, member) for name, member in obj.fields.items()}
+
+
+def _has_sure_part(frame: FunctionState, state: State, value: V) -> bool:
+    """Whether an object of a class of the project is stored of which an attribute has a graph for sure."""
+    obj = state.heap.get(next(iter(value.objs))) if len(value.objs) == 1 else None
+    if obj is None or obj.kind != "instance":
+        return False
+    return any(has_graph_for_sure(tensors_within(frame, state, member)) for member in obj.fields.values())
 
 
 def has_graph_for_sure(part: V) -> bool:
