@@ -226,13 +226,9 @@ def _uses_up(caller: Summary, at: int, callee: Function) -> bool:
 
 
 def loop_of(analyser: Analyser, summary: Summary, run: ModelRun) -> Loop | None:
-    """The loop around the call, here, in the function that is called, or around every call of this function, that runs
-    it more than once."""
-    inner = run
-    while inner.loop is None and inner.origin is not None:
-        _, inner = inner.origin
-    if inner.loop is not None:
-        return None if runs_once(inner.loop) else inner.loop.loop
+    """The loop around the call, here or around every call of this function, that runs it more than once."""
+    if run.loop is not None:
+        return None if runs_once(run.loop) else run.loop.loop
     for _, record in analyser.facts.calls_of(summary.function):
         if record.counts:
             return each_call(summary.function)
