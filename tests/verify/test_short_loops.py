@@ -161,8 +161,15 @@ for fold in range(6):
 }
 
 
-#: judged on the CPU alone: one run tells nothing there where the bytes are counted and not followed
-_FOLLOWED = ("one evaluation", "evaluations at several places", "from epoch to epoch")
+#: told on the CPU alone: where bytes are counted and not followed, one run tells nothing, nor do calls that no loop is
+#: around, and what is replaced counts with what is beside it
+_FOLLOWED = (
+    "one evaluation",
+    "evaluations at several places",
+    "from epoch to epoch",
+    "a leak beside a result that is replaced",
+    "what two evaluations return, one behind the other",
+)
 _DEVICES = ("cpu", pytest.param("cuda", marks=pytest.mark.gpu))
 
 
@@ -189,6 +196,8 @@ def test_what_short_loops_keep_is_growth(tmp_path: Path, name: str, device: str)
 @pytest.mark.parametrize("device", _DEVICES)
 @pytest.mark.parametrize("name", _HEALTHY)
 def test_what_short_loops_give_back_is_none(tmp_path: Path, name: str, device: str) -> None:
+    if device == "cuda" and name in _FOLLOWED:
+        pytest.skip("told on the CPU alone")
     text, each = _HEALTHY[name]
     _program(tmp_path, text, device)
     run = verified("train.py", "--fail-on", "growth", "--ignore", "MEM201", cwd=tmp_path)
