@@ -101,8 +101,6 @@ class CountedRuns(ShortRuns):
                 self.readings = [{"requested": each, "fragments": {}} for each in tops[1:]]
 
     def look(self, held: Bytes, *, finished: bool = False) -> None:
-        """What has become of the last run: when the next one begins, at the end of a loop around it or of the program.
-        What is gone when that has ``finished`` may have been kept as long as it ran."""
         for device, one in [*self._stayed.items()]:
             if not finished and held.get(device, 0) - one.base < one.gain / 2:
                 self._lived[device] = max(self._lived.get(device, 0), one.runs - 1)

@@ -11,6 +11,7 @@ from collections.abc import Callable
 from types import CodeType
 from typing import Any
 
+from ..memory.meters import Bytes
 from ..memory.tracker import Born, Frame, Ledger
 from ..stacks import PACKAGES
 
@@ -33,8 +34,8 @@ Look = Callable[[list[int], Callable[[Born], bool]], "dict[str, Any]"]
 
 class ShortRuns:
     """The short runs of one loop, of which nothing can be told. ``runs``: those that were long enough to tell;
-    ``survivors``: of the last such, as those of a window;
-    ``passing``: bytes an iteration that were freed when a run was over, by device."""
+    ``survivors``: of the last run that left what another did, as those of a window; ``passing``: bytes an iteration
+    that were freed when a run was over, by device."""
 
     def __init__(self) -> None:
         self.runs = 0
@@ -60,6 +61,10 @@ class ShortRuns:
     def read(self) -> list[dict[str, Any]]:
         """The readings of a run that left what others did, on the devices that grow."""
         return self.readings
+
+    def look(self, held: Bytes, *, finished: bool = False) -> None:
+        """A loop around it has ended, or the program: what has become of what the last run left? ``held``: the bytes
+        that are held now. What is gone when the program has ``finished`` may have been kept as long as it ran."""
 
     def _passes(self, device: str, each: int) -> None:
         self.passing[device] = max(each, self.passing.get(device, 0))
@@ -136,9 +141,8 @@ class FollowedRuns(ShortRuns):
         found = {id(each) for kept in self._last.values() for each in kept}
         self.survivors = self._show(lambda born: id(born) in found) if found and self._show is not None else None
 
-    def look(self, *, finished: bool = False) -> None:
-        """A loop around it has ended, or the program: what a later run has replaced is gone. What is gone with all
-        that came later when the program has ``finished`` may have been kept as long as it ran."""
+    def look(self, held: Bytes, *, finished: bool = False) -> None:
+        # (what a later run has replaced is gone by itself; at the end, with all that came later)
         if not self._first or (finished and self._later and not any(map(_are_alive, self._last.values()))):
             return
         self._looks += 1

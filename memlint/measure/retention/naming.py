@@ -36,19 +36,21 @@ _FEW = 8
 
 def largest(chain: Sequence[Any]) -> Any:
     """The container on a way that has most elements; None where there is none: an object's dictionary is none."""
-    found = [holder for holder, said in _steps(chain) if said.startswith(("[", "<element>"))]
-    return max(found, key=len, default=None)
+    return max(_containers(chain), key=len, default=None)
 
 
-def ring(chain: Sequence[Any]) -> tuple[int, int] | None:
-    """The place on a way of the ring that bounds what the way leads to, and how many elements it holds at most; None
-    where there is none, or a large container of rings."""
-    inside = [holder for holder, said in _steps(chain) if said.startswith(("[", "<element>"))]
-    for outer, holder in enumerate(inside):
+def ring(chain: Sequence[Any]) -> deque[Any] | None:
+    """The ring on a way that bounds what the way leads to; None where there is none, or a large container of rings."""
+    containers = _containers(chain)
+    for outer, holder in enumerate(containers):
         if type(holder) is deque and holder.maxlen is not None:
-            few = all(len(each) <= _FEW for each in inside[:outer])
-            return (next(place for place, each in enumerate(chain) if each is holder), holder.maxlen) if few else None
+            return holder if all(len(each) <= _FEW for each in containers[:outer]) else None
     return None
+
+
+def _containers(chain: Sequence[Any]) -> list[Any]:
+    """The containers on a way, the one that is nearest to the root first."""
+    return [holder for holder, said in _steps(chain) if said.startswith(("[", "<element>"))]
 
 
 def shown(text: str) -> str:

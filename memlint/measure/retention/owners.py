@@ -11,6 +11,7 @@ import sys
 import threading
 import time
 import types
+from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
@@ -256,20 +257,13 @@ class _Search:
                     same["through"] = ""
         return sorted(rows.values(), key=lambda row: (-row["bytes"], -row["survivors"]))[:_NAMED]
 
-    def _has_no_graph(self, tensor: Any) -> bool:
-        return not isinstance(tensor, self._torch.Tensor) or function_of(tensor) is None
-
     def _row(self, chain: list[Any], through: str) -> dict[str, Any] | None:
         root, said = self._roots.of(chain) or (None, "")
         if root is None:
             return None
         # (the variables of a module are no container of the program's)
         down = chain[::-1] if root.kind != "global" else chain[-2::-1]
-        # (a tensor with a graph may hold all that came before it)
-        container, bound = largest(down), ring(down) if self._has_no_graph(chain[0]) else None
-        if bound is not None:
-            place, most = bound
-            place = len(down) - 1 - place
+        container = largest(down)
         return {
             "path": said,
             "kind": root.kind,
@@ -279,5 +273,14 @@ class _Search:
             "through": through,
             "container": None if container is None else type(container).__name__,
             "elements": None if container is None else len(container),
-            **({} if bound is None else {"most": most, "ring": (self._roots.of(chain[place:]) or (None, said))[1]}),
+            **self._bounds(chain, said, ring(down)),
         }
+
+    def _bounds(self, chain: list[Any], path: str, bound: deque[Any] | None) -> dict[str, Any]:
+        """The ring that bounds what a chain, of this path, begins with, and how many elements it holds at most. A tensor with a graph
+        is not bounded: it may hold all that came before it."""
+        if bound is None or (isinstance(chain[0], self._torch.Tensor) and function_of(chain[0]) is not None):
+            return {}
+        up = next(place for place, each in enumerate(chain) if each is bound)
+        _, said = self._roots.of(chain[up:]) or (None, path)
+        return {"most": bound.maxlen, "ring": said}

@@ -354,7 +354,7 @@ class Session:
                 for loop in self._loops.values():
                     if loop.suspect and not loop.done:
                         self._windows.close(loop)
-                    self._windows.look_at(loop, finished=True)
+                    loop.short.look(self._windows.meter.read(), finished=True)
                 self._note(always=True)
                 self._steps += self.rest.end()
                 self._peaks.note(self._windows.meter, self._steps, 0, self.torch, look=False)

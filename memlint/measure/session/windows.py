@@ -151,16 +151,10 @@ class Windows:
 
     def look_around(self, number: int) -> None:
         """A loop has ended: what has become of the short runs in it?"""
-        for loop in self._loops.values():
-            if number in loop.outer and not loop.done:
-                self.look_at(loop)
-
-    def look_at(self, watch: LoopWatch, *, finished: bool = False) -> None:
-        """What has become of a loop's short runs?"""
-        if isinstance(watch.short, CountedRuns):
-            watch.short.look(self.meter.read(), finished=finished)
-        elif isinstance(watch.short, FollowedRuns):
-            watch.short.look(finished=finished)
+        inside = [loop.short for loop in self._loops.values() if number in loop.outer and not loop.done]
+        held = self.meter.read() if inside else {}
+        for short in inside:
+            short.look(held)
 
     def _window_over(self, watch: LoopWatch, tick: int) -> None:
         """All readings are there. What has grown may yet go, at the end of the run or after some."""

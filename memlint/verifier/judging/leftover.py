@@ -106,11 +106,12 @@ def rings(run: Mapping[str, Any], loop: Mapping[str, Any]) -> dict[str, int]:
 
 def beside_rings(run: Mapping[str, Any], loop: Mapping[str, Any]) -> int:
     """The bytes of host memory an iteration that the elements of rings may take which it, or a loop in it, fills."""
-    most = sum(objects(run, device, stacks) for device, stacks in _located(run, loop))
-    for inside in run["loops"] if loop["tops"] else ():
-        if loop["id"] in inside["outer"]:
-            most = max(most, beside_rings(run, inside) * int(inside["tops"]) // int(loop["tops"]))
-    return most
+    tops = max(1, int(loop["tops"]))
+    return max(
+        sum(objects(run, device, stacks) for device, stacks in _located(run, one)) * int(one["tops"]) // tops
+        for one in run["loops"]
+        if one["id"] == loop["id"] or loop["id"] in one["outer"]
+    )
 
 
 def _located(run: Mapping[str, Any], loop: Mapping[str, Any]) -> Iterable[tuple[str, list[Mapping[str, Any]]]]:
