@@ -277,8 +277,8 @@ class _Search:
         }
 
     def _bounds(self, chain: list[Any], path: str, bound: deque[Any] | None) -> dict[str, Any]:
-        """The ring that bounds what a chain, of this path, begins with, and how many elements it holds at most. A tensor with a graph
-        is not bounded: it may hold all that came before it."""
+        """What bounds the first of a chain of this ``path``: a ring, and how many elements that holds at most. Nothing
+        bounds a tensor with a graph, which may hold all that came before it."""
         if bound is None or (isinstance(chain[0], self._torch.Tensor) and function_of(chain[0]) is not None):
             return {}
         up = next(place for place, each in enumerate(chain) if each is bound)
