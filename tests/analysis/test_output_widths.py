@@ -39,6 +39,22 @@ class Net(nn.Module):
     def forward(self, x):
         return self.last(torch.relu(self.first(x)))
 """
+CONFIGURED = """
+from dataclasses import dataclass
+
+@dataclass
+class NetConfig:
+    inputs: int = 10
+    outputs: int = 6
+
+class Net(nn.Module):
+    def __init__(self, config):
+        super().__init__()
+        self.head = nn.Linear(config.inputs, config.outputs)
+
+    def forward(self, x):
+        return self.head(x)
+"""
 CHAIN = """
 class Chain(nn.Module):
     def __init__(self, inputs, outputs, sizes=(256, 128), act="relu", drop=0.0, spectral=False):
@@ -108,22 +124,7 @@ class Net(nn.Module):
         "Net()",
     ),
     "a data class": (
-        """
-from dataclasses import dataclass
-
-@dataclass
-class NetConfig:
-    inputs: int = 10
-    outputs: int = 6
-
-class Net(nn.Module):
-    def __init__(self, config):
-        super().__init__()
-        self.head = nn.Linear(config.inputs, config.outputs)
-
-    def forward(self, x):
-        return self.head(x)
-""",
+        CONFIGURED,
         "Net(NetConfig(outputs=12))",
     ),
     "what a subclass passes": (
@@ -219,22 +220,7 @@ OTHER = {
     "arguments from elsewhere": (NET, "Net(*library.sizes())"),
     "a required option": (NET, "Net(10, args.required)"),
     "a data class that is made wide": (
-        """
-from dataclasses import dataclass
-
-@dataclass
-class NetConfig:
-    inputs: int = 10
-    outputs: int = 6
-
-class Net(nn.Module):
-    def __init__(self, config):
-        super().__init__()
-        self.head = nn.Linear(config.inputs, config.outputs)
-
-    def forward(self, x):
-        return self.head(x)
-""",
+        CONFIGURED,
         "Net(NetConfig(outputs=12000))",
     ),
     "a subclass passes many": (

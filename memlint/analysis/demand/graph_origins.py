@@ -108,6 +108,3 @@ def _attached_by_callers(analyser: Analyser, summary: Summary, path: Path) -> bo
         if caller.graphs.attached(sources)[0] == "yes" or any(node is not None and node.leaf for node in nodes):
             return True  # (a leaf is learned, or looked at)
     return False
-
-
-__all__ = ["gives_no_gradient", "networks_beside"]

@@ -41,7 +41,8 @@ def store_value(
 ) -> None:
     """``value`` enters a container (``how``: append, key …)."""
     inner = tensors_within(frame, state, value)
-    parts, sure = parts_of(frame, state, value), _has_sure_part(frame, state, value)
+    parts = parts_of(frame, state, value)
+    sure = _has_sure_attribute(frame, state, value)
     if not container.objs and not container.syms and inner.src:
         frame.leave(frame.graphs.closure(inner.src))  # (whoever holds the container may differentiate it)
     for key in ordered(container.objs):
@@ -50,36 +51,34 @@ def store_value(
             continue
         state.heap[key] = obj.with_elem(join(obj.elem, value))
         if not obj.bounded:
-            made = note_store(frame, state, "retain", how, key, "local", place_text, inner, at, shown, parts=parts)
-            if made is not None:
-                made.sure_part = made.sure_part or sure
+            place: tuple[Source, PlaceKind] = key, "local"
+            note_store(frame, state, "retain", how, *place, place_text, inner, at, shown, parts=parts, sure_part=sure)
     for path in ordered(container.syms):
-        place = path.then("[]")
-        state.sym[place] = join(
-            state.sym.get(place) or V(UNKNOWN, frozenset((place,)), syms=frozenset((place,))), value
+        inside = path.then("[]")
+        state.sym[inside] = join(
+            state.sym.get(inside) or V(UNKNOWN, frozenset((inside,)), syms=frozenset((inside,))), value
         )
         if not any(ref.kind == "bounded" for ref in container.refs):
-            kind = kind_of(path)
-            made = note_store(frame, state, "retain", how, path, kind, place_text, inner, at, shown, parts=parts)
-            if made is not None:
-                made.sure_part = made.sure_part or sure
+            place = path, kind_of(path)
+            note_store(frame, state, "retain", how, *place, place_text, inner, at, shown, parts=parts, sure_part=sure)
 
 
 def parts_of(frame: FunctionState, state: State, value: V) -> dict[str, V]:
     """The members of a tuple or dictionary that is stored."""
-    key = next(iter(value.objs)) if len(value.objs) == 1 else None
-    obj = state.heap.get(key)
-    if obj is None or obj.kind not in ("tuple", "list", "dict"):
+    return _members_of(frame, state, value, ("tuple", "list", "dict"))
+
+
+def _has_sure_attribute(frame: FunctionState, state: State, value: V) -> bool:
+    """Whether an object of a class of the project is stored of which an attribute has a graph for sure."""
+    return any(map(has_graph_for_sure, _members_of(frame, state, value, ("instance",)).values()))
+
+
+def _members_of(frame: FunctionState, state: State, value: V, kinds: tuple[str, ...]) -> dict[str, V]:
+    """The members of the one object of these kinds that a value is; none where it may be another."""
+    obj = state.heap.get(next(iter(value.objs))) if len(value.objs) == 1 else None
+    if obj is None or obj.kind not in kinds:
         return {}
     return {name: tensors_within(frame, state, member) for name, member in obj.fields.items()}
-
-
-def _has_sure_part(frame: FunctionState, state: State, value: V) -> bool:
-    """Whether an object of a class of the project is stored of which an attribute has a graph for sure."""
-    obj = state.heap.get(next(iter(value.objs))) if len(value.objs) == 1 else None
-    if obj is None or obj.kind != "instance":
-        return False
-    return any(has_graph_for_sure(tensors_within(frame, state, member)) for member in obj.fields.values())
 
 
 def has_graph_for_sure(part: V) -> bool:
@@ -129,9 +128,11 @@ def note_store(
     trace: tuple[Step, ...] = (),
     tag: Source = None,
     parts: dict[str, V] | None = None,
+    sure_part: bool = False,
     growing: tuple[LoopState, ...] | None = None,
 ) -> Store | None:
-    """Remember a store for judgement at the end of the iteration. ``growing``: the loops of which each round brings
+    """Remember a store for judgement at the end of the iteration. ``sure_part``: a member that is none of
+    ``parts`` has a graph for sure. ``growing``: the loops of which each round brings
     another member, where that is not each loop around it."""
     (made, survives), local = outlived(frame, state, place), not isinstance(place, Path)
     around = _around(frame, made, place, frame.loops if growing is None else growing)
@@ -158,12 +159,9 @@ def note_store(
         tests=tuple(frame.tests),
         parts=parts or {},
         record=bool(parts),
-        sure_part=any(map(has_graph_for_sure, (parts or {}).values())),
+        sure_part=sure_part or any(map(has_graph_for_sure, (parts or {}).values())),
     )
-    if survives and not begun_where_missing(frame.function.body, place_text):
-        store.cleared = FEW if place in frame.made_soon else "created again on some paths"
-    if kind == "retain" and (first_rounds(frame) or place_text in windows(frame.function.body)):
-        store.cleared = FEW
+    store.cleared = _cleared(frame, kind, place, place_text, survives)
     store.evaluates = of_eval_mode(frame.function, store.tests)
     store.spent = _spent(frame, state, around, value, old)
     store.inner = local and any(item.id in made and item.loop.over == "loader" for item in frame.loops)
@@ -174,6 +172,16 @@ def note_store(
     frame.stores[key] = store
     state.pending |= {key}
     return store
+
+
+def _cleared(frame: FunctionState, kind: str, place: Source, place_text: str, survives: bool) -> str:
+    """What empties a place, in words, or has it keep few; "" for nothing. ``survives``: on some path it outlives the
+    loops that make it anew."""
+    if kind == "retain" and (first_rounds(frame) or place_text in windows(frame.function.body)):
+        return FEW
+    if not survives or begun_where_missing(frame.function.body, place_text):
+        return ""
+    return FEW if place in frame.made_soon else "created again on some paths"
 
 
 def _keeps_nothing(frame: FunctionState, kind: str, value: V, shown: str) -> bool:
