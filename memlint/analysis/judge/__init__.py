@@ -1,1 +1,1 @@
-"""Is what was observed a finding: reasons against it by name, its confidence, its severity's evidence?"""
+"""Decides which observations become findings: the named reasons against each one, its confidence and its evidence."""

@@ -1,4 +1,4 @@
-"""Bounds on a place, or needs for what it keeps, outside the loop that fills it: a finding then has low confidence."""
+"""Evidence outside the filling loop that a place is bounded, or that its graph is needed: it lowers the confidence."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ _HOLDERS = frozenset({"Sequential", "ModuleList", "ModuleDict"})
 
 
 def may_be_bounded(analyser: Analyser, summary: Summary, store: Store, value: Value) -> bool:
-    """Whether evidence outside the function speaks against growth, or for a use of the graph."""
+    """Whether code outside the function may bound the place, or may need the graph that it keeps."""
     return (
         _emptied_by_others(analyser, summary, store)
         or _shares_a_needed_graph(analyser, summary, store)
@@ -47,7 +47,7 @@ def may_be_bounded(analyser: Analyser, summary: Summary, store: Store, value: Va
 
 
 def holds_layers(summary: Summary, store: Store) -> bool:
-    """Whether what is collected is put into a module: ``nn.Sequential(*layers)``."""
+    """Whether the function passes the collected values to a module container: ``nn.Sequential(*layers)``."""
     return store.local and any(
         mentions(arg, store.place_text) for call in calls_named(summary.function.body, _HOLDERS) for arg in call.args
     )
@@ -57,7 +57,7 @@ def holds_layers(summary: Summary, store: Store) -> bool:
 
 
 def _emptied_by_others(analyser: Analyser, frame: Summary, store: Store) -> bool:
-    """Whether other code, which runs as often as the store, empties an attribute of that name, of whatever object."""
+    """Whether other code empties an attribute of that name, of any object, as often as the store runs."""
     if not isinstance(store.place, Path) or store.cleared:
         return False
     name = next((step for step in reversed(store.place.steps) if step.startswith(".")), None)
@@ -73,7 +73,7 @@ def _emptied_by_others(analyser: Analyser, frame: Summary, store: Store) -> bool
             not own or attributes.is_reset(frame.function, name[1:])
         )
     if own:
-        return False  # what its own methods do is followed
+        return False  # the analysis follows the object's own methods
     called = {dotted(call.func).rsplit(".", 1)[-1] for call in calls(store.loop.body)}
     member = store.place.steps[-1]
     return any(
@@ -88,12 +88,12 @@ def _emptied_by_others(analyser: Analyser, frame: Summary, store: Store) -> bool
     )
 
 
-#: a member of what a framework passes on from a step
+#: a member of a step's result, which a framework passes to a hook
 _MEMBER = lazy_pattern(r"outputs\[(['\"])(\w+)\1\]")
 
 
 def _no_step_returns_it(analyser: Analyser, summary: Summary, store: Store) -> bool:
-    """Whether a hook keeps a member of a step's result that no step of the project returns: the hook cannot be in
+    """Whether a hook keeps a member of a step's result that no step of the project returns. Such a hook cannot be in
     use."""
     found = _MEMBER.fullmatch(store.text)
     parts = summary.function.name.split("_")  # on_validation_batch_end: validation_step
@@ -111,7 +111,7 @@ def _no_step_returns_it(analyser: Analyser, summary: Summary, store: Store) -> b
 
 
 def _names_key(function: Function, key: str) -> bool:
-    """Whether a function reads or writes a key, or passes it as a keyword (``dict(preds=preds)``)."""
+    """Whether a function mentions a key, as a constant or as a keyword (``dict(preds=preds)``)."""
     return any(
         (isinstance(part, ir.Const) and part.value == key)
         or (isinstance(part, ir.Call) and any(word.name == key for word in part.keywords))
@@ -125,8 +125,8 @@ def _names_key(function: Function, key: str) -> bool:
 
 
 def _shares_a_needed_graph(analyser: Analyser, summary: Summary, store: Store) -> bool:
-    """Whether a later backward needs the graph of the same model calls, which another place keeps until then. A
-    function that runs backward itself in the loop, or in one around it that a list outlives, is done with them."""
+    """Whether another place keeps the graph of the same model calls until a later backward needs it. False if the
+    function runs backward in the loop itself, or in an outer loop that a collecting list outlives."""
     models = _models(summary, store)
     rounds = {store.loop.id} if store.loop is not None else set()
     if rounds and store.local and store.kind == "retain":
@@ -152,8 +152,8 @@ def _models(summary: Summary, store: Store) -> set[Source]:
 
 
 def _told_of_backward(summary: Summary, store: Store) -> bool:
-    """Whether the backward depends on a flag that code sets which was given the graph: that code may have run its own
-    backward."""
+    """Whether the backward runs under a flag that the loop sets from a call that takes the stored value: that call may
+    have run a backward of its own."""
     if store.loop is None:
         return False
     flags = {
@@ -181,7 +181,7 @@ def _targets(statement: ir.Assign | ir.AugAssign) -> tuple[ir.Expr, ...]:
 
 
 def becomes_attribute(summary: Summary, store: Store) -> bool:
-    """Whether an attribute or a global holds the container in the end: its readers may need the graph."""
+    """Whether an attribute or a global holds the container at the end: its readers may need the graph."""
     if summary.exit is None or isinstance(store.place, Path):
         return False
     return any(
@@ -195,8 +195,8 @@ def becomes_attribute(summary: Summary, store: Store) -> bool:
 
 
 def begun_by_inner_loop(store: Store) -> bool:
-    """Whether the first round of a loop inside the store's loop begins a name anew: ``if i == 0: total = part``, or
-    ``total = part if i == 0 else total + part``."""
+    """Whether the first iteration of a loop inside the store's loop assigns the name a new value: ``if i == 0: total =
+    part``, or ``total = part if i == 0 else total + part``."""
     place = store.place
     if store.kind == "retain" or store.loop is None or isinstance(place, Path) or place[0] != "var":
         return False
@@ -216,8 +216,8 @@ def _loops_in(body: tuple[ir.Stmt, ...]) -> tuple[ir.For, ...]:
 
 
 def ends_with_members(summary: Summary, store: Store) -> bool:
-    """Whether a variable is begun anew around a loop over a handful of models, agents or heads, which alone it
-    outlives: it grows by one of each."""
+    """Whether the variable outlives only a loop over a handful of models, agents or heads, around which it is assigned
+    a new value: it grows by one element for each of them."""
     if store.loop is None or not store.loop.over_objects or not isinstance(store.place, tuple):
         return False
     if store.place[0] != "var" or store.loop.id not in store.loops:
@@ -232,7 +232,7 @@ def ends_with_members(summary: Summary, store: Store) -> bool:
 
 
 def _always_begun(body: tuple[ir.Stmt, ...], name: str) -> bool:
-    """Whether a loop that each iteration reaches assigns the name in its own first iteration, unconditionally."""
+    """Whether a loop that each iteration reaches assigns the name unconditionally in its own first iteration."""
     for inner in body:
         if isinstance(inner, ir.With) and _always_begun(inner.body, name):
             return True
@@ -254,8 +254,8 @@ def _always_begun(body: tuple[ir.Stmt, ...], name: str) -> bool:
 
 
 def spent_and_begun(store: Store) -> bool:
-    """Whether each round, or one of every so many, runs backward on the sum itself and then begins it anew: ``sum.
-    backward(); sum = 0``. Until then the backward needs it."""
+    """Whether each iteration, or one in every few, runs backward on the sum itself and then assigns it a new value:
+    ``sum.backward(); sum = 0``. Until then the backward needs the graph."""
     place = store.place
     if store.kind != "carry" or store.loop is None or isinstance(place, Path) or place[0] != "var":
         return False
@@ -265,13 +265,13 @@ def spent_and_begun(store: Store) -> bool:
 
 @kept
 def _periodic(body: tuple[ir.Stmt, ...]) -> tuple[tuple[ir.Stmt, ...], ...]:
-    """A loop's body, and what it does every so many rounds."""
+    """A loop's body, and the blocks in it that run once in so many iterations."""
     return (body, *(one.body for one in body if isinstance(one, ir.If) and is_periodic(one.test)))
 
 
 @kept
 def _spent(body: tuple[ir.Stmt, ...]) -> frozenset[str]:
-    """The expressions that the statements of a block run backward on."""
+    """The places, as source text, on which the statements of a block call ``backward()``."""
     calls = (dotted(one.value.func) for one in body if isinstance(one, ir.ExprStmt) and isinstance(one.value, ir.Call))
     return frozenset(name.removesuffix(".backward") for name in calls if name.endswith(".backward"))
 
@@ -288,7 +288,8 @@ def _spends(body: tuple[ir.Stmt, ...], name: str) -> bool:
 
 
 def once_in_a_loop(store: Store) -> bool:
-    """Whether a test lets the store run in one round alone: ``if i == 1:``; ``if step == 0:`` where callers count."""
+    """Whether a test lets the store run in a single iteration: ``if i == 1:``, or ``if step == 0:`` on a counter of the
+    callers."""
     counters = store.loop.counters if store.loop is not None else frozenset(_counted(store.tests))
     return any(
         isinstance(test, ir.Compare)
@@ -300,7 +301,7 @@ def once_in_a_loop(store: Store) -> bool:
     )
 
 
-#: names of what counts rounds (not of what counts epochs, which have many)
+#: names of iteration counters; an epoch counter does not qualify, as an epoch has many iterations
 _COUNTS = lazy_pattern(r"(^|_)(n_?)?(iter|iters|iteration|iter_num|step|batch|batch_idx|idx)(_(num|idx|i|id|count))?$")
 
 
@@ -310,7 +311,7 @@ def _counted(tests: tuple[ir.Expr, ...]) -> list[str]:
 
 
 def _is_first(test: ir.Expr, counters: set[str], body: tuple[ir.Stmt, ...]) -> bool:
-    """``i == 0``; ``i == 1`` behind ``i += 1`` in the loop's body"""
+    """Whether a test holds in the first iteration alone: ``i == 0``; ``i == 1`` after ``i += 1`` in the loop."""
     if not isinstance(test, ir.Compare) or test.ops != ("==",) or not isinstance(test.left, ir.Name):
         return False
     name, first = test.left.id, test.rights[0].value if isinstance(test.rights[0], ir.Const) else None
@@ -325,7 +326,7 @@ def _begins(statement: ir.Stmt, name: str) -> bool:
 
 
 def of_one_update(summary: Summary, store: Store) -> bool:
-    """Whether a loop runs backward in each round and steps the optimizer in none: its rounds are the parts of one
+    """Whether a loop runs backward in each iteration and never steps the optimizer: its iterations are parts of one
     batch (views, chunks), or the micro-batches of one step."""
     if store.loop is None or store.loop.loop.over != "unknown":
         return False

@@ -1,4 +1,4 @@
-"""A store that may outlive an iteration, with what its judgement asks of it."""
+"""A store that may outlive an iteration, with the cached facts that its judgement needs."""
 
 from __future__ import annotations
 
@@ -25,25 +25,26 @@ from memlint.finding import Confidence
 if TYPE_CHECKING:
     from memlint.analysis.facts.analyser import Analyser
 
-#: functions that build models, and those that may build an index or a table of what a model says of data just as well
+#: name prefixes of functions that build models, and of those that build a model or a table of its outputs
 _BUILDERS = ("init__", "make_layer", "make_block", "make_stage")
 _MAY_BUILD = ("build_", "create_")
 
 
 class Candidate:
-    """A store that may outlive an iteration, with what its judgement asks more than once."""
+    """A store that may outlive an iteration, with the facts that several reasons ask for."""
 
     def __init__(self, analyser: Analyser, summary: Summary, store: Store) -> None:
         self.analyser = analyser
         self.summary = summary
         self.store = store
         self.incoming: V = store.incoming or store.value
-        #: how sure it is so far, see `DOUBTED`
+        #: the confidence so far, which the reasons of `DOUBTED` may lower
         self.certainty: Confidence = "high"
 
     @functools.cached_property
     def loop(self) -> Loop | None:
-        """What repeats the store: a loop of the function, or the calls of the function; None for nothing known."""
+        """What repeats the store: a loop of the function, or the calls of the function. None if nothing is known to
+        repeat it."""
         return _loop_of(self.analyser, self.summary, self.store)
 
     @functools.cached_property
@@ -52,7 +53,7 @@ class Candidate:
 
     @functools.cached_property
     def is_alone(self) -> bool:
-        """Whether nothing in sight calls the function, each of whose calls is a round, again and again (see
+        """Whether each call of the function is one iteration, but no known code calls it repeatedly (see
         `is_carried_alone`)."""
         summary, loop = self.summary, self.loop
         by_calls = self.store.loop is None and loop is not None and loop.kind == "calls" and summary.hook is None
@@ -60,7 +61,7 @@ class Candidate:
 
     @functools.cached_property
     def is_needed(self) -> bool:
-        """Whether somebody needs the graph of what is stored later."""
+        """Whether a later backward needs the graph of the stored value."""
         return (
             not self.is_alone
             and graph_needed_later(self.analyser, self.summary, self.store)
@@ -69,7 +70,7 @@ class Candidate:
 
     @functools.cached_property
     def value(self) -> Value:
-        """What is stored, at the end of the iteration."""
+        """The stored value, as it is at the end of the iteration."""
         value = value_of(self.analyser, self.summary, self.store, self.incoming)
         if value.freed == "some" and freed_by_callers_choice(self.analyser, self.summary, self.store):
             value = msgspec.structs.replace(value, freed="yes")
@@ -86,7 +87,8 @@ class Candidate:
 
 
 def builds_layers(summary: Summary, store: Store) -> bool:
-    """Whether what a function puts together are layers, by its name: a loop through data is about none."""
+    """Whether the function builds layers, as far as its name tells. ``build_`` and ``create_`` do not count if the
+    store is in a loop over data."""
     name = summary.function.name.lstrip("_")
     if not name.startswith(_MAY_BUILD):
         return name.startswith(_BUILDERS)
@@ -95,7 +97,7 @@ def builds_layers(summary: Summary, store: Store) -> bool:
 
 
 def in_few_rounds(store: Store) -> bool:
-    """Whether the place lives no longer than a loop of a few rounds, by a literal."""
+    """Whether the place lives no longer than a loop that a literal limits to a few iterations."""
     if not store.local or store.loop is None or store.loop.id not in store.loops:
         return False
     around = store.loops[: store.loops.index(store.loop.id)]
@@ -103,9 +105,9 @@ def in_few_rounds(store: Store) -> bool:
 
 
 def _loop_of(analyser: Analyser, summary: Summary, store: Store) -> Loop | None:
-    """What repeats the store: a loop in sight, or a framework that calls the function again and again.
+    """What repeats the store: a loop of the function, or a framework that calls the function again and again.
 
-    A loop inside a hook goes through the parts of one call: what outlives the call grows with each one.
+    A loop inside a hook covers the parts of one call. What outlives the call grows with each call.
     """
     seen = None
     if store.loop is not None:
@@ -113,14 +115,14 @@ def _loop_of(analyser: Analyser, summary: Summary, store: Store) -> Loop | None:
         if store.local or summary.hook is None or seen.over == "loader":
             return seen
     if store.how == "key":
-        return None  # each call counts its keys anew, and overwrites what the last one left there
+        return None  # each call starts its keys from the same number, and so overwrites the entries of the last call
     if seen is None and state_of(summary, store) and is_carried_alone(analyser, summary, store):
-        return each_call(summary.function)  # (what it reads, its last call has left)
+        return each_call(summary.function)  # it reads what its last call has stored
     return _calls_from_elsewhere(analyser, summary, store) or seen
 
 
 def _calls_from_elsewhere(analyser: Analyser, summary: Summary, store: Store) -> Loop | None:
-    """Each call of the function, where a framework calls it once an iteration, or whoever trains does, and the place
+    """The calls of the function as a loop, if a framework or training code calls it once an iteration and the place
     outlives the call."""
     if store.local or not isinstance(store.place, Path):
         return None
@@ -131,14 +133,15 @@ def _calls_from_elsewhere(analyser: Analyser, summary: Summary, store: Store) ->
     if not store.place.steps and store.place.root.startswith("p:"):
         return None
     if store.place.root.startswith(MADE):
-        return None  # the call makes it
+        return None  # the function makes the object in each call
     if store.place.root.startswith("c:") and summary.function.owner(store.place.root[2:]) is None:
-        return None  # a variable of whoever handed a function down: it goes with that call
+        return None  # a local variable of the function that defines this closure: it dies with that call
     return each_call(summary.function)
 
 
 def _in_module(analyser: Analyser, summary: Summary, store: Store) -> bool:
-    """Helpers of a forward are like it: their loops run over layers and steps, unless they train or see batches."""
+    """Whether the function is layer code: a forward, or a method that a forward uses and whose loops run over layers or
+    steps. A method that trains, evaluates or loops over batches is not."""
     if in_forward(analyser, summary):
         return True
     function = summary.function
@@ -149,18 +152,20 @@ def _in_module(analyser: Analyser, summary: Summary, store: Store) -> bool:
         (node := summary.graphs.nodes.get(item)) is not None and (node.definite or node.unknown or node.guess)
         for item in summary.notes.returned
     ):
-        return False  # it gives away numbers only (sampling, decoding): nobody outside can want the graph
+        return False  # it returns numbers only (sampling, decoding), so no caller can need the graph
     loop = store.loop.loop if store.loop is not None else None
     return not trains and loop is not None and loop.over != "loader" and not loop.names_data
 
 
 def in_forward(analyser: Analyser, summary: Summary) -> bool:
-    """Loops in a module's forward run over layers, heads or time steps; what it keeps locally dies with it."""
+    """Whether the function is layer code. Loops in a forward run over layers, heads or time steps, and its local values
+    die with the call."""
     return of_layers(analyser, summary.function)
 
 
 def handed_down(summary: Summary, store: Store) -> bool:
-    """Whether the place is an argument, which is the caller's to judge: a list that a forward passes to its parts."""
+    """Whether the place is an argument, such as a list that a forward passes to its parts. The caller's summary decides
+    about it."""
     place = store.place
     own = f"p:{self_name(summary.function)}" if summary.function.takes_self else ""
     return isinstance(place, Path) and place.root.startswith("p:") and place.root != own

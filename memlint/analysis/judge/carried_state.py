@@ -1,6 +1,8 @@
-"""States that are kept from one run of a model to the next, by the model or by its caller, and that nothing detaches.
+"""States that a model, or its caller, keeps from one model call to the next, and that nothing detaches.
+
 Training code resets or detaches such a state before each backward, which would raise otherwise. An evaluation raises
-nothing: without a guard, the state's graph grows by one forward with each iteration."""
+nothing: without a guard, the state's graph grows by one forward with each iteration.
+"""
 
 from __future__ import annotations
 
@@ -25,8 +27,8 @@ if TYPE_CHECKING:
 
 
 def carried_on(analyser: Analyser, summary: Summary, name: str) -> Step | None:
-    """A trace step to an evaluation loop that runs the forward of ``summary`` without resetting ``name``, an attribute
-    that the forward computes from its last value."""
+    """A trace step to an evaluation loop that calls the forward of ``summary`` and never resets ``name``, an attribute
+    that the forward computes from its previous value. None if there is no such loop."""
     cls = summary.function.cls
     if cls is None:
         return None
@@ -42,9 +44,9 @@ def carried_on(analyser: Analyser, summary: Summary, name: str) -> Step | None:
 
 
 def is_carried_alone(analyser: Analyser, summary: Summary, store: Store) -> bool:
-    """Whether a method of an object that is no module runs a model on the state that its last call left in the object,
-    while all else that the model gives is used without its graph (an agent that acts, and keeps ``self.hidden``): the
-    state alone keeps the graphs of all calls. Nobody begins it anew, and none of its readers needs the graph."""
+    """Whether only the state keeps the graphs of all calls: a method of an object that is no module runs a model on the
+    state that its last call stored, and all other outputs are used without their graph (an agent that acts and keeps
+    ``self.hidden``). Nothing else resets the state, and no reader needs its graph."""
     function, place = summary.function, store.place
     name = state_of(summary, store)
     if not name or function.cls is None or function.name == "__init__" or analyser.program.is_module(function.cls):
@@ -61,7 +63,7 @@ def is_carried_alone(analyser: Analyser, summary: Summary, store: Store) -> bool
 
 
 def state_of(summary: Summary, store: Store) -> str:
-    """The attribute of its own that a method builds on what its last call left there; "" for none."""
+    """The attribute of ``self`` that a method computes from its own previous value; "" if there is none."""
     own = f"p:{summary.function.params[0].name}" if summary.function.takes_self and summary.function.params else ""
     place = store.place
     if store.loop is not None or store.how != "call" or not isinstance(place, Path) or place.root != own:
@@ -70,7 +72,7 @@ def state_of(summary: Summary, store: Store) -> str:
 
 
 def _is_begun(analyser: Analyser, function: Function, name: str) -> bool:
-    """Whether code of another object, or another method, resets the attribute: ``agent.hidden = None``."""
+    """Whether another method, or code outside the object, resets the attribute: ``agent.hidden = None``."""
     assert function.cls is not None
     order, _ = analyser.program.ancestors(function.cls)
     if any(
@@ -87,7 +89,7 @@ def _is_begun(analyser: Analyser, function: Function, name: str) -> bool:
 
 
 def _read_without_graph(analyser: Analyser, function: Function, name: str) -> bool:
-    """Whether the object's other methods, and those of subclasses, read the state only where its graph is cut."""
+    """Whether all other methods of the class, and of its subclasses, read the state only detached."""
     assert function.cls is not None
     order, _ = analyser.program.ancestors(function.cls)
     others = [method for item in order for method in item.methods.values() if method.name != function.name]
@@ -100,14 +102,14 @@ def _read_without_graph(analyser: Analyser, function: Function, name: str) -> bo
 
 
 def _only_cuts(body: tuple[ir.Stmt, ...], name: str) -> bool:
-    """Whether each mention of an attribute is the beginning of what has no graph: ``self.hidden.detach()``."""
+    """Whether each mention of an attribute is followed by something without a graph: ``self.hidden.detach()``."""
     attributes = [part for part in parts(body) if isinstance(part, ir.Attr)]
     cut = [part for part in attributes if isinstance(part.value, ir.Attr) and part.value.name == name]
     mentioned = sum(part.name == name for part in attributes)
     return mentioned == len(cut) and all(part.name in _CUTS for part in cut)
 
 
-#: what gives nothing of a tensor's graph
+#: attributes of a tensor that do not carry its graph
 _CUTS = frozenset({"detach", "data", "shape", "size", "device", "dtype", "dim", "ndim", "numel"})
 
 
@@ -129,7 +131,7 @@ def _many_rounds(held: LoopState) -> bool:
 
 
 def _begins(held: LoopState, run: ir.Call, name: str, setters: frozenset[str]) -> bool:
-    """Whether something in the loop may give the state a value of its own, or another module."""
+    """Whether something in the loop may assign the state a new value, or may replace the module."""
     module = dotted(run.func.value if isinstance(run.func, ir.Attr) else run.func)
     if not module or module.partition(".")[0] in held.bound:
         return True
@@ -143,7 +145,7 @@ def _begins(held: LoopState, run: ir.Call, name: str, setters: frozenset[str]) -
         if isinstance(call.func, ir.Attr) and call.func.name in setters:
             return True
         if any(dotted(given) == module for given in (*call.args, *(word.value for word in call.keywords))):
-            return True  # a helper may
+            return True  # the callee may reset the state
     return False
 
 
@@ -152,7 +154,8 @@ def _members(target: ir.Expr) -> tuple[ir.Expr, ...]:
 
 
 def _setters(analyser: Analyser, cls: Class, name: str, forward: str) -> frozenset[str]:
-    """The methods of a class that give the attribute a value, by themselves or through others of them."""
+    """The methods of a class, apart from ``__init__`` and ``forward``, that assign the attribute, directly or through
+    up to two levels of other methods."""
     order, _ = analyser.program.ancestors(cls)
     methods = [method for item in order for method in item.methods.values() if method.name not in ("__init__", forward)]
     found = {method.name for method in methods if name in method.names and _stores(method.body, name)}
@@ -162,7 +165,7 @@ def _setters(analyser: Analyser, cls: Class, name: str, forward: str) -> frozens
 
 
 def _stores(body: tuple[ir.Stmt, ...], name: str, *, of_others: bool = False) -> bool:
-    """``of_others``: an attribute of what is not called ``self``."""
+    """Whether a body assigns or deletes an attribute of this name. ``of_others``: of any object but ``self``."""
     return any(
         isinstance(part, ir.Attr) and part.name == name and not (of_others and dotted(part.value) == "self")
         for statement in walk_statements(body)

@@ -1,4 +1,4 @@
-"""Reasons for which a store's finding is less certain than that its value has a graph."""
+"""Facts that lower the confidence in a store's finding although its value has a graph."""
 
 from __future__ import annotations
 
@@ -34,11 +34,11 @@ if TYPE_CHECKING:
 
 
 def confidence_unneeded(analyser: Analyser, summary: Summary, store: Store, value: Value) -> Confidence:
-    """How sure it is that nobody wants the graph that the place keeps.
+    """The confidence that nobody needs the graph that the place keeps.
 
-    A backward that frees it, or a part of it, proves that it is done with; so does a model in eval mode, or the
-    framework that runs the backward itself. Without any of these, code that neither trains nor evaluates may well
-    hand the graph to somebody: a function's name is then the only hint, and not enough where there is none.
+    A backward that frees the graph, or a part of it, proves that nobody does; so does a model in eval mode, or a
+    framework that runs the backward itself. Without such proof, code that neither trains nor evaluates may pass the
+    graph on. The function's name is then the only evidence.
     """
     if value.freed in ("yes", "some") or store.dead:
         return "high"
@@ -47,12 +47,12 @@ def confidence_unneeded(analyser: Analyser, summary: Summary, store: Store, valu
     if summary.hook is not None:
         if not summary.hook.outputs:
             return "high"
-        # evaluation engines hand over outputs made under no_grad; whoever uses the framework has training ones as well
+        # evaluation engines pass outputs made under no_grad, but the same framework's training engines do not
         return "medium" if summary.hook.own else "low"
     if any(loops for _, loops, *_ in summary.backwards):
         return "high"
     if blindly_reached(summary, marks_of(summary, store) | (store.incoming or store.value).src):
-        return "low"  # it may be this graph that it wants
+        return "low"  # that backward may need this very graph
     if unguarded_module(analyser, summary) and ambient_only(summary, (store.incoming or store.value).src):
         return "low"
     if is_evaluation_name(summary.function):
@@ -60,7 +60,7 @@ def confidence_unneeded(analyser: Analyser, summary: Summary, store: Store, valu
     leaves = summary.escaped
     if store.local and marks_of(summary, store) & summary.notes.returned and not dropped_by_callers(analyser, summary):
         leaves = leaves | summary.notes.returned
-    # what never leaves a function without a backward, or leaves to who takes numbers of it, nobody can want
+    # without a backward here, nobody can need a graph that stays in the function, or that its callers drop
     sure = (
         store.local
         and store.loop is not None
@@ -73,13 +73,15 @@ def confidence_unneeded(analyser: Analyser, summary: Summary, store: Store, valu
 
 
 def _may_be_few(loop: Loop) -> bool:
-    """Whether nothing shows that the loop has many iterations, not even a name: it may run over a handful of tasks."""
+    """Whether no evidence shows that the loop has many iterations: it may run over a handful of tasks."""
     return loop.kind == "for" and loop.over == "unknown" and loop.trips is None and not loop.names_data
 
 
 def goes_through_data(summary: Summary, store: Store) -> bool:
-    """Whether a loop that collects tensors goes through batches of data, as far as its names and types tell: else its
-    rounds may be a handful of styles, languages or chunks, or the parts of what one backward is for."""
+    """Whether a loop that collects tensors runs over batches of data, as far as names and types tell.
+
+    Its iterations may otherwise be a handful of styles, languages or chunks, or parts of one training step.
+    """
     if summary.function.name in _GIVE_A_BATCH:
         return False
     if store.loop is None or store.loop.loop.names_data:
@@ -96,30 +98,30 @@ def goes_through_data(summary: Summary, store: Store) -> bool:
     return named or not store.loop.loop.assumed
 
 
-#: functions that put one batch together
+#: functions that assemble one batch
 _GIVE_A_BATCH = frozenset({"__next__", "next", "__getitem__", "__getitems__", "collate", "collate_fn"})
 
 
 def _on_some_paths(summary: Summary, store: Store, value: Value) -> bool:
-    """Whether only some paths of a callee record the graph, which its arguments choose."""
+    """Whether only some paths of a callee, which its arguments select, record the graph."""
     nodes = (summary.graphs.nodes.get(item) for item in summary.graphs.closure((store.incoming or store.value).src))
     return value.attached == "some" and all(node.partial for node in nodes if node is not None and node.definite)
 
 
 def would_raise(summary: Summary, store: Store, value: Value) -> bool:
-    """Whether the next round's backward would raise if the state had its graph, while it is not a layer in sight that
-    gives the state: code that runs tells that the model lets go of it somewhere."""
+    """Whether the next iteration's backward would raise if the state still had its graph, and no known layer computes
+    the state. Since the program runs, the model detaches the state somewhere."""
     if store.kind != "carry" or value.freed != "yes":
         return False
-    # (of a sum, what is added to it is given as well: that has no state in it)
+    # a sum's value also holds what is added to it, which does not come from the state
     added = summary.graphs.closure(store.incoming.src) if store.how == "add" and store.incoming is not None else EMPTY
     in_output = summary.graphs.closure(summary.notes.returned) & (_nodes_of(summary, store.value) - added)
     if store.loop is None and in_output and not _is_buffer(summary, store.place):
-        return True  # a module's output is made from its state: the backward of the next one reaches this one's
+        return True  # the output depends on the state, so the next output's backward reaches this graph
     if isinstance(store.place, Path) and store.place.root.startswith(MADE) and store.loop is not None:
         inside = [backward for backward in summary.backwards if store.loop.id in backward.loops]
         if any(store.place in backward.reached for backward in inside):
-            return True  # so it is where a module is made and run
+            return True  # the same holds where the function makes the module and calls it
     if store.how != "call":
         return False
     nodes = (summary.graphs.nodes.get(item) for item in (store.incoming or store.value).src)
@@ -127,10 +129,10 @@ def would_raise(summary: Summary, store: Store, value: Value) -> bool:
 
 
 def is_trained_by(summary: Summary, store: Store, value: Value) -> bool:
-    """Whether a backward of the same round goes through a sum itself, and frees its graph: had it the last round's in
-    it, that would raise, so a program that runs begins it anew on a way that is not seen here."""
+    """Whether a backward of the same iteration goes through the sum itself and frees its graph. If the sum held the
+    last iteration's graph, that backward would raise, so the program must reset the sum in some unresolved way."""
     if store.kind != "carry" or store.how != "add" or not store.local or store.loop is None or store.incoming is None:
-        return False  # (a state of a module whose backward raises is told)
+        return False  # a module's state is reported even so
     own = {source for source in store.value.src - store.incoming.src if source in summary.graphs.nodes}
     return any(
         store.loop.id in backward.loops
@@ -142,7 +144,7 @@ def is_trained_by(summary: Summary, store: Store, value: Value) -> bool:
 
 
 def _frees(summary: Summary, at: int) -> bool:
-    """Whether it is a plain ``total.backward()``, which keeps no graph."""
+    """Whether the call at this ordinal is a plain ``total.backward()``, which keeps no graph."""
     return any(
         call.at == at and isinstance(call.func, ir.Attr) and not call.args and not call.keywords
         for call in calls(summary.function.body)
@@ -150,7 +152,7 @@ def _frees(summary: Summary, at: int) -> bool:
 
 
 def _is_buffer(summary: Summary, place: Source) -> bool:
-    """Whether a place is a registered buffer: a statistic, which its author would not think of as a state."""
+    """Whether a place is a registered buffer: a statistic, which is not meant as a recurrent state."""
     cls = summary.function.cls
     steps = place.steps if isinstance(place, Path) else ()
     return cls is not None and bool(steps) and summary.analyser.is_buffer(cls, steps[0].lstrip("."))
@@ -161,30 +163,31 @@ def _nodes_of(summary: Summary, value: V) -> Sources:
 
 
 def begun_elsewhere(analyser: Analyser, summary: Summary, store: Store) -> bool:
-    """Whether a state of a module is begun anew by other code, which says when: at each sequence, or each epoch."""
+    """Whether other code resets a state of a module, at its own time: with each sequence, or each epoch."""
     if _asks_to_begin(summary, store):
         return True
     if store.kind == "carry" and _is_handed_on(summary, store):
-        return True  # (who gets the module in each round may do so)
+        return True  # the function that gets the module may reset it
     if store.kind != "carry" or store.how not in ("add", "update") or store.loop is not None:
         return False
     attributes = [step for step in store.place.steps if step.startswith(".")] if isinstance(store.place, Path) else []
     return bool(attributes) and analyser.facts.attributes.is_begun(attributes[-1][1:])
 
 
-#: methods that let go of what others of their object have kept
+#: names of methods that drop what other methods of their object have stored
 _BEGINS_ANEW = lazy_pattern(r"_?(re_?set|clear|zero|empty|flush|re_?init|begin|start)(_|$)")
 
 
 def _asks_to_begin(summary: Summary, store: Store) -> bool:
-    """``self.meter.reset()`` in each iteration before ``self.meter.add(loss)``, with a meter of unknown class."""
+    """Whether the loop, or the function, calls a reset on the place's owner: ``self.meter.reset()``, with a meter of
+    unknown class, beside ``self.meter.add(loss)``."""
     body = store.loop.body if store.loop is not None else summary.function.body
     return any(store.place_text.startswith(f"{place}.") for place in _begun_anew(body))
 
 
 @kept
 def _begun_anew(body: tuple[ir.Stmt, ...]) -> frozenset[str]:
-    """The receivers that the statements of a block ask to drop what they have kept."""
+    """The receivers, as source text, on which the statements of a block call a reset method."""
     calls = (statement.value for statement in body if isinstance(statement, ir.ExprStmt))
     return frozenset(
         text(call.func.value, 200)
@@ -194,7 +197,7 @@ def _begun_anew(body: tuple[ir.Stmt, ...]) -> frozenset[str]:
 
 
 def _is_handed_on(summary: Summary, store: Store) -> bool:
-    """Whether the loop gives the module that the function has made, and that holds the state, to another call."""
+    """Whether the loop passes the module that holds the state, and that the function has made, to a call."""
     if not isinstance(store.place, Path) or not store.place.root.startswith(MADE) or store.loop is None:
         return False
     item = store.place.root.rpartition(":")[2]
@@ -205,25 +208,28 @@ def _is_handed_on(summary: Summary, store: Store) -> bool:
 
 
 def may_sum_itself(analyser: Analyser, summary: Summary, store: Store) -> bool:
-    """Whether the left side of ``+=`` may be an object whose class defines it: a meter."""
+    """Whether the left side of ``+=`` may be an object whose class defines that operator: a meter."""
     if store.kind != "carry" or store.how != "add":
         return False
     files = {store.site.path, *(step.site.path for step in store.trace)}
     place = store.place[0] if isinstance(store.place, tuple) and not isinstance(store.place, Path) else None
     holder = summary.exit.heap.get(place) if summary.exit is not None else None
     return any(
-        method.module.key in files and (holder is None or holder.cls is not method.cls)  # (its own numbers are none)
+        method.module.key in files
+        and (
+            holder is None or holder.cls is not method.cls
+        )  # an attribute of the object that defines the operator is no such object
         for method in analyser.methods_named("__iadd__", summary.function)
     )
 
 
 def counts(store: Store) -> bool:
-    """``total_steps += epoch_steps``: the names alone say that the value is a whole number."""
+    """Whether the names alone say that the added value is an integer: ``total_steps += epoch_steps``."""
     return store.kind == "carry" and store.how == "add" and names_count(store.text)
 
 
 def held_already(summary: Summary, store: Store, incoming: V) -> bool:
-    """Whether the value was read out of a container that lives as long: keeping it twice keeps no more."""
+    """Whether the value comes out of a container that lives as long: keeping it again keeps no more memory."""
     heap = summary.exit.heap if summary.exit is not None else {}
     if store.loop is not None and store.loop.loop.over == "unknown" and incoming.src:
         given = {item for item in store.loop.items if isinstance(item, Path) and item.steps[-1:] == ("[]",)}
@@ -245,7 +251,7 @@ def held_already(summary: Summary, store: Store, incoming: V) -> bool:
 
 
 def of_one_step(summary: Summary, store: Store) -> bool:
-    """Whether a backward runs once in the life of the place: the rounds of inner loops are the parts of one step."""
+    """Whether a backward runs once in the lifetime of the place: the iterations of its loop are parts of one step."""
     if not store.local or store.loop is None or summary.function.node is None:
         return False
     outer = store.loops[: store.loops.index(store.loop.id)] if store.loop.id in store.loops else store.made
@@ -262,7 +268,7 @@ def of_one_step(summary: Summary, store: Store) -> bool:
 
 
 def in_trial(function: Function) -> bool:
-    """Whether the code is a test, which runs once."""
+    """Whether the function, or one around it, is a test or a trial, which runs once."""
     around: Function | None = function
     while around is not None:
         if is_trial(around):
@@ -272,7 +278,7 @@ def in_trial(function: Function) -> bool:
 
 
 def adds_a_graph(summary: Summary, store: Store, incoming: V) -> bool:
-    """Whether each round brings a graph of its own: a model (or a parameter) takes part inside the loop."""
+    """Whether each iteration adds a new graph: a model or a parameter takes part inside the loop."""
     if store.loop is None:
         return True
     reached = summary.graphs.closure(incoming.src)
@@ -291,28 +297,28 @@ def adds_a_graph(summary: Summary, store: Store, incoming: V) -> bool:
 
 
 def _is_streamed(summary: Summary, source: Source) -> bool:
-    """Whether a graph is one of those that a call of a generator records, a new one for each round that asks for it."""
+    """Whether a call of a generator records the graph, a new one for each item."""
     return isinstance(source, tuple) and summary.exit is not None and stream_of(source[:3]) in summary.exit.heap
 
 
 def once_a_batch(analyser: Analyser, summary: Summary, store: Store) -> bool:
-    """Whether the place is made anew for each batch, here or by callers: parts of one batch are collected in it."""
+    """Whether the place is created anew for each batch, here or by callers: it collects the parts of one batch."""
     if not store.local:
         return False
     return store.inner or any(record.each_batch for _, record in analyser.facts.calls_of(summary.function))
 
 
 def is_array(summary: Summary, store: Store) -> bool:
-    """Whether the sum begins as an array of numpy, to which no tensor with a graph can be added."""
+    """Whether the sum begins as a NumPy array, to which no tensor with a graph can be added."""
     if store.kind != "carry" or not isinstance(store.place, tuple) or store.place[:1] != ("var",):
         return False
     begun, other = _begun(summary.function.body).get(store.place[1], (math.inf, math.inf))
-    return begun < store.site.at <= other  # (what becomes of the sum afterwards says nothing of it)
+    return begun < store.site.at <= other  # assignments after the store say nothing about it
 
 
 @kept
 def _begun(body: tuple[ir.Stmt, ...]) -> dict[str, tuple[float, float]]:
-    """By name, the ordinals of the first assignment, and of the first of something else than an array of numpy."""
+    """By name, the ordinals of its first assignment and of its first assignment from something other than NumPy."""
     found: dict[str, tuple[float, float]] = {}
     for name, statements in assignments(body).items():
         others = [one.at for one in statements if not _is_of_numpy(one.value)]
@@ -325,14 +331,15 @@ def _is_of_numpy(value: ir.Expr) -> bool:
 
 
 def is_moved_member(store: Store) -> bool:
-    """``[x.cuda() for x in inputs]`` as a loop: a collection is brought to the device, and meant to be."""
+    """Whether the loop moves the elements of a collection to the device on purpose: ``x.cuda()`` in ``for x in
+    inputs``."""
     name, _, rest = store.text.partition(".")
     return store.loop is not None and name in store.loop.targets and rest.startswith(("cuda(", "to("))
 
 
 def from_last_call(analyser: Analyser, summary: Summary, store: Store) -> bool:
-    """Whether a forward builds the place on what its last call left there, and nobody sets it between two calls, or
-    not in a loop that only evaluates."""
+    """Whether a forward computes the place from what its last call stored, and nothing resets the place between two
+    calls, or at least not in some loop that only evaluates."""
     if store.kind != "carry":
         return True
     place = store.place
@@ -353,7 +360,7 @@ def from_last_call(analyser: Analyser, summary: Summary, store: Store) -> bool:
 
 
 def rebuilt_each_batch(summary: Summary, store: Store) -> bool:
-    """A place that is made anew for each batch holds the parts of one batch, however its inner loop runs."""
+    """Whether an outer loop over batches creates the place anew: the inner loop then stores parts of one batch."""
     if store.loop is None or store.loop.loop.over == "loader" or store.loop.id not in store.loops:
         return False
     inner = store.loop.id
@@ -373,5 +380,5 @@ def rebuilt_each_batch(summary: Summary, store: Store) -> bool:
 
 
 def _names_of(store: Store) -> tuple[Source, ...]:
-    """The names under which the marks of earlier iterations know the place."""
+    """The names that identify the place in the markers of previous iterations."""
     return tuple(mark[2] for mark in marks_of(None, store) if isinstance(mark, tuple) and mark and mark[0] == "prev")

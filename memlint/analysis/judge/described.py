@@ -1,4 +1,4 @@
-"""Descriptions of stored values for events: graph, graph lifetime, device and size."""
+"""Descriptions of stored values for events: autograd graph, graph lifetime, device and size."""
 
 from __future__ import annotations
 
@@ -47,6 +47,8 @@ if TYPE_CHECKING:
 
 
 def value_of(analyser: Analyser, summary: Summary, store: Store, value: V) -> Value:
+    """The description of a stored value at the end of an iteration. The answer on its graph is "yes", "no", "some" (on
+    some paths) or "unknown"."""
     own = {store.place} if isinstance(store.place, Path) else set()
     layered = isinstance(store.place, Path) and takes_activations(analyser, summary)
     sources = frozenset(source for source in value.src if source not in own)
@@ -61,14 +63,14 @@ def value_of(analyser: Analyser, summary: Summary, store: Store, value: V) -> Va
             and path.root.startswith("p:")
             and path.root != f"p:{self_name(summary.function)}"
             and not names_labels(path.root[2:])
-            and not any(step.startswith(".") for step in path.steps)  # (an option of a configuration is no activation)
+            and not any(step.startswith(".") for step in path.steps)  # an option of a configuration is no activation
             else None
         )
 
     attached, by_backward = summary.graphs.attached(sources, symbol)
     certainty = _certainty(summary, sources)
-    # arguments of a forward may be the model's inputs; what a layer averages over rounds, and what a loss gets, has
-    # come through a model
+    # arguments of a forward may be the model's inputs, without a graph. The values that a layer averages over
+    # iterations, and the arguments of a loss, are outputs of a model
     given_outputs = store.how == "average" or _is_loss(summary.function)
     if (
         layered
@@ -107,8 +109,8 @@ def value_of(analyser: Analyser, summary: Summary, store: Store, value: V) -> Va
 
 
 def _freed(analyser: Analyser, summary: Summary, store: Store, sources: Sources) -> Fact:
-    """Whether a backward has freed the graph at the end of the iteration; whoever trains a module runs one through what
-    its forward makes."""
+    """Whether a backward has freed the graph by the end of the iteration. For layer code, the training code that calls
+    it is taken to run a backward through its output."""
     if store.freed not in (None, "no") or store.loop is not None or not layer_code(analyser, summary.function):
         return store.freed or "no"
     return "yes" if store.kind == "retain" or (store.how != "call" and _is_shared(summary, sources)) else "no"
@@ -119,7 +121,7 @@ def _is_loss(function: Function) -> bool:
 
 
 def analyser_grad(analyser: Analyser, summary: Summary, grad: int) -> int:
-    """A grad mode, with the callers' mode in place of AMBIENT."""
+    """A set of grad modes in which the callers' modes replace AMBIENT."""
     if not grad & AMBIENT:
         return grad
     if summary.hook is not None and summary.hook.grad == "ambient" and not summary.hook.own:
@@ -128,8 +130,8 @@ def analyser_grad(analyser: Analyser, summary: Summary, grad: int) -> int:
 
 
 def ambient_only(summary: Summary, sources: frozenset[Source]) -> bool:
-    """Whether the caller's grad mode decides that there is a graph: all operations that bring one in were recorded
-    under it, or those that made the value itself."""
+    """Whether the callers' grad mode decides whether there is a graph: all operations that record one, or those that
+    made the value itself, ran under it."""
     tips = [summary.graphs.nodes.get(item) for item in sources]
     if tips and all(tip is not None and tip.ambient for tip in tips):
         return True
@@ -142,7 +144,7 @@ def ambient_only(summary: Summary, sources: frozenset[Source]) -> bool:
 
 
 def _of_runs_without_grad(analyser: Analyser, summary: Summary, sources: frozenset[Source]) -> bool:
-    """Whether all of it is what models gave of which nothing is known, and every caller turns grad mode off."""
+    """Whether only unresolved models made the value, and every caller turns grad mode off."""
     nodes = [summary.graphs.nodes.get(item) for item in sources]
     off = bool(nodes) and all(node is not None and node.opaque and node.ambient for node in nodes)
     return off and not analyser_grad(analyser, summary, AMBIENT) & ON
@@ -162,26 +164,26 @@ def _device(analyser: Analyser, summary: Summary, store: Store, value: V, fact: 
 
 
 def _is_recorded_elsewhere(summary: Summary, value: V) -> bool:
-    """Whether the graph of a tensor on the host is one of models that are not known to run there."""
+    """Whether a tensor on the host has a graph of models that are not known to run on the host."""
     reached = summary.graphs.closure(value.src)
     runs = [run.value.device for run in summary.runs.values() if run.node in reached]
     return not _of_parameters(summary, value) and not (runs and all(device == CPU for device in runs))
 
 
 def _of_parameters(summary: Summary, value: V) -> bool:
-    """Whether a graph was recorded of parameters, and no model is seen in it (the entropy of ``self.log_std``): what is
-    known to grow are its nodes, on the host."""
+    """Whether parameters alone, and no known model call, recorded the graph (the entropy of ``self.log_std``). All that
+    is known to grow then are graph nodes, on the host."""
     nodes = [node for item in summary.graphs.closure(value.src) if (node := summary.graphs.nodes.get(item)) is not None]
     return any(node.definite for node in nodes) and not any(node.model or node.unknown or node.guess for node in nodes)
 
 
-#: a member of what a framework passes on from a step, which may be text or numbers, and names of what is none of these
+#: a member of a step's result, which may be text or numbers, and names of members that are large tensors
 _MEMBER = lazy_pattern(r"""outputs?\[["'](\w+)["']\]""")
 _LARGE = lazy_pattern(r"logit|feat|emb|repr|latent|image|img|recon|mask|hidden|attention|prob|output|y_hat")
 
 
 def weight_of(summary: Summary, store: Store, value: V) -> Weight:
-    """How large a sample is of what is kept: a record is as large as the largest of its parts."""
+    """How large one sample of the stored value is. A record counts as its largest part."""
     compared = compared_with_pictures(summary.function.body)
     if not store.parts:
         return _weight(value, [named_by(store.text), named_by(store.place_text)], compared)
@@ -191,9 +193,9 @@ def weight_of(summary: Summary, store: Store, value: V) -> Weight:
 
 
 def _weight(value: V, names: list[str], compared: frozenset[str]) -> Weight:
-    """By what bounds the value; else by the names of it and of its place, or what it is compared with. A batch of a
-    loader whose name is not one of rows holds pictures more often than not, unless it is cut from an array; what a
-    model gives may be anything."""
+    """The weight of a value by its known extent, or else by its name, its place's name or what it is compared with. A
+    batch of a loader with no telling name usually holds pictures, unless it is cut from an array. A model's output may
+    be of any size."""
     known = value.extent
     if known is not None and (known.weight != "unknown" or known.most < NO_BOUND):
         return known.weight
@@ -206,7 +208,7 @@ def _weight(value: V, names: list[str], compared: frozenset[str]) -> Weight:
         return "large"
     if value.size in (BATCH, SAMPLE, SOME_SIZE) and any(names_labels(name.lstrip("_")) for name in names):
         return "small"
-    # (``batch[1]`` is what the inputs come with)
+    # ``batch[1]`` holds the labels that come with the inputs
     beside = any(is_of_rows(name) or (name.isdigit() and name != "0") for name in names)
     pictured = known is None or bool(known.parts)
     return "large" if value.size == BATCH and pictured and not beside else "unknown"
@@ -214,8 +216,8 @@ def _weight(value: V, names: list[str], compared: frozenset[str]) -> Weight:
 
 @kept
 def compared_with_pictures(body: tuple[ir.Stmt, ...]) -> frozenset[str]:
-    """What a loss or a metric compares with a picture, by the names: ``dice(out, mask)``, ``psnr.update(out, image)``.
-    It is one itself."""
+    """The names that a loss or a metric compares with a picture, which makes them pictures as well: ``dice(out,
+    mask)``, ``psnr.update(out, image)``."""
     found: set[str] = set()
     for call in calls(body):
         words = text(call.func, 200).split(".")[-2:]
@@ -226,8 +228,8 @@ def compared_with_pictures(body: tuple[ir.Stmt, ...]) -> frozenset[str]:
 
 
 def _size(summary: Summary, store: Store, value: V, attached: Fact) -> Size:
-    """A model's output has the size of a batch, unless a name says that it is a number; where it is kept with a graph
-    its size is what the graph keeps, which is not known. A record is as large as the largest of its parts."""
+    """The size class of a stored value. A model's output counts as a batch, unless a name says that it is a number.
+    With a graph its size is unknown, as the graph decides what is kept. A record counts as its largest part."""
     size = value.size
     if attached == "no" and store.parts and SIZES[size] == "unknown":
         sizes = {part.size for part in store.parts.values() if _lies_there(part)}
@@ -239,7 +241,7 @@ def _size(summary: Summary, store: Store, value: V, attached: Fact) -> Size:
         return "unknown"
     shown = store.text.startswith(("(", "[")) and store.text.endswith((")", "]"))
     members = store.text[1:-1].split(", ") if shown else [store.text]
-    place = store.place_text.rsplit(".", 1)[-1]  # (what a metric keeps need not be numbers)
+    place = store.place_text.rsplit(".", 1)[-1]  # a metric may keep tensors of any size
     return "unknown" if all(map(names_number, members)) or names_number(place) else "batch"
 
 
@@ -249,7 +251,8 @@ def _lies_there(part: V) -> bool:
 
 
 def _certainty(summary: Summary, sources: frozenset[Source]) -> Confidence:
-    """A graph that an unresolved loss is taken to pass on is less certain, unless a backward proves it."""
+    """The confidence that the value has a graph: lower if an unresolved loss is only assumed to pass it on and no
+    backward proves it."""
     if any(evidence <= sources for evidence in summary.graphs.evidence if evidence):
         return "high"
     guessed = any((node := summary.graphs.nodes.get(item)) is not None and node.guess for item in sources)
@@ -257,7 +260,8 @@ def _certainty(summary: Summary, sources: frozenset[Source]) -> Confidence:
 
 
 def _origin(summary: Summary, sources: frozenset[Source], attached: Fact) -> tuple[Step, ...]:
-    """Where the value was made, with its graph if it has one: the model call, through callees."""
+    """The trace steps to the call that made the value, with its graph if it has one: the model call, through
+    callees."""
     best = None
     for item in sorted(summary.graphs.closure(sources), key=repr):
         node = summary.graphs.nodes.get(item)
@@ -272,13 +276,13 @@ def _origin(summary: Summary, sources: frozenset[Source], attached: Fact) -> tup
 
 
 def _is_shared(summary: Summary, sources: frozenset[Source]) -> bool:
-    """Whether the result was computed by the same models, or from the same inputs, as these graphs: a backward through
-    the result frees what those saved, and a running average of it saves next to nothing."""
+    """Whether the function's result comes from the same models, or the same inputs, as the given graphs. A backward
+    through the result then frees what they saved, and a running average of the result saves next to nothing."""
     reached = summary.graphs.closure(sources)
     models = {item for item in reached if (node := summary.graphs.nodes.get(item)) is not None and node.model}
     paths = {item for item in reached if isinstance(item, Path)}
     own = f"p:{self_name(summary.function)}"
-    # (a module's own attributes beside its inputs are rates and the like)
+    # attributes of the module beside its inputs are rates and similar numbers
     inputs = models or {path for path in paths if path.root != own} or paths
     return bool(inputs) and inputs <= summary.notes.returned
 
@@ -294,8 +298,8 @@ def lacks_guard(summary: Summary, value: V) -> bool:
 
 
 def _state_of_model(summary: Summary, sources: frozenset[Source]) -> bool:
-    """A part of a model's output that goes back into the model, as it is or computed with (``state.clone()``), is its
-    recurrent state, and has the model's graph, unless all of the project's models that it may be cut it."""
+    """Whether a part of a model's output goes back into the model, unchanged or computed with (``state.clone()``). It
+    is the recurrent state, and has the model's graph, unless each possible model of the project cuts it."""
     todo, seen = list(sources), set(sources)
     while todo:
         source = todo.pop()
@@ -318,8 +322,8 @@ def _state_of_model(summary: Summary, sources: frozenset[Source]) -> bool:
 
 
 def _is_cut_by_all(summary: Summary, part: Source, output: Source) -> bool:
-    """Whether a model's class is not known (it was loaded whole), and each class of the project that the call fits
-    gives that part of its output detached, or as it came in."""
+    """Whether the model's class is unknown (the model was loaded whole), and each class of the project that fits the
+    call returns this part of its output detached or unchanged."""
     run = next((one for one in summary.runs.values() if one.node == output), None)
     call = call_at(summary.function.body, run.site.at) if run is not None else None
     if run is None or run.resolved or run.origin is not None or call is None or not isinstance(part, tuple):

@@ -1,4 +1,4 @@
-"""Which other method of an object empties the place that a store fills: at the end of an epoch, most often."""
+"""The other method of an object that empties the place which a store fills: usually at the end of an epoch."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ from memlint.ir import nodes as ir
 if TYPE_CHECKING:
     from memlint.analysis.facts.analyser import Analyser
 
-#: hooks of frameworks that run once
+#: hooks that frameworks call once
 _ONCE = frozenset({"configure_optimizers", "on_fit_start", "prepare_data", "setup"})
 
 
 def emptied_by(analyser: Analyser, summary: Summary, store: Store) -> str:
-    """The name of a method that a framework or the project calls, and that empties an attribute of its object which
-    this function fills; "" where none is seen."""
+    """The name of a method that empties the attribute which this function fills, and that a framework or the project
+    calls; "" if none is found."""
     place, function = store.place, summary.function
     if not isinstance(place, Path) or place.root != f"p:{self_name(function)}" or len(place.steps) != 1:
         return ""
@@ -47,7 +47,7 @@ def _others(analyser: Analyser, function: Function) -> Iterator[Function]:
 
 @kept
 def _empties_by_name(body: tuple[ir.Stmt, ...]) -> bool:
-    """``getattr(self, f"{phase}_outputs").clear()``: one of the attributes, by a computed name."""
+    """Whether a body empties an attribute with a computed name: ``getattr(self, f"{phase}_outputs").clear()``."""
     named = (call.func.value for call in calls(body) if isinstance(call.func, ir.Attr) and call.func.name == "clear")
     return any(
         isinstance(one, ir.Call)

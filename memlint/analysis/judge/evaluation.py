@@ -1,4 +1,4 @@
-"""Evaluations without a guard: models that run while autograd records although nothing needs the gradients."""
+"""Evaluations without a guard: model calls that autograd records although nothing needs the gradients."""
 
 from __future__ import annotations
 
@@ -46,27 +46,28 @@ from memlint.finding import Confidence, weakest
 if TYPE_CHECKING:
     from memlint.analysis.facts.analyser import Analyser
 
-#: how an evaluation is known, the surest way first
+#: the kinds of evidence for an evaluation, the strongest first
 _SUREST = ("eval", "spent", "kept", "name")
 
 
 class Keeper(NamedTuple):
-    """A place that keeps a graph beyond the iteration, and the loop with whose iterations it grows."""
+    """A place that keeps a graph beyond the iteration, and the loop whose iterations make it grow."""
 
     place: str
     rounds: Loop
-    #: how sure it is that no backward comes for it
+    #: the confidence that no backward needs the graph
     lost: Confidence = "low"
-    #: the statement that keeps it, and the finding there
+    #: a trace step to the statement that keeps it
     step: Step | None = None
 
 
 def evaluations(analyser: Analyser, summary: Summary) -> list[Verdict]:
-    """The recorded runs of the function in source order; remembers which graphs a missing guard made."""
+    """The verdicts on the recorded runs of the function, in source order. Stores in the function's notes which graphs
+    exist only because a guard is missing."""
     if not summary.runs:
         return []
     if is_layer_code(analyser, summary):
-        # (in what mode a forward runs is its caller's to say; what it cuts is cut for all of them)
+        # the caller decides the mode of a forward, but a cut inside it holds for all callers
         recorded = [run for run in summary.runs.values() if not run.tests and records(analyser, summary, run)]
         for run in summary.runs.values():
             report_run_reason(analyser, summary, run, "dropped", "layer-code")
@@ -97,7 +98,7 @@ def model_calls(
 ) -> Iterator[ModelCall]:
     """One event for each evaluation loop (or function) that records: its first model call.
 
-    ``kept``: the graphs that a place of this function keeps beyond the iteration, as is reported, and that place.
+    ``kept``: by graph, the place of this function that keeps it beyond the iteration and is reported.
     """
     groups: dict[Source, list[Verdict]] = {}
     for verdict in verdicts:
@@ -128,8 +129,8 @@ def _loop_around(run: ModelRun) -> Loop | None:
 
 
 def _by_itself(analyser: Analyser, summary: Summary, verdict: Verdict, kept: dict[Source, Keeper]) -> ModelCall | None:
-    """The event of a run that no guard around an evaluation would spare: of a model that nobody trains, or whose output
-    teaches another one."""
+    """The event of a run that needs a guard of its own: the model is trained by nobody, or its output teaches another
+    model. None for other runs."""
     run = verdict.run
     owner = owner_of(analyser, summary, run)
     if owner == "no" and not _may_be_asked(summary) and not differentiates_itself(analyser, run):
@@ -150,11 +151,12 @@ def _by_itself(analyser: Analyser, summary: Summary, verdict: Verdict, kept: dic
 
 
 def _of_group(analyser: Analyser, summary: Summary, group: list[Verdict], kept: dict[Source, Keeper]) -> ModelCall:
-    """The event of runs that one guard would spare: of the first, or of the one whose graph is kept."""
+    """The event of several runs that one guard covers. It names the run with the strongest evidence, or the one whose
+    graph is kept."""
     first = min(group, key=lambda item: _SUREST.index(item.evaluation))
     retained = _keeper(summary, [first.run], kept)
     for other in group if retained is None else ():
-        # the call whose graph is kept speaks for the loop: of another one, nothing stays
+        # report the call whose graph is kept: the graphs of the others are freed
         if other.evaluation == first.evaluation and (keeper := _keeper(summary, [other.run], kept)):
             first, retained = other, keeper
             break
@@ -180,8 +182,8 @@ def _of_group(analyser: Analyser, summary: Summary, group: list[Verdict], kept: 
 def _certainty(
     analyser: Analyser, summary: Summary, first: Verdict, loop: Loop | None, retained: Keeper | None
 ) -> tuple[Confidence, str]:
-    """How sure it is that a run is an evaluation that records in vain, and the name of what speaks against it, "" for
-    nothing."""
+    """The confidence that a run is an evaluation that records in vain, and the name of the reason that lowers it; "" if
+    there is none."""
     run = first.run
     told = run.mode is not None or first.thread is not None
     certainty: Confidence = "high" if told and first.evaluation == "eval" else "medium"
@@ -189,7 +191,7 @@ def _certainty(
         certainty = "medium"
     script = _is_script(analyser, summary, loop, run)
     if is_trial(summary.function) and not script and (loop is None or first.evaluation == "spent"):
-        # (what follows a training loop is no trial)
+        # code after a training loop is no trial
         beside = first.evaluation == "eval" or (loop is not None and loop.over_data and summary.function.node is None)
         sure = (summary.backwards and beside) or _applies(analyser, summary, first)
         return ("medium", "") if sure else ("low", "trial")
@@ -203,24 +205,23 @@ def _certainty(
 
 
 def _may_be_asked(summary: Summary) -> bool:
-    """Whether the function asks for gradients of what may be given to the run: of a part of a batch, of another name
-    for it. (The parameters of a network that it goes through are none.)"""
+    """Whether the function asks for gradients of something that may be an input of the run under another name, or a
+    part of it. Parameters of a network that the function iterates over do not count."""
     return summary.notes.gradients or asked_for(summary, of_networks(summary.function.body)) in (REQUIRES, ASKED)
 
 
 def _keeps_for_nobody(keeper: Keeper | None) -> bool:
-    """Whether a place keeps the graphs of all batches and no backward reaches them: no caller trains by what is
-    returned of it."""
+    """Whether a place keeps the graphs of all batches and, with more than low confidence, no backward reaches them."""
     return keeper is not None and keeper.lost != "low"
 
 
-#: names of which one stands in every file that trains
+#: every file that trains holds one of these names
 _TRAINING = frozenset({"backward", "zero_grad", "optim", "optimizer", "optimizers", "Optimizer", "requires_grad"})
 
 
 def _only_shows(summary: Summary, run: ModelRun) -> bool:
-    """Whether an output that is handed on, and neither returned nor kept by the object, is so in a file that trains
-    nothing: to what shows, scores or writes it."""
+    """Whether the output is only passed on, in a file that trains nothing: to code that shows, scores or writes it.
+    False if the function returns it or stores it in the object."""
     marks = {run.node, *run.value.src}
     if summary.exit is None or marks & summary.notes.returned or _TRAINING & summary.module.names:
         return False
@@ -228,7 +229,8 @@ def _only_shows(summary: Summary, run: ModelRun) -> bool:
 
 
 def _is_evaluation(analyser: Analyser, summary: Summary, verdict: Verdict, kept: dict[Source, Keeper]) -> bool:
-    """Whether a recorded run is one of an evaluation, be it for this alone that its graph is kept for no backward."""
+    """Whether a recorded run belongs to an evaluation. A place that keeps its graph for no backward is evidence
+    enough."""
     if verdict.evaluation not in ("", "cut"):
         return not verdict.wanted
     run = verdict.run
@@ -254,7 +256,7 @@ def _event(
     beside: bool = False,
     group: Sequence[Verdict] = (),
 ) -> ModelCall:
-    """``group``: all runs that the event is about, where these are several."""
+    """The event of one run. ``group``: all runs that the event covers, if there are several."""
     run = verdict.run
     return ModelCall(
         site=run.site,
@@ -288,19 +290,19 @@ def _event(
 
 
 def is_small(analyser: Analyser, summary: Summary, run: ModelRun) -> bool:
-    """Whether the graph of a run takes little memory: by the network's layers, or because it has a single sample."""
+    """Whether the graph of a run takes little memory: by the network's layers, or because the input is one sample."""
     if runs_a_large_network(analyser, summary, run):
         return False
     if runs_on_one_state(analyser, summary, run) or (is_of_rows(run) and gives_one_row(summary, run)):
         return True
     size = size_of_network(analyser, summary, run)
-    if size or run.module.is_of_library():  # (one sample is enough for what a library has trained)
+    if size or run.module.is_of_library():  # the graph of a pretrained library model is not small, even for one sample
         return size == "small"
     return runs_on_one_sample(analyser, summary, run) and not shows_a_picture(summary, run)
 
 
 def _held_by(summary: Summary, run: ModelRun) -> str:
-    """An attribute of its own object in which a function leaves what a run gives, with its graph."""
+    """The attribute of ``self`` in which the function stores the run's output with its graph; "" if there is none."""
     own = f"p:{summary.function.params[0].name}" if summary.function.takes_self and summary.function.params else ""
     if summary.exit is None or not own:
         return ""
@@ -314,19 +316,19 @@ def _held_by(summary: Summary, run: ModelRun) -> str:
 
 
 def _keeper(summary: Summary, runs: list[ModelRun], kept: dict[Source, Keeper]) -> Keeper | None:
-    """The place that keeps what the runs recorded."""
+    """The place that keeps the graph of one of these runs; None if there is none."""
     nodes = (node for run in runs for node in sorted(_own_nodes(summary, run), key=repr))
     return next((kept[node] for node in nodes if node in kept), None)
 
 
 def _own_nodes(summary: Summary, run: ModelRun) -> Sources:
-    """The nodes that the run itself recorded, without those of its inputs."""
+    """The graph nodes that the run itself recorded, without those of its inputs."""
     return frozenset(item for item in (run.node, *run.value.src) if item in summary.graphs.nodes)
 
 
 def _on_their_own(group: list[Verdict], groups: dict[Source, list[Verdict]]) -> list[Verdict]:
-    """The single calls, outside of loops, that an evaluation in a loop of the function does not speak for: those of a
-    model that is put into eval mode by itself, by another name (``best = torch.load(path)``)."""
+    """The runs outside loops that the event of an evaluation loop does not cover: those of another model that the
+    function puts into eval mode (``best = torch.load(path)``)."""
     looped = {
         item.run.text.partition(".")[0]
         for other, items in groups.items()
@@ -340,9 +342,9 @@ def _on_their_own(group: list[Verdict], groups: dict[Source, list[Verdict]]) -> 
 
 
 def _apart(group: list[Verdict]) -> list[list[Verdict]]:
-    """The calls of a group, with alternatives in a branch (of another model or method) in groups of their own."""
+    """The runs of a group, split so that mutually exclusive branches with different models are in different groups."""
     apart: list[list[Verdict]] = []
-    # (what runs in a callee, runs where the call stands)
+    # a run inside a callee has no tests of this function
     tests = {item.run.site: item.run.tests for item in group if item.run.origin is None}
     for item in group:
         around = tests.get(item.run.site, ())
@@ -357,20 +359,20 @@ def _apart(group: list[Verdict]) -> list[list[Verdict]]:
 
 
 def _guarded_with(name: Source, run: ModelRun, groups: dict[Source, list[Verdict]]) -> bool:
-    """Whether the guard for another group serves this one, that of a loop around it."""
+    """Whether the guard of another group, that of an outer loop, covers this run as well."""
     return any(outer in groups for outer in run.loops if outer != name)
 
 
 def _is_script(analyser: Analyser, summary: Summary, loop: Loop | None, run: ModelRun) -> bool:
-    """Whether a module's own body applies a model in a loop, and is no demonstration of those that the file defines."""
+    """Whether module-level code applies a model in a loop, in a file that defines no networks of its own."""
     applied = is_script_loop(summary, loop, loaded=run.module.is_unpickled())
     return summary.function.node is None and applied and not _defines_modules(analyser, summary)
 
 
 def _applies(analyser: Analyser, summary: Summary, verdict: Verdict) -> bool:
-    """Whether a module's own body runs, be it once, a trained model on what is no try-out: one that is in eval mode, or
-    was loaded whole and is used up, and not of the file itself, on what a file or a camera gives, or with weights that
-    were loaded."""
+    """Whether module-level code runs a trained model for real, and not as a demonstration: the model is in eval mode,
+    or was loaded whole and nothing needs its gradients; its input comes from a file or a camera, or its weights were
+    loaded; and the file defines no networks."""
     run = verdict.run
     loaded = run.module.is_unpickled()
     evaluated = verdict.evaluation == "eval" and run.mode is True
@@ -386,10 +388,10 @@ def _defines_modules(analyser: Analyser, summary: Summary) -> bool:
 
 
 def _tries(function: Function) -> bool:
-    """Whether the function is a demonstration in the network's own file: ``_test_net()``."""
+    """Whether the function is a demonstration beside the network that it runs: ``_test_net()``."""
     return function.name.lstrip("_").startswith("test_")
 
 
 def _made_here(run: ModelRun) -> bool:
-    """Whether the function itself made the module that runs."""
+    """Whether the function itself made the module that it runs."""
     return bool(run.module.store) and not run.module.syms

@@ -1,5 +1,5 @@
-"""Attributes that a method begins anew at the first step of each sequence: ``if t == 0: self.begin(…)``, where whoever
-calls it counts the steps from 0."""
+"""Attributes that a method resets at the first step of each sequence: ``if t == 0: self.begin(…)``, where the callers
+count the steps from 0."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ from memlint.ir import nodes as ir
 if TYPE_CHECKING:
     from memlint.analysis.facts.analyser import Analyser
 
-#: how far a count is followed from caller to caller
+#: how many callers up a step count is followed
 MAX_DEPTH = 4
-#: calls that show how far a loop is
+#: calls that show the progress of a loop
 _SHOWS = frozenset({"tqdm", "trange", "track", "prange"})
 
 
 def begun_at_first_step(analyser: Analyser, summary: Summary, store: Store) -> bool:
-    """Whether what an attribute holds reaches no further back than the first step of a sequence, which each round of
-    the store's loop goes through from its beginning."""
+    """Whether the attribute is reset at the first step of a sequence, and each iteration of the store's loop goes
+    through a whole sequence."""
     function = _function_of(analyser, store)
     name = store.place_text.rpartition(".")[2]
     if store.loop is None or function is None or function.cls is None or not name or not function.takes_self:
@@ -46,7 +46,7 @@ def begun_at_first_step(analyser: Analyser, summary: Summary, store: Store) -> b
 
 
 def _function_of(analyser: Analyser, store: Store) -> Function | None:
-    """The function that a store stands in."""
+    """The function whose body holds a store; None if it is outside all functions."""
     module = analyser.program.module(store.site.path)
     module.build(store.site.unit)
     inside = module.by_place.get(store.site.unit, {})
@@ -54,8 +54,8 @@ def _function_of(analyser: Analyser, store: Store) -> Function | None:
 
 
 def _begins(function: Function, body: tuple[ir.Stmt, ...], name: str, deeper: bool = True) -> bool:
-    """Whether a block of a method gives the attribute a value in which the old one has no part, itself or through
-    another method of the class."""
+    """Whether a block of a method assigns the attribute a value that does not depend on the old one, directly or
+    through another method of the class."""
     own = function.params[0].name
     for statement in body:
         if isinstance(statement, ir.Assign) and any(dotted(target) == f"{own}.{name}" for target in statement.targets):
@@ -71,7 +71,8 @@ def _begins(function: Function, body: tuple[ir.Stmt, ...], name: str, deeper: bo
 def _counts_from_zero(
     analyser: Analyser, function: Function, param: str, outer: tuple[Function, object], depth: int
 ) -> bool:
-    """Whether all known calls pass the count of a loop from 0, which is not the ``outer`` one, for a parameter."""
+    """Whether each known call passes for a parameter the constant 0, or the count from 0 of a loop other than
+    ``outer``. False if no call is known."""
     calls = analyser.facts.calls_of(function)
     return (
         bool(calls)
@@ -112,7 +113,7 @@ def _passes_count(
 
 
 def _from_zero(iterated: ir.Expr) -> bool:
-    """``range(n)``, ``range(0, n, 2)``"""
+    """Whether a loop's iterable counts from 0: ``range(n)``, ``range(0, n, 2)``, with or without a progress bar."""
     if not isinstance(iterated, ir.Call) or (iterated.keywords and last_name(iterated.func) not in _SHOWS):
         return False
     if last_name(iterated.func) in _SHOWS - {"trange"} and iterated.args:

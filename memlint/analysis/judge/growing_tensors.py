@@ -1,4 +1,4 @@
-"""The judgement of tensors that grow by concatenation with themselves: named reasons that bound them."""
+"""Tensors that grow by concatenation with themselves, judged by named reasons that bound them."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from memlint.analysis.domain.fix_places import FixPlaces
     from memlint.analysis.facts.analyser import Analyser
 
-#: calls that make a tensor with nothing of the old one in it
+#: calls that make a new tensor, independent of the old one
 _FRESH = frozenset(
     {
         "empty",
@@ -55,26 +55,27 @@ _FRESH = frozenset(
 )
 
 
-#: calls that show, measure or save what they are given
+#: calls that show, measure or save their arguments
 _LOOKS = frozenset(
     {"print", "len", "save", "info", "debug", "update", "append", "isinstance", "type", "write", "format"}
 )
 
 
 class _Grown:
-    """A tensor that grows by a concatenation."""
+    """A tensor that grows by concatenation, with its cached facts."""
 
     def __init__(self, analyser: Analyser, summary: Summary, store: Store) -> None:
         self.analyser, self.summary, self.store = analyser, summary, store
 
     @functools.cached_property
     def loop(self) -> Loop | None:
-        """What repeats it: a loop, or the calls of the function."""
+        """What repeats the concatenation: a loop, or the calls of the function. None if nothing is known to repeat
+        it."""
         seen = self.summary.seen(self.store.loop) if self.store.loop is not None else None
         return seen if seen is not None else _calls(self.analyser, self.summary, self.store)
 
 
-#: it is no finding where one of these applies
+#: the tensor is no finding if one of these applies
 DROPPED: tuple[Reason[_Grown], ...] = (
     Reason(
         "loop-of-layers",
@@ -108,7 +109,7 @@ DROPPED: tuple[Reason[_Grown], ...] = (
 
 
 def judged(analyser: Analyser, summary: Summary, store: Store, fixes: FixPlaces) -> Iterator[Carry]:
-    """The event of one growing tensor, unless something bounds it."""
+    """The event of one growing tensor; none if something bounds it."""
     one = _Grown(analyser, summary, store)
     reason = first(DROPPED, one)
     if reason is not None:
@@ -138,8 +139,8 @@ def judged(analyser: Analyser, summary: Summary, store: Store, fixes: FixPlaces)
 
 
 def _fed(summary: Summary, store: Store) -> bool:
-    """Whether each round of the loop gives all that has grown to a call (a model that generates token by token), or
-    asks how long it is: a list cannot take its place, and it is as long as the callee takes."""
+    """Whether each iteration passes the whole grown tensor to a call (a model that generates token by token), or the
+    loop tests its length. A list cannot replace it, and the callee bounds its length."""
     if store.loop is None:
         return False
     if store.loop.loop.kind == "while" and f"{store.place_text}.shape" in store.loop.loop.text:
@@ -150,8 +151,8 @@ def _fed(summary: Summary, store: Store) -> bool:
 
 
 def _rows_of_argument(summary: Summary, store: Store) -> bool:
-    """Whether a function cuts a tensor that it was given into its rows, by their numbers, and returns what layers that
-    it has made itself give for them (an augmentation): one batch, as large as the one that is there."""
+    """Whether a function iterates over the rows of an argument and returns what its own, newly made layers compute from
+    them (an augmentation): the result is one batch, as large as the argument."""
     if store.loop is None or not store.local:
         return False
     reached = summary.graphs.closure((store.incoming or store.value).src)
@@ -172,7 +173,8 @@ def _rows_of_argument(summary: Summary, store: Store) -> bool:
 
 @kept
 def _handed(body: tuple[ir.Stmt, ...]) -> tuple[dict[str, set[str]], dict[str, set[int]]]:
-    """(other names of a place, the ordinals of the statements that give it to a call that does more than move it)"""
+    """By place, its other names, and the ordinals of the statements that pass it to a call which does more than move
+    it."""
     renamed: dict[str, set[str]] = {}
     found: dict[str, set[int]] = {}
     for statement in walk_statements(body):
@@ -188,7 +190,8 @@ def _handed(body: tuple[ir.Stmt, ...]) -> tuple[dict[str, set[str]], dict[str, s
 
 
 def _over_parts(analyser: Analyser, summary: Summary, store: Store) -> bool:
-    """Whether a method of a module that trains nothing grows a variable over no data in sight: modalities, levels."""
+    """Whether a module's method that trains nothing grows a variable in a loop over no known data: modalities,
+    levels."""
     cls = summary.function.cls
     if cls is None or not store.local or store.loop is None or not analyser.program.is_module(cls):
         return False
@@ -197,20 +200,20 @@ def _over_parts(analyser: Analyser, summary: Summary, store: Store) -> bool:
 
 
 def _begun_by_others(analyser: Analyser, store: Store) -> bool:
-    """Whether a method that is called begins the attribute anew (a cache of one sequence), whenever it does."""
+    """Whether another method resets the attribute at some time (a cache of one sequence)."""
     steps = store.place.steps if isinstance(store.place, Path) else ()
     names = [step for step in steps if step.startswith(".")]
     return bool(names) and analyser.facts.attributes.is_begun(names[-1][1:])
 
 
 def _only_moves(call: ir.Call) -> bool:
-    """A concatenation, or what shows, measures or saves a tensor."""
+    """Whether a call only concatenates, shows, measures or saves a tensor."""
     name = last_name(call.func)
     return name in CATS or name in _LOOKS
 
 
 def _layers(analyser: Analyser, summary: Summary, store: Store) -> bool:
-    """A method of a module that autograd may record, over what the module itself holds: its loops run over layers."""
+    """Whether a module's method, under recording grad mode, loops over what the module holds: its layers."""
     cls = summary.function.cls
     if cls is None or store.grad == OFF or not analyser.program.is_module(cls) or store.loop is None:
         return False
@@ -218,7 +221,7 @@ def _layers(analyser: Analyser, summary: Summary, store: Store) -> bool:
 
 
 def _calls(analyser: Analyser, summary: Summary, store: Store) -> Loop | None:
-    """Growth with each call of the function: a loop around its known callers."""
+    """The calls of the function as a loop, if known callers repeat it and the place outlives the call."""
     place = store.place
     if not isinstance(place, Path):
         return None
@@ -230,7 +233,7 @@ def _calls(analyser: Analyser, summary: Summary, store: Store) -> Loop | None:
 
 
 def _bounded(summary: Summary, store: Store) -> bool:
-    """Whether the place is truncated or reset where it grows."""
+    """Whether the place is truncated or reset in the loop, or in another method for an attribute."""
     place = store.place_text
     bodies: list[tuple[ir.Stmt, ...]] = []
     if store.loop is not None and store.local:
@@ -248,8 +251,8 @@ def _bounded(summary: Summary, store: Store) -> bool:
 
 @kept
 def _set(body: tuple[ir.Stmt, ...]) -> tuple[dict[str, set[int]], dict[str, list[ir.Assign]]]:
-    """(the ordinals of what stands under ``if place is None``, which is the first part and no reset; the statements
-    that assign to a place)"""
+    """By place: the ordinals of the statements under ``if place is None``, which make the first part and are no reset;
+    and the statements that assign to the place."""
     starts: dict[str, set[int]] = {}
     assigned: dict[str, list[ir.Assign]] = {}
     for statement in walk_statements(body):
@@ -270,7 +273,7 @@ def _around(function: Function) -> list[Function]:
 
 
 def _pairs(statement: ir.Assign) -> list[tuple[ir.Expr, ir.Expr]]:
-    """The targets of an assignment, each with what it is given, or with all of that."""
+    """Each target of an assignment with its value. If a tuple cannot be split, each target gets the whole value."""
     targets: list[ir.Expr] = []
     values: list[ir.Expr] = []
     for target in statement.targets:
@@ -298,7 +301,7 @@ def _cut_back(statement: ir.Assign, place: str, local: bool) -> bool:
 
 
 def _keeps_all(value: ir.Expr, place: str) -> bool:
-    """The place itself, moved or joined with something: not a part of it, nor what a layer makes of it."""
+    """Whether a value is the whole place, moved or concatenated with something, and not a part or a function of it."""
     if isinstance(value, ir.IfExp):
         return _keeps_all(value.body, place) or _keeps_all(value.orelse, place)
     if not isinstance(value, ir.Call):
@@ -322,7 +325,7 @@ def _slices(index: ir.Expr) -> bool:
 
 
 def _fresh(value: ir.Expr) -> bool:
-    """Whether an expression starts a place anew: None, an empty display or a new tensor, not a function of the
+    """Whether an expression starts a place anew: None, an empty display or a new tensor, but no function of the
     input."""
     if isinstance(value, ir.Const):
         return True

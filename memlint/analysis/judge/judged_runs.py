@@ -1,4 +1,4 @@
-"""The judgement of one recorded model run: whether it is an evaluation, and by which evidence."""
+"""The verdict on one recorded model run: whether it is an evaluation, and by which evidence."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from memlint.analysis.transfer.stores.collected import gives_no_graph, may_give_
 if TYPE_CHECKING:
     from memlint.analysis.facts.analyser import Analyser
 
-#: methods of a module that run under whatever mode their caller has
+#: methods of a module that run in the grad mode of their caller
 _LAYER_METHODS = frozenset({"forward", "__call__", "training_step", "compute_loss"})
 
 
@@ -42,17 +42,18 @@ class Verdict:
     evaluation: Literal["eval", "spent", "kept", "beside", "name", "cut", ""]
     wanted: str
     phase: Phase | None = None
-    #: the call that leaves grad mode on, and one that turns it off; none where all leave it on
+    #: a call that leaves grad mode on and one that turns it off; empty if all calls leave it on
     unguarded: tuple[Step, ...] = ()
-    #: the start of the thread that runs it, by code that has turned grad mode off
+    #: where code that has turned grad mode off starts the thread that runs the model; None for no thread
     thread: Step | None = None
 
 
 def judge_run(analyser: Analyser, summary: Summary, run: ModelRun) -> Verdict | None:
-    """Whether a run is an evaluation and whether its gradients are wanted; None where it does not record."""
+    """Whether a run is an evaluation, and whether its gradients are needed. None if it is not certain that autograd
+    records, or if it is no finding for another reason."""
     verdicts = summary.notes.verdicts
     if run.key not in verdicts:
-        verdicts[run.key] = None  # asked again while it is judged: callers that call each other
+        verdicts[run.key] = None  # the answer for a recursive query: callers may call each other
         verdicts[run.key] = _judge_run(analyser, summary, run)
     return verdicts[run.key]
 
@@ -70,7 +71,7 @@ def _judge_run(analyser: Analyser, summary: Summary, run: ModelRun) -> Verdict |
         return None
     if unguarded and may_give_no_graph(summary, run):
         report_run_reason(analyser, summary, run, "dropped", "gives-no-graph")
-        return None  # (that call may be the one for which it raises)
+        return None  # the call with grad mode on may be the one that would raise
     mode = _mode(analyser, summary, run)
     named = is_evaluation_name(summary.function) and run.origin is None
     evaluation: Literal["eval", "spent", "name", ""] = "name" if named and mode is None else ""
@@ -79,14 +80,14 @@ def _judge_run(analyser: Analyser, summary: Summary, run: ModelRun) -> Verdict |
     matters = evaluation != "eval" and (named or _matters(analyser, summary, run))
     made_to = matters and mode is None and starts_evaluating(analyser, summary, run)
     if matters and is_spent(analyser, summary, run, of_library=made_to):
-        # (beside what its callers train by, it is no evaluation)
+        # a run beside one that the callers train is no evaluation
         beside = not named and not summary.backwards and trained_by_callers(analyser, summary, run)
         evaluation = "" if beside else "spent"
         if evaluation and made_to:
             evaluation = "eval"
     if unguarded and evaluation != "eval":
         report_run_reason(analyser, summary, run, "dropped", "only-some-callers")
-        return None  # (the call that turns grad mode off may be the one for evaluations)
+        return None  # the call that turns grad mode off may be the evaluation
     if mode is not True and (phase := phase_of(summary, run)) is not None and not asked_for(summary):
         return Verdict(run, "eval", "", phase)
     plain = not evaluation and not summary.may_train and not summary.notes.gradients
@@ -103,17 +104,17 @@ def _judge_run(analyser: Analyser, summary: Summary, run: ModelRun) -> Verdict |
 
 
 def _mode(analyser: Analyser, summary: Summary, run: ModelRun) -> bool | None:
-    """Whether the model is in eval mode, by the function itself or by its context (callers, class, file); None for
+    """Whether the model is in eval mode, set by the function itself or by its context (callers, class, file). None if
     unknown."""
     if run.mode is None and run.mode_key is None and not of_module(analyser, summary.function):
-        # (where a module's own method runs its parts, the call of that method is the place for the guard)
+        # the guard for a module's parts belongs at the call of the module's method
         return context_mode(analyser, summary, run.module, "")
     return run.mode
 
 
 def _teaches_in_a_phase(analyser: Analyser, summary: Summary, run: ModelRun) -> bool:
-    """Whether it is a teacher's run under ``set_grad_enabled(phase == "train")``, a guard that is the student's: in the
-    phase that trains, the teacher records as well."""
+    """Whether a teacher runs under ``set_grad_enabled(phase == "train")``, a guard that is meant for the student: in
+    the training phase, autograd records the teacher as well."""
     if run.grad != ON | OFF or _mode(analyser, summary, run) is not True or asked_for(summary):
         return False
     if gives_no_graph(summary, run) or guarded_in_another_branch(summary, run):
@@ -122,9 +123,11 @@ def _teaches_in_a_phase(analyser: Analyser, summary: Summary, run: ModelRun) -> 
 
 
 def _matters(analyser: Analyser, summary: Summary, run: ModelRun) -> bool:
-    """Whether a run that only its use shows to be an evaluation comes again and again, outside of layers. (A module's
-    method has to use it up itself and give no other graph, and who calls it has to be in sight: others may well call it
-    under a guard.)"""
+    """Whether a run without an eval mode, which only its use marks as an evaluation, repeats outside of layer code.
+
+    A module's method has to use up the output itself and return no other graph, and its callers have to be known:
+    unknown ones may well set a guard.
+    """
     function = summary.function
     if of_module(analyser, function) and (
         consumed_as(summary, run) == "escapes" or gives_a_graph(summary) or _unguarded(analyser, function, frozenset())
@@ -133,13 +136,13 @@ def _matters(analyser: Analyser, summary: Summary, run: ModelRun) -> bool:
     if is_trial(function) and function.node is not None:
         return False
     if function.node is None and run.module.is_unpickled():
-        return True  # (a script that loads the model whole is there to apply it)
+        return True  # a script that loads the whole model is there to apply it
     return loop_of(analyser, summary, run) is not None or repeated(analyser, function) is not None
 
 
 def unguarded_module(analyser: Analyser, summary: Summary) -> bool:
-    """Whether this is a method of a module that is called by a name that is computed, in sight by its own methods at
-    most: who makes those calls may well guard them."""
+    """Whether the function is a method of a module that is called by a computed name, and whose known callers are all
+    methods of modules. The code that makes the computed calls may set a guard."""
     function = summary.function
     while function.enclosing is not None:
         function = function.enclosing
@@ -149,6 +152,7 @@ def unguarded_module(analyser: Analyser, summary: Summary) -> bool:
 
 
 def _unguarded(analyser: Analyser, function: Function, trail: frozenset[tuple[str, str]]) -> bool:
+    """Whether all known callers, transitively up to a limit, are methods of modules."""
     while function.enclosing is not None:
         function = function.enclosing
     if not of_module(analyser, function):
@@ -161,7 +165,8 @@ def _unguarded(analyser: Analyser, function: Function, trail: frozenset[tuple[st
 
 
 def is_layer_code(analyser: Analyser, summary: Summary) -> bool:
-    """A forward runs under whatever mode its caller has, and so do the module's methods that only it calls."""
+    """Whether the function runs in the grad mode of its caller: a forward, or a module's method that only forwards
+    call."""
     return of_layers(analyser, summary.function)
 
 
@@ -181,7 +186,7 @@ def of_layers(analyser: Analyser, function: Function, depth: int = 0) -> bool:
 
 
 def records(analyser: Analyser, summary: Summary, run: ModelRun) -> bool:
-    """Whether autograd records for certain on the way that leads here."""
+    """Whether it is certain that autograd records the run."""
     if run.grad == ON:
         return True
     if run.grad == AMBIENT:
@@ -190,9 +195,12 @@ def records(analyser: Analyser, summary: Summary, run: ModelRun) -> bool:
 
 
 def unguarded_call(analyser: Analyser, summary: Summary, run: ModelRun) -> tuple[Step, ...]:
-    """A call of the function that leaves grad mode on for certain, and one that turns it off. (Where it does not
-    set the mode of the model itself, what it runs is judged for each of its callers.) None where it gives a graph to
-    a caller that may train by it, or where some code may turn grad mode off for all that follows."""
+    """A call of the function that leaves grad mode on for certain, and one that turns it off, as trace steps.
+
+    Empty if not both kinds of calls are known, or if the function does not set the model's mode itself: its runs are
+    then judged in each caller. Also empty if the function returns a graph to a caller that may train by it, or if some
+    code may turn grad mode off globally.
+    """
     if run.grad != AMBIENT or run.mode_key is None or analyser.facts.modes.of(summary.function) != ON | OFF:
         return ()
     if analyser.program.words.files("set_grad_enabled"):
@@ -216,8 +224,8 @@ def unguarded_call(analyser: Analyser, summary: Summary, run: ModelRun) -> tuple
 
 
 def _uses_up(caller: Summary, at: int, callee: Function) -> bool:
-    """Whether the graphs that a call returns end in the caller: it neither returns, keeps nor passes them on, and runs
-    no backward through them."""
+    """Whether the graphs that a call returns end in the caller: it does not return, store or pass them on, and runs no
+    backward through them."""
     call = (at, callee.module.key, callee.qual)
     given = {key for key in caller.graphs.nodes if isinstance(key, tuple) and key[:3] == call}
     kept = [] if caller.exit is None else [value.src for value in caller.exit.sym.values()]
@@ -226,7 +234,8 @@ def _uses_up(caller: Summary, at: int, callee: Function) -> bool:
 
 
 def loop_of(analyser: Analyser, summary: Summary, run: ModelRun) -> Loop | None:
-    """The loop around the call, here or around every call of this function, that runs it more than once."""
+    """The loop that repeats the run, in this function or around a call of it. None if the run is known to happen once,
+    or nothing is known to repeat it."""
     if run.loop is not None:
         return None if runs_once(run.loop) else run.loop.loop
     for _, record in analyser.facts.calls_of(summary.function):
@@ -236,7 +245,7 @@ def loop_of(analyser: Analyser, summary: Summary, run: ModelRun) -> Loop | None:
 
 
 def consumed_as(summary: Summary, run: ModelRun) -> Literal["detached", "escapes", "loss", "dropped"]:
-    """What becomes of a run's output, as `ModelCall.consumed` names it."""
+    """How the function uses a run's output, in the terms of `ModelCall.consumed`."""
     marks = {run.node, *run.value.src}
     if marks & summary.notes.returned or marks & summary.escaped:
         return "escapes"

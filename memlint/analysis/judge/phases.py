@@ -1,4 +1,5 @@
-"""One body for training and evaluation: loops over named phases (``for phase in ("train", "val")``), and parameters."""
+"""One body for training and evaluation: a loop over named phases (``for phase in ("train", "val")``), or a
+parameter."""
 
 from __future__ import annotations
 
@@ -14,21 +15,21 @@ from memlint.analysis.syntax.syntax import walk_expression, walk_statements
 from memlint.analysis.transfer.modules.flags import test_value
 from memlint.ir import nodes as ir
 
-#: a longer list is one of data, not of phases
+#: a list longer than this holds data, not phases
 _MOST = 6
 
 
 class Phase(NamedTuple):
-    """A phase without training. ``quiet``: a test of the iterations without a backward, as source; ``training``: one of
-    those with."""
+    """A phase without training. ``quiet``: a test, as source, of the iterations without a backward; ``training``: one
+    of those with a backward."""
 
     quiet: str
     training: str
 
 
 def phase_of(summary: Summary, run: ModelRun) -> Phase | None:
-    """The phases in which a model runs and records, while the backward that reaches it is skipped; None for none. In
-    one of them the model has to be put into eval mode, or the phase's name has to say so."""
+    """The phase in which a model runs and records while the backward that reaches it is skipped. Either the function
+    puts the model into eval mode in that phase, or the phase's name says so. None if there is no such phase."""
     marks = {run.node, *run.value.src}
     backwards = [one for one in summary.backwards if marks & one.reached]
     if (
@@ -39,7 +40,7 @@ def phase_of(summary: Summary, run: ModelRun) -> Phase | None:
         or summary.notes.gradients
     ):
         return None
-    left = summary.left - summary.notes.logged  # (a logger runs no backward)
+    left = summary.left - summary.notes.logged  # a logger runs no backward
     for statement in _loops(summary.function.body):
         names = _phases(statement) if ("loop", statement.at) in run.loops else None
         if names is None:
@@ -55,7 +56,7 @@ def phase_of(summary: Summary, run: ModelRun) -> Phase | None:
         if quiet and trained and all(_evaluates(statement, asked, phase) for phase in quiet):
             return Phase(f"{name.id} == {text(quiet[0])}", f"{name.id} == {text(trained[0])}")
     if marks & (left | summary.notes.returned):
-        return None  # (its caller may run the backward)
+        return None  # the caller may run the backward
     role = role_of(summary, backwards, run)
     return Phase(role.quiet, role.training) if role is not None else None
 
@@ -66,7 +67,7 @@ def _loops(body: tuple[ir.Stmt, ...]) -> tuple[ir.For, ...]:
 
 
 def _phases(loop: ir.For) -> tuple[ir.Name, tuple[ir.Const, ...]] | None:
-    """The variable and the literals of a loop over phases."""
+    """The variable and the literals of a loop over phases; None for another loop."""
     if not isinstance(loop.target, ir.Name) or not isinstance(loop.iter, ir.Display):
         return None
     literals = tuple(one for one in loop.iter.elements if isinstance(one, ir.Const) and isinstance(one.value, str))
@@ -76,14 +77,14 @@ def _phases(loop: ir.For) -> tuple[ir.Name, tuple[ir.Const, ...]] | None:
 
 
 class _Asked(NamedTuple):
-    """The variable of a loop over phases, and what tests of it are known by: ``training = phase == "train"``."""
+    """The variable of a loop over phases, and the names of tests of it: ``training = phase == "train"``."""
 
     name: str
     aliases: dict[str, ir.Expr]
 
 
 def _aliases(loop: ir.For, name: str) -> dict[str, ir.Expr]:
-    """Names that each iteration assigns from its phase, and that nothing else binds."""
+    """The names that each iteration assigns a test of its phase, and that nothing else binds, with these tests."""
     bound: dict[str, int] = {}
     found: dict[str, ir.Expr] = {}
     for statement in walk_statements(loop.body, into_definitions=False):
@@ -99,8 +100,8 @@ def _aliases(loop: ir.For, name: str) -> dict[str, ir.Expr]:
 
 
 def _told_otherwise(loop: ir.For, asked: _Asked) -> bool:
-    """Whether the loop keeps the phase in another form, or leaves an iteration early in some phase: the tests around
-    its statements then do not say which of them run in which phase."""
+    """Whether the loop stores the phase in another form, or leaves an iteration early in some phase. The tests around a
+    statement then do not decide in which phases it runs."""
     for statement in walk_statements(loop.body, into_definitions=False):
         if isinstance(statement, ir.Assign) and any(
             isinstance(part, ir.Compare) and mentions(part, asked.name) for part in walk_expression(statement.value)
@@ -120,7 +121,7 @@ def _may_run(tests: tuple[ir.Expr, ...], asked: _Asked, phase: object) -> bool:
 
 
 def _holds(test: ir.Expr, asked: _Asked, phase: object) -> bool | None:
-    """Whether a test holds in a phase; None where it asks for something else."""
+    """Whether a test holds in a phase; None if it tests something else."""
 
     def asks(part: ir.Expr) -> bool | None:
         match part:
@@ -139,7 +140,7 @@ def _holds(test: ir.Expr, asked: _Asked, phase: object) -> bool | None:
 
 
 def _evaluates(loop: ir.For, asked: _Asked, phase: ir.Const) -> bool:
-    """Whether a phase is one of evaluation, by its name or by what puts the model into eval mode in it."""
+    """Whether a phase is one of evaluation, by its name or by an ``eval()`` call under a test of it."""
     return EVALUATION.search(str(phase.value).lower()) is not None or any(
         _holds(statement.test, asked, phase.value) is not None and _switches(statement)
         for statement in walk_statements(loop.body, into_definitions=False)

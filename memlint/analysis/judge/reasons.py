@@ -1,6 +1,8 @@
-"""Named reasons against a finding, each a condition with one line of text. Judging goes through tables of them in
-order; the first that applies decides. For ``memlint explain``, an `Observer` in the analyser is told of each
-decision."""
+"""Named reasons against a finding: each is a condition with one line of text.
+
+A judgement goes through a table of reasons in order, and the first that applies decides. The analyser's `Observer` gets
+each decision, for ``memlint explain``.
+"""
 
 from __future__ import annotations
 
@@ -18,8 +20,8 @@ C = TypeVar("C")
 
 
 class Reason(NamedTuple, Generic[C]):
-    """``text``: a clause for people, in which ``{…}`` stands for a name of what is judged. ``applies``: whether it
-    holds for that."""
+    """``text``: a clause for the user, in which ``{…}`` is replaced by names of the candidate. ``applies``: whether the
+    reason holds for the candidate."""
 
     name: str
     text: str
@@ -27,8 +29,11 @@ class Reason(NamedTuple, Generic[C]):
 
 
 class Judged(NamedTuple):
-    """What was decided of a candidate: a store or a model run at ``site``. ``what``: the candidate's kind and how it
-    is one (``("carry", "add")``). ``effect``: whether it is dropped, or kept with low confidence."""
+    """A decision about a candidate: a store or a model run at ``site``.
+
+    ``what``: the kind of the candidate, in two words: ``("carry", "add")``. ``effect``: whether it is dropped, or kept
+    with low confidence.
+    """
 
     site: Site
     function: str
@@ -39,13 +44,13 @@ class Judged(NamedTuple):
 
 
 class Observer(Protocol):
-    """Who is told what the analysis does."""
+    """Receives the decisions of the analysis."""
 
     def judged(self, one: Judged) -> None:
-        """A reason has decided over a candidate."""
+        """A reason has decided about a candidate."""
 
     def finish(self, analysis: Any) -> None:
-        """The analysis is done, and can be asked still."""
+        """The analysis is complete, and can still be queried."""
 
 
 def first(table: Sequence[Reason[C]], candidate: C) -> Reason[C] | None:

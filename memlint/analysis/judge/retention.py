@@ -1,4 +1,4 @@
-"""Why a store is no retention: what is dropped, and what has low confidence, by named reasons in a fixed order."""
+"""Why a store is no retention, or one of low confidence: tables of named reasons in a fixed order."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ ONE_BATCH: Reason[Candidate] = Reason(
     lambda one: one.store.local and one.store.how != "call" and rebuilt_each_batch(one.summary, one.store),
 )
 
-#: a store is no finding where one of these applies
+#: a store is no finding if one of these applies
 DROPPED: tuple[Reason[Candidate], ...] = (
     Reason(
         "builds-layers",
@@ -214,7 +214,7 @@ DROPPED: tuple[Reason[Candidate], ...] = (
     ),
 )
 
-#: a store of a value with a graph has low confidence where one of these applies
+#: a store of a value with a graph has low confidence if one of these applies
 DOUBTED: tuple[Reason[Candidate], ...] = (
     Reason(
         "through-unresolved-call",
@@ -300,7 +300,7 @@ DOUBTED: tuple[Reason[Candidate], ...] = (
     ),
 )
 
-#: a store of a tensor without a graph has low confidence where one of these applies
+#: a store of a tensor without a graph has low confidence if one of these applies
 DOUBTED_TENSOR: tuple[Reason[Candidate], ...] = (
     Reason(
         "data-to-train-by",
@@ -324,7 +324,7 @@ DOUBTED_TENSOR: tuple[Reason[Candidate], ...] = (
     ),
 )
 
-#: said where the certainty is lowered behind the tables
+#: reasons that are decided after the tables
 BOUNDED: Reason[Candidate] = Reason(
     "may-be-bounded",
     "other code may empty {place}, or may need the graph that it keeps",

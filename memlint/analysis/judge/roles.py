@@ -1,5 +1,5 @@
-"""One body for training and evaluation, told apart by a parameter: ``if optimizer is not None:``, ``if mode == "a":``,
-as it is or under a local name (``training = optimizer is not None``)."""
+"""One body for training and evaluation, selected by a parameter: ``if optimizer is not None:``, ``if mode == "a":``,
+directly or under a local name (``training = optimizer is not None``)."""
 
 from __future__ import annotations
 
@@ -19,21 +19,22 @@ from memlint.analysis.transfer.modules.flags import test_value
 from memlint.ir import nodes as ir
 from memlint.patterns import lazy_pattern
 
-#: what a flag may be: any object (an optimizer), or a literal
+#: stands for any object, such as an optimizer; a flag's other values are literals
 _GIVEN = object()
 _Value = object
 
 
 class Role(NamedTuple):
-    """``quiet``: a test that holds where no backward runs, as source; ``training``: one where it does."""
+    """``quiet``: a test, as source, that holds where no backward runs; ``training``: one that holds where it does."""
 
     quiet: str
     training: str
 
 
 def role_of(summary: Summary, backwards: list[Backward], run: ModelRun) -> Role | None:
-    """How a parameter tells evaluation from training: where it is off, no backward runs, and the model is put into eval
-    mode, or a caller says that it evaluates; None where nothing does. The model's run has to come in both."""
+    """How a parameter selects evaluation or training. With the parameter off, no backward runs, and either the function
+    puts the model into eval mode or a caller shows that it evaluates; the model runs in both cases. None if no
+    parameter does so."""
     tests = run.tests
     params = {param.name for param in summary.function.params if param.kind not in ("star", "double-star")}
     body = summary.function.body
@@ -55,7 +56,7 @@ def role_of(summary: Summary, backwards: list[Backward], run: ModelRun) -> Role 
     return None
 
 
-#: comparisons that say the opposite
+#: the negation of each comparison
 _OPPOSITE = {
     "is": "is not",
     "is not": "is",
@@ -71,7 +72,7 @@ _OPPOSITE = {
 
 
 def _denied(test: ir.Expr) -> str:
-    """The opposite of a test as its source: ``optimizer is None`` of ``optimizer is not None``."""
+    """The negation of a test as source: ``optimizer is None`` for ``optimizer is not None``."""
     if isinstance(test, ir.Unary) and test.op == "not":
         return text(test.operand)
     if isinstance(test, ir.Compare) and len(test.ops) == 1 and test.ops[0] in _OPPOSITE:
@@ -81,7 +82,7 @@ def _denied(test: ir.Expr) -> str:
 
 @kept
 def _aliases(body: tuple[ir.Stmt, ...]) -> dict[str, ir.Expr]:
-    """What tests are known by a name, which nothing else binds: ``training = optimizer is not None``."""
+    """The names that the function binds once, to a test, with these tests: ``training = optimizer is not None``."""
     bound: dict[str, int] = {}
     for statement in walk_statements(body, into_definitions=False):
         for name in names_bound_by(statement):
@@ -106,7 +107,7 @@ def _is(expr: ir.Expr, literal: bool) -> bool:
 
 
 def _asked(test: ir.Expr, aliases: dict[str, ir.Expr]) -> Iterator[str]:
-    """The names that a test asks for."""
+    """The names that a test reads, directly or through an alias."""
     for part in walk_expression(test):
         if isinstance(part, ir.Name):
             yield part.id
@@ -115,7 +116,7 @@ def _asked(test: ir.Expr, aliases: dict[str, ir.Expr]) -> Iterator[str]:
 
 
 def _values(test: ir.Expr, name: str, aliases: dict[str, ir.Expr]) -> Iterator[tuple[_Value, _Value]]:
-    """Pairs of what a parameter may be: where it is off, where it is on."""
+    """Pairs of values that a parameter may have: the one where it is off, and the one where it is on."""
     yield None, _GIVEN
     yield False, True
     whole = [
@@ -132,7 +133,7 @@ def _values(test: ir.Expr, name: str, aliases: dict[str, ir.Expr]) -> Iterator[t
 
 
 def _holds(test: ir.Expr, name: str, value: _Value, aliases: dict[str, ir.Expr]) -> bool | None:
-    """Whether a test holds where a parameter is ``value``; None where it asks for something else."""
+    """Whether a test holds if a parameter is ``value``; None if it tests something else."""
 
     def asks(part: ir.Expr) -> bool | None:
         match part:
@@ -151,7 +152,7 @@ def _holds(test: ir.Expr, name: str, value: _Value, aliases: dict[str, ir.Expr])
             ) if asked == name:
                 literals = [one.value for one in several if isinstance(one, ir.Const)]
                 if len(literals) != len(several) or (value is _GIVEN and len(several) > 1):
-                    return None  # (another of them, for all that is known)
+                    return None  # the value may be any of them, or none
                 return (value in literals) == (op == "in")
             case _:
                 return None
@@ -160,7 +161,7 @@ def _holds(test: ir.Expr, name: str, value: _Value, aliases: dict[str, ir.Expr])
 
 
 def _evaluates(body: tuple[ir.Stmt, ...], name: str, off: _Value, aliases: dict[str, ir.Expr]) -> bool:
-    """Whether a model is put into eval mode where the parameter is off, and not where it is on."""
+    """Whether the function puts a model into eval mode where the parameter is off, and not where it is on."""
     for statement in walk_statements(body, into_definitions=False):
         if isinstance(statement, ir.If):
             holds = _holds(statement.test, name, off, aliases)
@@ -179,28 +180,28 @@ def _evaluates(body: tuple[ir.Stmt, ...], name: str, off: _Value, aliases: dict[
     return False
 
 
-#: words of evaluation, in the names of what a caller passes: not ``develop``, ``latest``
+#: words of evaluation in the names of arguments; ``develop`` and ``latest`` do not match
 EVALUATION = lazy_pattern(
     r"(?:^|[^a-z])(?:val|valid|validate|validation|eval|evaluation|test|testing|dev|inference)(?![a-z])"
 )
-#: parameters that say whether to train
+#: names of parameters that select training
 _TRAINS = lazy_pattern(r"_?(is_|do_)?train(ing)?(_mode|_flag)?")
 
 
 def _is_told_to(summary: Summary, name: str, off: _Value) -> bool:
-    """Whether a caller that records turns the parameter off for an evaluation, by what it is called, by a literal such
-    as ``"val"``, or by what else the call passes: ``run_epoch(val_loader, model, optimizer=None)``."""
+    """Whether some caller that records turns the parameter off for an evaluation: by a name or literal such as
+    ``"val"``, or by the other arguments: ``run_epoch(val_loader, model, optimizer=None)``."""
     for caller, record in summary.analyser.facts.calls_of(summary.function):
         value = record.args.get(name)
         if value is None or not record.grad & (ON | AMBIENT) or True in record.modes.values():
-            continue  # (whoever puts the model into eval mode has the guard to set)
+            continue  # a caller that puts the model into eval mode has to set the guard itself
         if _turns_off(value, off, name) or (_is_off(value, off) and _passes_evaluation(caller, record.at)):
             return True
     return False
 
 
 def _turns_off(value: V, off: _Value, name: str) -> bool:
-    """Whether what is passed says by itself that the call evaluates: ``"val"``, ``train=False``."""
+    """Whether the argument alone shows that the call evaluates: ``"val"``, ``train=False``."""
     if isinstance(value.const, str):
         return EVALUATION.search(value.const.lower()) is not None and (off is _GIVEN or off == value.const)
     return off is False and value.const is False and _TRAINS.fullmatch(name.lower()) is not None
@@ -220,7 +221,7 @@ def _passes_evaluation(caller: Summary, at: int) -> bool:
 
 
 def _cannot_be(summary: Summary, name: str, off: _Value, aliases: dict[str, ir.Expr]) -> bool:
-    """Whether the parameter is never off: the function refuses it (``if optimizer is None: raise``), or every known
+    """Whether the parameter is never off: the function rejects it (``if optimizer is None: raise``), or every known
     caller turns it on."""
     for statement in walk_statements(summary.function.body, into_definitions=False):
         if isinstance(statement, ir.Assert) and _holds(statement.test, name, off, aliases) is False:
@@ -243,15 +244,15 @@ def _is_on(value: V, off: _Value) -> bool:
 
 
 def _calls(statement: ir.Stmt, method: str) -> ir.Call | None:
-    """``model.eval()``"""
+    """The call, if a statement is a call of a method with this name: ``model.eval()``. None if it is not."""
     call = statement.value if isinstance(statement, ir.ExprStmt) else None
     named = isinstance(call, ir.Call) and isinstance(call.func, ir.Attr) and call.func.name == method
     return call if named and isinstance(call, ir.Call) else None
 
 
 def _leaves_early(body: tuple[ir.Stmt, ...], name: str, aliases: dict[str, ir.Expr]) -> bool:
-    """Whether some value of the parameter leaves a round, or the function, before its end: which statements run for
-    which, the tests around them do not tell then."""
+    """Whether a branch on the parameter leaves an iteration, or the function, early. The tests around a statement then
+    do not decide for which values it runs."""
     return any(
         isinstance(one, ir.Jump | ir.Return)
         for statement in walk_statements(body, into_definitions=False)

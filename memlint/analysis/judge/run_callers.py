@@ -1,4 +1,4 @@
-"""Model runs that callers of a function evaluate, or that are reported inside the callee."""
+"""Model runs in helpers: which are reported at a caller, and which in the helper itself."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ if TYPE_CHECKING:
 
 
 def reported_inside(analyser: Analyser, run: ModelRun) -> bool:
-    """Whether the function that holds the model call reports it itself: then the caller has nothing to add."""
+    """Whether the function that holds the model call reports it itself, so that the caller reports nothing."""
     if run.origin is None:
         return False
-    # (a caller in whose loop a model runs in eval mode says what the function itself can only guess)
+    # a caller that runs the model in eval mode, in a loop, is stronger evidence than a guess in the callee
     surely = run.loop is not None and run.mode is not None
     summary, inner = run.origin
     while not is_layer_code(analyser, summary):
@@ -33,7 +33,7 @@ def reported_inside(analyser: Analyser, run: ModelRun) -> bool:
 
 
 def spent_inside(analyser: Analyser, run: ModelRun) -> bool:
-    """Whether the helper that returns its run's output shows by itself that no gradient is needed."""
+    """Whether the helper that returns its run's output shows itself that nothing needs a gradient."""
     while run.origin is not None:
         summary, run = run.origin
         if is_layer_code(analyser, summary):
@@ -45,9 +45,9 @@ def spent_inside(analyser: Analyser, run: ModelRun) -> bool:
 
 
 def _reports(analyser: Analyser, summary: Summary, surely: bool) -> bool:
-    """Whether a function reports one of its runs; ``surely``: for all to see."""
+    """Whether a function reports one of its runs. ``surely``: without counting weak evidence (see `_is_alone`)."""
     if surely not in summary.notes.reports:
-        summary.notes.reports[surely] = False  # asked again while it is judged: functions that call each other
+        summary.notes.reports[surely] = False  # the answer for a recursive query: functions may call each other
         summary.notes.reports[surely] = any(
             not (surely and _is_alone(analyser, summary, one))
             and (item := judge_run(analyser, summary, one)) is not None
@@ -61,8 +61,7 @@ def _reports(analyser: Analyser, summary: Summary, surely: bool) -> bool:
 
 
 def _is_alone(analyser: Analyser, summary: Summary, run: ModelRun) -> bool:
-    """Whether little tells of an evaluation there, which is not reported for all to see: a single run that is returned
-    (see MEM201)."""
+    """Whether the evidence for an evaluation is weak: a single run whose output is returned (see MEM201)."""
     if run.loop is None and run.mode is None and _is_evaluated_by_callers(analyser, summary, run):
         return True
     if consumed_as(summary, run) != "escapes" or loop_of(analyser, summary, run) is not None:
@@ -71,9 +70,11 @@ def _is_alone(analyser: Analyser, summary: Summary, run: ModelRun) -> bool:
 
 
 def left_to_callers(analyser: Analyser, summary: Summary, run: ModelRun) -> bool:
-    """Whether a helper gives what it runs to callers that put the model into eval mode, in loops, of which each says so
-    itself; or to several ones, of which some evaluate, and some say nothing of it: the guard is missing in those, and
-    the helper may be right for the others."""
+    """Whether the guard belongs in the callers of a helper, which returns the output of its run.
+
+    Either all callers put the model into eval mode, one of them in a loop; or some caller evaluates in a loop while
+    another one shows no eval mode: the helper may be right for the other callers.
+    """
     if run.mode is not None or run.loop is not None or consumed_as(summary, run) == "detached":
         return False
     if _is_evaluated_by_callers(analyser, summary, run):
@@ -90,13 +91,13 @@ def left_to_callers(analyser: Analyser, summary: Summary, run: ModelRun) -> bool
 
 
 def _is_evaluated_by_callers(analyser: Analyser, summary: Summary, run: ModelRun) -> bool:
-    """Whether all callers of a helper that gives away what it runs put the model into eval mode, one of them for a loop
-    of its own: there the guard is missing."""
+    """Whether all callers of a helper that returns its output put the model into eval mode, at least one of them for a
+    loop of its own. The guard is then missing there."""
     if consumed_as(summary, run) == "detached" or is_layer_code(analyser, summary):
         return False
     calls = analyser.facts.calls_of(summary.function)
     if any(record.grad != AMBIENT and caller.function.node is not None for caller, record in calls):
-        return False  # (a guard there does not come here: a thread has a grad mode of its own)
+        return False  # a guard there has no effect here: a thread has a grad mode of its own
     ours = [
         [lifted for lifted in caller.run_index.lifted(summary, run) if _evaluates(analyser, caller, lifted)]
         for caller in _callers(analyser, summary.function).values()
@@ -105,13 +106,13 @@ def _is_evaluated_by_callers(analyser: Analyser, summary: Summary, run: ModelRun
 
 
 def _callers(analyser: Analyser, function: Function) -> dict[tuple[str, str], Summary]:
-    """The functions that call one, itself apart, each once."""
+    """The summaries of all other functions that call this one, by key."""
     calls = analyser.facts.calls_of(function)
     return {caller.function.key: caller for caller, _ in calls if caller.function.key != function.key}
 
 
 def _evaluates(analyser: Analyser, caller: Summary, lifted: ModelRun) -> bool:
-    """Whether a linted function runs a model that it has put into eval mode by itself."""
+    """Whether a linted function runs a model that it has put into eval mode itself, and no gradients are needed."""
     return (
         lifted.mode is True
         and caller.module.key in analyser.program.project.reported

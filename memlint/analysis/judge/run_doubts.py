@@ -1,4 +1,4 @@
-"""Doubts: reasons for which an evaluation has low confidence."""
+"""Reasons for which an evaluation has low confidence."""
 
 from __future__ import annotations
 
@@ -24,8 +24,7 @@ _BENCHMARK = lazy_pattern(r"(^|_)(bench|benchmarks?|benchmarking|profile|profili
 
 
 def doubt_of(analyser: Analyser, summary: Summary, one: Verdict, consumed: str) -> str:
-    """The name of the first doubt that applies (see `run_reasons`), "" for none. ``consumed``: what becomes of the
-    output."""
+    """The name of the first reason that applies (see `run_reasons`); "" for none. ``consumed``: see `consumed_as`."""
     run = one.run
     if run.origin is None and may_be_any(analyser, run) and analyser.facts.differentiates:
         return "may-be-any-model"
@@ -43,8 +42,8 @@ def doubt_of(analyser: Analyser, summary: Summary, one: Verdict, consumed: str) 
 
 
 def _freezes_itself(analyser: Analyser, summary: Summary, run: ModelRun) -> bool:
-    """Whether the ``train()`` of the model's class, or of that whose part the model is, sets ``requires_grad``, itself
-    or by another method of its own: with ``eval()``, nothing is recorded."""
+    """Whether ``train()`` of the model's class, or of the class that owns the model, sets ``requires_grad``, directly
+    or in a method that it calls. With ``eval()``, nothing is then recorded."""
     made = [analyser.program.module(ref.key).cls(ref.name) for ref in run.module.refs if ref.kind == "instance"]
     for cls in (summary.function.cls, *made):
         train = analyser.program.method(cls, "train") if cls is not None else None
@@ -58,5 +57,5 @@ def _freezes_itself(analyser: Analyser, summary: Summary, run: ModelRun) -> bool
 
 
 def _times_training(summary: Summary) -> bool:
-    """Whether a file measures how long things take, and this function trains."""
+    """Whether the file measures durations, by its name, and the function trains."""
     return bool(summary.backwards) and _BENCHMARK.search(summary.module.key.rpartition("/")[2].lower()) is not None

@@ -1,4 +1,4 @@
-"""Named reasons for which a model run is no finding."""
+"""The named reasons for which a model run is no finding, with their texts."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from memlint.analysis.domain.summary.summary import Summary
     from memlint.analysis.facts.analyser import Analyser
 
-#: in order of the judgement (`memlint.analysis.judge.judged_runs`, then `memlint.analysis.judge.evaluation`)
+#: in the order in which `memlint.analysis.judge.judged_runs` and then `memlint.analysis.judge.evaluation` decide
 TEXTS: dict[str, str] = {
     "layer-code": "{function} is a forward or a part of one: it runs under the grad mode of its caller, where the "
     "guard belongs",

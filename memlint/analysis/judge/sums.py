@@ -1,4 +1,4 @@
-"""Sums over the rounds of a loop whose graphs are all needed: one backward runs behind it."""
+"""Sums over a loop whose graphs are all needed, because one backward runs after the loop."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ if TYPE_CHECKING:
 
 
 def loop_of_sum(analyser: Analyser, summary: Summary, store: Store) -> Loop | None:
-    """The loop over which a store sums, or collects, numbers whose graphs are needed later, be it for one batch; None
-    where it does not."""
+    """The loop over which a store sums or collects numbers whose graphs a later backward needs, possibly within one
+    batch. None if the store does not."""
     if store.kind == "cat" or store.loop is None or not (store.how == "add" or store.kind == "retain"):
         return None
     one = Candidate(analyser, summary, store)
     reason = first(DROPPED, one)
-    if reason is ONE_BATCH:  # (the losses of its parts, where each batch begins a sum of its own)
+    if reason is ONE_BATCH:  # a sum of the losses of one batch's parts
         value = value_of(analyser, summary, store, one.incoming)
         return store.loop.loop if store.how == "add" and _has_graph(value.attached) and value.freed == "no" else None
     if reason is not None or not (store.how == "add" or one.value.size == "scalar"):

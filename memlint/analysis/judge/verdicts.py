@@ -1,4 +1,4 @@
-"""From the summary of one function to the events that rules read."""
+"""The events of one function, made from its summary, for the rules."""
 
 from __future__ import annotations
 
@@ -37,15 +37,16 @@ if TYPE_CHECKING:
     from memlint.analysis.facts.analyser import Analyser
 
 
-#: callers of callers that are asked what they keep
+#: how many callers up stored graphs are followed
 _LEVELS = 3
 
-#: the rules on what grows by its graphs, by how it does
+#: the rule that reports a place with a growing graph, by how the place grows
 _CODES = {"add": "MEM101", "cat": "MEM302"}
 
 
 def judge(analyser: Analyser, summary: Summary, fixes: FixPlaces) -> Iterator[Event]:
-    """The events of one function that several rules read, or that depend on each other, with the places of fixes."""
+    """The events of one function that several rules read or that depend on each other, with the places of their
+    fixes."""
     if summary.exit is None and not summary.stores and not summary.runs:
         return
     verdicts = evaluations(analyser, summary)
@@ -79,8 +80,8 @@ def _note(kept: dict[Source, Keeper], source: Source, keeper: Keeper) -> None:
 def _kept_by_callers(
     analyser: Analyser, summary: Summary, runs: list[ModelRun], fixes: FixPlaces
 ) -> Iterator[tuple[Source, Keeper]]:
-    """The graphs of some runs of a function that leave it with each of its calls, and the places that grow by them in
-    the loops of its callers: it stores them, returns them or yields them."""
+    """Graphs of runs that leave the function with each call (stored, returned or yielded), each with a place that keeps
+    them in a loop of a caller."""
     leaving = {run.node for run in runs} & _leaving(summary) if runs else set()
     if leaving:
         for keeper in _keepers(analyser, summary, fixes, {summary.function.key}):
@@ -88,8 +89,10 @@ def _kept_by_callers(
 
 
 def _keepers(analyser: Analyser, summary: Summary, fixes: FixPlaces, below: set[tuple[str, str]]) -> Iterator[Keeper]:
-    """The places that grow by what the calls of a function leave behind, in the loops of its callers, and of theirs.
-    ``below``: the functions that it was come from."""
+    """The places that keep what the calls of a function leave behind, in loops of its callers and of their callers.
+
+    ``below``: the callees on the path that led here, which are not followed again.
+    """
     calls: dict[tuple[str, str], tuple[Summary, set[Source]]] = {}
     for caller, record in analyser.facts.calls_of(summary.function):
         made = (record.at, summary.module.key, summary.function.qual)
@@ -98,7 +101,7 @@ def _keepers(analyser: Analyser, summary: Summary, fixes: FixPlaces, below: set[
         ours = {node for node in caller.graphs.nodes if isinstance(node, tuple) and node[:3] in made_by}
         if key in below or not ours:
             continue
-        evaluations(analyser, caller)  # (what is kept for no backward is judged by them)
+        evaluations(analyser, caller)  # its result decides which stores keep a graph for no backward
         for store in list(caller.stores.values()):
             reached = caller.graphs.closure((store.incoming or store.value).src)
             if store.loop is None or store.kind == "cat" or reached.isdisjoint(ours):
@@ -111,7 +114,7 @@ def _keepers(analyser: Analyser, summary: Summary, fixes: FixPlaces, below: set[
 
 
 def _leaving(summary: Summary) -> Sources:
-    """The graphs that a call of the function leaves behind: in what it returns or yields, and in what it stores."""
+    """The graphs that outlive a call of the function: in what it returns, yields or stores."""
     stored = [(store.incoming or store.value).src for store in summary.stores.values() if not store.local]
     held = [value.src for value in summary.exit.sym.values()] if summary.exit is not None else []
     yielded = [tensors_within(summary, state, value).src for value, state in summary.yields]
@@ -119,13 +122,13 @@ def _leaving(summary: Summary) -> Sources:
 
 
 def _keeps(event: Retain | Carry) -> bool:
-    """Whether a rule reports with at least medium confidence that the graph is kept."""
+    """Whether a rule reports, with at least medium confidence, that the place keeps the graph."""
     shown = "low" not in (event.certainty, event.value.certainty)
     return shown and not event.needed and event.value.attached in ("yes", "some")
 
 
 def _keeper(analyser: Analyser, summary: Summary, event: Retain | Carry) -> Keeper:
-    """Where a graph is kept, with the rule that says so there if the function's file is linted."""
+    """The place that keeps a graph, with a trace step that names the rule if that rule reports there."""
     code = "MEM102" if isinstance(event, Retain) else _CODES.get(event.how, "MEM103")
     told = f" ({code} reports the same memory)" if summary.module.key in analyser.program.project.reported else ""
     step = Step(event.site, f"`{event.place.text}` keeps this graph{told}")
@@ -133,7 +136,7 @@ def _keeper(analyser: Analyser, summary: Summary, event: Retain | Carry) -> Keep
 
 
 def _lost_to(event: Retain | Carry) -> Confidence:
-    """The confidence that the kept graph is useless: no backward has freed it, and none follows."""
+    """The confidence that nothing needs the kept graph: no backward has freed it, and none follows."""
     if event.value.freed != "no" or event.value.attached != "yes" or not event.loop.over_data or event.reset:
         return "low"
     return weakest(event.certainty, event.value.certainty)
@@ -188,8 +191,8 @@ def _judge_store(analyser: Analyser, summary: Summary, store: Store, fixes: FixP
 
 
 def _certainty(one: Candidate) -> tuple[Confidence, Step | None]:
-    """How sure it is that a store retains memory for nothing, and the evaluation that carries a state on, if one
-    does."""
+    """The confidence that a store retains memory that nothing needs, and a trace step to the evaluation that carries
+    the state on, if there is one."""
     analyser, summary, store, value = one.analyser, one.summary, one.store, one.value
     has_graph = value.attached in ("yes", "some")
     certainty: Confidence = "medium" if store.guessed or store.place_kind == "foreign" else "high"
@@ -204,7 +207,7 @@ def _certainty(one: Candidate) -> tuple[Confidence, Step | None]:
     if doubt is not None:
         one.tell("low", doubt)
         certainty = "low"
-    # a state of a module that an evaluation carries on, whatever those do that train
+    # a module's state that an evaluation carries on is a finding, even if training code resets it
     name = state_of(summary, store) if certainty != "low" and has_graph else ""
     seen = carried_on(analyser, summary, name) if name else None
     if certainty != "low" and seen is None and not one.is_alone and may_be_bounded(analyser, summary, store, value):
@@ -212,6 +215,6 @@ def _certainty(one: Candidate) -> tuple[Confidence, Step | None]:
         certainty = "low"
     few = store.loop is None or store.loop.loop.over not in ("loader", "epochs")
     if few and is_test(summary.function, by_name=summary.hook is None):
-        one.tell("low", FEW_ROUNDS_OF_A_TEST)  # (``test_step`` of a framework is none)
+        one.tell("low", FEW_ROUNDS_OF_A_TEST)  # a framework's ``test_step`` is no test
         certainty = "low"
     return certainty, seen

@@ -1,1 +1,1 @@
-"""How large the networks are that run, and what they run on: by their layers, by what made them, by single samples."""
+"""How large the networks are that run, and their inputs: by layers, by library functions, by single samples."""

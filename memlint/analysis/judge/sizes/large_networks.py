@@ -1,5 +1,5 @@
-"""What is known of a network by the function of a library that made it: pretrained transformers, autoencoders and
-detectors are large, and some of them start in eval mode."""
+"""Facts about a network by the library function that made it: pretrained transformers, autoencoders and detectors are
+large, and some of them start in eval mode."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ if TYPE_CHECKING:
 
 
 def runs_a_large_network(analyser: Analyser, summary: Summary, run: ModelRun) -> bool:
-    """Whether what runs is a large network, by what made it: here, or where a caller gives it."""
+    """Whether a known library function that makes large networks made the model, here or in a caller."""
     return _is_made_by(analyser, summary, run, is_large)
 
 
 def starts_evaluating(analyser: Analyser, summary: Summary, run: ModelRun) -> bool:
-    """Whether what made the network has put it into eval mode: `from_pretrained` does. (Who trains it need not put it
-    back, so this alone makes no evaluation.)"""
+    """Whether the function that made the network puts it into eval mode, as `from_pretrained` does. Training code need
+    not switch it back, so this alone is no evidence of an evaluation."""
     if _is_made_by(analyser, summary, run, _is_made_for_evaluation):
         return True
     return bool(run.module.syms) and context_mode(analyser, summary, run.module, "starts") is True
@@ -38,7 +38,7 @@ def _is_made_for_evaluation(name: str) -> bool:
 
 
 def _is_made_by(analyser: Analyser, summary: Summary, run: ModelRun, says: Callable[[str], bool]) -> bool:
-    """Whether functions of libraries of which something is said have made a network."""
+    """Whether library functions for which ``says`` holds made the network, here or in all known callers."""
     if _is_of(analyser, run.module, says):
         return True
     name = parameter_of(summary, run)
@@ -47,7 +47,7 @@ def _is_made_by(analyser: Analyser, summary: Summary, run: ModelRun, says: Calla
 
 
 def _is_of(analyser: Analyser, module: V, says: Callable[[str], bool]) -> bool:
-    """Whether such a function made the module, or a part of it."""
+    """Whether a library function for which ``says`` holds made the module, or a part of it in its constructor."""
     for ref in module.refs:
         if ref.kind == "foreign" and says(ref.name):
             return True

@@ -1,4 +1,4 @@
-"""Whether all that the methods of a network run is in sight: layers that are counted, and functions."""
+"""Whether all calls in a network's methods are known: counted layers, and functions."""
 
 from __future__ import annotations
 
@@ -17,15 +17,15 @@ from memlint.patterns import lazy_pattern
 if TYPE_CHECKING:
     from memlint.analysis.index.program import Function, Program
 
-#: how far a part is followed from name to name
+#: how many bindings of a part are followed
 _DEPTH = 8
-#: layers that hold what they are given
+#: layers that hold other layers
 _CONTAINERS = frozenset({"Sequential", "ModuleList", "ModuleDict", "ParameterList", "ParameterDict"})
-#: what gives the elements of a collection again
+#: functions and methods that return the elements of a collection
 _SAME_ELEMENTS = frozenset({"OrderedDict", "dict", "enumerate", "list", "reversed", "tuple", "zip"})
 _VIEWS = frozenset({"children", "items", "keys", "values"})
 _ADDS = frozenset({"add_module", "append", "extend", "insert"})
-#: functions of torch that give what somebody has saved
+#: functions of torch that load a saved object
 _LOADS = lazy_pattern(r"torch\.(hub|jit)\..*|torch\.load")
 _BUILTINS = frozenset(vars(builtins)) - {"getattr"}
 #: methods that a module has from torch
@@ -60,8 +60,8 @@ _INHERITED = frozenset(
 
 
 class Parts:
-    """What a network holds and calls. ``layers``: the calls that make layers, and how much these save by themselves;
-    ``held``: what its attributes are, with the scopes that they are assigned in."""
+    """What a network holds and calls. ``layers``: how much each call that makes a layer saves; ``held``: by attribute,
+    its values with the scopes that assign them."""
 
     def __init__(
         self,
@@ -79,7 +79,7 @@ class Parts:
         return [(value, scope) for values, scope in added for value in values]
 
     def knows_all(self) -> bool:
-        """Whether the methods call nothing but layers that are counted, each once, functions, and what tensors have."""
+        """Whether the methods call only functions, methods of tensors, and counted layers, each of these once."""
         return all(map(self._knows_calls_of, self._scopes))
 
     def _knows_calls_of(self, scope: Scope) -> bool:
@@ -105,7 +105,7 @@ class Parts:
         return isinstance(func, ir.Attr) or (isinstance(func, ir.Call) and self._is_known(func, scope))
 
     def _runs_each_once(self, around: list[ir.Expr | None], scope: Scope) -> bool:
-        """Whether what is around a call goes once through the parts, by themselves or by their numbers."""
+        """Whether the loop around a call iterates once over the parts, directly or by index."""
         if not around:
             return True
         over = around[0]
@@ -118,7 +118,7 @@ class Parts:
         return bool(held) and all(self._is_known(value, scope) for value, scope in held)
 
     def _holds_free(self, name: str) -> bool:
-        """Whether an attribute holds functions, and layers that save no more than what is put in."""
+        """Whether an attribute holds only functions and layers that save no more than their input."""
         return all(
             not isinstance(part, ir.Call)
             or (self._layers.get((scope.function, part.at)) == 0 and last_name(part.func) not in _CONTAINERS)
@@ -127,7 +127,7 @@ class Parts:
         )
 
     def _is_known(self, expr: ir.Expr, scope: Scope, depth: int = _DEPTH) -> bool:
-        """Whether all layers that an expression may be, or holds, are counted."""
+        """Whether all layers that an expression may be, or may hold, are counted."""
         if depth == 0:
             return False
         if isinstance(expr, ir.Const | ir.Lambda):
@@ -154,13 +154,13 @@ class Parts:
         if isinstance(call.func, ir.Attr) and name in _VIEWS:
             return self._is_known(call.func.value, scope, depth - 1)
         if isinstance(call.func, ir.Attr) and own and dotted(call.func.value) == own:
-            return name in self._names  # (its layers are counted with it)
+            return name in self._names  # the layers of the object's own methods are counted
         return isinstance(call.func, ir.Attr) and self._is_function(call.func, scope)
 
     def _is_known_name(self, expr: ir.Name, scope: Scope, depth: int) -> bool:
         body = scope.function.body
         if any(param.name == expr.id for param in scope.function.params):
-            # (what is known of it says that it is a number, or an activation)
+            # a known argument is a number or an activation
             return not bindings(body).get(expr.id) and (scope.given or {}).get(expr.id) is not None
         found = [*_bound_to(body, expr.id)]
         if not found:
@@ -176,12 +176,12 @@ class Parts:
 
 
 def _by_number(around: list[ir.Expr | None]) -> bool:
-    """Whether a loop counts what it goes through: ``for i, size in enumerate(sizes): x = self.layers[i](x)``"""
+    """Whether a loop enumerates: ``for i, size in enumerate(sizes): x = self.layers[i](x)``."""
     return len(around) == 1 and isinstance(around[0], ir.Call) and dotted(around[0].func) == "enumerate"
 
 
 def _elements(expr: ir.Expr) -> tuple[ir.Expr, ...] | None:
-    """What an expression puts together, or is one of; None for all else."""
+    """The expressions whose values an expression combines or selects; None for any other expression."""
     if isinstance(expr, ir.Display):
         return expr.elements
     if isinstance(expr, ir.DictDisplay):
@@ -196,7 +196,8 @@ def _elements(expr: ir.Expr) -> tuple[ir.Expr, ...] | None:
 
 
 def _attribute_of(expr: ir.Expr, own: str) -> str:
-    """The attribute of the object at which an expression begins: ``layers`` of ``self.layers[0].forward``."""
+    """The attribute of ``self`` with which an expression begins: ``layers`` for ``self.layers[0].forward``. "" if there
+    is none."""
     name = ""
     while isinstance(expr, ir.Attr | ir.Subscript):
         name = expr.name if isinstance(expr, ir.Attr) else name
@@ -206,7 +207,7 @@ def _attribute_of(expr: ir.Expr, own: str) -> str:
 
 @kept
 def _added(body: tuple[ir.Stmt, ...]) -> dict[str, list[ir.Expr]]:
-    """What a body puts into collections, by their places: ``parts.append(x)``, ``parts["a"] = x``, ``parts += x``."""
+    """By collection, the values that a body adds: ``parts.append(x)``, ``parts["a"] = x``, ``parts += x``."""
     found: dict[str, list[ir.Expr]] = {}
     for call in calls_named(body, _ADDS):
         if isinstance(call.func, ir.Attr):
@@ -222,7 +223,7 @@ def _added(body: tuple[ir.Stmt, ...]) -> dict[str, list[ir.Expr]]:
 
 
 def _bound_to(body: tuple[ir.Stmt, ...], name: str) -> Iterator[ir.Expr | None]:
-    """What a name is bound to, or an element of it; None for all else."""
+    """The values of a name, or collections of which it is an element; None for a value that cannot be told."""
     for value, unpacked in bindings(body).get(name, []):
         if not unpacked:
             yield value

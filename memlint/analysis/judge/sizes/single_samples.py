@@ -1,4 +1,4 @@
-"""Models that run on a single sample: a batch that is made of one, or the state of an environment."""
+"""Models that run on a single sample: a batch made from one sample, or the state of an environment."""
 
 from __future__ import annotations
 
@@ -32,14 +32,14 @@ _Question = Callable[[ir.Expr, bool], bool]
 
 _ENVIRONMENT = lazy_pattern(r"([a-z]\w*_)?(v?envs?|environment|gym)(_\w+)?")
 _TOKENIZER = lazy_pattern(r"(\w+_)?(tokenizer|processor|encode|encode_plus)")
-#: how many callers up what a parameter gets is followed
+#: how many callers up an argument is followed
 _CALLERS_UP = 2
 _NEW_AXIS = frozenset({"unsqueeze", "expand_dims"})
 #: functions that read a picture
 _READS = frozenset({"imread", "imdecode"})
-#: operations over the numbers of each row, that give as many, or some of them
+#: operations along each row, which return as many numbers or some of them
 _SORTED = frozenset({"sort", "topk", "argsort", "softmax", "log_softmax"})
-#: how far what a layer gives is followed from name to name
+#: how many bindings of a layer's output are followed
 _STEPS = 8
 _RESHAPES = frozenset({"view", "reshape"})
 _MAKE_ARRAYS = frozenset({"tensor", "as_tensor", "Tensor", "FloatTensor", "array", "asarray", "float32", "stack"})
@@ -47,17 +47,17 @@ _DISPLAYED = frozenset({"tensor", "as_tensor", "Tensor", "FloatTensor", "LongTen
 
 
 def runs_on_one_sample(analyser: Analyser, summary: Summary, run: ModelRun) -> bool:
-    """Whether all that a model is given is made into a batch of one sample."""
+    """Whether all inputs of the model are batches made from one sample."""
     return _runs_on(analyser, summary, run, _is_batch_of_one)
 
 
 def runs_on_one_state(analyser: Analyser, summary: Summary, run: ModelRun) -> bool:
-    """Whether a model is given what an environment showed in its last step."""
+    """Whether the model's input is the last observation of an environment."""
     return _runs_on(analyser, summary, run, _is_observed)
 
 
 def gives_one_row(summary: Summary, run: ModelRun) -> bool:
-    """Whether what a layer gives has to be one row, as a number of Python is made of it, or of one of its elements:
+    """Whether a layer's output must be one row, because it, or one of its elements, becomes a Python number:
     ``int(layer(x).softmax(-1).argmax())``, ``probs = torch.softmax(layer(x), -1); float(probs[i])``."""
     body = summary.function.body
     call = call_at(body, run.site.at)
@@ -65,7 +65,7 @@ def gives_one_row(summary: Summary, run: ModelRun) -> bool:
 
 
 def _numbers(body: tuple[ir.Stmt, ...]) -> Iterator[tuple[ir.Expr, bool]]:
-    """What is turned into a number of Python; of an element by its position what it stands in, and True."""
+    """Expressions that become a Python number, with False; for an indexed element its collection, with True."""
     for part in parts(body):
         if not isinstance(part, ir.Call):
             continue
@@ -83,8 +83,8 @@ def _numbers(body: tuple[ir.Stmt, ...]) -> Iterator[tuple[ir.Expr, bool]]:
 
 
 def _comes_of(expr: ir.Expr, call: ir.Call, body: tuple[ir.Stmt, ...], indexed: bool, depth: int = _STEPS) -> bool:
-    """Whether an expression has the rows of what a call gives. ``indexed``: and these have more than one number, as
-    what a softmax is taken of, or is sorted, has. (An element of others may be a row of one number.)"""
+    """Whether an expression has the rows of a call's result. ``indexed``: and an operation on the way shows that a row
+    has several numbers: it sorts them or takes a softmax. Without that, an indexed element may itself be a row."""
     if expr is call or depth == 0:
         return expr is call and not indexed
     if isinstance(expr, ir.Name):
@@ -97,12 +97,12 @@ def _comes_of(expr: ir.Expr, call: ir.Call, body: tuple[ir.Stmt, ...], indexed: 
 
 
 def _operands(call: ir.Call) -> tuple[ir.Expr, ...]:
-    """What an operation may be on: its first argument, or what it is a method of."""
+    """The possible tensor operand of a call: its first argument, or the receiver of the method."""
     return (*call.args[:1], *((call.func.value,) if isinstance(call.func, ir.Attr) else ()))
 
 
 def shows_a_picture(summary: Summary, run: ModelRun) -> bool:
-    """Whether what a model is given may be a picture, by its names or by what reads it."""
+    """Whether the model's input may be a picture, by its names or by the function that reads it."""
     call = call_at(summary.function.body, run.site.at)
     if call is None:
         return True
@@ -124,14 +124,14 @@ def _runs_on(analyser: Analyser, summary: Summary, run: ModelRun, asked: _Questi
 
 
 class _Given:
-    """What a question's answer is for an expression of a function, and for all that it is made of."""
+    """Evaluates a question for an expression of a function, and for the expressions that it is made of."""
 
     def __init__(self, analyser: Analyser, summary: Summary, asked: _Question, depth: int = _CALLERS_UP) -> None:
         self._analyser, self._frame, self._asked, self._depth = analyser, summary, asked, depth
         self._seen: set[tuple[str, int]] = set()
 
     def holds(self, expr: ir.Expr, before: int) -> bool | None:
-        """``before``: the ordinal at which it stands; None for a name that is asked about already."""
+        """The answer for an expression at the ordinal ``before``; None for a name whose answer is being computed."""
         step: ir.Expr | None = expr
         while step is not None:
             expr = step
@@ -144,11 +144,12 @@ class _Given:
             each = [self.holds(one, before) for one in expr.elements]
             return any(each) and False not in each
         if is_member(expr):
-            return self.holds(expr.value, before)  # (``state["image"]``)
+            return self.holds(expr.value, before)
         return isinstance(expr, ir.Call) and self._is_passed_on(expr, before)
 
     def _is(self, expr: ir.Expr, unpacked: bool) -> bool:
-        """The answer for an expression by itself. The whole batch of a loader in one row takes as much memory."""
+        """The answer for the expression alone. A whole batch reshaped into one row does not count, as it takes as much
+        memory."""
         if not self._asked(expr, unpacked):
             return False
         func = expr.func if isinstance(expr, ir.Call) else None
@@ -156,7 +157,7 @@ class _Given:
         return reshaped is None or not self._is_batch(reshaped, set())
 
     def _is_batch(self, expr: ir.Expr, seen: set[str]) -> bool:
-        """Whether an expression may be the batch of a loader, or a member of it by name (``batch["image"]``)."""
+        """Whether an expression may be a loader's batch, or a member of one by name (``batch["image"]``)."""
         while (step := expr.value if is_member(expr) else peel(expr)) is not None:
             expr = step
         if not isinstance(expr, ir.Name) or expr.id in seen:
@@ -172,8 +173,8 @@ class _Given:
         return any(given is not None and inner._is_batch(given, set()) for inner, given, _ in self._given(name))
 
     def _is_passed_on(self, call: ir.Call, before: int) -> bool:
-        """Whether a function of the project, or of the object, gets it first (``self.normalize(state)``), or what makes
-        an array of it."""
+        """Whether the expression is the first argument of a project function, a method of ``self``
+        (``self.normalize(state)``) or a function that makes an array, and the answer holds for it."""
         if last_name(call.func) in _MAKE_ARRAYS:
             return bool(call.args) and self.holds(call.args[0], before) is True
         function = self._frame.function
@@ -199,12 +200,13 @@ class _Given:
         return False if unpacked else self.holds(value, before)
 
     def _callers_hold(self, name: str) -> bool:
-        """Whether it is so of what all calls of the function give for a parameter."""
+        """Whether the answer is True for the argument of every known call. False if no call is known."""
         given = [*self._given(name)]
         return bool(given) and all(one is not None and inner.holds(one, at) is True for inner, one, at in given)
 
     def _given(self, name: str) -> Iterator[tuple[_Given, ir.Expr | None, int]]:
-        """What the calls of the function give for a parameter, each with where it is asked about; None for unknown."""
+        """For each call of the function, the caller's context, the argument for a parameter (None if unknown) and its
+        ordinal."""
         function = self._frame.function
         at = next((number for number, param in enumerate(function.given) if param.name == name), None)
         for caller, record in self._analyser.facts.calls_of(function) if self._depth and at is not None else ():
@@ -214,8 +216,8 @@ class _Given:
 
 
 def _last_bound(body: tuple[ir.Stmt, ...], name: str, before: int) -> tuple[bool, ir.Assign | None]:
-    """Whether a single statement has given a name what it has at an ordinal, or none has, on all ways there; and that
-    statement."""
+    """Whether the binding of a name at an ordinal is unambiguous, and the assignment that makes it: None if no
+    statement binds the name before, or the binding is ambiguous."""
     for block, place in reversed(way_to(body, before)):
         for statement in reversed(block[:place]):
             if isinstance(statement, ir.Assign) and name in names_bound_by(statement):
@@ -223,7 +225,7 @@ def _last_bound(body: tuple[ir.Stmt, ...], name: str, before: int) -> tuple[bool
             if _binds(statement, name):
                 return False, None
         if isinstance(block[place], ir.For | ir.While) and _binds(block[place], name):
-            return False, None  # (an earlier round)
+            return False, None  # an earlier iteration may bind it
     return True, None
 
 
@@ -247,7 +249,7 @@ def _is_batch_of_one(expr: ir.Expr, unpacked: bool) -> bool:
         return False
     if isinstance(expr, ir.Subscript):
         first = expr.index.elements[0] if isinstance(expr.index, ir.Display) and expr.index.elements else expr.index
-        if isinstance(first, ir.Call):  # (one row of a table)
+        if isinstance(first, ir.Call):
             return _is_batch_of_one(first, unpacked)
         return (isinstance(first, ir.Const) and first.kind == "None") or last_name(first) == "newaxis"
     if not isinstance(expr, ir.Call):
@@ -263,5 +265,5 @@ def _is_batch_of_one(expr: ir.Expr, unpacked: bool) -> bool:
     if name not in _DISPLAYED or not expr.args:
         return False
     given = expr.args[0]
-    # (a list of one number may be a token)
+    # a list of one number may be a single token
     return isinstance(given, ir.Display) and given.kind == "list" and len(given.elements) == 1

@@ -1,4 +1,4 @@
-"""Networks that are known to be small, or large, by their layers: by what these save for each row of their input.
+"""Networks that are known to be small, or large, by what their layers save for each row of their input.
 
 A row is a sample, a token, or a node of a graph.
 """
@@ -29,18 +29,18 @@ from memlint.patterns import lazy_pattern
 if TYPE_CHECKING:
     from memlint.analysis.facts.analyser import Analyser
 
-#: the numbers that a network saves for a row: of more, it is not small
+#: the most numbers that a small network saves for a row
 _FEW = LARGE // 4
-#: the same of linear layers alone, whose rows are samples: of tokens, nodes and steps a batch has many more
+#: the same for linear layers alone, whose rows are samples; a batch has many more tokens, nodes and steps
 _FEW_OF_SAMPLE = LARGE * 3 // 8
-#: the width of a linear layer of a policy or a value, which reads the state of an environment, where it is unknown
+#: the assumed width of a linear layer in a network that reads the state of an environment
 _OF_POLICY = 512
 _STATE = lazy_pattern(r"(n_?|num_?|dim_?)?(state|obs|observation)s?_?(dim|size|num|shape|space|n)?s?")
-#: networks in networks, and methods of one, that are read
+#: limits of the nesting of networks, and of the methods of one
 _DEPTH, _MAX_METHODS = 4, 64
-#: a step of a recurrent layer saves its gates as well, for each token
+#: how many times its width a recurrent layer saves for each token, gates included
 _RECURRENT = 6
-#: the argument that tells how many numbers a layer saves for a row
+#: the position and name of the argument that is the layer's width: the numbers that it saves for a row
 _WIDTHS = {
     "Linear": (1, "out_features"),
     "LazyLinear": (0, "out_features"),
@@ -52,28 +52,28 @@ _WIDTHS = {
 _OF_SAMPLES = frozenset({"Linear", "LazyLinear", "Bilinear"})
 _OF_ROWS = _OF_SAMPLES | {"Embedding"}
 _FREE = SAME_LAYERS | {"Sequential", "ModuleList", "ModuleDict", "ParameterList", "ParameterDict", "Flatten", "Module"}
-#: functions that save much more than their result, or maps of features
+#: functions that save feature maps, or much more than their result
 _HEAVY = frozenset(
     {"conv1d", "conv2d", "conv3d", "unfold", "interpolate", "grid_sample", "scaled_dot_product_attention"}
 )
 #: layers of graphs in other libraries
 _GRAPH_LAYER = lazy_pattern(r"(torch_geometric|dgl)\.(.*\.)?\w*Conv")
 _PLAIN_BASES = lazy_pattern(r"(.*\.)?(Module|LightningModule|ABC|object|Generic|Protocol)")
-#: widths of scores of all words, or of all that may be asked for
+#: names of widths that count words or items, or that are no output width
 _OF_WORDS = lazy_pattern(r"vocab|voc_|words?|tok|item|entit|hidden|width")
 _PRODUCTS = frozenset({"matmul", "mm", "bmm", "baddbmm", "einsum"})
 
 
 class _UnknownError(Exception):
-    """Something of a network is not in sight."""
+    """Some part of a network is unknown."""
 
 
 class _LargeError(Exception):
-    """It has a layer whose activations are large for any input."""
+    """The network has a layer whose activations are large for any input."""
 
 
 def is_of_rows(run: ModelRun) -> bool:
-    """Whether what runs are layers of torch that treat each row by itself, and save no more of one than it has."""
+    """Whether the model consists of torch layers that treat each row alone and save no more than its size."""
     layers = [layer_extents.of_value(run.module.but(refs=frozenset((ref,)))) for ref in run.module.refs]
     return bool(layers) and all(layer is not None and _treats_rows(layer) for layer in layers)
 
@@ -85,11 +85,11 @@ def _treats_rows(layer: layer_extents.Layer) -> bool:
 
 
 def size_of_network(analyser: Analyser, summary: Summary, run: ModelRun) -> str:
-    """ "small", "large", or "" for a network of which too little is known."""
+    """ "small" or "large" for the network of a run; "" if too little is known of it."""
     if run.origin is not None:
         inner, _ = run.origin
         if (own := inner.function.cls) is not None and analyser.program.is_module(own):
-            return _of_class(analyser, own)  # (one of its layers)
+            return _of_class(analyser, own)  # the run is one of the layers of that class
         sizes = {size_of_network(analyser, inner, one) for one in inner.runs.values()}
         return sizes.pop() if len(sizes) == 1 else "large" if "large" in sizes else ""
     values = [run.module]
@@ -104,8 +104,8 @@ def size_of_network(analyser: Analyser, summary: Summary, run: ModelRun) -> str:
 
 
 def _is_part_of_small(analyser: Analyser, run: ModelRun) -> bool:
-    """Whether a layer of torch runs that is a part of a small network, by the only class that has one of its name:
-    ``model.tower(x)``."""
+    """Whether a torch layer runs that belongs to a small network: only one class of the project has an attribute of its
+    name (``model.tower(x)``)."""
     called = run.text.split(".")
     if len(called) < len(("model", "tower")) or not all(ref.kind == "extinstance" for ref in run.module.refs):
         return False
@@ -136,7 +136,7 @@ def _of_class(analyser: Analyser, cls: Class) -> str:
 
 
 def _of_chain(layer: layer_extents.Layer) -> int | None:
-    """What layers that stand one after the other save, where all are known."""
+    """The numbers that a layer, or a sequence of layers, saves for a row; None if some width is unknown."""
     if layer.name == "Sequential":
         each = [_of_chain(inner) if inner is not None else None for inner in layer.inner]
         known = [one for one in each if one is not None]
@@ -148,7 +148,7 @@ def _of_chain(layer: layer_extents.Layer) -> int | None:
 
 
 class _Network:
-    """A class of a network, made with what is known of its constructor's arguments."""
+    """The layers of one network class, with the known arguments of its constructor."""
 
     def __init__(self, analyser: Analyser, numbers: Numbers, cls: Class, given: dict[str, Known], depth: int) -> None:
         program = analyser.program
@@ -165,24 +165,24 @@ class _Network:
         self._held = attributes_of(self._scopes)
         for scope in self._scopes:
             scope.held = self._held
-        #: what networks in it save, by what they are made with; None where that is unknown
+        #: what each nested network saves, by its class and arguments; None for unknown
         self._parts: dict[tuple[tuple[str, str], tuple[tuple[str, Known], ...]], int | None] = {}
-        #: whether it has linear layers alone
+        #: whether all its layers are linear
         self.of_samples = True
-        #: the calls that make layers, and how much each saves
+        #: how much each call that makes a layer saves
         self._layers: dict[tuple[Function, int], int] = {}
-        #: what the layer that gives rows of unknown width calls that width, and what layers call those that they take
+        #: the names of unknown output widths, and those of input widths
         self._open: list[str] = []
         self._taken: set[str] = set()
 
     def saved(self) -> int:
-        """The numbers that it saves for a row."""
+        """The numbers that the network saves for a row."""
         unknown, total = False, 0
         for scope in self._scopes:
             for call, times in self._calls(scope):
                 try:
                     saved = self._made(call, scope)
-                except _UnknownError:  # (what else it has may be large)
+                except _UnknownError:  # go on, as another part may be large
                     unknown = True
                     continue
                 if saved is not None:
@@ -204,7 +204,7 @@ class _Network:
             yield [method for method in methods if method.cls is cls]
 
     def _calls(self, scope: Scope) -> Iterator[tuple[ir.Call, int]]:
-        """The calls of a method, and how often each is made at most."""
+        """The calls of a method, each with the most times that it is made."""
         for call, around in calls_in_rounds(scope.function.body):
             times = 1
             for iterated in around:
@@ -213,7 +213,7 @@ class _Network:
             yield call, times
 
     def _made(self, call: ir.Call, scope: Scope) -> int | None:
-        """The numbers that the layer saves which a call makes; None for a call that makes no layer."""
+        """The numbers that the layer saves which a call creates; None if the call creates no layer."""
         kind, what = self._analyser.program.find_expression(scope.function.module, call.func, scope.function)
         if kind == "class" and what is not None and self._analyser.program.is_module(what):
             init = self._analyser.program.method(what, "__init__")
@@ -249,7 +249,7 @@ class _Network:
             made = call.args[0] if call.args else None
             if not isinstance(made, ir.Call) or len(made.args) < len(("rows", "columns")):
                 return 0
-            self.of_samples = False  # (the weights of a layer of its own, of graphs most often)
+            self.of_samples = False  # the weight of a hand-written layer, usually one of a graph network
             return self._width(made.args[-1], scope)
         if name in _FREE or name.endswith("Loss"):
             return 0
@@ -266,8 +266,11 @@ class _Network:
         return width * _RECURRENT * (self._width(layers, scope) if layers is not None else 1)
 
     def _given_to_last(self, call: ir.Call, scope: Scope) -> int | None:
-        """What a layer saves whose result is of unknown width: its input, where that is known. (Its result is that of
-        the network, which lies there with a graph or without, if no layer follows: one such layer may be the last.)"""
+        """What a layer with an unknown output width saves: its input, if that is known; else None.
+
+        The network may have one such layer, its last: nothing else saves its output, which exists with or without a
+        graph.
+        """
         made, taken = argument(call, *_WIDTHS["Linear"]), argument(call, 0, "in_features")
         if taken is not None:
             self._taken.add(last_name(taken))
@@ -289,11 +292,11 @@ class _Network:
 
 
 def _attends(methods: list[Function]) -> bool:
-    """Whether the methods of a class weigh rows by their products with all others, which is attention: by a softmax of
-    a product, or in a product with a softmax. (A gate weighs what experts give for each row by itself.)"""
+    """Whether the methods of a class compute attention: a softmax of a product, or a product with a softmax. A gate
+    that weighs the outputs of experts for each row alone is none."""
     everything = [(part, method.body) for method in methods for part in parts(method.body)]
     if any(isinstance(part, ir.Call) and last_name(part.func) == "Softmax" for part, _ in everything):
-        return any(_is_product(part) for part, _ in everything)  # (what that layer is given, its name does not tell)
+        return any(_is_product(part) for part, _ in everything)  # the name does not show the input of that layer
     return any(
         (_is_product(part) and _is_made_of(part, body, _is_softmax))
         or (_is_softmax(part) and _is_made_of(part, body, _is_product))
@@ -306,14 +309,14 @@ def _is_softmax(part: ir.Expr) -> bool:
 
 
 def _is_product(part: ir.Expr) -> bool:
-    """Whether something is a product of matrices, of which none belongs to the object."""
+    """Whether an expression is a matrix product of operands that are no attributes of ``self``."""
     if isinstance(part, ir.Binary):
         return part.op == "@" and not _is_weight(part.left, part.right)
     return isinstance(part, ir.Call) and last_name(part.func) in _PRODUCTS and not _is_weight(*part.args)
 
 
 def _is_made_of(whole: ir.Expr, body: tuple[ir.Stmt, ...], asked: Callable[[ir.Expr], bool]) -> bool:
-    """Whether an expression has a part of some kind, be it through the names of a function."""
+    """Whether an expression has a part for which ``asked`` holds, directly or through the names of the function."""
     seen: set[str] = set()
     todo = [whole]
     while todo:
@@ -327,5 +330,5 @@ def _is_made_of(whole: ir.Expr, body: tuple[ir.Stmt, ...], asked: Callable[[ir.E
 
 
 def _is_weight(*operands: ir.Expr) -> bool:
-    """Whether one of the operands of a product is an attribute of the object: a matrix of its own."""
+    """Whether an operand of a product is an attribute of ``self``: a weight matrix."""
     return any(dotted(one).startswith("self.") for one in operands)
