@@ -116,9 +116,9 @@ class Application(Translation):
             for outer in (*self._named_here(inner), *members):
                 self.state.modes[outer if inner is key else (key[0], outer)] = mode
         visible = self._modules_in(self.callee.result) if self.exit.modes and self.callee.result is not None else EMPTY
-        for value in self.exit.sym.values():
-            if value.kinds & MODULE:
-                visible |= value.store
+        for value in self.exit.sym.values() if self.exit.modes else ():
+            if value.kinds & (MODULE | CONTAINER):
+                visible |= self._modules_in(value)
         for key, mode in self.exit.modes.items() if visible else ():
             inner = without_tag(key)
             made = self._made_inside(inner, visible)

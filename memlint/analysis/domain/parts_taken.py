@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+import functools
+import operator
+
 from memlint.analysis.domain.extents import by_name
 from memlint.analysis.domain.tensor_ops import names_labels, names_number
 from memlint.analysis.domain.values import (
     ACTIVATION,
     ANYWHERE,
     BATCH,
+    EMPTY,
+    MODULE,
     OF_MODULES,
+    OF_OBJECTS,
     OUTPUT,
     SAMPLE,
     SOME_SIZE,
@@ -21,12 +27,19 @@ from memlint.analysis.domain.values import (
 _OF_SEQUENCES = frozenset({"last_hidden_state", "encoder_last_hidden_state", "encoder_hidden_states"})
 
 
-def held_module(item: V, container: V, name: str | None) -> V:
-    """What stands at a key of a container whose members are modules, all of them; the item itself for all others."""
-    if OF_MODULES not in container.refs:
+def held_member(item: V, container: V, name: str | None) -> V:
+    """What stands at a key of a container, any key where ``name`` is None: the module or the object that another
+    function is told of; the item itself where none is."""
+    told = [ref.self_ for ref in container.refs if ref.kind == "member" and (name is None or ref.name in (name, ""))]
+    if OF_MODULES in container.refs:
+        told.append(V(MODULE))
+    elif not told or (name is None and OF_OBJECTS not in container.refs):
         return item
-    told = [ref for ref in container.refs if ref.kind == "member" and (name is None or ref.name in (name, ""))]
-    return item.as_module().but(refs=item.refs.union(*(ref.args for ref in told)))
+    refs = item.refs.union(*(one.refs for one in told))
+    if all(one.kinds & MODULE for one in told):
+        return item.as_module().but(refs=refs) if item.may_be_module() else item
+    kinds = functools.reduce(operator.or_, (one.kinds for one in told))
+    return item.but(kinds=kinds, src=EMPTY, refs=refs) if item.is_only(UNKNOWN) else item
 
 
 def placed(value: V, device: int) -> V:

@@ -7,7 +7,7 @@ from __future__ import annotations
 from bisect import bisect_right
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from memlint.analysis.domain.recorded_modes import keep_frozen, mode_keys
+from memlint.analysis.domain.recorded_modes import keep_said, mode_keys
 from memlint.analysis.domain.state import State, untouched
 from memlint.analysis.domain.values import Sources, V
 from memlint.analysis.index.function import Function
@@ -131,7 +131,7 @@ def only_recorded(summary: Summary, statement: ir.If, yes: State | None, no: Sta
     name = _asked_for_itself(test)
     if name in side.env:  # (``if loss != 0: loss.backward()``: else it is a number)
         joined.freed_must |= summary.graphs.closure(side.env[name].src) & side.freed_must
-        keep_frozen(side, joined, frozenset(mode_keys(side.env[name], None)))  # (what is None has no parameters)
+        keep_said(side, joined, frozenset(mode_keys(side.env[name], None)))  # (what is None has neither)
     for at, (flag, begin, finish) in summary.recorded_if.items():
         if _shown(test) == _shown(flag) and not _bound_between(summary.function, test, at):
             until = summary.graphs.clock if finish is None else finish

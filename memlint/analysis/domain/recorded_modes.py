@@ -29,11 +29,12 @@ def freeze(state: State, module: V, expr: ir.Expr | None, frozen: bool | None) -
         state.modes["frozen", key] = frozen
 
 
-def keep_frozen(some: State, joined: State, modules: frozenset[Source]) -> None:
+def keep_said(some: State, joined: State, modules: frozenset[Source]) -> None:
     """After a join of two paths, keep what one path records of some modules that do not exist on the other."""
-    for key, frozen in some.modes.items():
-        if frozen is not None and isinstance(key, tuple) and key[0] == "frozen" and key[1] in modules:
-            joined.modes[key] = frozen
+    for key, said in some.modes.items():
+        told = key[1] if isinstance(key, tuple) and key[0] == "frozen" else key
+        if said is not None and told in modules:
+            joined.modes[key] = said
 
 
 def mode_of(state: State, module: V, expr: ir.Expr | None) -> tuple[bool | None, Source]:

@@ -70,8 +70,8 @@ class Ref(NamedTuple):
     the source), partial (``args`` and ``keywords`` are fixed),
     foreign (an object that the class ``name`` made, of which nothing is known but that it is not the project's),
     record (a named tuple of the members ``args``), shape (of a distribution, ``self_`` is what its entropy is made of),
-    member (of a container of modules: what is at the key ``name``, or at any other than those that are told where it is
-    empty, is ``args``).
+    member (of a container: what is at the key ``name``, or at any other than those that are told where it is empty, is
+    the module or object ``self_``).
     """
 
     kind: str
@@ -92,6 +92,8 @@ OVER_LOADER = Ref("over", "", "loader")
 PER_BATCH = Ref("rounds", "", "loader")
 #: of a container: its members are modules
 OF_MODULES = Ref("over", "", "modules")
+#: of a container: its members are objects of the project's classes, modules among them or not
+OF_OBJECTS = Ref("over", "", "objects")
 #: of a container: its members are texts and whole numbers, as it is annotated
 OF_TEXTS = Ref("over", "", "texts")
 

@@ -17,7 +17,6 @@ from memlint.analysis.domain.values import (
     MODULE,
     NONE,
     NOTHING,
-    OF_MODULES,
     OPTIMIZER,
     UNKNOWN,
     UNKNOWN_VALUE,
@@ -61,7 +60,7 @@ class Facts:
         self._parameters: dict[tuple[tuple[str, str], str], V | None] = {}
         self._usual: dict[tuple[tuple[str, str], str], bool | None] = {}
         self.methods = NamedMethods(analyser.program)
-        #: see `held.held_module`
+        #: see `attributes_by_name.held_module`
         self.held: dict[str, V | None] = {}
         self._in_backward: frozenset[str] | None = None
         self._overridden: dict[tuple[str, str], list[tuple[Summary, CallRecord]]] = {}
@@ -235,7 +234,7 @@ class Facts:
             if known is None:
                 return None
             found = join(found, as_held(summary.exit, known) if summary.exit is not None else known)
-        if found.is_only(CONTAINER | NONE) and OF_MODULES in found.refs:
+        if found.is_only(CONTAINER | NONE) and any(ref.kind in ("over", "member") for ref in found.refs):
             return V(found.kinds, refs=found.refs)
         if not found.kinds or found.kinds & ~(_PLAIN | DATA) or found.is_only(NONE | DATA):
             return None

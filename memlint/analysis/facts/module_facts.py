@@ -12,6 +12,7 @@ from memlint.analysis.domain.summary.summary import Summary
 from memlint.analysis.domain.values import DATA, NONE, UNKNOWN, Path, V
 from memlint.analysis.index.program import Class
 from memlint.analysis.syntax.syntax import walk_expression, walk_statements
+from memlint.analysis.transfer.heap import members
 from memlint.analysis.transfer.modules.modes import frozen_class
 from memlint.ir import nodes as ir
 
@@ -134,11 +135,19 @@ def _kept_in(state: State, holder: V, steps: tuple[str, ...]) -> V:
     """What an object that a caller made holds at one of its places, where everything about the object is known."""
     value = holder
     for step in steps:
-        obj = state.heap.get(next(iter(value.objs))) if len(value.objs) == 1 else None
-        if obj is None or not step.startswith("."):
-            return V(UNKNOWN)
-        value = obj.fields.get(step[1:], V(UNKNOWN))
+        value = _at_step(state, value, step)[0]
     return value
+
+
+def _at_step(state: State, holder: V, step: str) -> tuple[V, Class | None]:
+    """What the one object that a value is has as an attribute or as a member, and the class of the object."""
+    obj = state.heap.get(next(iter(holder.objs))) if len(holder.objs) == 1 else None
+    if obj is None:
+        return V(UNKNOWN), None
+    if step.startswith("."):
+        return obj.fields.get(step[1:], V(UNKNOWN)), obj.cls
+    held = members(obj) if step == "[]" else obj.fields.get(step[1:-1], obj.elem)
+    return (held, obj.cls) if held.kinds and obj.kind != "instance" else (V(UNKNOWN), None)
 
 
 def _is_made_frozen(analyser: Analyser, module: V) -> bool:
@@ -203,14 +212,10 @@ def _made_mode(analyser: Analyser, cls: Class, steps: tuple[str, ...], tag: str)
 
 
 def _held_at(state: State, path: Path) -> tuple[V, Class | None]:
-    """What a place holds, be it in an object of a class in sight that another place holds, and that class."""
+    """What a place holds, be it in an object or a container that another place holds, and the class of that object."""
     if path in state.sym or len(path.steps) < 2:
         return state.sym.get(path, V(UNKNOWN)), None
-    objs = _held_at(state, path.around)[0].objs
-    obj = state.heap.get(next(iter(objs))) if len(objs) == 1 else None
-    if obj is None or obj.cls is None or not path.steps[-1].startswith("."):
-        return V(UNKNOWN), None
-    return obj.fields.get(path.steps[-1][1:], V(UNKNOWN)), obj.cls
+    return _at_step(state, _held_at(state, path.around)[0], path.steps[-1])
 
 
 def _mode_by_constructor_calls(analyser: Analyser, summary: Summary, path: Path, tag: str, depth: int) -> bool | None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from memlint.analysis.domain.graphs import Node
-from memlint.analysis.domain.parts_taken import held_module, placed, sized
+from memlint.analysis.domain.parts_taken import held_member, placed, sized
 from memlint.analysis.domain.periods import resets_soon
 from memlint.analysis.domain.state import Obj, State
 from memlint.analysis.domain.summary.function_state import FunctionState
@@ -155,7 +155,8 @@ def _inside(frame: FunctionState, state: State, value: V, found: V, step: str) -
         found = join(found, DATA_VALUE)
     for path in ordered(value.syms):
         if symbol_counts(state, value, path.then(step)):
-            found = join(found, placed(read_symbol(frame, state, path.then(step)), value.device))
+            item = placed(read_symbol(frame, state, path.then(step)), value.device)
+            found = join(found, held_member(item, value, None))
         if step == "[]":
             found = join(found, stored_by_key(state, path))
     if value.kinds & UNKNOWN and not value.syms:
@@ -308,7 +309,7 @@ def read_item(frame: FunctionState, state: State, base: V, index: V, expr: ir.Su
         part = path.then(f"[{name}]" if name is not None and _is_star(frame, path) else step)
         if symbol_counts(state, base, part):
             item = placed(read_symbol(frame, state, part), base.device)
-            found = join(found, held_module(item, base, name) if item.may_be_module() else item)
+            found = join(found, held_member(item, base, name))
     if base.kinds & UNKNOWN and not base.syms:
         found = join(found, derive(frame, base, step))
     return sized(found, index.const if isinstance(index.const, str) else "") if found.kinds else UNKNOWN_VALUE

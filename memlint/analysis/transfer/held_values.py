@@ -11,8 +11,8 @@ from memlint.analysis.domain.values import (
     INSTANCE,
     MODULE,
     NONE,
-    NOTHING,
     OF_MODULES,
+    OF_OBJECTS,
     TENSORS,
     Ref,
     Source,
@@ -21,25 +21,36 @@ from memlint.analysis.domain.values import (
     join_all,
     ordered,
 )
-from memlint.analysis.transfer.heap import MAX_TOLD, marked, members, read_symbol, stored_by_key
+from memlint.analysis.transfer.heap import MAX_TOLD, marked, read_symbol, stored_by_key
 
 
 def as_held(state: State, value: V) -> V:
-    """A container whose members are modules, all of them, as another function sees it: ``{"encoder": encoder}``."""
-    if not value.objs or not value.is_only(CONTAINER | NONE):
+    """A container that holds modules or objects of the project, as another function sees it: ``{"encoder": encoder}``,
+    ``[Meter(), Meter()]``, and of ``{"model": model, "losses": []}`` the model."""
+    if not value.objs or not value.is_only(CONTAINER | NONE) or not value.objs <= state.heap.keys():
         return value
-    held = [members(obj) if (obj := state.heap.get(key)) is not None else NOTHING for key in value.objs]
-    if not all(one.is_only(MODULE | INSTANCE) and one.kinds & MODULE for one in held):
-        return value
-    told = {
-        Ref("member", f"{ref.kind} {ref.key}:{ref.name}", name, args=(ref,))
-        for key in value.objs
-        if (obj := state.heap.get(key)) is not None
+    each = [
+        (name, one)
+        for obj in map(state.heap.__getitem__, value.objs)
         for name, one in (*obj.fields.items(), ("", obj.elem))
-        for ref in one.refs
-        if ref.kind in ("instance", "extinstance")
-    }
-    return V(value.kinds, refs=frozenset((OF_MODULES, *(told if len(told) <= MAX_TOLD else ()))))
+        if one.kinds
+    ]
+    others = {name for name, one in each if not _is_object(one)}
+    told = {_told(name, one) for name, one in each if name not in others and (name or not others)}
+    whole = OF_MODULES if all(one.kinds & MODULE for _, one in each) else OF_OBJECTS
+    known = {*([whole] if each and not others else ()), *(told if len(told) <= MAX_TOLD else ())}
+    return V(value.kinds, refs=frozenset(known)) if known else value
+
+
+def _told(name: str, member: V) -> Ref:
+    refs = [ref for ref in ordered(member.refs) if ref.kind in ("instance", "extinstance")]
+    key = " ".join(f"{ref.kind} {ref.key}:{ref.name}" for ref in refs)
+    return Ref("member", key, name, V(member.kinds, refs=frozenset(refs)))
+
+
+def _is_object(value: V) -> bool:
+    """Whether a member is a module, or an object of a class of the project."""
+    return value.is_only(MODULE | INSTANCE) and bool(value.kinds & MODULE or value.refs)
 
 
 def tensors_within(frame: Summary, state: State, value: V, depth: int = 3) -> V:

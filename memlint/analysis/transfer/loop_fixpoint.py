@@ -9,7 +9,7 @@ import msgspec
 
 from memlint.analysis.domain.events import Loop
 from memlint.analysis.domain.periods import ends_early
-from memlint.analysis.domain.recorded_modes import keep_frozen
+from memlint.analysis.domain.recorded_modes import keep_said, mode_keys
 from memlint.analysis.domain.state import Obj, State, join_states
 from memlint.analysis.domain.summary.effects import LoopState
 from memlint.analysis.domain.summary.function_state import FunctionState
@@ -68,8 +68,8 @@ def for_loop(frame: FunctionState, state: State, statement: ir.For) -> State | N
     def enter(inner: State) -> State | None:
         value = element(frame, inner, source, statement.at)
         assign(frame, inner, statement.target, value, None)
-        for name in loop.targets:
-            loop.items |= inner.env[name].syms | inner.env[name].objs if name in inner.env else frozenset()
+        for name in loop.targets & inner.env.keys():
+            loop.items |= inner.env[name].objs.union(mode_keys(inner.env[name], None))
         return inner
 
     # a loop over batches or a range runs: what it binds is bound anew in each round of the loops around it
@@ -168,7 +168,7 @@ def _loop(
     # (without a round there was no member to replace)
     after = join_states(head, end) if maybe_zero and not loop.replaces else end
     if after is not None:
-        keep_frozen(end, after, loop.items)  # (nor one to freeze)
+        keep_said(end, after, loop.items)  # (nor one to freeze or to put into a mode)
     return after
 
 
