@@ -88,10 +88,13 @@ class Candidate:
 
 def builds_layers(summary: Summary, store: Store) -> bool:
     """Whether the function builds layers, as far as its name tells. ``build_`` and ``create_`` do not count if the
-    store is in a loop over data."""
+    store is in a loop over data, or of what a model gives."""
     name = summary.function.name.lstrip("_")
     if not name.startswith(_MAY_BUILD):
         return name.startswith(_BUILDERS)
+    nodes = (summary.graphs.nodes.get(item) for item in store.value.src)
+    if any(node is not None and node.model for node in nodes):
+        return False
     around = (summary.notes.rounds.get(item) for item in store.loops)
     return not any(loop is not None and (loop.loop.over_data or loop.loop.batches) for loop in around)
 

@@ -6,9 +6,21 @@ from collections.abc import Iterable
 
 from memlint.analysis.domain.state import State
 from memlint.analysis.domain.summary.function_state import FunctionState
-from memlint.analysis.domain.values import CALLABLE, NONE_VALUE, NOTHING, UNKNOWN_VALUE, Args, Ref, V, Words
+from memlint.analysis.domain.values import (
+    CALLABLE,
+    NONE,
+    NONE_VALUE,
+    NOTHING,
+    UNKNOWN_VALUE,
+    Args,
+    Ref,
+    V,
+    Words,
+    join_all,
+)
 from memlint.analysis.transfer.heap import make
 from memlint.ir import nodes as ir
+from memlint.patterns import lazy_pattern
 
 _FACTORIES = frozenset({"collections.namedtuple", "typing.NamedTuple", "typing_extensions.NamedTuple"})
 
@@ -33,6 +45,29 @@ def _names(expr: ir.Expr) -> Iterable[str]:
             return ()
         found.append(item.value)
     return found
+
+
+def named(words: Words) -> dict[str, V]:
+    """The arguments that are given by name, without what ``**rest`` may bring."""
+    return {word: value for word, value in words.items() if not word.startswith("**")}
+
+
+#: what the models of these libraries return: records of tensors, whose members are there by name and by position
+_MODEL_OUTPUT = lazy_pattern(r"(transformers|diffusers|huggingface_hub)\.(.*\.)?[A-Z]\w*Output\w*")
+
+
+def is_model_output(name: str) -> bool:
+    return _MODEL_OUTPUT.fullmatch(name) is not None
+
+
+def model_output(frame: FunctionState, state: State, words: Words, expr: ir.Call) -> V:
+    """``CausalLMOutput(loss=loss, logits=logits)``: a member that is None takes no position."""
+    fields = named(words)
+    there = [value for value in fields.values() if not value.is_only(NONE)]
+    sure = all(not value.may_be(NONE) for value in there)
+    positions = {str(at): value for at, value in enumerate(there)} if sure else {}
+    rest = NOTHING if sure and len(fields) == len(words) else join_all((*there, UNKNOWN_VALUE))
+    return make(frame, state, expr.at, "dict", rest, {**fields, **positions})
 
 
 def record(frame: FunctionState, state: State, names: tuple[str, ...], args: Args, words: Words, expr: ir.Call) -> V:

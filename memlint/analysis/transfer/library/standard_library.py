@@ -220,14 +220,9 @@ def standard(
     if name in ("contextlib.nullcontext", "contextlib.suppress", "contextlib.ExitStack", "contextlib.closing"):
         return args[0] if args and last in ("nullcontext", "closing") else DATA_VALUE
     if name in ("types.SimpleNamespace", "argparse.Namespace", "easydict.EasyDict"):
-        return make(
-            frame,
-            state,
-            expr.at,
-            "dict",
-            NOTHING,
-            {word: value for word, value in words.items() if not word.startswith("**")},
-        )
+        return make(frame, state, expr.at, "dict", NOTHING, records.named(words))
+    if records.is_model_output(name):
+        return records.model_output(frame, state, words, expr)
     if name in _OPERATORS and len(args) == 2:
         return tensor_op(frame, state, expr.at, args, text(expr))
     if name.startswith("heapq.") and args:

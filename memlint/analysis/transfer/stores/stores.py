@@ -135,7 +135,7 @@ def note_store(
     ``parts`` has a graph for sure. ``growing``: the loops of which each round brings
     another member, where that is not each loop around it."""
     (made, survives), local = outlived(frame, state, place), not isinstance(place, Path)
-    around = _around(frame, made, place, frame.loops if growing is None else growing)
+    around = _around(frame, made, place, place_text, frame.loops if growing is None else growing)
     if (around is None and local) or _keeps_nothing(frame, kind, value, shown):
         return None
     key = ("s", at, place, kind, tag)
@@ -196,17 +196,19 @@ def _keeps_nothing(frame: FunctionState, kind: str, value: V, shown: str) -> boo
 
 
 def _around(
-    frame: FunctionState, made: tuple[Source, ...], place: Source, growing: Sequence[LoopState]
+    frame: FunctionState, made: tuple[Source, ...], place: Source, place_text: str, growing: Sequence[LoopState]
 ) -> LoopState | None:
     """The loop that the place outlives. A member of what an inner loop goes through (``for callback in callbacks:
-    callback.add(loss)``) is another one in each of its rounds, and grows with those of the loop around it."""
+    callback.add(loss)``), or that it picks (``kept[i].append(losses[i])``), is another one in each of its rounds."""
     loops = [loop for loop in reversed(frame.loops) if loop.counts and loop.id not in made and loop in growing]
-    lasting = [loop for loop in loops if not _is_member(place, loop)]
+    lasting = [loop for loop in loops if not _is_member(place, place_text, loop)]
     return _over_batches(lasting) if lasting else loops[0] if loops else None
 
 
-def _is_member(place: Source, loop: LoopState) -> bool:
-    """Whether a place is, or belongs to, what a round of the loop was given."""
+def _is_member(place: Source, place_text: str, loop: LoopState) -> bool:
+    """Whether a place is, or belongs to, what a round of the loop was given, or is picked by it."""
+    if not loop.loop.over_data and any(f"[{name}]" in place_text for name in loop.targets):
+        return True
     return _is_item(place, loop) if isinstance(place, Path) else _object_of(place) in loop.items
 
 

@@ -1,0 +1,66 @@
+"""What the models of libraries return: ``BaseModelOutput(last_hidden_state=h)`` holds the tensors that it is given."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.linting import codes_in
+
+ENCODER = """
+import torch
+from torch import nn
+from transformers.modeling_outputs import BaseModelOutput, BaseModelOutputWithPooling
+from transformers.modeling_utils import PreTrainedModel
+
+
+class Encoder(PreTrainedModel):
+    def __init__(self):
+        super().__init__()
+        self.layers = nn.Linear(512, 512)
+
+    def forward(self, ids, return_dict=True):
+        hidden = self.layers(ids)
+        if not return_dict:
+            return (hidden, hidden.mean(1))
+        return {made}
+
+
+class TextEncoder(Encoder):
+    def encode_text(self, ids):
+        return super().forward(ids, return_dict=True)
+
+
+def encode(loader):
+    encoder = TextEncoder().cuda()
+    encoder.eval()
+    states = []
+    with torch.no_grad():
+        for ids in loader:
+            output = encoder.encode_text(ids.cuda())
+            states.append({kept})
+    return torch.cat([state.cpu() for state in states]).numpy()
+"""
+
+
+@pytest.mark.parametrize(
+    ("made", "kept", "codes"),
+    [
+        ("BaseModelOutput(last_hidden_state=hidden)", "output.last_hidden_state", ["MEM104"]),
+        ("BaseModelOutput(last_hidden_state=hidden)", 'output["last_hidden_state"]', ["MEM104"]),
+        ("BaseModelOutput(last_hidden_state=hidden)", "output[0]", ["MEM104"]),
+        ("BaseModelOutput(last_hidden_state=hidden, attentions=None)", "output[0]", ["MEM104"]),
+        (
+            "BaseModelOutputWithPooling(last_hidden_state=hidden, pooler_output=hidden.mean(1))",
+            "output.last_hidden_state",
+            ["MEM104"],
+        ),
+        ("BaseModelOutput(last_hidden_state=hidden)", "output.last_hidden_state.cpu()", []),
+        ("BaseModelOutput(last_hidden_state=hidden.cpu())", "output.last_hidden_state", []),
+        # what is not given is None, or what the class adds
+        ("BaseModelOutput(last_hidden_state=hidden)", "torch.tensor(len(output))", []),
+    ],
+)
+def test_outputs_hold_what_they_are_given(tmp_path: Path, made: str, kept: str, codes: list[str]) -> None:
+    assert codes_in(tmp_path, ENCODER.format(made=made, kept=kept)) == codes
