@@ -111,7 +111,7 @@ def part_of_callable(frame: FunctionState, state: State, base: V, name: str) -> 
     return found
 
 
-def outside(value: V, frame: Summary | None = None) -> V:
+def outside(value: V, summary: Summary | None = None) -> V:
     """A value as another function sees it: without this function's objects and graph sources."""
     refs = handed(value, HOLDER).refs  # (they are bound to objects of this function)
     return V(value.kinds, objs=frozenset(), refs=refs, device=value.device, size=value.size, const=value.const)

@@ -166,7 +166,7 @@ def _inside(frame: FunctionState, state: State, value: V, found: V, step: str) -
     return found
 
 
-def read_symbol(frame: Summary, state: State, path: Path) -> V:
+def read_symbol(summary: Summary, state: State, path: Path) -> V:
     """The value of a symbolic place in this state."""
     if path in state.sym:
         return state.sym[path]

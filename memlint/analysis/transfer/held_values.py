@@ -53,19 +53,19 @@ def _is_object(value: V) -> bool:
     return value.is_only(MODULE | INSTANCE) and bool(value.kinds & MODULE or value.refs)
 
 
-def tensors_within(frame: Summary, state: State, value: V, depth: int = 3) -> V:
+def tensors_within(summary: Summary, state: State, value: V, depth: int = 3) -> V:
     """The join of all tensors in a value: what a place keeps alive that keeps the value."""
     if not value.objs and not (value.kinds & CONTAINER and value.syms and not value.is_plain()):
         return value
-    return _tensors_within(frame, state, value, depth, {})
+    return _tensors_within(summary, state, value, depth, {})
 
 
-def _tensors_within(frame: Summary, state: State, value: V, depth: int, known: dict[tuple[Source, int], V]) -> V:
+def _tensors_within(summary: Summary, state: State, value: V, depth: int, known: dict[tuple[Source, int], V]) -> V:
     """``known``: the results so far by object and remaining depth, since objects may hold each other many times."""
     if depth == 0 or not (value.objs or (value.kinds & CONTAINER and value.syms)):
         return value
     if not value.objs:
-        inner = join_all(read_symbol(frame, state, path.then("[]")) for path in value.syms)
+        inner = join_all(read_symbol(summary, state, path.then("[]")) for path in value.syms)
         inner = join(inner, join_all(stored_by_key(state, path) for path in value.syms))
         return (
             join(value.but(kinds=value.kinds & ~CONTAINER, syms=frozenset()), inner)
@@ -89,10 +89,10 @@ def _tensors_within(frame: Summary, state: State, value: V, depth: int, known: d
         if obj is None:
             continue
         if (key, depth) not in known:
-            frame.spend(1 + len(obj.fields) // 8)
+            summary.spend(1 + len(obj.fields) // 8)
             # (most members are plain: the same few values again and again)
             parts = [
-                _tensors_within(frame, state, part, depth - 1, known) if part.objs or part.kinds & CONTAINER else part
+                _tensors_within(summary, state, part, depth - 1, known) if part.objs or part.kinds & CONTAINER else part
                 for part in (*obj.fields.values(), obj.elem)
                 if part.kinds
             ]

@@ -81,7 +81,7 @@ def namesakes(frame: FunctionState, state: State, receiver: V, name: str, args: 
     )
 
 
-def graph_of_part(frame: Summary, call: ir.Call, name: str, steps: tuple[str, ...]) -> str:
+def graph_of_part(summary: Summary, call: ir.Call, name: str, steps: tuple[str, ...]) -> str:
     """Whether a part of what the project's methods of a name give (``[1]``, of a tuple) has a graph that the method
     records: "yes" or "no" where all that fit the call agree, "" where none does, else "unknown". (A part that is given
     back as it came in has none from there.)"""
@@ -89,15 +89,15 @@ def graph_of_part(frame: Summary, call: ir.Call, name: str, steps: tuple[str, ..
         return "unknown"
     words = {word.name for word in call.keywords if word.name}
     facts = set()
-    for method in frame.analyser.methods_named(name, frame.function):
+    for method in summary.analyser.methods_named(name, summary.function):
         if method.cls is None or is_abstract(method) or not accepts(method, len(call.args) + 1, words):
             continue
-        summary = frame.analyser.summary(method)
-        if summary is None or summary.cut_short:
+        callee = summary.analyser.summary(method)
+        if callee is None or callee.cut_short:
             facts.add("unknown")
-        elif (part := _part(summary, steps)) is not None:
+        elif (part := _part(callee, steps)) is not None:
             own = f"p:{method.own_name}"
-            facts.add(_strongest(_fact(summary, source, own, set(), returned="no") for source in part.src))
+            facts.add(_strongest(_fact(callee, source, own, set(), returned="no") for source in part.src))
     return facts.pop() if len(facts) == 1 else "unknown" if facts else ""
 
 

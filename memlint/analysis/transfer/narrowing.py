@@ -45,7 +45,7 @@ def last_case(tests: list[ir.Expr], test: ir.Expr) -> bool:
 _TENSOR_TYPES = frozenset({"Tensor", "Variable"})
 
 
-def narrow(frame: Summary, state: State, test: ir.Expr, truth: bool) -> None:
+def narrow(summary: Summary, state: State, test: ir.Expr, truth: bool) -> None:
     """What a test says of a variable: isinstance, is_tensor, is None, and their combinations."""
     number = _number_by(test, truth)
     if number is not None:
@@ -53,11 +53,11 @@ def narrow(frame: Summary, state: State, test: ir.Expr, truth: bool) -> None:
         return
     match test:
         case ir.Unary(op="not"):
-            narrow(frame, state, test.operand, not truth)
+            narrow(summary, state, test.operand, not truth)
         case ir.BoolOp():
             if (test.op == "and") == truth:
-                narrow(frame, state, test.left, truth)
-                narrow(frame, state, test.right, truth)
+                narrow(summary, state, test.left, truth)
+                narrow(summary, state, test.right, truth)
         case ir.Compare() if (
             len(test.ops) == 1 and isinstance(test.rights[0], ir.Const) and test.rights[0].kind == "None"
         ):
@@ -69,7 +69,7 @@ def narrow(frame: Summary, state: State, test: ir.Expr, truth: bool) -> None:
                 _narrow_to(state, left.args[0], TENSOR, truth == (test.ops[0] in ("is", "==")))
         case ir.Name() if truth and test.id in state.env:
             value = state.env[test.id]
-            if (rest := no_batch(value)) is not value and _is_member(frame, test.id):
+            if (rest := no_batch(value)) is not value and _is_member(summary, test.id):
                 state.env[test.id] = rest
         case ir.Call() if isinstance(test.func, ir.Name | ir.Attr) and test.args:
             name = dotted(test.func)
@@ -83,7 +83,7 @@ def narrow(frame: Summary, state: State, test: ir.Expr, truth: bool) -> None:
                 names = [last_name(one) for one in types]
                 if names[:1] == ["Variable"]:
                     names[0] = "Tensor"
-                if truth and len(types) == 1 and _is_loader(frame, types[0]):
+                if truth and len(types) == 1 and _is_loader(summary, types[0]):
                     _narrow_to(state, test.args[0], LOADER, True)
                 elif "Tensor" in names:
                     _narrow_to(state, test.args[0], TENSOR, truth)
@@ -148,10 +148,10 @@ def tells_tensors(test: ir.Expr, names: frozenset[str]) -> bool:
     return isinstance(asked, ir.Name) and asked.id in names
 
 
-def _is_member(frame: Summary, name: str) -> bool:
+def _is_member(summary: Summary, name: str) -> bool:
     """Whether a variable is a member of something wherever it is bound: a batch as a whole may be a dictionary, which
     has a truth value."""
-    binders = [one for one in walk_statements(frame.function.body, False) if name in names_bound_by(one)]
+    binders = [one for one in walk_statements(summary.function.body, False) if name in names_bound_by(one)]
     return bool(binders) and all(isinstance(one, ir.Assign) and is_taken_out(one.value) for one in binders)
 
 
@@ -181,8 +181,8 @@ def narrow_to_number(state: State, test: ir.Expr) -> None:
             pass
 
 
-def _is_loader(frame: Summary, cls: ir.Expr) -> bool:
-    kind, what = frame.analyser.program.find_expression(frame.module, cls, frame.function)
+def _is_loader(summary: Summary, cls: ir.Expr) -> bool:
+    kind, what = summary.analyser.program.find_expression(summary.module, cls, summary.function)
     return kind == "ext" and str(what).startswith("torch.utils.data.") and str(what).endswith("DataLoader")
 
 

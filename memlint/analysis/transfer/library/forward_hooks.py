@@ -18,25 +18,25 @@ if TYPE_CHECKING:
 _HOOKS = frozenset({"register_forward_hook", "register_forward_pre_hook", "register_module_forward_hook"})
 
 
-def is_hooked(analyser: Analyser, frame: Summary, run: ModelRun) -> bool:
+def is_hooked(analyser: Analyser, summary: Summary, run: ModelRun) -> bool:
     """Whether a hook may be on the module that runs: the function, its class, what it calls, who calls it, the class of
     the module or the file's own statements add one."""
-    around = [frame, *(caller for caller, _ in analyser.facts.calls_of(frame.function))]
+    around = [summary, *(caller for caller, _ in analyser.facts.calls_of(summary.function))]
     bodies = [body for one in around for body in _bodies(analyser, one)]
     for ref in run.module.refs:
         cls = analyser.cls(ref) if ref.kind == "instance" else None
         bodies += _of_class(analyser, cls) if cls is not None else []
-    return any(map(_adds_hooks, (*bodies, frame.module.main.body)))
+    return any(map(_adds_hooks, (*bodies, summary.module.main.body)))
 
 
-def _bodies(analyser: Analyser, frame: Summary) -> Iterator[tuple[ir.Stmt, ...]]:
+def _bodies(analyser: Analyser, summary: Summary) -> Iterator[tuple[ir.Stmt, ...]]:
     """What a function runs, as far as one call leads, and the methods of its class."""
-    outer: Function | None = frame.function
+    outer: Function | None = summary.function
     while outer is not None:
         yield outer.body
         yield from _of_class(analyser, outer.cls) if outer.cls is not None else ()
         outer = outer.enclosing
-    for record in frame.calls.values():
+    for record in summary.calls.values():
         called = analyser.function_at(record.callee)
         if called is not None:
             yield called.body

@@ -7,29 +7,29 @@ from memlint.analysis.domain.summary.summary import Summary
 from memlint.analysis.domain.values import Path, Source, Sources
 
 
-def trained_by_stranger(frame: Summary, run: ModelRun, marks: set[Source]) -> bool:
+def trained_by_stranger(summary: Summary, run: ModelRun, marks: set[Source]) -> bool:
     """Whether a backward in the same round comes out of an object that nothing is known of, and the graphs went into
     one."""
-    for reached, loops, *_ in frame.backwards:
-        if run.loops[: len(loops)] != loops or not _is_of_stranger(frame, reached):
+    for reached, loops, *_ in summary.backwards:
+        if run.loops[: len(loops)] != loops or not _is_of_stranger(summary, reached):
             continue
-        if marks & (frame.left | frame.escaped) or _are_together(frame, reached, marks):
+        if marks & (summary.left | summary.escaped) or _are_together(summary, reached, marks):
             return True
     return False
 
 
-def _is_of_stranger(frame: Summary, reached: Sources) -> bool:
+def _is_of_stranger(summary: Summary, reached: Sources) -> bool:
     """Whether nothing that a backward reaches is known to have a graph, except by that backward."""
     if any(isinstance(item, Path) for item in reached):
         return False
-    nodes = [node for item in reached if (node := frame.graphs.nodes.get(item)) is not None]
+    nodes = [node for item in reached if (node := summary.graphs.nodes.get(item)) is not None]
     return bool(nodes) and all(node.unknown for node in nodes)
 
 
-def _are_together(frame: Summary, reached: Sources, marks: set[Source]) -> bool:
+def _are_together(summary: Summary, reached: Sources, marks: set[Source]) -> bool:
     """Whether something was computed of the graphs and of the object at once: ``losses.add(loss)``."""
-    nodes = reached & frame.graphs.nodes.keys()
-    closures = map(frame.graphs.ancestry, frame.graphs.nodes)
+    nodes = reached & summary.graphs.nodes.keys()
+    closures = map(summary.graphs.ancestry, summary.graphs.nodes)
     return any(nodes & closure and marks & closure for closure in closures)
 
 

@@ -15,7 +15,7 @@ from memlint.analysis.transfer.modules.guards import class_grad, grad_of_referen
 from memlint.ir import nodes as ir
 
 
-def decorated_grad(frame: Summary, function: Function) -> int:
+def decorated_grad(summary: Summary, function: Function) -> int:
     """The grad mode in which a function's body runs, by its decorators; AMBIENT where they say nothing."""
     if not function.decorators:
         return AMBIENT
@@ -23,20 +23,20 @@ def decorated_grad(frame: Summary, function: Function) -> int:
     # (what the body imports or binds for itself is nothing to them)
     named = {part.id for item in function.decorators for part in walk_expression(item) if isinstance(part, ir.Name)}
     if named & function.locals:
-        frame = FunctionState(frame.analyser, function.around or function.module.main, frame.flags)
+        summary = FunctionState(summary.analyser, function.around or function.module.main, summary.flags)
     for item in map(_chosen, function.decorators):
         call = item if isinstance(item, ir.Call) else None
-        func = frame.interpreter.evaluate(resumed(frame), state, call.func if call is not None else item)
-        grad = grad_of_reference(frame, state, func, call)
+        func = summary.interpreter.evaluate(resumed(summary), state, call.func if call is not None else item)
+        grad = grad_of_reference(summary, state, func, call)
         if grad is not None and grad != AMBIENT:
             return grad
         for ref in ordered(func.refs):
             wrapped: int | None = None
             if ref.kind == "func":
-                wrapped = _by_function(frame, ref, call)
+                wrapped = _by_function(summary, ref, call)
             elif ref.kind == "class" and call is not None:  # a context manager that is a decorator, too
-                cls = frame.analyser.cls(ref)
-                wrapped = class_grad(frame, cls) if cls is not None else None
+                cls = summary.analyser.cls(ref)
+                wrapped = class_grad(summary, cls) if cls is not None else None
             if wrapped is not None:
                 return wrapped
     return AMBIENT
@@ -50,16 +50,16 @@ def _chosen(decorator: ir.Expr) -> ir.Expr:
     return decorator.orelse if denied else decorator.body
 
 
-def _by_function(frame: Summary, ref: Ref, call: ir.Call | None) -> int | None:
+def _by_function(summary: Summary, ref: Ref, call: ir.Call | None) -> int | None:
     """The grad mode of a project's own decorator, or of what makes one, which is asked once for the flags it gets."""
-    decorator = frame.analyser.program.module(ref.key).function(ref.name)
+    decorator = summary.analyser.program.module(ref.key).function(ref.name)
     if decorator is None or isinstance(decorator.node, ir.Lambda) or decorator.node is None:
         return None
     flags = dict(_flags(decorator, call))
-    known = frame.analyser.wrappers
+    known = summary.analyser.wrappers
     key = (ref.key, ref.name, *sorted(flags.items()))
     if key not in known:
-        known[key] = _wrapper_grad(frame, decorator, flags)
+        known[key] = _wrapper_grad(summary, decorator, flags)
     return known[key]
 
 
@@ -75,7 +75,7 @@ def _flags(decorator: Function, call: ir.Call | None) -> Iterator[tuple[str, boo
             yield param.name, given.value
 
 
-def _wrapper_grad(frame: Summary, decorator: Function, flags: dict[str, bool]) -> int | None:
+def _wrapper_grad(summary: Summary, decorator: Function, flags: dict[str, bool]) -> int | None:
     """The grad mode in which a project's own decorator, or what makes one, has the function run, on some path at
     least; None where it leaves that alone."""
     statements = list(walk_statements(decorator.body))
@@ -87,7 +87,7 @@ def _wrapper_grad(frame: Summary, decorator: Function, flags: dict[str, bool]) -
             around = tuple(item.context for item in statement.items)
         elif isinstance(statement, ir.FunctionDef):
             around = statement.decorators
-        grad = next((mode for one in around if (mode := _mode(frame, decorator, one, flags)) is not None), None)
+        grad = next((mode for one in around if (mode := _mode(summary, decorator, one, flags)) is not None), None)
         wrapped = statement.body if grad is not None and isinstance(statement, ir.With | ir.FunctionDef) else ()
         if wrapped and "contextmanager" in decorator.decorator_names and isinstance(statement, ir.With):
             return grad  # ``@contextmanager`` makes a decorator, too
@@ -97,19 +97,19 @@ def _wrapper_grad(frame: Summary, decorator: Function, flags: dict[str, bool]) -
             return grad
         for part in calls((statement,), into_definitions=True):
             handed = any(isinstance(arg, ir.Name) and arg.id in names for arg in part.args)
-            mode = _mode(frame, decorator, part.func, flags) if handed else None
+            mode = _mode(summary, decorator, part.func, flags) if handed else None
             if mode is not None:
                 return mode
     return None
 
 
-def _mode(frame: Summary, decorator: Function, context: ir.Expr, flags: dict[str, bool]) -> int | None:
+def _mode(summary: Summary, decorator: Function, context: ir.Expr, flags: dict[str, bool]) -> int | None:
     """The grad mode that a guard of a decorator enters, given its flags; None for what is no guard."""
-    if is_guard(frame, decorator, context):
+    if is_guard(summary, decorator, context):
         return OFF
     if not isinstance(context, ir.Call):
         return None
-    kind, what = frame.analyser.program.find_expression(decorator.module, context.func, decorator)
+    kind, what = summary.analyser.program.find_expression(decorator.module, context.func, decorator)
     row = knowledge.function(str(what)) if kind == "ext" else None
     given = [*context.args, *(word.value for word in context.keywords)]
     if row is None or row.context not in ("argument", "off") or len(given) != 1:

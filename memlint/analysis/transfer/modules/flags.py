@@ -128,14 +128,14 @@ def own_calls(function: Function) -> set[str]:
     }
 
 
-def training(frame: Summary, state: State, module: V, expr: ir.Expr | None) -> bool | None:
+def training(summary: Summary, state: State, module: V, expr: ir.Expr | None) -> bool | None:
     """Whether a module is in train mode in this state; None for unknown."""
     mode, key = mode_of(state, module, expr)
     if key is not None:
         return None if mode is None else not mode
-    own = mode_flag(frame.function)
-    literal = next((literal for flag, literal in frame.flags if flag == own), None)
-    inside = literal is not None and any(path.root == f"p:{frame.function.params[0].name}" for path in module.syms)
+    own = mode_flag(summary.function)
+    literal = next((literal for flag, literal in summary.flags if flag == own), None)
+    inside = literal is not None and any(path.root == f"p:{summary.function.params[0].name}" for path in module.syms)
     return bool(literal) if inside else None
 
 
@@ -270,9 +270,9 @@ def chosen(flags: frozenset[str], bound: dict[str, V], trains: bool | None) -> F
     return tuple(found)
 
 
-def truth(frame: Summary, state: State, test: ir.Expr) -> bool | None:
+def truth(summary: Summary, state: State, test: ir.Expr) -> bool | None:
     """The value of a test on the flags in a summary that is specialised to literals; None for unknown."""
-    return test_value(test, lambda part: _leaf(frame, state, part))
+    return test_value(test, lambda part: _leaf(summary, state, part))
 
 
 def usual_side(frame: FunctionState, state: State, test: ir.Expr) -> bool | None:
@@ -289,20 +289,20 @@ def usual_side(frame: FunctionState, state: State, test: ir.Expr) -> bool | None
     return test_value(test, by_default)
 
 
-def _leaf(frame: Summary, state: State, test: ir.Expr) -> bool | None:
+def _leaf(summary: Summary, state: State, test: ir.Expr) -> bool | None:
     match test:
         case ir.Const(value=bool() | int() | str() as known):
             return bool(known)  # (of a text too: ``x == "a" or "b"`` holds always)
         case ir.Name():
-            literal = _literal(frame, state, test)
+            literal = _literal(summary, state, test)
             return None if literal is _OPEN else bool(literal)
         case ir.Attr(name="training"):
-            module = frame.interpreter.evaluate(resumed(frame), state, test.value)
-            return training(frame, state, module, test.value) if module.kinds & MODULE else None
+            module = summary.interpreter.evaluate(resumed(summary), state, test.value)
+            return training(summary, state, module, test.value) if module.kinds & MODULE else None
         case ir.Compare(left=ir.Name() as left, ops=(op,), rights=(right,)):
-            literal = _literal(frame, state, left)
+            literal = _literal(summary, state, left)
             parts = right.elements if isinstance(right, ir.Display) else (right,)
-            others = () if literal is _OPEN else [_constant(frame, state, item) for item in parts]
+            others = () if literal is _OPEN else [_constant(summary, state, item) for item in parts]
             if literal is _OPEN or _OPEN in others:
                 return None
             among = any(_same(item, literal) for item in others)
@@ -312,13 +312,13 @@ def _leaf(frame: Summary, state: State, test: ir.Expr) -> bool | None:
             return None
 
 
-def _constant(frame: Summary, state: State, expr: ir.Expr) -> object:
+def _constant(summary: Summary, state: State, expr: ir.Expr) -> object:
     """What a flag is compared with, where that is one of the literals that are told apart."""
     if isinstance(expr, ir.Const):
         return expr.value if expr.kind in _KINDS else _OPEN
     if not _is_literal(expr):
         return _OPEN
-    value = frame.interpreter.evaluate(resumed(frame), state, expr)
+    value = summary.interpreter.evaluate(resumed(summary), state, expr)
     return value.const if value.is_only(DATA) and isinstance(value.const, str | bool) else _OPEN
 
 
@@ -331,9 +331,9 @@ def _same(a: object, b: object) -> bool:
     return type(a) is type(b) and a == b
 
 
-def _literal(frame: Summary, state: State, name: ir.Name) -> object:
+def _literal(summary: Summary, state: State, name: ir.Name) -> object:
     """The literal that a flag holds here; a flag that was assigned since holds what it was given."""
-    for flag, literal in frame.flags:
+    for flag, literal in summary.flags:
         if flag == name.id:
             value = state.env.get(flag)
             if value is None or not value.is_only(DATA | NONE):

@@ -26,17 +26,17 @@ if TYPE_CHECKING:
     from memlint.analysis.facts.analyser import Analyser
 
 
-def made_frozen(frame: Summary, module: V) -> bool:
+def made_frozen(summary: Summary, module: V) -> bool:
     """Whether all that a module may be are parts of the object whose method this is, which its ``__init__`` froze,
     or another method that the program calls."""
-    function = frame.function
+    function = summary.function
     if function.cls is None or not function.takes_self or not function.params or function.name == "__init__":
         return False
     if not module.syms or is_made(module):
         return False
     own, cls = f"p:{function.params[0].name}", function.cls
     return all(
-        path.root == own and path.steps and _freezes_part(frame.analyser, cls, path.steps)
+        path.root == own and path.steps and _freezes_part(summary.analyser, cls, path.steps)
         for path in ordered(module.syms)
     )
 

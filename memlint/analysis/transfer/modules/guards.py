@@ -81,7 +81,7 @@ def _either(frame: FunctionState, state: State, context: ir.IfExp) -> int | None
     return (state.grad if left is None else left) | (state.grad if right is None else right)
 
 
-def grad_of_reference(frame: Summary, state: State, func: V, call: ir.Call | None) -> int | None:
+def grad_of_reference(summary: Summary, state: State, func: V, call: ir.Call | None) -> int | None:
     """The grad mode that a guard's class or function sets; None if it is no guard."""
     found: int | None = None
     for ref in ordered(func.refs):
@@ -93,37 +93,37 @@ def grad_of_reference(frame: Summary, state: State, func: V, call: ir.Call | Non
         if row.context == "off":
             grad = OFF
             if call is not None and name.endswith("inference_mode") and call.args:
-                mode = frame.interpreter.evaluate(resumed(frame), state, call.args[0]).const
+                mode = summary.interpreter.evaluate(resumed(summary), state, call.args[0]).const
                 grad = OFF if mode is True else state.grad if mode is False else OFF | state.grad
         elif row.context != "on":
-            flag = _flag(frame, state, call)
+            flag = _flag(summary, state, call)
             grad = OFF if flag is False else ON if flag is True else ON | OFF
         found = grad if found is None else found | grad
     return found
 
 
-def _flag(frame: Summary, state: State, call: ir.Call | None) -> bool | None:
+def _flag(summary: Summary, state: State, call: ir.Call | None) -> bool | None:
     if call is None:
         return None
     given = call.args[0] if call.args else call.keywords[0].value if call.keywords else None
     if given is None:
         return None
-    const = frame.interpreter.evaluate(resumed(frame), state, given).const
+    const = summary.interpreter.evaluate(resumed(summary), state, given).const
     if const is None:
-        const = truth(frame, state, given)
+        const = truth(summary, state, given)
     if (
         isinstance(given, ir.Attr)
         and isinstance(given.value, ir.Name)
-        and frame.function.cls is not None
-        and _overridden(frame, frame.function.cls, given.name)
+        and summary.function.cls is not None
+        and _overridden(summary, summary.function.cls, given.name)
     ):
         return None
     return const if isinstance(const, bool) else None
 
 
-def _overridden(frame: Summary, cls: Class, name: str) -> bool:
+def _overridden(summary: Summary, cls: Class, name: str) -> bool:
     """Whether a subclass gives a class attribute another value."""
-    return any(name in other.attributes for other in frame.analyser.program.below(cls))
+    return any(name in other.attributes for other in summary.analyser.program.below(cls))
 
 
 def _stored_guard(frame: FunctionState, value: V) -> int | None:
@@ -191,26 +191,26 @@ def _user_context(frame: FunctionState, state: State, func: V, at: int) -> int |
     return found if found is None or found != state.grad else None
 
 
-def class_grad(frame: Summary, cls: Class) -> int | None:
+def class_grad(summary: Summary, cls: Class) -> int | None:
     """The grad mode that a guard class of the project enters; None for a class that is no guard."""
-    enter = frame.analyser.program.method(cls, "__enter__")
-    summary = frame.analyser.summary(enter) if enter is not None else None
-    if summary is not None and summary.exit is not None and summary.exit.grad != AMBIENT:
-        return summary.exit.grad
-    rows = (knowledge.function(name) for name in frame.analyser.program.ancestors(cls)[1])
+    enter = summary.analyser.program.method(cls, "__enter__")
+    entered = summary.analyser.summary(enter) if enter is not None else None
+    if entered is not None and entered.exit is not None and entered.exit.grad != AMBIENT:
+        return entered.exit.grad
+    rows = (knowledge.function(name) for name in summary.analyser.program.ancestors(cls)[1])
     modes = {row.context for row in rows if row is not None and row.context}
     return {"off": OFF, "on": ON}.get(modes.pop(), ON | OFF) if len(modes) == 1 else None
 
 
-def is_guard(frame: Summary, function: Function, expr: ir.Expr) -> bool:
+def is_guard(summary: Summary, function: Function, expr: ir.Expr) -> bool:
     """``torch.no_grad``, ``torch.inference_mode()`` and either of them: with it, nothing is recorded."""
     if isinstance(expr, ir.IfExp):
-        return is_guard(frame, function, expr.body) and is_guard(frame, function, expr.orelse)
+        return is_guard(summary, function, expr.body) and is_guard(summary, function, expr.orelse)
     if isinstance(expr, ir.Call):
         given = (*expr.args, *(word.value for word in expr.keywords))
         always = all(map(is_true, given))
-        return always and is_guard(frame, function, expr.func)
-    kind, what = frame.analyser.program.find_expression(function.module, expr, function)
+        return always and is_guard(summary, function, expr.func)
+    kind, what = summary.analyser.program.find_expression(function.module, expr, function)
     if kind == "none":
         return dotted(expr).rsplit(".", 1)[-1] in ("no_grad", "inference_mode")
     row = knowledge.function(str(what)) if kind == "ext" else None

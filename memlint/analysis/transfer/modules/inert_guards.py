@@ -88,13 +88,13 @@ def dropped(frame: FunctionState, state: State, statement: ir.ExprStmt, value: V
             return
 
 
-def _over_class(analyser: Analyser, frame: Summary, cls: Class, shown: str) -> Iterator[Guard]:
+def _over_class(analyser: Analyser, summary: Summary, cls: Class, shown: str) -> Iterator[Guard]:
     """``@torch.no_grad()`` over a class, told once, by the first of its methods in which a model runs unguarded."""
     for method in sorted(cls.methods.values(), key=lambda one: one.node.at if one.node is not None else 0):
         inner = analyser.summary(method)
         if inner is not None and _records(analyser, inner):
-            if inner.function is frame.function:
-                yield Guard(site=frame.site(cls.node.at), function=cls.qual, kind="class", text=shown)
+            if inner.function is summary.function:
+                yield Guard(site=summary.site(cls.node.at), function=cls.qual, kind="class", text=shown)
             return
 
 
@@ -108,18 +108,18 @@ def _guard_over(analyser: Analyser, cls: Class) -> str:
     return ""
 
 
-def _records(analyser: Analyser, frame: Summary) -> bool:
+def _records(analyser: Analyser, summary: Summary) -> bool:
     """Whether a model runs in a method of a class, its constructor apart, outside of any guard."""
-    if frame.function.name in ("__init__", "__new__") or analyser.facts.modes.of(frame.function) == OFF:
+    if summary.function.name in ("__init__", "__new__") or analyser.facts.modes.of(summary.function) == OFF:
         return False
-    return any(run.grad & (AMBIENT | ON) for run in frame.runs.values())
+    return any(run.grad & (AMBIENT | ON) for run in summary.runs.values())
 
 
-def guards_in_its_time(frame: Summary) -> bool:
+def guards_in_its_time(summary: Summary) -> bool:
     """Whether a function has volatile inputs, in a file that is written for the torch in which they guarded."""
-    known = frame.module.key
-    return any(kind == "volatile" for kind, _ in frame.notes.inert.values()) and not (
-        frame.analyser.program.project.knows_grad_mode(known)
+    known = summary.module.key
+    return any(kind == "volatile" for kind, _ in summary.notes.inert.values()) and not (
+        summary.analyser.program.project.knows_grad_mode(known)
     )
 
 
@@ -135,40 +135,40 @@ def entered(frame: FunctionState, statement: ir.With, before: int, inside: int) 
         frame.notes.blocks[statement.at] = statement
 
 
-def _is_followed_by_a_block(frame: Summary, at: int) -> bool:
+def _is_followed_by_a_block(summary: Summary, at: int) -> bool:
     """Whether a block that does guard comes behind, and no model runs behind outside of it."""
-    behind = any(block > at for block in frame.notes.blocks)
-    return behind and not any(run.site.at > at for run in frame.runs.values())
+    behind = any(block > at for block in summary.notes.blocks)
+    return behind and not any(run.site.at > at for run in summary.runs.values())
 
 
 def guards(
-    analyser: Analyser, frame: Summary, calls: Sequence[ModelCall], is_small: Callable[[ModelRun], bool]
+    analyser: Analyser, summary: Summary, calls: Sequence[ModelCall], is_small: Callable[[ModelRun], bool]
 ) -> Iterator[Guard | ModelCall]:
     """The guards without effect, and the model calls, each told which guard was meant for it."""
-    cls = frame.function.cls
+    cls = summary.function.cls
     # (who calls a function is asked last, of the few that it matters for)
     over = _guard_over(analyser, cls) if cls is not None and cls.node.decorators else ""
-    over = over if over and _records(analyser, frame) else ""
+    over = over if over and _records(analyser, summary) else ""
     if cls is not None and over:
-        yield from _over_class(analyser, frame, cls, over)
-    inert = frame.notes.inert
-    inert = inert if inert and analyser.facts.modes.of(frame.function) != OFF else {}
+        yield from _over_class(analyser, summary, cls, over)
+    inert = summary.notes.inert
+    inert = inert if inert and analyser.facts.modes.of(summary.function) != OFF else {}
     newest = analyser.program.project.newest_torch
-    working = (newest is not None and newest < _LAST_VOLATILE) or (bool(inert) and _takes_numbers_apart(frame))
+    working = (newest is not None and newest < _LAST_VOLATILE) or (bool(inert) and _takes_numbers_apart(summary))
     for at, (kind, shown) in sorted(inert.items()):
-        if kind == "volatile" and (working or not _meant_for_a_model(frame, at)):
+        if kind == "volatile" and (working or not _meant_for_a_model(summary, at)):
             continue
-        if kind == "bare" and _is_followed_by_a_block(frame, at):
+        if kind == "bare" and _is_followed_by_a_block(summary, at):
             continue
         yield Guard(
-            site=frame.site(at),
-            function=frame.function.qual,
+            site=summary.site(at),
+            function=summary.function.qual,
             kind=kind,
             text=shown,
-            dated=kind == "volatile" and not analyser.program.project.knows_grad_mode(frame.module.key),
-            small=_runs_small(frame, is_small),
+            dated=kind == "volatile" and not analyser.program.project.knows_grad_mode(summary.module.key),
+            small=_runs_small(summary, is_small),
         )
-    blocks = frame.notes.blocks
+    blocks = summary.notes.blocks
     told: set[int] = set()
     for call in calls:
         if working and any(kind == "volatile" and at < call.site.at for at, (kind, _) in inert.items()):
@@ -177,7 +177,7 @@ def guards(
             yield msgspec.structs.replace(call, guard="a guard that has no effect")
             continue
         early = (
-            _ended_before(frame, blocks, call.site.at)
+            _ended_before(summary, blocks, call.site.at)
             if blocks and call.evaluation not in ("", "cut", "beside")
             else None
         )
@@ -187,32 +187,34 @@ def guards(
         if early.at not in told:
             told.add(early.at)
             shown = f"with {text(early.items[0].context)}"
-            small = _runs_small(frame, is_small)
-            yield Guard(site=frame.site(early.at), function=frame.function.qual, kind="early", text=shown, small=small)
+            small = _runs_small(summary, is_small)
+            yield Guard(
+                site=summary.site(early.at), function=summary.function.qual, kind="early", text=shown, small=small
+            )
         yield msgspec.structs.replace(call, guard="a guard that ends before it")
 
 
-def _runs_small(frame: Summary, is_small: Callable[[ModelRun], bool]) -> bool:
+def _runs_small(summary: Summary, is_small: Callable[[ModelRun], bool]) -> bool:
     """Whether all networks that a function runs save little, or none runs (a matrix alone is multiplied)."""
-    return frame.notes.models.keys() <= frame.runs.keys() and all(map(is_small, frame.runs.values()))
+    return summary.notes.models.keys() <= summary.runs.keys() and all(map(is_small, summary.runs.values()))
 
 
-def _meant_for_a_model(frame: Summary, at: int) -> bool:
+def _meant_for_a_model(summary: Summary, at: int) -> bool:
     """Whether a volatile input reaches a model: targets of a loss, and constants that an object keeps, do not. One that
     backward() leads to wherever it is volatile was never guarded so: before 0.4 that raised."""
-    if frame.function.name == "__init__":
+    if summary.function.name == "__init__":
         return False
-    if not frame.backwards:
-        return not _freezes(frame)
-    names = _assigned_from(frame, {at})
-    models = frame.notes.models
-    outputs = _assigned_from(frame, set(models))
-    nodes = frame.graphs.nodes
-    sides = _sides_around(frame, at)
+    if not summary.backwards:
+        return not _freezes(summary)
+    names = _assigned_from(summary, {at})
+    models = summary.notes.models
+    outputs = _assigned_from(summary, set(models))
+    nodes = summary.graphs.nodes
+    sides = _sides_around(summary, at)
     trained = {
         nodes[item].at
-        for one in frame.backwards
-        if sides <= _sides_around(frame, one.site.at)
+        for one in summary.backwards
+        if sides <= _sides_around(summary, one.site.at)
         for item in one.reached
         if item in nodes
     }
@@ -225,18 +227,18 @@ def _meant_for_a_model(frame: Summary, at: int) -> bool:
     )
 
 
-def _sides_around(frame: Summary, at: int) -> set[tuple[int, bool]]:
+def _sides_around(summary: Summary, at: int) -> set[tuple[int, bool]]:
     """The sides of ifs in which an ordinal stands: what stands in the same ones, or in more, runs with it."""
     return {
         (one.at, side)
-        for one in walk_statements(frame.function.body, into_definitions=False)
+        for one in walk_statements(summary.function.body, into_definitions=False)
         if isinstance(one, ir.If)
         for side, block in ((True, one.body), (False, one.orelse))
         if block and block[0].at <= at <= last_ordinal(block[-1])
     }
 
 
-def _takes_numbers_apart(frame: Summary) -> bool:
+def _takes_numbers_apart(summary: Summary) -> bool:
     """``loss.data.cpu().numpy()[0]``: since 0.4 a loss has no dimension, and this raises."""
     return any(
         isinstance(part, ir.Subscript)
@@ -246,7 +248,7 @@ def _takes_numbers_apart(frame: Summary) -> bool:
         and isinstance(part.value.func, ir.Attr)
         and part.value.func.name == "numpy"
         and _is_number(part.value.func.value)
-        for part in parts(frame.function.body)
+        for part in parts(summary.function.body)
     )
 
 
@@ -263,24 +265,24 @@ def _is_number(expr: ir.Expr) -> bool:
     return isinstance(expr, ir.Name) and expr.id.lower().endswith("loss")
 
 
-def _freezes(frame: Summary) -> bool:
+def _freezes(summary: Summary) -> bool:
     """``for parameter in model.parameters(): parameter.requires_grad = False``: its runs record nothing."""
     return any(
         isinstance(inner, ir.Assign)
         and isinstance(inner.value, ir.Const)
         and inner.value.value is False
         and any(isinstance(target, ir.Attr) and target.name == "requires_grad" for target in inner.targets)
-        for statement in walk_statements(frame.function.body, into_definitions=False)
+        for statement in walk_statements(summary.function.body, into_definitions=False)
         if isinstance(statement, ir.For) and "parameters()" in text(statement.iter)
         for inner in statement.body
     )
 
 
-def _assigned_from(frame: Summary, ordinals: set[int]) -> set[str]:
+def _assigned_from(summary: Summary, ordinals: set[int]) -> set[str]:
     """The variables that are assigned from one of some expressions, or from what holds it."""
     return {
         part.id
-        for statement in walk_statements(frame.function.body)
+        for statement in walk_statements(summary.function.body)
         if isinstance(statement, ir.Assign) and any(part.at in ordinals for part in walk_expression(statement.value))
         for target in statement.targets
         for part in walk_expression(target)
@@ -293,11 +295,11 @@ def _compares(call: ir.Call, outputs: set[str]) -> bool:
     return len(call.args) > 1 and any(isinstance(arg, ir.Name) and arg.id in outputs for arg in call.args)
 
 
-def _ended_before(frame: Summary, blocks: dict[int, ir.With], at: int) -> ir.With | None:
+def _ended_before(summary: Summary, blocks: dict[int, ir.With], at: int) -> ir.With | None:
     """The last block before a model call that holds nothing but preparation, in the same block of statements."""
     candidates = [block for block in blocks.values() if block.at < at and _only_prepares(block)]
     for block in sorted(candidates, key=lambda block: -block.at):
-        rest = _after(frame.function.body, block)
+        rest = _after(summary.function.body, block)
         if rest and rest[0].at <= at and at <= last_ordinal(rest[-1]):
             return block
     return None

@@ -59,18 +59,18 @@ def settle_mode(frame: FunctionState, other: State, statement: ir.If) -> None:
                 other.modes[key] = True
 
 
-def frozen_of(frame: Summary, state: State, module: V, expr: ir.Expr | None) -> bool | None:
+def frozen_of(summary: Summary, state: State, module: V, expr: ir.Expr | None) -> bool | None:
     """Whether no parameter of the module requires grad; None for unknown: a flag decides."""
     frozen, told = _said(state.modes, mode_keys(module, expr), "frozen") if state.modes else (None, None)
     if told is not None:
         return None if frozen and _part_trains(state, module, expr) else frozen
     for ref in ordered(module.refs):
         if ref.kind == "instance":
-            cls = frame.analyser.program.module(ref.key).cls(ref.name)
-            if cls is not None and freezes_itself(frame.analyser, cls):
+            cls = summary.analyser.program.module(ref.key).cls(ref.name)
+            if cls is not None and freezes_itself(summary.analyser, cls):
                 # (what is made where nothing was passed in says nothing of what was)
                 return None if module.syms and is_made(module) else True
-    return made_frozen(frame, module)
+    return made_frozen(summary, module)
 
 
 #: modules that hold parameters, and no modules
@@ -221,7 +221,7 @@ def _says_of_modules(frame: FunctionState, state: State, body: tuple[ir.Stmt, ..
     return said
 
 
-def _freezes(frame: Summary, state: State, statement: ir.Stmt, names: frozenset[str] | None) -> str:
+def _freezes(summary: Summary, state: State, statement: ir.Stmt, names: frozenset[str] | None) -> str:
     """Whether a statement makes a parameter stop to require grad: yes, "on" (start), some (a flag decides), no. With
     ``names``: a parameter, or a module, that one of them holds."""
     flag: ir.Expr | None = None
@@ -248,9 +248,9 @@ def _freezes(frame: Summary, state: State, statement: ir.Stmt, names: frozenset[
         flag = given[0]
     if flag is None:
         return "no"
-    const = frame.interpreter.evaluate(resumed(frame), state, flag).const
+    const = summary.interpreter.evaluate(resumed(summary), state, flag).const
     if const is None and isinstance(flag, ir.Name):
-        const = frame.analyser.usual(frame.function, flag.id)  # ``requires_grad=False``, which no call overrides
+        const = summary.analyser.usual(summary.function, flag.id)  # ``requires_grad=False``, which no call overrides
     return "yes" if const is False else "on" if const is True else "some"
 
 

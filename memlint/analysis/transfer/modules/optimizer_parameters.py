@@ -101,13 +101,13 @@ def gave(frame: FunctionState, keys: Iterable[Source]) -> None:
             given.add(ANY)
 
 
-def is_touched(frame: Summary, mine: set[Source]) -> bool:
+def is_touched(summary: Summary, mine: set[Source]) -> bool:
     """Whether a function touches requires_grad of a module that is known by these keys, or of a part of it, or reads
     its gradients."""
-    touched = frame.notes.switched | frame.notes.learned
+    touched = summary.notes.switched | summary.notes.learned
     if ANY in touched or any(same in mine or mine & set(outward(same)) for same in _keys([*touched])):
         return True
-    for key, frozen in frame.exit.modes.items() if frame.exit is not None else ():
+    for key, frozen in summary.exit.modes.items() if summary.exit is not None else ():
         if isinstance(key, tuple) and not isinstance(key, Path) and key[0] == "frozen" and frozen is not False:
             for same in _keys([key[1]]):
                 if same in mine or mine & set(outward(same)):

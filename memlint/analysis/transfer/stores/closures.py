@@ -22,23 +22,23 @@ MAX_CALLS_DOWN = 1
 _BACKWARD = frozenset({"backward", "manual_backward"})
 
 
-def trains_by_closure(analyser: Analyser, frame: Summary, marks: set[Source]) -> bool:
+def trains_by_closure(analyser: Analyser, summary: Summary, marks: set[Source]) -> bool:
     """Whether a closure that reads these graphs is passed to a call, and a backward runs there or in this function."""
-    handed = _handed(frame.function)
-    if not handed or frame.exit is None:
+    handed = _handed(summary.function)
+    if not handed or summary.exit is None:
         return False
     holders = {
         name
-        for name, value in frame.exit.env.items()
-        if marks & frame.graphs.closure(tensors_within(frame, frame.exit, value).src)
+        for name, value in summary.exit.env.items()
+        if marks & summary.graphs.closure(tensors_within(summary, summary.exit, value).src)
     }
-    here = _calls_backward(frame.function.body)
-    return any(holders & names and (here or _runs_backward(analyser, frame, call.at)) for call, names in handed)
+    here = _calls_backward(summary.function.body)
+    return any(holders & names and (here or _runs_backward(analyser, summary, call.at)) for call, names in handed)
 
 
-def _runs_backward(analyser: Analyser, frame: Summary, at: int, depth: int = 0) -> bool:
+def _runs_backward(analyser: Analyser, summary: Summary, at: int, depth: int = 0) -> bool:
     """Whether a function of the project that a call runs calls a backward, directly or transitively."""
-    for record in frame.calls.values():
+    for record in summary.calls.values():
         function = analyser.function_at(record.callee) if record.at == at or depth else None
         if function is None:
             continue

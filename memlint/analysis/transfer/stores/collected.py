@@ -45,10 +45,10 @@ _ARRAYS = frozenset({"np.array", "np.asarray", "numpy.array", "numpy.asarray"})
 _UP = 2
 
 
-def trained_on(analyser: Analyser, frame: Summary, store: Store) -> bool:
+def trained_on(analyser: Analyser, summary: Summary, store: Store) -> bool:
     """Whether the collection, or what is built from it, is used in a later training loop or closure: in this function,
     in a callee that gets it or in a caller. It is training data then, needed on the device."""
-    return any(_trained_on(analyser, *held) for held in holders(analyser, frame, store))
+    return any(_trained_on(analyser, *held) for held in holders(analyser, summary, store))
 
 
 class Held(NamedTuple):
@@ -59,11 +59,11 @@ class Held(NamedTuple):
     since: int
 
 
-def holders(analyser: Analyser, frame: Summary, store: Store) -> Iterator[Held]:
+def holders(analyser: Analyser, summary: Summary, store: Store) -> Iterator[Held]:
     """The function that collects into a local container, and the callers that it returns it to."""
     if not store.local:
         return
-    held = [Held(frame, made_from(frame, {_holder(store)}), store.site.at)]
+    held = [Held(summary, made_from(summary, {_holder(store)}), store.site.at)]
     for _ in range(_UP + 1):
         yield from held
         held = [other for one in held for other in _returned_to(analyser, one)]
@@ -94,9 +94,9 @@ def _at(statement: ir.Stmt) -> int:
     return statement.at
 
 
-def _trained_on(analyser: Analyser, frame: Summary, names: set[str], since: int) -> bool:
-    loops = {loop for backward in frame.backwards for loop in backward.loops}
-    for statement in walk_statements(frame.function.body, into_definitions=False):
+def _trained_on(analyser: Analyser, summary: Summary, names: set[str], since: int) -> bool:
+    loops = {loop for backward in summary.backwards for loop in backward.loops}
+    for statement in walk_statements(summary.function.body, into_definitions=False):
         if statement.at <= since:
             continue
         if isinstance(statement, ir.For | ir.While):
@@ -107,10 +107,10 @@ def _trained_on(analyser: Analyser, frame: Summary, names: set[str], since: int)
             continue
         if trains and _reads(statement.body, names):
             return True
-    given = {record.at for record in frame.calls.values() if _trains(analyser, record.callee)}
+    given = {record.at for record in summary.calls.values() if _trains(analyser, record.callee)}
     return bool(given) and any(
         call.at in given and any(mention(arg, names) for arg in (*call.args, *(word.value for word in call.keywords)))
-        for call in calls(frame.function.body)
+        for call in calls(summary.function.body)
     )
 
 
@@ -152,18 +152,18 @@ def _trains(analyser: Analyser, callee: tuple[str, str]) -> bool:
     return summary is not None and summary.may_train
 
 
-def compared_with(analyser: Analyser, frame: Summary, store: Store) -> bool:
+def compared_with(analyser: Analyser, summary: Summary, store: Store) -> bool:
     """Whether other tensors are multiplied with the whole collection, here, in a callee that gets it or in a caller: a
     bank of features, needed on the device."""
-    return any(_compared_with(analyser, held.summary, held.names) for held in holders(analyser, frame, store))
+    return any(_compared_with(analyser, held.summary, held.names) for held in holders(analyser, summary, store))
 
 
-def _compared_with(analyser: Analyser, frame: Summary, names: set[str]) -> bool:
-    names = _with_holders(frame, names)
-    if _is_multiplied(frame.function, names):
+def _compared_with(analyser: Analyser, summary: Summary, names: set[str]) -> bool:
+    names = _with_holders(summary, names)
+    if _is_multiplied(summary.function, names):
         return True
-    known = {call.at: call for call in calls(frame.function.body)}
-    for record in frame.calls.values():
+    known = {call.at: call for call in calls(summary.function.body)}
+    for record in summary.calls.values():
         call, callee = known.get(record.at), analyser.function_at(record.callee)
         if call is None or callee is None:
             continue
@@ -197,21 +197,21 @@ def _multiplied(part: ir.Expr) -> tuple[ir.Expr, ...]:
     return (part.func.value, *part.args) if isinstance(part.func, ir.Attr) else part.args
 
 
-def drawn(frame: Summary, store: Store) -> bool:
+def drawn(summary: Summary, store: Store) -> bool:
     """Whether what is collected by a loop that runs over no data ends in a picture."""
     if not store.local or store.loop is None or store.loop.loop.over == "loader":
         return False
-    shown = calls_named(frame.function.body, _PICTURES)
-    names = made_from(frame, {_holder(store)}) if shown else set()
+    shown = calls_named(summary.function.body, _PICTURES)
+    names = made_from(summary, {_holder(store)}) if shown else set()
     return any(mention(arg, names) for call in shown for arg in call.args)
 
 
-def becomes_array(frame: Summary, store: Store) -> bool:
+def becomes_array(summary: Summary, store: Store) -> bool:
     """Whether numpy makes an array of what is kept, or of the whole collection, which raises for a tensor with a
     graph."""
     if store.kind != "retain" or not store.local:
         return False
-    likely = calls_named(frame.function.body, {"array", "asarray"})
+    likely = calls_named(summary.function.body, {"array", "asarray"})
     made = (call.args[0] for call in likely if call.args and dotted(call.func) in _ARRAYS)
     return any(
         text(given) == store.place_text
@@ -220,31 +220,31 @@ def becomes_array(frame: Summary, store: Store) -> bool:
     )
 
 
-def proved_free(frame: Summary, sources: Sources, tests: tuple[ir.Expr, ...]) -> bool:
+def proved_free(summary: Summary, sources: Sources, tests: tuple[ir.Expr, ...]) -> bool:
     """Whether a call of ``numpy()``, which raises for a tensor with a graph, is made of these graphs (or of what is
     surely computed from them: a call that cannot be resolved may give a metric beside the loss) wherever the tests
     around hold."""
-    nodes = {source for source in sources if source in frame.graphs.nodes}
+    nodes = {source for source in sources if source in summary.graphs.nodes}
     return bool(nodes) and any(
-        all(test in tests for test in around) and nodes <= frame.graphs.sure(given)
-        for given, around in frame.notes.arrays
+        all(test in tests for test in around) and nodes <= summary.graphs.sure(given)
+        for given, around in summary.notes.arrays
     )
 
 
-def gives_no_graph(frame: Summary, run: ModelRun) -> bool:
+def gives_no_graph(summary: Summary, run: ModelRun) -> bool:
     """Whether numpy() takes what a run gives, wherever it runs, so that the run recorded nothing. In one branch alone
     that is no proof where the output is unpacked: the indices beside the scores have no graph of their own."""
     nodes = frozenset((run.node,))
-    return proved_free(frame, nodes, ()) or (
+    return proved_free(summary, nodes, ()) or (
         bool(run.tests)
-        and proved_free(frame, nodes, run.tests)
-        and not any(is_unpacked(one, run) for one in walk_statements(frame.function.body, into_definitions=False))
+        and proved_free(summary, nodes, run.tests)
+        and not any(is_unpacked(one, run) for one in walk_statements(summary.function.body, into_definitions=False))
     )
 
 
-def may_give_no_graph(frame: Summary, run: ModelRun) -> bool:
+def may_give_no_graph(summary: Summary, run: ModelRun) -> bool:
     """Whether numpy() takes what a run gives where some test holds."""
-    return any(run.node in frame.graphs.sure(given) for given, _ in frame.notes.arrays)
+    return any(run.node in summary.graphs.sure(given) for given, _ in summary.notes.arrays)
 
 
 def is_unpacked(statement: ir.Stmt, run: ModelRun) -> bool:
@@ -256,13 +256,13 @@ def is_unpacked(statement: ir.Stmt, run: ModelRun) -> bool:
     )
 
 
-def is_moved_later(frame: Summary, store: Store) -> bool:
+def is_moved_later(summary: Summary, store: Store) -> bool:
     """Whether the function moves the whole collection to the host in the end, which proves that it is on the device
     until then: ``torch.cat(rows).cpu()``, ``rows.numpy(force=True)``."""
     if not store.local or store.loop is None:
         return False
     names = {_holder(store)}
-    for statement in walk_statements(frame.function.body, into_definitions=False):
+    for statement in walk_statements(summary.function.body, into_definitions=False):
         if statement.at <= store.site.at:
             continue
         for expr in expressions(statement):
@@ -291,20 +291,20 @@ def _joined(expr: ir.Expr, names: set[str]) -> bool:
     return mention(expr, names) and not any(isinstance(one, ir.Name) and one.id in names for one in members)
 
 
-def made_from(frame: Summary, names: set[str]) -> set[str]:
+def made_from(summary: Summary, names: set[str]) -> set[str]:
     """The names of containers and of what is built from their members, as long as that stays on the device."""
-    for statement in walk_statements(frame.function.body, into_definitions=False):
+    for statement in walk_statements(summary.function.body, into_definitions=False):
         if isinstance(statement, ir.Assign) and mention(statement.value, names):
             bound = {name for target in statement.targets for name in _bound(target)}
             names = names - bound if goes_to_host(statement.value) else names | bound
     return names
 
 
-def _with_holders(frame: Summary, names: set[str]) -> set[str]:
+def _with_holders(summary: Summary, names: set[str]) -> set[str]:
     """The names, and those of the containers that any of this is put into."""
-    puts = (_put_into(statement) for statement in walk_statements(frame.function.body, into_definitions=False))
+    puts = (_put_into(statement) for statement in walk_statements(summary.function.body, into_definitions=False))
     into = {put.holder for put in puts if put and mention(put.value, names) and not goes_to_host(put.value)}
-    return made_from(frame, names | into)
+    return made_from(summary, names | into)
 
 
 class _Put(NamedTuple):

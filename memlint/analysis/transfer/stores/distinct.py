@@ -17,11 +17,11 @@ _SAME = frozenset({"list", "tuple", "array", "asarray", "sorted", "set", "revers
 _MAX_NAMES = 3
 
 
-def in_one_round(frame: Summary, store: Store) -> bool:
+def in_one_round(summary: Summary, store: Store) -> bool:
     """``if key == "depth":`` in a loop over ``["depth", "pose"]``, or over what settings list, each of it once."""
     if store.loop is None or not store.tests:
         return False
-    loop = statement_of(frame, store.loop)
+    loop = statement_of(summary, store.loop)
     if not isinstance(loop, ir.For):
         return False
     target, values = member_and_whole(loop)
@@ -29,7 +29,7 @@ def in_one_round(frame: Summary, store: Store) -> bool:
         target.id in names_bound_by(inner) for inner in walk_statements(loop.body)
     ):
         return False
-    return any(_asks_for(test, target.id) for test in store.tests) and _are_distinct(frame, values, _MAX_NAMES)
+    return any(_asks_for(test, target.id) for test in store.tests) and _are_distinct(summary, values, _MAX_NAMES)
 
 
 def _asks_for(test: ir.Expr, name: str) -> bool:
@@ -48,25 +48,27 @@ def _constant(expr: ir.Expr) -> object:
     return expr.value if isinstance(expr, ir.Const) else None
 
 
-def _are_distinct(frame: Summary, values: ir.Expr, depth: int) -> bool:
+def _are_distinct(summary: Summary, values: ir.Expr, depth: int) -> bool:
     if isinstance(values, ir.Display):
         found = [_constant(item) for item in values.elements]
         return None not in found and len(set(found)) == len(found)
     if isinstance(values, ir.Subscript):
-        return isinstance(values.index, ir.Slice) and _are_distinct(frame, values.value, depth)
+        return isinstance(values.index, ir.Slice) and _are_distinct(summary, values.value, depth)
     if isinstance(values, ir.Call):
-        return len(values.args) == 1 and last_name(values.func) in _SAME and _are_distinct(frame, values.args[0], depth)
+        return (
+            len(values.args) == 1 and last_name(values.func) in _SAME and _are_distinct(summary, values.args[0], depth)
+        )
     if isinstance(values, ir.Attr):
         return SETTINGS.fullmatch(last_name(values.value)) is not None
     if isinstance(values, ir.Name) and depth:
-        given = _given(frame, values.id)
-        return bool(given) and all(one is not None and _are_distinct(frame, one, depth - 1) for one in given)
+        given = _given(summary, values.id)
+        return bool(given) and all(one is not None and _are_distinct(summary, one, depth - 1) for one in given)
     return False
 
 
-def _given(frame: Summary, name: str) -> list[ir.Expr | None]:
+def _given(summary: Summary, name: str) -> list[ir.Expr | None]:
     """What a local variable is assigned; None where something else binds it."""
-    if name not in frame.function.locals or any(param.name == name for param in frame.function.params):
+    if name not in summary.function.locals or any(param.name == name for param in summary.function.params):
         return []
     return [
         statement.value
@@ -74,6 +76,6 @@ def _given(frame: Summary, name: str) -> list[ir.Expr | None]:
         and all(isinstance(target, ir.Name) for target in statement.targets)
         and not isinstance(statement.value, ir.Name)
         else None
-        for statement in walk_statements(frame.function.body, into_definitions=False)
+        for statement in walk_statements(summary.function.body, into_definitions=False)
         if name in names_bound_by(statement)
     ]

@@ -17,16 +17,16 @@ from memlint.ir import nodes as ir
 _PLAIN = frozenset({"all", "any", "bool", "callable", "hasattr", "isinstance", "issubclass", "len", "str", "type"})
 
 
-def begun_each_round(frame: Summary, store: Store) -> bool:
+def begun_each_round(summary: Summary, store: Store) -> bool:
     """Whether each iteration assigns a carried variable as the first one does: it is unbound before the loop, and no
     test around the assignment distinguishes iterations."""
     if store.kind != "carry" or store.loop is None or not isinstance(store.place, tuple) or store.place[:1] != ("var",):
         return False
     name = store.place[1]
-    if any(param.name == name for param in frame.function.params):
+    if any(param.name == name for param in summary.function.params):
         return False
-    loop = statement_of(frame, store.loop)
-    if loop is None or name in _binders(frame.function.body, loop):
+    loop = statement_of(summary, store.loop)
+    if loop is None or name in _binders(summary.function.body, loop):
         return False
     bound, written = _changed_by(loop)
     return not any(
@@ -36,9 +36,9 @@ def begun_each_round(frame: Summary, store: Store) -> bool:
     )
 
 
-def statement_of(frame: Summary, loop: LoopState) -> ir.For | ir.While | None:
+def statement_of(summary: Summary, loop: LoopState) -> ir.For | ir.While | None:
     """The statement of a loop of the function; None for one of a comprehension, or of a function that it calls."""
-    return _loops_of(frame.function.body).get(loop.id)
+    return _loops_of(summary.function.body).get(loop.id)
 
 
 @kept

@@ -235,9 +235,9 @@ def crowded(frame: FunctionState, update: ir.Expr, place: str) -> bool:
     )
 
 
-def makes(frame: Summary, part: ir.Binary) -> bool:
+def makes(summary: Summary, part: ir.Binary) -> bool:
     """Whether an operation makes a tensor, or may: one of its operands is no number."""
-    pair = frame.operands.get(part.at, ())
+    pair = summary.operands.get(part.at, ())
     return not pair or any(
         not value.is_only(DATA | NONE) and value.size != SCALAR and not is_setting(value) for value in pair
     )

@@ -341,14 +341,14 @@ def _is_item(place: Path, loop: LoopState) -> bool:
     return any(isinstance(item, Path) and item.steps and place.is_in(item) for item in loop.items)
 
 
-def carried_loosely(frame: Summary, store: Store) -> bool:
+def carried_loosely(summary: Summary, store: Store) -> bool:
     """Whether the carry's previous value reaches the new one only through calls that cannot be resolved."""
     if store.kind != "carry" or store.loose:
         return store.loose
     marks: set[Source] = {("prev", loop, mark_name(store.place)) for loop in store.loops}
     if isinstance(store.place, Path):
         marks.add(store.place)
-    return not marks & frame.graphs.sure(store.value.src)
+    return not marks & summary.graphs.sure(store.value.src)
 
 
 def end_iteration(
