@@ -1,4 +1,4 @@
-"""Assignments, deletions and the stores that they are."""
+"""Assignments and deletions: they bind variables, attributes and members, and record the stores among them."""
 
 from __future__ import annotations
 
@@ -65,7 +65,8 @@ from memlint.ir import nodes as ir
 def assign(
     frame: FunctionState, state: State, target: ir.Expr, value: V, statement: ir.Assign | ir.AnnAssign | None
 ) -> None:
-    """Bind a target; ``statement`` is given where the value is built by it, so that a carry can be seen."""
+    """Bind a target. ``statement``: the assignment that computes the value, for which carries are recorded; None for
+    other bindings."""
     match target:
         case ir.Name():
             if statement is not None:
@@ -77,11 +78,11 @@ def assign(
             if target.name == "data" and _is_tensor(frame, base) and not value.may_be(CONTAINER):
                 if statement is not None:
                     loop_updates.rebound(frame, state, statement, target, value)
-                value = cut(value)  # autograd never hears of it
+                value = cut(value)  # autograd does not see an assignment to ``data``
             elif statement is not None:
                 carry.assigned(frame, state, statement, target, value)
             if base.kinds & MODULE and value.kinds & MODULE and frozen_of(frame, state, base, target.value):
-                freeze(state, base, target.value, None)  # a new part of a frozen module trains
+                freeze(state, base, target.value, None)  # a new submodule of a frozen module is trainable
             if target.name == "requires_grad":
                 on = value.const if isinstance(value.const, bool) else None
                 base = flagged(frame, state, target.value, base, on, target.at)
@@ -109,7 +110,7 @@ def assign(
 
 
 def _is_tensor(frame: FunctionState, base: V) -> bool:
-    """Whether ``base.data`` is a tensor's, for all that is known."""
+    """Whether ``base`` may be a tensor, so that ``base.data`` is the tensor's."""
     if base.kinds & INSTANCE:
         classes = [frame.analyser.cls(ref) for ref in base.refs if ref.kind == "instance"]
         return bool(classes) and all(cls is not None and frame.analyser.program.is_tensor(cls) for cls in classes)
@@ -132,11 +133,12 @@ def _bind(frame: FunctionState, state: State, name: str, value: V) -> None:
     rebind(frame, state, state.env.get(name), value, lambda held: state.env.__setitem__(name, held))
     forget_name(state, name, value)
     if frame.loops and value.is_only(DATA | NONE) and (resets_soon(frame) or _shown(frame, name)):
-        forget(frame, state, frozenset((("var", name),)))  # a sum that begins anew, or is made a number, now and then
+        # the sum is reset, or becomes a number, every so many iterations
+        forget(frame, state, frozenset((("var", name),)))
 
 
 def _shown(frame: FunctionState, name: str) -> bool:
-    """Whether a sum is reset every so many iterations without a backward on it: it is for a log."""
+    """Whether a sum is reset every so many iterations and no backward reaches it: such a sum is kept for a log."""
     if not resets_in_time(frame):
         return False
     marks = own_sources(frame, ("var", name))
@@ -146,6 +148,7 @@ def _shown(frame: FunctionState, name: str) -> bool:
 def _unpack(
     frame: FunctionState, state: State, target: ir.Display, value: V, statement: ir.Assign | ir.AnnAssign | None
 ) -> None:
+    """Bind the targets of ``a, b = value``, each to the member at its position."""
     count = len(target.elements)
     starred = any(isinstance(part, ir.Starred) for part in target.elements)
     for position, part in enumerate(target.elements):
@@ -162,9 +165,9 @@ def _unpack(
                 found = join(found, obj.fields[str(position)])
                 rest = rest.but(objs=rest.objs - {key})
             elif obj.kind == "tuple" and obj.fields and not obj.elem.kinds and not starred:
-                rest = rest.but(objs=rest.objs - {key})  # a tuple of another length, of another path
+                rest = rest.but(objs=rest.objs - {key})  # the tuple of another path, with another length
         if found.kinds and not rest.objs and not found.is_only(DATA | NONE):
-            # what is unpacked so is the tuple of that length, not the single tensor of another path
+            # only the tuple of this length can be unpacked here, not the single tensor of another path
             found = found.but(kinds=found.kinds | rest.kinds & UNKNOWN)
         elif rest.objs or rest.syms or rest.kinds & ~CONTAINER:
             found = join(found, _part(frame, state, rest, position))
@@ -172,6 +175,7 @@ def _unpack(
 
 
 def _part(frame: FunctionState, state: State, value: V, position: int) -> V:
+    """The member of ``value`` at a position of an unpacking."""
     if value.is_of_library():
         return part_of_bundle(value, position)
     found = NOTHING
@@ -179,7 +183,7 @@ def _part(frame: FunctionState, state: State, value: V, position: int) -> V:
     if value.objs or value.kinds & (LOADER | MODULE | TENSORS | DATA):
         held = value
         if value.kinds & UNKNOWN and value.kinds & TREE and not value.syms:
-            # the parts of a model's output and of what a call that cannot be resolved gives are told apart each its way
+            # a model's output and the result of an unresolved call each have parts of their own
             nodes = frame.graphs.nodes
             unknown = frozenset(source for source in value.src if source in nodes and nodes[source].unknown)
             held, rest = value.but(src=value.src - unknown), value.but(src=unknown)
@@ -227,7 +231,8 @@ def _set_field(state: State, key: Source, name: str, value: V) -> None:
 
 
 def _by_parameter(frame: FunctionState) -> bool:
-    """Whether a parameter decides whether the current point is reached (``if step == 0:``): the caller chooses when."""
+    """Whether a test of a parameter guards the current point (``if step == 0:``), so that the caller decides whether
+    it runs."""
     if not frame.tests:
         return False
     names = {param.name for param in frame.function.given}
@@ -244,7 +249,7 @@ def write_item(
     inner = tensors_within(frame, state, value)
     all_of_them = name is None and is_replaced(frame, target)
     plain = isinstance(index.const, str) and not value.src and not value.kinds & ~(CONTAINER | DATA | NONE)
-    plain = plain and not base.may_be(TENSORS)  # (a sum that begins anew, or a list that is emptied, now and then)
+    plain = plain and not base.may_be(TENSORS)  # the sum is reset, or the list emptied, now and then
     counted = () if by_carry else counted_by(frame, target.index)
     for key in ordered(base.objs):
         obj = state.heap.get(key)
@@ -282,7 +287,7 @@ def write_item(
             _note_key(frame, state, (path, kind_of(path)), inner, target, counted, parts)
     of_pairs = all_of_them and is_of_pairs(frame, target)
     if of_pairs and not inner.src and base.kinds & TENSORS and isinstance(target.value, ir.Name):
-        # a model's output, or what a criterion gave: it is a dict, from here on one of what is written
+        # a model's output, or a criterion's result, is a dict here: replace it by one of the written members
         state.env[target.value.id] = make(frame, state, (target.at, "replaced"), "dict", value)
     elif base.kinds & TENSORS:
         _write_slice(frame, state, base, value, target)
@@ -294,7 +299,8 @@ def write_item(
 
 
 def _by_method(frame: FunctionState, state: State, base: V, index: V, value: V, target: ir.Subscript) -> bool:
-    """Whether the project's own ``__setitem__`` takes it, be it that of a kind of dict or list."""
+    """Whether the object's classes define ``__setitem__`` (a class of the project, which may derive from dict or
+    list), and the call of it is interpreted."""
     if base.kinds & ~(INSTANCE | CONTAINER):
         return False
     methods = methods_of(frame, base, "__setitem__")
@@ -307,7 +313,8 @@ def _by_method(frame: FunctionState, state: State, base: V, index: V, value: V, 
 
 
 def _cut_member(frame: FunctionState, state: State, name: str, target: ir.Subscript) -> None:
-    """``output["loss"] = output["loss"].detach()``: whether the other members have a graph is not known."""
+    """``output["loss"] = output["loss"].detach()``: from here on it is unknown whether the other members have a
+    graph."""
     held, statement = state.env.get(name), frame.statement
     if held is None or not held.kinds & TREE or not isinstance(statement, ir.Assign):
         return
@@ -316,7 +323,8 @@ def _cut_member(frame: FunctionState, state: State, name: str, target: ir.Subscr
 
 
 def _is_rebuilt(frame: FunctionState, mark: Source, value: V, target: ir.Subscript) -> bool:
-    """Whether a member is built from its previous value, which is a carry, or takes the place of what is there."""
+    """Whether the written member is computed from its previous value (a carry), or replaces the member that is
+    there."""
     reached = frame.graphs.closure(value.src)
     if mark in reached or (
         isinstance(mark, Path) and any(isinstance(item, Path) and item.is_in(mark) for item in reached)
@@ -334,7 +342,7 @@ def _note_key(
     growing: tuple[LoopState, ...],
     parts: dict[str, V],
 ) -> None:
-    """A new key's value is kept."""
+    """Record that the value is retained under a new key."""
     statement = frame.statement
     shown = text(statement.value) if isinstance(statement, ir.Assign) else text(target)
     where, at = text(target.value), frame_at(frame)
@@ -342,7 +350,7 @@ def _note_key(
 
 
 def _write_slice(frame: FunctionState, state: State, base: V, value: V, target: ir.Subscript) -> None:
-    """``tensor[i] = value`` puts the value's graph into the tensor's."""
+    """``tensor[i] = value`` adds the value's graph to the tensor's."""
     root = target.value
     while isinstance(root, ir.Subscript | ir.Attr):
         root = root.value
@@ -357,6 +365,7 @@ def _write_slice(frame: FunctionState, state: State, base: V, value: V, target: 
 
 
 def delete(frame: FunctionState, state: State, statement: ir.Delete) -> State:
+    """The state after ``del``: what is deleted holds its value no longer."""
     names = {target.id for target in statement.targets if isinstance(target, ir.Name)}
     frame.notes.dropped[statement.at] = {
         name: value for name, value in state.env.items() if name in names or (value.src and not value.bare)

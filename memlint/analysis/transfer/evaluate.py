@@ -1,4 +1,4 @@
-"""Expressions to abstract values."""
+"""Transfer functions of expressions: the abstract value of each."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def evaluate(frame: FunctionState, state: State, expr: ir.Expr) -> V:
     if frame.spent > frame.BUDGET or frame.depth > 120:
         frame.cut_short = True
         return UNKNOWN_VALUE
-    # an exception ends the whole frame: nothing has to be put back behind it
+    # an exception ends the interpretation of the function: the depth need not be restored
     frame.depth += 1
     value = _DISPATCH[type(expr)](frame, state, expr)
     frame.depth -= 1
@@ -94,7 +94,8 @@ def _subscript(frame: FunctionState, state: State, expr: ir.Subscript) -> V:
 
 
 def _by_method(frame: FunctionState, state: State, base: V, index: V, expr: ir.Subscript) -> V | None:
-    """What the project's own ``__getitem__`` gives, where it is no data set's; None where there is none."""
+    """The result of the project's own ``__getitem__``; None where the object's classes define none, or more than
+    one. A module's or a data set's is not asked."""
     if not base.refs or base.kinds & (TENSORS | CONTAINER | MODULE) or not base.objs:
         return None
     methods = methods_of(frame, base, "__getitem__")
@@ -111,7 +112,7 @@ def _slice(frame: FunctionState, state: State, expr: ir.Slice) -> V:
 
 
 def _binary(frame: FunctionState, state: State, expr: ir.Binary) -> V:
-    # a chain of one operator is a loop, not a recursion: generated code has thousands of terms
+    # a chain of binary operators is walked in a loop, not by recursion: generated code has thousands of terms
     chain = [expr]
     while isinstance(chain[-1].left, ir.Binary):
         chain.append(chain[-1].left)
@@ -127,7 +128,7 @@ def apply_binary(frame: FunctionState, state: State, expr: ir.Binary, left: V, r
     if added is not None:
         return added
     if expr.op == "%" and isinstance(left.const, str):
-        return DATA_VALUE  # a text
+        return DATA_VALUE  # formatted text
     if expr.op == "+":
         left, right = _text_added(state, expr.left, left, right), _text_added(state, expr.right, right, left)
     if expr.op == "*" and (isinstance(expr.left, ir.Display) or isinstance(expr.right, ir.Display)):
@@ -135,7 +136,8 @@ def apply_binary(frame: FunctionState, state: State, expr: ir.Binary, left: V, r
         if many.is_only(CONTAINER | DATA) and many.objs:  # ``[0] * len(names)``
             return make(frame, state, expr.at, "list", elements_of(frame, state, many))
     if expr.op == "+" and left.is_only(CONTAINER | DATA) and left.objs and right.kinds & TENSORS:
-        return make(frame, state, expr.at, "list", join(elements_of(frame, state, left), right))  # a model's output
+        # a model's output is added to a list
+        return make(frame, state, expr.at, "list", join(elements_of(frame, state, left), right))
     if (left.may_be(CONTAINER) and right.may_be(CONTAINER | UNKNOWN)) or (
         right.may_be(CONTAINER) and left.is_only(CONTAINER | UNKNOWN)
     ):
@@ -156,12 +158,12 @@ def apply_binary(frame: FunctionState, state: State, expr: ir.Binary, left: V, r
     return result.but(extent=product if expr.op == "@" else extent_ops.combined([left, right]))
 
 
-#: methods that operators call, of classes that say what a sum of their objects is
+#: the methods by which a class of the project may define an operator
 _OPERATORS = {"+": "__add__", "-": "__sub__", "|": "__or__"}
 
 
 def _by_operator(frame: FunctionState, state: State, expr: ir.Binary, left: V, right: V) -> V | None:
-    """What the class of the left side says of ``left + right``; None where it says nothing."""
+    """The result of the left operand's own operator method (``__add__``); None where its class defines none."""
     if not left.refs or not left.kinds & INSTANCE or left.kinds & ~(INSTANCE | CONTAINER):
         return None
     methods = methods_of(frame, left, _OPERATORS.get(expr.op, ""))
@@ -172,7 +174,7 @@ def _by_operator(frame: FunctionState, state: State, expr: ir.Binary, left: V, r
 
 
 def _text_added(state: State, expr: ir.Expr, value: V, other: V) -> V:
-    """``"answer: " + reply``: what is added to text is text."""
+    """``"answer: " + reply``: what is added to a text is a text."""
     if not isinstance(other.const, str) or not other.is_only(DATA) or value.is_only(DATA):
         return value
     if isinstance(expr, ir.Name) and expr.id in state.env:
@@ -181,7 +183,8 @@ def _text_added(state: State, expr: ir.Expr, value: V, other: V) -> V:
 
 
 def _concatenated(frame: FunctionState, state: State, expr: ir.Binary, left: V, right: V) -> V | None:
-    """``[loss] + states``: the members of the left one keep their positions; None where they have none."""
+    """The list ``[loss] + states``, where the members of the left operand keep their positions; None where they have
+    none."""
     if not left.is_only(CONTAINER | DATA) or not right.is_only(CONTAINER | DATA):
         return None
     if len(left.objs) != 1 or len(right.objs) != 1:
@@ -232,7 +235,7 @@ def _compare(frame: FunctionState, state: State, expr: ir.Compare) -> V:
     return DATA_VALUE
 
 
-#: tests that ask what the machine has, or what it may be used for
+#: tests of what hardware the machine has or may use
 _AVAILABLE = lazy_pattern(r"cuda|gpu|device|accelerat|mps|xpu|is_available")
 
 
@@ -260,7 +263,7 @@ def _ifexp(frame: FunctionState, state: State, expr: ir.IfExp) -> V:
     }
     devices = left.is_only(DATA) and right.is_only(DATA) and {left.device, right.device} == {CPU, ACCELERATOR}
     if devices and not _AVAILABLE.search(text(expr.test, 200).lower()):
-        # a choice of where to keep something; one by what the machine has is meant for the accelerator
+        # a free choice of device; a test of the hardware instead means the accelerator
         return join(left, right).but(device=ANYWHERE)
     if not_a_tensor(expr):
         right = V(right.kinds & ~TENSORS or DATA, size=SCALAR)
@@ -268,8 +271,8 @@ def _ifexp(frame: FunctionState, state: State, expr: ir.IfExp) -> V:
 
 
 def tested_for_none(expr: ir.IfExp) -> bool | None:
-    """Which branch gives what the test has found to be None (``x if x is None else x.detach()``): True for the first,
-    False for the second, None for neither. Of attributes nobody else remembers what was tested."""
+    """The branch whose value the test has found to be None (``x if x is None else x.detach()``): True for the first,
+    False for the second, None for neither. (Narrowing covers variables alone; this covers attributes.)"""
     test = expr.test
     if not isinstance(test, ir.Compare) or len(test.ops) != 1 or test.ops[0] not in ("is", "is not"):
         return None
@@ -280,7 +283,8 @@ def tested_for_none(expr: ir.IfExp) -> bool | None:
 
 
 def not_a_tensor(expr: ir.IfExp) -> bool:
-    """``x.item() if hasattr(x, "item") else x``, ``x.item() if learned else x``: what is left is no tensor."""
+    """Whether the else branch is no tensor: ``x.item() if hasattr(x, "item") else x``, ``x.item() if learned else
+    x``."""
     test, number = expr.test, expr.body
     if isinstance(number, ir.Call) and isinstance(number.func, ir.Attr) and number.func.name == "item":
         return text(number.func.value, 200) == text(expr.orelse, 200)

@@ -1,4 +1,4 @@
-"""Reading and making objects, attributes and members."""
+"""Abstract objects: making containers, and reading members and symbolic places."""
 
 from __future__ import annotations
 
@@ -34,11 +34,11 @@ from memlint.analysis.transfer.library import extent_ops
 from memlint.analysis.transfer.modules.modes import member
 from memlint.ir import nodes as ir
 
-#: members of a container of modules whose classes are told to another function
+#: most members of a container of modules whose classes are passed to another function's summary
 MAX_TOLD = 16
-#: nesting of unknown results that is told apart
+#: most nested parts of an unknown value that have a graph source of their own
 MAX_STEPS = 4
-#: attributes of attributes that are told apart; a chain that grows past this goes round in a linked structure
+#: longest chain of attributes with symbols of their own; a longer one runs through a linked structure
 MAX_CHAIN = 8
 #: attributes of a tensor that hold no graph
 PLAIN = frozenset(
@@ -72,7 +72,8 @@ def make(
     bounded: bool = False,
     shown: str = "",
 ) -> V:
-    """A new container."""
+    """The value of a new container in the heap under ``key``. ``elem``: the join of its members of unknown position
+    or key; ``fields``: the others."""
     state.heap[key] = Obj(kind, elem, fields, frame.loop_ids, bounded, text=shown)
     state.fresh |= {key}
     if resets_soon(frame):
@@ -81,26 +82,27 @@ def make(
 
 
 def stream_of(key: tuple[Source, ...]) -> Source:
-    """The key of what a generator gives, one after the other: it holds none of it."""
+    """The heap key of the stream of values that a generator yields. It does not hold them: each is consumed."""
     return (*key, "yields")
 
 
 def is_stream(key: Source) -> bool:
-    """Whether an object is what a generator gives, which is made anew in each round of who asks for it."""
+    """Whether an object is a generator's stream, which each of its consumers starts anew."""
     return isinstance(key, tuple) and key[-1:] == ("yields",)
 
 
 def tuple_of(frame: FunctionState, state: State, at: int, values: list[V]) -> V:
-    """One item of ``zip``, ``enumerate`` or ``items()``."""
+    """The tuple of one round over ``zip``, ``enumerate`` or ``items()``."""
     return make(frame, state, (at, "pair"), "tuple", NOTHING, {str(i): value for i, value in enumerate(values)})
 
 
 def members(obj: Obj) -> V:
+    """The join of all members of an object."""
     return join_all((*obj.fields.values(), obj.elem)) if obj.fields else obj.elem
 
 
 def element(frame: FunctionState, state: State, value: V, at: int) -> V:
-    """The join of what one iteration over ``value`` gives."""
+    """The value of the loop variable in an iteration over ``value``: the join over all rounds."""
     found = NOTHING
     for key in ordered(value.objs):
         obj = state.heap.get(key)
@@ -116,7 +118,7 @@ def element(frame: FunctionState, state: State, value: V, at: int) -> V:
 
 
 def elements_of(frame: FunctionState, state: State, value: V) -> V:
-    """The join of all members of a container (the values of a dict)."""
+    """The join of all members of a container; of a dict, of its values."""
     found = NOTHING
     for key in ordered(value.objs):
         obj = state.heap.get(key)
@@ -126,11 +128,13 @@ def elements_of(frame: FunctionState, state: State, value: V) -> V:
 
 
 def marked(value: V, key: Source) -> V:
-    """A member of a container, with the container's mark among its sources."""
+    """A member of a container, with the container's mark among its graph sources."""
     return value.marked(("elem", key)) if value.src else value
 
 
 def _inside(frame: FunctionState, state: State, value: V, found: V, step: str) -> V:
+    """``found``, the members of the heap objects, joined with the members that the value has by its kind or its
+    symbols."""
     if value.kinds & CONTAINER and value.is_plain():
         return DATA_VALUE
     if value.kinds & LOADER:
@@ -167,7 +171,7 @@ def _inside(frame: FunctionState, state: State, value: V, found: V, step: str) -
 
 
 def read_symbol(summary: Summary, state: State, path: Path) -> V:
-    """The value of a symbolic place in this state."""
+    """The value of a symbolic place in this state; the symbol itself where nothing was written there."""
     if path in state.sym:
         return state.sym[path]
     if len(path.steps) > MAX_STEPS:
@@ -176,7 +180,7 @@ def read_symbol(summary: Summary, state: State, path: Path) -> V:
 
 
 def stored_by_key(state: State, path: Path) -> V:
-    """What this function has stored in a symbolic container under keys that are written there."""
+    """The join of what this function has stored in a symbolic container under literal keys."""
     count = len(path.steps) + 1
     return join_all(
         value
@@ -190,7 +194,7 @@ def stored_by_key(state: State, path: Path) -> V:
 
 
 def derive(frame: FunctionState, value: V, step: str) -> V:
-    """A part of an unknown value: whether it has a graph is unknown as well, and a question of its own."""
+    """A part of an unknown value. Whether the part has a graph is unknown too, and gets a graph node of its own."""
     if not value.src:
         return UNKNOWN_VALUE
     sources = set()
@@ -216,8 +220,9 @@ def derive(frame: FunctionState, value: V, step: str) -> V:
 
 
 def part_of_output(frame: FunctionState, value: V, step: str, *, unpacked: bool = False) -> V:
-    """A part of what a model returned that cannot be followed: the first is its output, another may be anything.
-    So it is with a loss that is ``unpacked``: what comes beside it may well be numbers to show."""
+    """A part of a model's output that cannot be followed: the first part is taken for the output, another part may
+    be anything and gets an unknown node. ``unpacked``: the same holds for the result of a loss, whose other parts
+    may be numbers to show."""
     if not (value.kinds & TREE or unpacked) or step in ("[]", "[0]"):
         return value
     sources: set[Source] = set()
@@ -236,14 +241,13 @@ def part_of_output(frame: FunctionState, value: V, step: str, *, unpacked: bool 
 
 
 def part_of_bundle(bundle: V, position: int) -> V:
-    """``model, decoder, utils = torch.hub.load(…)``: what a library gives for a model is one with what belongs to it,
-    and only the first part is known to be a module."""
+    """A part of ``model, decoder, utils = torch.hub.load(…)``: only the first part is known to be a module."""
     return bundle if position == 0 else V(UNKNOWN | CALLABLE)
 
 
 def compared(frame: FunctionState, value: V, shown: str) -> None:
-    """A loss of torch compares a value with a target: what comes beside a model's output is then another output, since
-    targets, counts and numbers to show are nothing that a loss is taken of."""
+    """Note that a loss of torch compares a value with a target. A part beside a model's output is then another
+    output: targets, counts and numbers for a log are not compared in a loss."""
     if names_labels(shown.rsplit(".", 1)[-1]):
         return
     for source in ordered(value.src):
@@ -256,7 +260,7 @@ def compared(frame: FunctionState, value: V, shown: str) -> None:
 
 
 def read_item(frame: FunctionState, state: State, base: V, index: V, expr: ir.Subscript) -> V:
-    """``base[index]``"""
+    """The value of ``base[index]``."""
     found = NOTHING
     name = None if index.const is None or isinstance(index.const, bool) else str(index.const)
     for key in ordered(base.objs):
@@ -305,7 +309,7 @@ def read_item(frame: FunctionState, state: State, base: V, index: V, expr: ir.Su
         found = join(found, DATA_VALUE)
     step = f"[{name}]" if isinstance(index.const, str) else "[]"
     for path in ordered(base.syms):
-        # what a starred parameter collects is told apart by position
+        # the arguments that a starred parameter collects are known by position
         part = path.then(f"[{name}]" if name is not None and _is_star(frame, path) else step)
         if symbol_counts(state, base, part):
             item = placed(read_symbol(frame, state, part), base.device)
@@ -322,7 +326,8 @@ def _is_star(frame: FunctionState, path: Path) -> bool:
 
 
 def _sliced(frame: FunctionState, state: State, obj: Obj, key: Source, index: ir.Slice) -> V | None:
-    """``xs[1:]`` of what is told apart by position: without the first ones. None where it may be any part."""
+    """The value of ``xs[1:]`` where the members of ``xs`` are known by position; None where the slice may have any
+    of them."""
     lower = index.lower.value if isinstance(index.lower, ir.Const) else None
     if obj.kind not in ("tuple", "list") or not obj.fields or not isinstance(lower, int) or lower <= 0:
         return None
@@ -334,11 +339,13 @@ def _sliced(frame: FunctionState, state: State, obj: Obj, key: Source, index: ir
 
 
 def symbol_counts(state: State, value: V, part: Path) -> bool:
-    """Whether the part of a symbol tells more than its kind: a batch's parts are batches, whatever it is called."""
+    """Whether the symbol of a part tells more than the kinds of the whole: a part of a batch is a batch, under any
+    name."""
     return not value.is_only(TENSORS | LOADER) or part in state.sym
 
 
 def frame_at(frame: FunctionState) -> int:
+    """The position of the current statement; 0 before the first."""
     return frame.statement.at if frame.statement is not None else 0
 
 

@@ -1,4 +1,4 @@
-"""Statements: one function's body, path by path, loops to a fixpoint."""
+"""Transfer functions of statements, and the interpretation of one function's body."""
 
 from __future__ import annotations
 
@@ -79,7 +79,8 @@ def run(frame: FunctionState, state: State, *, backward: bool = False) -> None:
 
 
 def _freed_wherever_made(frame: FunctionState) -> Sources:
-    """The graphs that a backward has freed on every path on which they were made: an early return makes none."""
+    """The graphs that a backward has freed on every path that built them: a path that returns before they are built
+    counts for nothing."""
     freed = EMPTY.union(*(at.freed_must for _, at, _ in frame.returns))
     for _, at, clock in frame.returns:
         freed &= at.freed_must | frame.graphs.made_between(freed, clock, frame.graphs.clock)
@@ -96,6 +97,7 @@ def _loss_of(frame: FunctionState, state: State, result: V) -> V:
 
 
 def block(frame: FunctionState, state: State | None, body: tuple[ir.Stmt, ...]) -> State | None:
+    """The state after the statements; None where no path reaches their end."""
     for statement in body:
         if state is None:
             return None
@@ -141,6 +143,7 @@ def _expression(frame: FunctionState, state: State, statement: ir.ExprStmt) -> S
 
 
 def _qualified_exit(frame: FunctionState, call: ir.Call) -> str:
+    """The full name of a callee outside the project, as ``EXITS`` lists them; "" for a function of the project."""
     name = dotted(call.func)
     if not isinstance(call.func, ir.Name) and name.partition(".")[0] not in ("sys", "os"):
         return ""
@@ -155,19 +158,19 @@ def _return(frame: FunctionState, state: State, statement: ir.Return) -> None:
     frame.notes.returned.update(("elem", key) for key in value.objs)
     note_output(frame, state, value, statement)
     if any(ref.kind == "func" for ref in value.refs):
-        # a closure takes along what it reads
+        # a closure keeps the variables that it reads
         read = _names_read(frame, value)
         for name, held in state.env.items():
             frame.notes.returned.update(("elem", key) for key in held.objs)
             if held.src and name in read:
                 frame.notes.returned.update(frame.graphs.closure(held.src))
-    # a step that is given up for a loss that is no number is like one that raises
+    # a step that is abandoned because its loss is not finite counts like one that raises
     rare = any(broken_number(test) for test in frame.tests)
     (frame.given_up if rare else frame.returns).append((value, state, frame.graphs.clock))
 
 
 def _names_read(frame: FunctionState, closure: V) -> set[str]:
-    """The names that a function which is returned reads."""
+    """The names that the bodies of a returned function read."""
     functions = (frame.analyser.function(ref) for ref in closure.refs if ref.kind == "func")
     return {
         part.id
@@ -274,7 +277,7 @@ def _if(frame: FunctionState, state: State, statement: ir.If) -> State | None:
     joined = join_branches(frame, [(end, start, middle), (orelse, middle, frame.graphs.clock)])
     if joined is not None and end is not None and orelse is not None and end.freed_must != orelse.freed_must:
         side = usual_side(frame, state, statement.test)
-        if side is not None:  # a flag that nobody sets turns the backward off for nobody
+        if side is not None:  # the flag is never set, so only its usual branch counts
             joined.freed_must |= (end if side else orelse).freed_must
     if joined is not None:
         only_recorded(frame, statement, end, orelse, joined)
@@ -284,7 +287,7 @@ def _if(frame: FunctionState, state: State, statement: ir.If) -> State | None:
 
 def _with(frame: FunctionState, state: State, statement: ir.With) -> State | None:
     before = state.grad
-    # (what a stack has entered ends with its block)
+    # an ExitStack leaves the contexts that were entered in its block, which may set the grad mode
     entered = (item.context for item in statement.items)
     changed = any(isinstance(one, ir.Call) and last_name(one.func) == "ExitStack" for one in entered)
     flag: ir.Expr | None = None
@@ -325,7 +328,7 @@ def _try(frame: FunctionState, state: State, statement: ir.Try) -> State | None:
     frame.handlers.append(raised)
     end = block(frame, state, statement.body)
     frame.handlers.pop()
-    # an exception may come anywhere in the body: what it bound may be there or not
+    # an exception may be raised anywhere in the body: what the body binds may or may not be bound
     start = before
     if end is not None:
         start = join_states(before, end.copy()) or before
@@ -352,6 +355,7 @@ def _try(frame: FunctionState, state: State, statement: ir.Try) -> State | None:
 
 
 def _catches_all(handler: ir.Handler) -> bool:
+    """Whether an except clause catches every ordinary exception."""
     return handler.type is None or last_name(handler.type) in ("Exception", "BaseException")
 
 

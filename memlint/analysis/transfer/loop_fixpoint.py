@@ -47,6 +47,7 @@ from memlint.ir import nodes as ir
 
 
 def for_loop(frame: FunctionState, state: State, statement: ir.For) -> State | None:
+    """The state after a for loop; None where no path reaches it."""
     given = names_bound_by(statement)
     feeds = (
         feeds_device(statement.target, statement.body)
@@ -72,7 +73,8 @@ def for_loop(frame: FunctionState, state: State, statement: ir.For) -> State | N
             loop.items |= inner.env[name].objs.union(mode_keys(inner.env[name], None))
         return inner
 
-    # a loop over batches or a range runs: what it binds is bound anew in each round of the loops around it
+    # a loop that counts is taken to have a round, so that its variables are rebound in each round of the loops around
+    # it
     end = _loop(frame, state, loop, statement.body, enter, maybe_zero=not loop.counts)
     end = frame.interpreter.block(frame, end, statement.orelse)
     for one in loop.breaks:
@@ -81,6 +83,7 @@ def for_loop(frame: FunctionState, state: State, statement: ir.For) -> State | N
 
 
 def while_loop(frame: FunctionState, state: State, statement: ir.While) -> State | None:
+    """The state after a while loop; None where no path reaches it."""
     endless = isinstance(statement.test, ir.Const) and bool(statement.test.value)
     shown = f"while {text(statement.test, 40)}"
     over: Literal["loader", "unknown"] = "loader" if feeds_device(None, statement.body) else "unknown"
@@ -107,6 +110,7 @@ def while_loop(frame: FunctionState, state: State, statement: ir.While) -> State
 
 
 def _prepare(frame: FunctionState, loop: LoopState, statement: ir.For | ir.While) -> None:
+    """Record what the loop's body binds, and what it assigns before it reads it."""
     names, _ = assigned_names(statement.body)
     loop.bound = names
     loop.anew = begun_anew(frame.function.body, statement) - {param.name for param in frame.function.params}
@@ -115,7 +119,7 @@ def _prepare(frame: FunctionState, loop: LoopState, statement: ir.For | ir.While
 
 
 def _calls_members(body: tuple[ir.Stmt, ...], counters: frozenset[str]) -> bool:
-    """``for i in range(n): out = nets[i](x)``: the rounds are as many as there are members to call."""
+    """Whether the rounds index models to call, so that there are few: ``for i in range(n): out = nets[i](x)``."""
     indices = (call.func.index for call in calls(body) if isinstance(call.func, ir.Subscript))
     return any(isinstance(index, ir.Name) and index.id in counters for index in indices)
 
@@ -129,7 +133,8 @@ def _loop(
     *,
     maybe_zero: bool,
 ) -> State | None:
-    """Run a loop's body until the state at its head is stable; the state after the loop, breaks left out."""
+    """Interpret a loop's body until the state at its head is stable. The result is the state after the loop without
+    its breaks; None where no path reaches it."""
     head: State = state
     end: State | None = None
     if loop.counts:
@@ -143,11 +148,11 @@ def _loop(
         frame.loops.append(loop)
         started = enter(inner)
         end = frame.interpreter.block(frame, started, body)
-        # each path by itself: a round that is skipped neither stores nor frees
+        # the paths are judged separately: one that skips the round neither stores nor frees
         goes_on = [one for one in (end, *loop.continues) if one is not None]
         for one in goes_on:
             end_iteration(frame, one, loop)
-        for one in loop.breaks:  # (what nothing but the last round stores, does not grow)
+        for one in loop.breaks:  # a store on a breaking path alone runs once, so that it does not grow
             end_iteration(frame, one, loop, frozenset().union(*(other.pending for other in goes_on)))
         for one in loop.continues:
             end = join_states(end, one)
@@ -155,7 +160,7 @@ def _loop(
         again = join_states(head, end)
         assert again is not None
         if end is not None:
-            # what a round makes and frees is freed: before the first one it is not there
+            # a graph that each round builds and frees is freed; it does not exist before the first round
             again.freed_must |= frame.graphs.made_between(end.freed_must, begin, frame.graphs.clock)
         if again.same(head):
             break
@@ -165,23 +170,24 @@ def _loop(
             break
     if end is None:
         return head if maybe_zero else None
-    # (without a round there was no member to replace)
+    # without a round no member is replaced
     after = join_states(head, end) if maybe_zero and not loop.replaces else end
     if after is not None:
-        keep_said(end, after, loop.items)  # (nor one to freeze or to put into a mode)
+        keep_said(end, after, loop.items)  # and none is frozen or put into a mode
     return after
 
 
 def _round_begun(inner: State, loop: LoopState, pending: frozenset[Source]) -> State:
-    """The state at the beginning of an iteration, from the one at the loop's head: values of names that the body binds
-    are marked as the previous iteration's. ``pending``: the stores that wait for the end of an outer iteration."""
+    """The state at the beginning of an iteration, from the state at the loop's head: values of names that the body
+    binds are marked as the previous iteration's. ``pending``: the stores that wait for the end of an outer
+    iteration."""
     inner.fresh = frozenset(key for key in inner.fresh if loop.id not in _loops_of(inner, key))
     inner.pending = pending
-    inner.met = {}  # what a test gave before the loop, it need not give in the next round
+    inner.met = {}  # a test that was evaluated before the loop may have another value in the next round
     for name in loop.bound:
         value = inner.env.get(name)
         if value is not None and name in loop.anew and not value.objs:
-            del inner.env[name]  # (a container that is let go of has to be seen to go)
+            del inner.env[name]  # a container is kept until it is rebound, so that its release is recorded
             continue
         if value is not None and value.objs:
             _mark_members(inner, value, ("prev", loop.id, name))
@@ -192,7 +198,8 @@ def _round_begun(inner: State, loop: LoopState, pending: frozenset[Source]) -> S
 
 
 def _mark_members(state: State, value: V, mark: Source) -> None:
-    """Mark the members of a tuple, list or dict that a name held when the round began (a state of several tensors)."""
+    """Mark the members of a tuple, list or dict (a state of several tensors) as those from the beginning of the
+    round."""
     for key in ordered(value.objs):
         obj = state.heap.get(key)
         if obj is None or obj.kind not in ("tuple", "list", "dict"):
@@ -206,8 +213,8 @@ def _mark_members(state: State, value: V, mark: Source) -> None:
 
 
 def mark_previous(state: State, loop: Source) -> None:
-    """Mark what attributes and members hold as the previous iteration's. (What is marked already stays the same object,
-    which states are compared by.)"""
+    """Mark what attributes and members hold as the previous iteration's. A value that has the mark stays the same
+    object, so that comparing states is cheap."""
     for path, value in state.sym.items():
         if value.kinds & (TENSORS | UNKNOWN | DATA):
             state.sym[path] = value.marked(("prev", loop, path))
@@ -219,7 +226,7 @@ def mark_previous(state: State, loop: Source) -> None:
             obj = obj.with_elem(obj.elem.marked(("prev", loop, (key, ""))))  # ``sums = [0] * n``
             state.heap[key] = obj
         if obj.kind in ("instance", "dict", "list") and obj.fields:
-            one = obj.kind == "list"  # which member it is, an index seldom tells
+            one = obj.kind == "list"  # the index of a list's member is seldom a constant, so all members share a mark
             marked = {
                 name: value.marked(mark)
                 for name, value in obj.fields.items()

@@ -1,4 +1,4 @@
-"""Loops: what they run over, whether their rounds are iterations, and their fixpoint."""
+"""What a loop runs over, and whether its rounds count as iterations."""
 
 from __future__ import annotations
 
@@ -36,16 +36,16 @@ from memlint.analysis.transfer.library.feeding import gives_transitions
 from memlint.ir import nodes as ir
 from memlint.patterns import lazy_pattern
 
-#: passes over a loop's body before its state is taken as stable
+#: most passes over a loop's body in search of a fixpoint
 MAX_PASSES = 3
-#: calls that give the parts of a module
+#: methods and attributes that give the submodules or parameters of a module
 _PARTS = (".modules", ".children", ".parameters", ".named_parameters", ".named_modules", ".named_children", ".layers")
 
 
 def describe(
     frame: FunctionState, state: State, at: int, source: V, iterable: ir.Expr, target: ir.Expr, shown: str
 ) -> LoopState:
-    """The event record of a for loop: what it runs over, and how often."""
+    """The state of a for loop that begins: what it runs over, how often, and whether its rounds count as iterations."""
     over: Over = "unknown"
     trips = literal_trips(frame, state, iterable)
     names = [part.id for part in walk_expression(target) if isinstance(part, ir.Name)]
@@ -87,12 +87,13 @@ def describe(
     return made
 
 
-#: calls that give what they are given, one after the other
+#: calls that iterate over their argument unchanged
 _SHOWS = frozenset({"enumerate", "iter", "progressbar", "tqdm", "tqdm_notebook", "track"})
 
 
 def _behind(frame: FunctionState, iterable: ir.Expr) -> str:
-    """``tqdm(loader)`` of ``bar``, in ``for i, batch in enumerate(bar)``; "" where no name hides it."""
+    """The iterable that a variable stands for: ``tqdm(loader)`` for ``bar`` in ``for i, batch in enumerate(bar)``;
+    "" where the iterable is no such variable."""
     inner = iterable
     while _shows(inner) and isinstance(inner, ir.Call) and inner.args:
         inner = inner.args[0]
@@ -109,8 +110,8 @@ def _shows(expr: ir.Expr) -> bool:
 
 @kept
 def _shown_as(body: tuple[ir.Stmt, ...]) -> dict[str, list[ir.Expr | None]]:
-    """What each name stands for that is bound to ``tqdm(…)`` or the like; None beside it where it is bound to anything
-    else as well."""
+    """The values of each name that is bound to ``tqdm(…)`` or the like; None among them for a binding to anything
+    else."""
     found: dict[str, list[ir.Expr | None]] = {}
     for statement in walk_statements(body, into_definitions=False):
         given: list[tuple[ir.Expr | None, ir.Expr]] = []
@@ -125,7 +126,7 @@ def _shown_as(body: tuple[ir.Stmt, ...]) -> dict[str, list[ir.Expr | None]]:
 
 
 def member_and_whole(loop: ir.For) -> tuple[ir.Expr, ir.Expr]:
-    """What each round is given, and what the loop runs over: ``x`` and ``xs`` of ``for i, x in enumerate(xs)``."""
+    """The loop variable of the members and the iterable: ``x`` and ``xs`` of ``for i, x in enumerate(xs)``."""
     target, iterable = loop.target, loop.iter
     if (
         isinstance(iterable, ir.Call)
@@ -139,7 +140,7 @@ def member_and_whole(loop: ir.For) -> tuple[ir.Expr, ir.Expr]:
 
 
 def _counters(iterable: ir.Expr, target: ir.Expr, called: str) -> frozenset[str]:
-    """The names that take a new number in each round."""
+    """The loop variables that hold a new number in each round."""
     name = called.rsplit(".", 1)[-1]
     if name in ("range", "trange", "count") and isinstance(target, ir.Name):
         return frozenset((target.id,))
@@ -154,14 +155,14 @@ def _counters(iterable: ir.Expr, target: ir.Expr, called: str) -> frozenset[str]
 
 
 def _holds_modules(state: State, source: V) -> bool:
-    """``list(model.children())``"""
+    """Whether all members are modules: ``list(model.children())``."""
     held = [state.heap[key] for key in source.objs if key in state.heap]
     known = bool(held) and not source.kinds & UNKNOWN
     return known and all(obj.elem.is_only(MODULE) and not obj.fields for obj in held)
 
 
 def _holds_objects(state: State, source: V) -> bool:
-    """A collection of models, agents or heads, not of data: its rounds are as many as it has members."""
+    """Whether a collection holds models, agents or heads instead of data: its rounds are bounded by its members."""
     held = [state.heap[key] for key in source.objs if key in state.heap]
     known = bool(held) and not source.kinds & UNKNOWN
     return known and all(
@@ -170,7 +171,8 @@ def _holds_objects(state: State, source: V) -> bool:
 
 
 def _rows(frame: FunctionState, state: State, source: V, iterable: ir.Expr, called: str) -> bool:
-    """A loop over the rows of a tensor or of one batch: ``for image in images``, ``zip(batch["a"], batch["b"])``."""
+    """Whether a loop runs over the rows of a tensor or of one batch: ``for image in images``, ``zip(batch["a"],
+    batch["b"])``."""
     if isinstance(iterable, ir.Call) and called in ("zip", "enumerate"):
         given = [frame.interpreter.evaluate(frame, state, arg) for arg in iterable.args]
     else:
@@ -179,7 +181,7 @@ def _rows(frame: FunctionState, state: State, source: V, iterable: ir.Expr, call
 
 
 def _parts_of_module(frame: FunctionState, state: State, iterable: ir.Expr) -> bool:
-    """``enumerate(model.layers)``: what a module holds many of are its parts."""
+    """Whether a loop runs over submodules: ``enumerate(model.layers)``."""
     if isinstance(iterable, ir.Call) and dotted(iterable.func) in ("enumerate", "zip", "reversed", "list"):
         return any(_parts_of_module(frame, state, arg) for arg in iterable.args)
     if not isinstance(iterable, ir.Attr):
@@ -190,12 +192,13 @@ def _parts_of_module(frame: FunctionState, state: State, iterable: ir.Expr) -> b
     return frame.interpreter.evaluate(frame, state, iterable).is_only(MODULE | UNKNOWN)
 
 
-#: settings of how many parts a network has
+#: names of settings for the number of layers of a network
 _PARTS_COUNTED = lazy_pattern(r"(num|n|number_of)_(layer|block|stage|level|head)s?")
 
 
 def _counts_modules(frame: FunctionState, state: State, iterable: ir.Expr) -> bool:
-    """``range(len(self.layers))``, ``range(1, len(layers) - 1)``, ``range(self.num_layers)``"""
+    """Whether a range counts submodules: ``range(len(self.layers))``, ``range(1, len(layers) - 1)``,
+    ``range(self.num_layers)``."""
 
     last = iterable.args[-1] if isinstance(iterable, ir.Call) and iterable.args else None
     if last is not None and _PARTS_COUNTED.fullmatch(dotted(last).rsplit(".", 1)[-1]):
@@ -212,12 +215,12 @@ def _counts_modules(frame: FunctionState, state: State, iterable: ir.Expr) -> bo
 
 
 def few(source: V, state: State, trips: int | None) -> bool:
-    """Whether a literal bounds the iterations by a handful, which is no growth."""
+    """Whether a literal bounds the rounds by a handful, which is no growth."""
     return trips is not None and trips <= MAX_PERIOD
 
 
 def known_members(state: State, source: V) -> bool:
-    """A loop over a dict of a handful of keys that are all written out, or over what one lists."""
+    """Whether a loop runs over a dict with a handful of literal keys, or over the keys of such a dict."""
     if OF_KEYS in source.refs:
         return True
     held = [state.heap.get(key) for key in source.objs]
@@ -232,12 +235,12 @@ def known_members(state: State, source: V) -> bool:
 
 
 def accumulates(iterable: ir.Expr) -> bool:
-    """``range(accumulation_steps)``: the few micro-batches of one step."""
+    """Whether the rounds are the few micro-batches of one step: ``range(accumulation_steps)``."""
     return isinstance(iterable, ir.Call) and any("accum" in text(arg).lower() for arg in iterable.args)
 
 
 def literal_display(iterable: ir.Expr) -> bool:
-    """A loop over a display, or over zip/enumerate of one: as many rounds as it has members."""
+    """Whether a loop runs over a display, or over zip or enumerate of one: the display bounds its rounds."""
     if isinstance(iterable, ir.Display | ir.DictDisplay):
         return True
     if isinstance(iterable, ir.Call) and dotted(iterable.func) in ("zip", "enumerate", "reversed", "sorted"):
@@ -246,8 +249,8 @@ def literal_display(iterable: ir.Expr) -> bool:
 
 
 def gives_key(loop: LoopState, name: str) -> bool:
-    """Whether a variable has another value in each round: the loop's own, or a new name for it
-    (``key.replace("left", "both")``, ``"new_" + key``, ``f"{key}_all"``), on every way through the round."""
+    """Whether a variable has another value in each round, on every path: it is the loop variable, or derived from it
+    (``key.replace("left", "both")``, ``"new_" + key``, ``f"{key}_all"``)."""
     given = [
         statement
         for statement in walk_statements(loop.body, into_definitions=False)

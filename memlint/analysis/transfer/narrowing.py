@@ -1,4 +1,4 @@
-"""What a test tells of the values in its branches."""
+"""What a test implies for the values in its branches."""
 
 from __future__ import annotations
 
@@ -26,8 +26,8 @@ from memlint.ir import nodes as ir
 
 
 def last_case(tests: list[ir.Expr], test: ir.Expr) -> bool:
-    """Whether this is the last ``elif`` of a chain that tells the values of one thing apart, without an ``else``: it is
-    meant to cover all of them, and what no case assigns is not what is left from the round before."""
+    """Whether an ``if`` is the last ``elif``, without ``else``, of a chain of comparisons of one expression with
+    constants. Such a chain is meant to be exhaustive, so that the path on which no case holds is dropped."""
     before = tests[-1] if tests else None
     if not isinstance(before, ir.Unary) or not isinstance(test, ir.Compare) or test.ops != ("==",):
         return False
@@ -46,7 +46,8 @@ _TENSOR_TYPES = frozenset({"Tensor", "Variable"})
 
 
 def narrow(summary: Summary, state: State, test: ir.Expr, truth: bool) -> None:
-    """What a test says of a variable: isinstance, is_tensor, is None, and their combinations."""
+    """Narrow the variables of a test in the branch where it is ``truth``: isinstance, is_tensor, is None, and
+    combinations of them."""
     number = _number_by(test, truth)
     if number is not None:
         _narrow_to(state, number, DATA, True)
@@ -92,8 +93,8 @@ def narrow(summary: Summary, state: State, test: ir.Expr, truth: bool) -> None:
 
 
 def _number_by(test: ir.Expr, truth: bool) -> ir.Expr | None:
-    """What a test tells to be a number, text or an array: ``isinstance(x, float)``, ``type(x) in (int, float)``, or
-    either of two such tests of the same thing."""
+    """The expression that a test proves to be a number, text or array: ``isinstance(x, float)``, ``type(x) in (int,
+    float)``, or a disjunction of such tests of one expression. None for another test."""
     match test:
         case ir.Unary(op="not"):
             return _number_by(test.operand, not truth)
@@ -119,12 +120,12 @@ def _are_numbers(types: ir.Expr) -> bool:
 
 
 def _types(types: ir.Expr) -> tuple[ir.Expr, ...]:
-    """The types that a test names: one, or those in a tuple."""
+    """The types in the second argument of isinstance: one, or those of a tuple."""
     return types.elements if isinstance(types, ir.Display) else (types,)
 
 
 def asked_for_tensor(test: ir.Expr) -> ir.Expr | None:
-    """What a test asks of whether it is a tensor: ``isinstance(value, Tensor)``."""
+    """The ``value`` of a test ``isinstance(value, Tensor)`` or ``is_tensor(value)``; None for another test."""
     if not isinstance(test, ir.Call) or not test.args:
         return None
     kind = dotted(test.args[1]).rsplit(".", 1)[-1] if len(test.args) == 2 else ""
@@ -133,8 +134,8 @@ def asked_for_tensor(test: ir.Expr) -> ir.Expr | None:
 
 
 def asked_member(test: ir.Expr, body: tuple[ir.Stmt, ...] = ()) -> str:
-    """The member that a test asks of whether it is a tensor, ``args[i]``; "" where it asks of something else, or the
-    body rebinds what it is a member of."""
+    """The text of the member that a test checks for being a tensor, ``args[i]``; "" for another test, or where the
+    body rebinds a variable of it."""
     asked = asked_for_tensor(test)
     if not isinstance(asked, ir.Subscript):
         return ""
@@ -143,37 +144,37 @@ def asked_member(test: ir.Expr, body: tuple[ir.Stmt, ...] = ()) -> str:
 
 
 def tells_tensors(test: ir.Expr, names: frozenset[str]) -> bool:
-    """Whether a test asks of one of these names whether it is a tensor."""
+    """Whether a test checks whether one of these variables is a tensor."""
     asked = asked_for_tensor(test)
     return isinstance(asked, ir.Name) and asked.id in names
 
 
 def _is_member(summary: Summary, name: str) -> bool:
-    """Whether a variable is a member of something wherever it is bound: a batch as a whole may be a dictionary, which
-    has a truth value."""
+    """Whether every binding of a variable takes a member out of something. A batch as a whole may be a dictionary,
+    which does have a truth value."""
     binders = [one for one in walk_statements(summary.function.body, False) if name in names_bound_by(one)]
     return bool(binders) and all(isinstance(one, ir.Assign) and is_taken_out(one.value) for one in binders)
 
 
 def is_taken_out(expr: ir.Expr) -> bool:
-    """``batch["x"]``, ``batch.get("x")``, or one of them where that is true."""
+    """Whether an expression reads a member: ``batch["x"]``, ``batch.get("x")``, or either with an ``or`` behind."""
     if isinstance(expr, ir.BoolOp):
         return is_taken_out(expr.left)
     return isinstance(expr, ir.Subscript) or (isinstance(expr, ir.Call) and last_name(expr.func) in ("get", "pop"))
 
 
 def no_batch(value: V) -> V:
-    """What is left of a member of a batch that is no tensor of several numbers, which has no truth value."""
+    """The value without tensors of several elements, which have no truth value, where it is a member of a batch."""
     return no_tensor(value) if value.is_only(TREE) and value.size == BATCH and not value.src else value
 
 
 def no_tensor(value: V) -> V:
-    """What is left of a value that a test has told to be no tensor."""
+    """The value that a test has proved to be no tensor."""
     return value.but(kinds=value.kinds & ~TENSORS or UNKNOWN, src=frozenset(), syms=frozenset())
 
 
 def narrow_to_number(state: State, test: ir.Expr) -> None:
-    """``if loss == 0.0: return loss``: what is given up so is the number, whatever else the variable may be."""
+    """``if loss == 0.0: return loss``: narrow the compared variable to a number."""
     match test:
         case ir.Compare(left=ir.Name() as left, ops=("==",), rights=(ir.Const(kind="int" | "float"),)):
             _narrow_to(state, left, DATA, True)
@@ -200,14 +201,15 @@ def _narrow_to(state: State, expr: ir.Expr, kind: int, truth: bool) -> None:
         state.env[expr.id] = value.but(kinds=value.kinds & ~kind or UNKNOWN)
 
 
-#: what is raised where a number is asked for a tensor's method
+#: exceptions of a call of a tensor's method on a number
 _NO_MEMBER = frozenset({"AttributeError", "TypeError"})
-#: what every tensor has
+#: methods and attributes of every tensor
 _OF_TENSORS = frozenset({"item", "detach", "cpu", "numpy", "tolist", "data", "clone", "float", "mean"})
 
 
 def narrow_to_raised(state: State, body: tuple[ir.Stmt, ...], handler: ir.Handler) -> None:
-    """``try: return x.item()``, ``except AttributeError:`` what has no such method is no tensor."""
+    """``try: return x.item()``, ``except AttributeError:``: in the handler, ``x`` lacks the method, so it is no
+    tensor."""
     asked = body[0].value if len(body) == 1 and isinstance(body[0], ir.Return | ir.Assign | ir.ExprStmt) else None
     if asked is None or handler.type is None:
         return
@@ -221,7 +223,7 @@ def narrow_to_raised(state: State, body: tuple[ir.Stmt, ...], handler: ir.Handle
 
 
 def broken_number(test: ir.Expr, truth: bool = True) -> bool:
-    """Whether a test is passed by a value that is infinite or no number: ``not torch.isfinite(loss)``."""
+    """Whether a test holds for a value that is infinite or NaN: ``not torch.isfinite(loss)``."""
     match test:
         case ir.Unary(op="not"):
             return broken_number(test.operand, not truth)
@@ -236,11 +238,11 @@ def broken_number(test: ir.Expr, truth: bool = True) -> bool:
 
 
 def leaves_numbers(frame: FunctionState, state: State, statement: ir.If) -> bool:
-    """``if isinstance(value, Tensor): values[key] = value.item()`` in a loop over all of ``values``: the members that
-    the test leaves out have no graph."""
+    """``if isinstance(value, Tensor): values[key] = value.item()`` in a loop over all of ``values``: whether the
+    members for which the test is false have no graph."""
     loop = frame.loops[-1] if frame.loops else None
     if loop is None or not loop.replaces or not tells_tensors(statement.test, loop.targets):
         return False
     asked = asked_for_tensor(statement.test)
     left = state.env.get(asked.id) if isinstance(asked, ir.Name) else None
-    return left is None or not (left.objs or left.kinds & CONTAINER)  # (a list of tensors is none)
+    return left is None or not (left.objs or left.kinds & CONTAINER)  # a list of tensors is no tensor, but holds graphs

@@ -47,12 +47,12 @@ from memlint.patterns import lazy_pattern
 _PACKS = lazy_pattern(r"\b(pack_padded_sequence|pack_sequence)\(")
 
 
-#: what a dict has whatever its keys are
+#: methods of a dict, which an attribute of that name means even where a key has the name
 _OF_DICTS = frozenset({"items", "values", "keys", "get", "pop", "update", "copy", "clear", "setdefault", "popitem"})
 
 
 def read_attribute(frame: FunctionState, state: State, base: V, name: str, expr: ir.Expr | None) -> V:
-    """``base.name`` as a value; a method gives a bound reference."""
+    """The value of ``base.name``; of a method, a bound reference."""
     if name in ("grad", "absgrad"):
         learns(frame, base)
     if name == "data" and base.kinds & UNKNOWN and not base.kinds & INSTANCE and not base.resolved():
@@ -77,9 +77,9 @@ def read_attribute(frame: FunctionState, state: State, base: V, name: str, expr:
     if name == "device" and base.is_only(MODULE | INSTANCE) and base.kinds & MODULE and _tells_where(frame, base):
         return V(DATA, size=SCALAR, device=base.device, refs=frozenset((OWN_DEVICE,)))
     if name == "module" and base.kinds & MODULE and not found.kinds and not base.resolved():
-        return base  # what DataParallel wraps
+        return base  # the module that DataParallel wraps
     if name == "_modules" and base.is_only(MODULE | INSTANCE) and base.kinds & MODULE and not found.kinds:
-        return V(MODULE)  # its parts by name, which are gone through as ``children()`` is
+        return V(MODULE)  # the submodules by name; a loop over them is one over ``children()``
     made_here = read_made(frame, state, base, name, found)
     if made_here is not None:
         return made_here
@@ -98,12 +98,12 @@ def read_attribute(frame: FunctionState, state: State, base: V, name: str, expr:
 
 
 def _of_objects(frame: FunctionState, state: State, base: V, name: str) -> V:
-    """What the objects that a value may be have under a name, themselves or by their classes."""
+    """The join of what the heap objects of a value have under a name, as an attribute or by their class."""
     found, analyser = NOTHING, frame.analyser
     for key in ordered(base.objs) if base.objs else ():
         obj = state.heap.get(key)
         if obj is None or (obj.kind != "instance" and obj.cls is None and name not in obj.fields):
-            continue  # (a named tuple, a namespace)
+            continue  # only a named tuple or a namespace has its members as attributes
         if obj.kind == "dict" and name in _OF_DICTS and not (obj.cls and analyser.program.method(obj.cls, name)):
             continue
         if name in obj.fields:
@@ -112,13 +112,14 @@ def _of_objects(frame: FunctionState, state: State, base: V, name: str) -> V:
             own = V(base.kinds & (INSTANCE | CONTAINER), objs=frozenset((key,)), refs=base.refs, syms=_alike(base))
             member = _class_member(frame, state, obj.cls, name, own)
             if obj.kind != "instance" and not member.resolved() and opens(analyser.program, obj.cls):
-                member = join(member, members(obj))  # (``__getattr__ = dict.__getitem__``)
+                # the class looks attributes up among the members: ``__getattr__ = dict.__getitem__``
+                member = join(member, members(obj))
             found = join(found, member)
     return found
 
 
 def _of_references(frame: FunctionState, state: State, base: V, name: str, found: V) -> V:
-    """What was found under a name, joined with what modules, classes and instances have that a value refers to."""
+    """``found`` joined with what the modules, classes and instances that a value refers to have under a name."""
     analyser = frame.analyser
     for ref in ordered(base.refs) if base.refs else ():
         if ref.kind == "ext":
@@ -141,7 +142,8 @@ def _of_references(frame: FunctionState, state: State, base: V, name: str, found
 
 
 def _at_places(state: State, base: V, name: str, found: V) -> V:
-    """What was found under a name, with what is stored at the places that the value stands for, or may be there."""
+    """``found`` joined with what is stored in the attribute at the symbolic places of the value, or with that
+    attribute's own symbol."""
     for path in ordered(base.syms) if base.syms else ():
         inner = path.then("." + name)
         if len(path.steps) >= MAX_CHAIN:
@@ -163,7 +165,7 @@ def _at_places(state: State, base: V, name: str, found: V) -> V:
 
 
 def _part_of_made(base: V, name: str, found: V) -> V:
-    """A part of a module that was made here, which is known by the module's mark."""
+    """The submodule ``name`` of a module that was made here, marked as a part of that module."""
     parts = frozenset(
         ("part", item, name)
         for item in base.store
@@ -177,14 +179,16 @@ def _part_of_made(base: V, name: str, found: V) -> V:
 
 
 def _alike(base: V) -> Sources:
-    """The members of a container that are not known, beside one: ``if k not in meters: meters[k] = Meter()``."""
+    """The symbols of the unknown members of a container, beside one that is known: ``if k not in meters: meters[k] =
+    Meter()``."""
     if not base.syms or not base.kinds & UNKNOWN or len(base.objs) != 1:
         return EMPTY
     return frozenset(path for path in base.syms if path.steps and path.steps[-1].startswith("["))
 
 
 def _shared_places(frame: FunctionState, base: V, name: str, found: V) -> Sources:
-    """The containers of classes that an instance finds under a name."""
+    """The class attributes that hold the containers which an instance finds under a name; empty where one of its
+    classes has none."""
     if not found.is_only(CONTAINER) or found.syms or found.objs or not found.kinds:
         return EMPTY
     classes = [frame.analyser.cls(ref) for ref in base.refs if ref.kind == "instance"]
@@ -193,13 +197,13 @@ def _shared_places(frame: FunctionState, base: V, name: str, found: V) -> Source
 
 
 def _at_place(state: State, found: V, path: Path) -> V:
-    """What a place of a class holds now; ``found``: what the class's own statements say."""
+    """What an attribute of a class holds now. ``found``: its value by the statements of the class body."""
     return state.sym[path] if path in state.sym else symbolic(found, path) if found.kinds else untouched(path)
 
 
 def _tells_where(frame: FunctionState, base: V) -> bool:
-    """Whether ``device`` of a module asks where the module is: a property (a framework's, or its class's own), and
-    nothing that a program has set."""
+    """Whether ``device`` of a module is the module's device: a property of its class or of a framework, not an
+    attribute that the program sets."""
     for ref in base.refs:
         cls = frame.analyser.cls(ref) if ref.kind == "instance" else None
         if cls is None:
@@ -217,7 +221,7 @@ def _is_packed(frame: FunctionState, base: V) -> bool:
 
 
 def _self_contained(value: V) -> bool:
-    """Modules, loaders and the like hold no graph themselves."""
+    """Whether a value is a module, loader or the like, which has no graph of its own."""
     return not value.kinds & ~(MODULE | OPTIMIZER | LOADER | INSTANCE | CALLABLE | NONE | CONTAINER)
 
 
@@ -237,17 +241,17 @@ def _tensor_attribute(base: V, name: str) -> V:
     return V(UNKNOWN, EMPTY)
 
 
-#: the bases of a class whose attributes are members, and have no other value than that
+#: bases of an enumeration whose members equal nothing but themselves
 _OF_MEMBERS = frozenset({"enum.Enum", "object", "?.object"})
 
 
 def _class_member(frame: FunctionState, state: State, cls: Class, name: str, receiver: V | None) -> V:
-    """A method, property or attribute of a class or of its instance."""
+    """A method, property or attribute of a class, or of an instance of it where ``receiver`` is that instance."""
     analyser = frame.analyser
     method: Function | None = analyser.program.method(cls, name)
     if method is not None:
         if receiver is not None and method.decorator_names & {"property", "cached_property"}:
-            if frame.applying:  # (what is asked for there, the summary that is instantiated has read itself)
+            if frame.applying:  # the summary that is being instantiated has run the property already
                 return NOTHING
             return frame.interpreter.call_function(frame, state, method, [receiver], {}, frame_at(frame), None)
         bound = receiver
@@ -263,14 +267,15 @@ def _class_member(frame: FunctionState, state: State, cls: Class, name: str, rec
                 inner = item.inner[name]
                 return V(CALLABLE, refs=frozenset((Ref("class", inner.module.key, inner.qual),)))
             if name in item.attributes:
-                # (a member is equal to itself alone; one of a ``str`` or an ``int`` to its value as well)
+                # a member of an enumeration is a constant of its own; one that is also a ``str`` or ``int`` equals its
+                # value
                 if "enum.Enum" in outside and outside <= _OF_MEMBERS:
                     return V(DATA, size=SCALAR, const=f"{item.qual}.{name}")
                 return analyser.evaluate_constant(item.module, item.attributes[name])
         return NOTHING
     fact: V = analyser.attribute(cls, name)
     if not fact.kinds and not name.startswith(("set_", "_set_")):
-        # what only classes below define: a base class calls it all the same
+        # a base class may use a method that only its subclasses define
         below = analyser.program.overrides(cls, name)
         if below:
             return V(CALLABLE, refs=frozenset(Ref("func", one.module.key, one.qual, receiver) for one in below))

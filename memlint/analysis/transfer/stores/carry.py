@@ -1,4 +1,4 @@
-"""Carries: a place that is rebuilt from its own previous value, with what came in and how."""
+"""Carries: places that are rebuilt from their own previous value, how, and which values are added."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ _CATS = frozenset({"cat", "concat", "concatenate", "stack", "hstack", "vstack", 
 _AVERAGES = frozenset({"lerp", "lerp_", "ema", "ema_inplace", "moving_average", "running_average"})
 
 
-#: marks the carry of a tensor that is written part by part
+#: the tag of the carry of a tensor that is written part by part
 PART = "part"
 
 
 def augmented(frame: FunctionState, state: State, statement: ir.AugAssign, old: V, new: V, value: V) -> None:
-    """``place op= value``"""
+    """Record the carry of ``place op= value``."""
     if not new.src or not new.may_be(TENSORS | UNKNOWN):
         return
     found = place_of(frame, state, statement.target)
@@ -51,7 +51,8 @@ def augmented(frame: FunctionState, state: State, statement: ir.AugAssign, old: 
 def assigned(
     frame: FunctionState, state: State, statement: ir.Assign | ir.AnnAssign, target: ir.Expr, value: V
 ) -> None:
-    """``place = expression``, where the expression reads the place (or something that was computed from it)."""
+    """Record the carry of ``place = expression``, where the expression reads the place or a value that was computed
+    from it."""
     if statement.value is None or growing.noticed(frame, state, statement, target):
         return
     loop_updates.rebound(frame, state, statement, target, value)
@@ -59,7 +60,8 @@ def assigned(
 
 
 def built(frame: FunctionState, state: State, at: int, expr: ir.Expr, target: ir.Expr, value: V) -> None:
-    """A place gets the value of an expression, by an assignment or by a method: ``sums.update(a=sums["a"] + x)``."""
+    """Record the carry of an expression's value into a place, by assignment or by a method:
+    ``sums.update(a=sums["a"] + x)``."""
     if value.may_be(CONTAINER) and value.objs:
         if _is_window(expr, text(target, 200)) or _rebuilt(frame, state, at, expr, target, value):
             return
@@ -78,7 +80,7 @@ def built(frame: FunctionState, state: State, at: int, expr: ir.Expr, target: ir
     if not value.may_be(TENSORS | UNKNOWN):
         return
     if not frame.loops and isinstance(target, ir.Name) and target.id in frame.function.locals:
-        return  # nothing is carried from one round to the next
+        return  # outside of loops, a local variable carries nothing
     shown = text(target, 200)
     direct = mentions(expr, shown) or _gets(expr, target)
     found = place_of(frame, state, target)
@@ -86,7 +88,8 @@ def built(frame: FunctionState, state: State, at: int, expr: ir.Expr, target: ir
         return
     own = own_sources(frame, found[0])
     if not direct:
-        # nothing was computed from these: another object, made at the same point of an earlier round
+        # the value is not computed from the place: the mark is that of an object from the same allocation site in an
+        # earlier round
         value = value.but(src=value.src - own)
     reached = frame.graphs.closure(value.src)
     if not direct and not own & reached:
@@ -103,8 +106,8 @@ def built(frame: FunctionState, state: State, at: int, expr: ir.Expr, target: ir
 
 
 def _other_side(expr: ir.Expr, target: ir.Expr) -> ir.Expr | None:
-    """``start if first else x``, as the new value of ``x``: the side that is not the place as it was, which is all that
-    makes anything."""
+    """The branch that computes the new value in ``x = start if first else x``, where the other branch is the place
+    itself; None for another expression."""
     if not isinstance(expr, ir.IfExp) or not isinstance(target, ir.Name | ir.Attr | ir.Subscript):
         return None
     shown = text(target, 200)
@@ -113,13 +116,15 @@ def _other_side(expr: ir.Expr, target: ir.Expr) -> ir.Expr | None:
 
 
 def _is_place(expr: ir.Expr, shown: str) -> bool:
+    """Whether an expression reads the place with this text."""
     return isinstance(expr, ir.Name | ir.Attr | ir.Subscript) and text(expr, 200) == shown
 
 
 def _by_members(
     frame: FunctionState, state: State, at: int, members: list[Member], expr: ir.Expr, target: ir.Name
 ) -> None:
-    """What is rebuilt member by member: a carry where the new value of one comes of the old one of the same."""
+    """Record the carry of a container that is rebuilt member by member, where a member's new value is computed from
+    its old one."""
     found = place_of(frame, state, target)
     if found is None or (not frame.loops and target.id in frame.function.locals):
         return
@@ -129,7 +134,7 @@ def _by_members(
             continue
         value = tensors_within(frame, state, frame.interpreter.evaluate(frame, state, item))
         if not mentions(item, target.id):
-            value = value.but(src=value.src - own)  # (see ``built``)
+            value = value.but(src=value.src - own)  # as in `built`
         pair = frame.operands.get(item.at, ()) if isinstance(item, ir.Binary) else ()
         if any(not one.src and not one.may_be(TENSORS | UNKNOWN) for one in pair):
             continue  # ``info.get("n", 0) + 1``: a count, whatever else the container holds
@@ -142,7 +147,8 @@ def _by_members(
 def _sums(
     frame: FunctionState, state: State, at: int, expr: ir.Expr, summed: ir.Expr, target: ir.Expr, value: V
 ) -> None:
-    """``self.sums = [s + x for s, x in zip(self.sums, losses)]``: each member is one of the old ones, and more."""
+    """Record the carry of ``self.sums = [s + x for s, x in zip(self.sums, losses)]``: each new member adds to an old
+    one."""
     found = place_of(frame, state, target)
     if found is None:
         return
@@ -159,14 +165,14 @@ def _sums(
 
 
 def _added_text(expr: ir.Expr, summed: ir.Expr, target: ir.Expr) -> str:
-    """What is added to each member, in the user's words."""
+    """The text of what is added to each member."""
     if not isinstance(summed, ir.Binary) or not isinstance(expr, ir.Comprehension):
         return text(expr)
     return text(summed.right if is_old_member(summed.left, expr, text(target, 200)) else summed.left)
 
 
 def _gets(expr: ir.Expr, target: ir.Expr) -> bool:
-    """``sums[name] = sums.get(name, 0.0) + value``: the same member, by its key."""
+    """Whether the expression reads the assigned member by ``get``: ``sums[name] = sums.get(name, 0.0) + value``."""
     if not isinstance(target, ir.Subscript):
         return False
     shown = text(target, 200)
@@ -180,7 +186,8 @@ def _is_get(expr: ir.Expr, shown: str) -> bool:
 
 
 def _is_window(expr: ir.Expr, shown: str) -> bool:
-    """``losses = losses[-99:] + [loss]``, ``losses = (losses + [loss])[-100:]``: the last ones alone."""
+    """Whether a list keeps only its last members: ``losses = losses[-99:] + [loss]``, ``losses = (losses +
+    [loss])[-100:]``."""
     return any(
         isinstance(part, ir.Subscript)
         and isinstance(part.index, ir.Slice)
@@ -191,8 +198,8 @@ def _is_window(expr: ir.Expr, shown: str) -> bool:
 
 
 def _rebuilt(frame: FunctionState, state: State, at: int, expr: ir.Expr, target: ir.Expr, value: V) -> bool:
-    """``xs = xs + [x]``, ``xs = (*xs, x)``, ``sums[name] = sums.get(name, []) + [x]``: a container that grows by being
-    rebuilt."""
+    """Record what a container retains that grows by being rebuilt; whether it does: ``xs = xs + [x]``, ``xs = (*xs,
+    x)``, ``sums[name] = sums.get(name, []) + [x]``."""
     added = _added(frame, expr, text(target, 200))
     found = place_of(frame, state, target) if added else None
     if found is None:
@@ -206,7 +213,7 @@ def _rebuilt(frame: FunctionState, state: State, at: int, expr: ir.Expr, target:
 
 
 def _added(frame: FunctionState, expr: ir.Expr, shown: str) -> list[ir.Expr]:
-    """What an expression adds to the members of the place ``shown``."""
+    """The members that an expression adds to those of the place with this text; empty where it does not rebuild it."""
 
     def is_old(part: ir.Expr | None) -> bool:
         return part is not None and (_is_place(part, shown) or _is_get(part, shown))
@@ -224,12 +231,12 @@ def _added(frame: FunctionState, expr: ir.Expr, shown: str) -> list[ir.Expr]:
 
 
 def _new_keys(frame: FunctionState, expr: ir.DictDisplay) -> list[ir.Expr]:
-    """The values of a display whose keys come anew with each iteration."""
+    """The values of a display whose keys are new in each iteration."""
     return [one for key, one in zip(expr.keys, expr.values, strict=True) if key is not None and counted_by(frame, key)]
 
 
 def written(frame: FunctionState, state: State, base: V, value: V, target: ir.Subscript) -> None:
-    """``self.buffer[i:j] = value``: the buffer takes over the graph that comes in."""
+    """Record the carry of ``self.buffer[i:j] = value``, by which the buffer takes over the value's graph."""
     if not value.src or not value.may_be(TENSORS | UNKNOWN) or state.grad == OFF or isinstance(target.index, ir.Const):
         return
     for path in sorted(base.syms):
@@ -239,7 +246,7 @@ def written(frame: FunctionState, state: State, base: V, value: V, target: ir.Su
             and frame.analyser.is_buffer(frame.function.cls, path.steps[0][1:])
         )
         if known and path.steps and _brings_more(frame, path, value):
-            src = base.src | value.src | {path}  # (it may be written part by part)
+            src = base.src | value.src | {path}  # the buffer may be written part by part, so its former graph stays
             state.sym[path] = V(TENSORS & ~TREE, src, bare=True, syms=base.syms, size=base.size, device=base.device)
             note_carry(
                 frame,
@@ -256,7 +263,8 @@ def written(frame: FunctionState, state: State, base: V, value: V, target: ir.Su
 
 
 def _brings_more(frame: FunctionState, place: Path, value: V) -> bool:
-    """Whether what is written comes of more than the place itself: ``queue[n:] = queue[:-n].clone()`` shifts it."""
+    """Whether the written value depends on more than the buffer itself: ``queue[n:] = queue[:-n].clone()`` only
+    shifts it."""
     reached = frame.graphs.closure(value.src) - own_sources(frame, place)
     nodes = (frame.graphs.nodes.get(item) for item in reached)
     others = any(isinstance(item, Path) and not item.is_in(place) for item in reached)
@@ -264,7 +272,8 @@ def _brings_more(frame: FunctionState, place: Path, value: V) -> bool:
 
 
 def _how_written(frame: FunctionState, state: State, target: ir.Subscript, value: V) -> str:
-    """``self.mean[:] = self.mean * 0.9 + mean * 0.1``, with each call: a running average, written in place."""
+    """How a buffer is written: "average" for ``self.mean[:] = self.mean * 0.9 + mean * 0.1`` outside of loops, else
+    "update"."""
     statement = frame.statement
     if not isinstance(statement, ir.Assign) or any(loop.counts for loop in frame.loops):
         return "update"
@@ -273,19 +282,20 @@ def _how_written(frame: FunctionState, state: State, target: ir.Subscript, value
 
 
 def part_written(frame: FunctionState, state: State, name: str, value: V, target: ir.Subscript) -> None:
-    """``scores[:, i] = value`` in a loop: the tensor takes over the graph of every round."""
+    """Record the carry of ``scores[:, i] = value`` in a loop, where the tensor takes over the graph of each round."""
     loop = next((loop for loop in reversed(frame.loops) if loop.counts), None)
     if loop is None or name in loop.bound or state.grad == OFF:
         return
     if isinstance(target.index, ir.Const) and not state.env[name].is_only(TENSORS & ~TREE):
-        return  # (a member of a list or dictionary, which is overwritten)
+        return  # a member of a list or dictionary, which is overwritten in each round
     filled = state.env[name] = state.env[name].marked(("prev", loop.id, name))
     shown = text(frame.statement.value if isinstance(frame.statement, ir.Assign) else target)
     note_carry(frame, state, "update", ("var", name), "local", name, filled, value, frame_at(frame), shown, tag=PART)
 
 
 def classify(frame: FunctionState, state: State, expr: ir.Expr, shown: str, value: V) -> tuple[str, V]:
-    """How the expression rebuilds the place, and what comes in beside the old value."""
+    """How the expression rebuilds the place ("add", "average", "cat", "update" or "call"), and the value that is
+    added to the old one."""
     inner = expr
     summed = summed_members(expr, shown)
     if summed is not None and isinstance(expr, ir.Comprehension):
@@ -332,6 +342,7 @@ def classify(frame: FunctionState, state: State, expr: ir.Expr, shown: str, valu
 
 
 def _leftmost(expr: ir.Binary, shown: str) -> bool:
+    """Whether the place is the leftmost operand of a chain of sums, or the right operand of one of them."""
     left: ir.Expr = expr
     while isinstance(left, ir.Binary) and left.op in ("+", "-"):
         if isinstance(left.right, ir.Name | ir.Attr) and text(left.right, 200) == shown:
@@ -356,5 +367,5 @@ def _note(
 
 
 def _index(target: ir.Expr) -> str:
-    """The name that picks the member in ``place[name]``."""
+    """The variable that picks the member in ``place[name]``; "" where none does."""
     return target.index.id if isinstance(target, ir.Subscript) and isinstance(target.index, ir.Name) else ""

@@ -1,4 +1,4 @@
-"""Stores: what is written where, and which loop the place outlives."""
+"""Stores: which place receives a value, and which loop the place outlives."""
 
 from __future__ import annotations
 
@@ -39,12 +39,13 @@ from memlint.ir import nodes as ir
 def store_value(
     frame: FunctionState, state: State, container: V, how: str, value: V, at: int, shown: str, place_text: str
 ) -> None:
-    """``value`` enters a container (``how``: append, key …)."""
+    """Record that ``value`` enters a container by the operation ``how`` (append, key …)."""
     inner = tensors_within(frame, state, value)
     parts = parts_of(frame, state, value)
     sure = _has_sure_attribute(frame, state, value)
     if not container.objs and not container.syms and inner.src:
-        frame.leave(frame.graphs.closure(inner.src))  # (whoever holds the container may differentiate it)
+        # whoever holds the unknown container may call backward on the value
+        frame.leave(frame.graphs.closure(inner.src))
     for key in ordered(container.objs):
         obj = state.heap.get(key)
         if obj is None:
@@ -64,17 +65,17 @@ def store_value(
 
 
 def parts_of(frame: FunctionState, state: State, value: V) -> dict[str, V]:
-    """The members of a tuple or dictionary that is stored."""
+    """The members of the tuple, list or dictionary that is stored, by position or key; empty for another value."""
     return _members_of(frame, state, value, ("tuple", "list", "dict"))
 
 
 def _has_sure_attribute(frame: FunctionState, state: State, value: V) -> bool:
-    """Whether an object of a class of the project is stored of which an attribute has a graph for sure."""
+    """Whether the stored value is an instance of a project class with an attribute that has a graph for sure."""
     return any(map(has_graph_for_sure, _members_of(frame, state, value, ("instance",)).values()))
 
 
 def _members_of(frame: FunctionState, state: State, value: V, kinds: tuple[str, ...]) -> dict[str, V]:
-    """The members of the one object of these kinds that a value is; none where it may be another."""
+    """The members of the only object that a value may be; empty where it may be several, or one of other kinds."""
     obj = state.heap.get(next(iter(value.objs))) if len(value.objs) == 1 else None
     if obj is None or obj.kind not in kinds:
         return {}
@@ -82,12 +83,12 @@ def _members_of(frame: FunctionState, state: State, value: V, kinds: tuple[str, 
 
 
 def has_graph_for_sure(part: V) -> bool:
-    """Whether a member of a record has a graph, and is no number on any path: what is beside it is of no account."""
+    """Whether a member of a record has a graph, and is a number on no path."""
     return bool(part.src) and not part.may_be(DATA | NONE)
 
 
 def kind_of(path: Path) -> PlaceKind:
-    """The kind of place that a symbol names."""
+    """The kind of place that a symbol stands for."""
     if path.root.startswith("g:"):
         return "global"
     if path.root.startswith("c:"):
@@ -98,7 +99,7 @@ def kind_of(path: Path) -> PlaceKind:
 
 
 def outlived(frame: FunctionState, state: State, place: Source) -> tuple[tuple[Source, ...], bool]:
-    """(loops that make the place anew, whether it survives them on some path) for the current point."""
+    """The loops that make the place anew, and whether on some path it survives them, at the current point."""
     obj = None
     if not isinstance(place, Path):
         place = place if place in state.heap else _object_of(place)
@@ -131,9 +132,11 @@ def note_store(
     sure_part: bool = False,
     growing: tuple[LoopState, ...] | None = None,
 ) -> Store | None:
-    """Remember a store for judgement at the end of the iteration. ``sure_part``: a member that is none of
-    ``parts`` has a graph for sure. ``growing``: the loops of which each round brings
-    another member, where that is not each loop around it."""
+    """Record a store, which is judged at the end of the iteration; None where nothing is kept.
+
+    ``sure_part``: a member that is not in ``parts`` has a graph for sure. ``growing``: the loops each round of which
+    adds a member; by default, all loops around it.
+    """
     (made, survives), local = outlived(frame, state, place), not isinstance(place, Path)
     around = _around(frame, made, place, place_text, frame.loops if growing is None else growing)
     if (around is None and local) or _keeps_nothing(frame, kind, value, shown):
@@ -175,8 +178,8 @@ def note_store(
 
 
 def _cleared(frame: FunctionState, kind: str, place: Source, place_text: str, survives: bool) -> str:
-    """What empties a place, in words, or has it keep few; "" for nothing. ``survives``: on some path it outlives the
-    loops that make it anew."""
+    """Why a place keeps few values, in words: what empties it, or what bounds it; "" where nothing does.
+    ``survives``: on some path it outlives the loops that make it anew."""
     if kind == "retain" and (first_rounds(frame) or place_text in windows(frame.function.body)):
         return FEW
     if not survives or begun_where_missing(frame.function.body, place_text):
@@ -185,10 +188,10 @@ def _cleared(frame: FunctionState, kind: str, place: Source, place_text: str, su
 
 
 def _keeps_nothing(frame: FunctionState, kind: str, value: V, shown: str) -> bool:
-    """Whether a value is surely no tensor, holds none, and has no graph."""
+    """Whether a value surely is no tensor, holds no tensor, and has no graph."""
     if value.is_plain() and not value.src:
         return True
-    # (an object that the caller has made holds what the caller has put into it)
+    # an object that the caller made may hold what the caller stored in it
     of_caller = kind == "retain" and value.kinds & INSTANCE and not value.kinds & MODULE and bool(value.syms)
     if not of_caller and not value.may_be(TENSORS | UNKNOWN | DATA | CONTAINER):
         return True
@@ -213,14 +216,15 @@ def _is_member(place: Source, place_text: str, loop: LoopState) -> bool:
 
 
 def _spent(frame: FunctionState, state: State, loop: LoopState | None, value: V, old: Store | None) -> bool:
-    """Whether a backward has freed the graph of what comes in, each time that it comes here."""
+    """Whether a backward has freed the graph of the stored value each time the store was interpreted."""
     if old is not None and not old.spent:
         return False
     return freed_by_backward(frame, state, of_loop(frame, loop, value.src)) == "yes"
 
 
 def _picked_by_names(frame: FunctionState, shown: str) -> bool:
-    """``for key in ("fname", "index"): kept[key] += batch[key]``: what is kept under such names is most often text."""
+    """Whether a value is picked by a key that most often names a text: ``for key in ("fname", "index"): kept[key] +=
+    batch[key]``."""
     return shown.endswith("]") and any(
         isinstance(statement, ir.For)
         and isinstance(statement.target, ir.Name)
@@ -232,12 +236,13 @@ def _picked_by_names(frame: FunctionState, shown: str) -> bool:
 
 
 def own_sources(frame: FunctionState, place: Source) -> frozenset[Source]:
-    """The marks that a place's previous value carries."""
+    """The graph sources by which a place's previous value is known: its marks in the loops around, and its symbol."""
     marks = {("prev", loop.id, mark_name(place)) for loop in frame.loops}
     return frozenset(marks | {place}) if isinstance(place, Path) else frozenset(marks)
 
 
 def mark_name(place: Source) -> Source:
+    """The name of a place within the marks of its previous value."""
     if isinstance(place, Path):
         return place
     kind, name = place
@@ -249,16 +254,16 @@ def _object_of(place: Source) -> Source:
 
 
 def carried_by(frame: FunctionState, place: Source, reached: frozenset[Source], index: str = "") -> LoopState | None:
-    """The innermost iteration loop whose previous round's value of the place is in ``reached``.
+    """The innermost iteration loop whose previous round's value of the place is in ``reached``; None for no loop.
 
-    ``index``: the name that picks the member; a loop that binds it, or what it is renamed from, visits another member
-    in each round.
+    ``index``: the variable that picks the member; a loop that rebinds it, or a variable that it is derived from, visits
+    another member in each round.
     """
     name, owner = mark_name(place), _object_of(place)
     found = [
         loop
         for loop in reversed(frame.loops)
-        # (what it goes through: the next round is given another one)
+        # a place of the loop variable's object is another one in the next round
         if not (_is_item(place, loop) if isinstance(place, Path) else owner in loop.items)
         and ("prev", loop.id, name) in reached
         and loop.counts
@@ -268,14 +273,14 @@ def carried_by(frame: FunctionState, place: Source, reached: frozenset[Source], 
 
 
 def _over_batches(loops: list[LoopState]) -> LoopState:
-    """Of loops that a place outlives, from the innermost on, the one that it is judged by: what the rows of a batch, or
-    steps with it, leave in a place that outlives the batches as well grows with these."""
+    """The loop by which a place is judged, of those that it outlives, innermost first. A loop over the rows of a
+    batch, or over steps with it, gives way to the loop over batches around it, with which the place grows as well."""
     if loops[0].loop.over_data:
         return loops[0]
     return next((loop for loop in loops[1:] if loop.loop.over == "loader"), loops[0])
 
 
-#: what a loop runs over that is there once, and not again in the next run of the loop
+#: iterables that give other objects each time the loop runs
 _OF_DATA = ("loader", "rows")
 
 
@@ -295,7 +300,7 @@ def note_carry(
     tag: Source = None,
     index: str = "",
 ) -> Store | None:
-    """Remember that a place was rebuilt from its own previous value."""
+    """Record that a place was rebuilt from its own previous value; None where it was not."""
     reached = frame.graphs.closure(value.src)
     loop = carried_by(frame, place, reached, index)
     if isinstance(place, Path) and place.root.startswith("x:"):
@@ -303,7 +308,7 @@ def note_carry(
     if loop is None and not (isinstance(place, Path) and place in reached):
         return None
     if isinstance(place, Path) and any(one.loop.over in _OF_DATA and _is_item(place, one) for one in frame.loops):
-        return None  # a part of the batch that this round was given: who asks for the next one gets another
+        return None  # a part of this round's batch: the next round has another batch
     own = own_sources(frame, place)
     incoming = incoming.but(src=incoming.src - own)
     key = ("s", at, place, "carry", tag)
@@ -342,7 +347,7 @@ def _is_item(place: Path, loop: LoopState) -> bool:
 
 
 def carried_loosely(summary: Summary, store: Store) -> bool:
-    """Whether the carry's previous value reaches the new one only through calls that cannot be resolved."""
+    """Whether the carry's previous value reaches the new one only through unresolved calls."""
     if store.kind != "carry" or store.loose:
         return store.loose
     marks: set[Source] = {("prev", loop, mark_name(store.place)) for loop in store.loops}
@@ -354,8 +359,8 @@ def carried_loosely(summary: Summary, store: Store) -> bool:
 def end_iteration(
     frame: FunctionState, state: State, loop: LoopState | None, among: frozenset[Source] | None = None
 ) -> None:
-    """Judge the iteration's stores (or those ``among`` some) at its end: is the graph freed, is the place still
-    there?"""
+    """Judge the stores of an iteration at its end, or those of them in ``among``: whether the graph is freed, and
+    whether the place still exists."""
     held: frozenset[Source] | None = None
     for key in state.pending:
         store = frame.stores[key]
@@ -370,7 +375,7 @@ def end_iteration(
             continue
         store.ended = True
         sources = (store.incoming or store.value).src
-        # (a path that has not come by, left by an exception before the backward, stores nothing)
+        # the path of an exception that leaves before the store has stored nothing
         fate = "yes" if store.spent else freed_by_backward(frame, state, of_loop(frame, loop, sources))
         reached = frame.graphs.closure((store.incoming or store.value).src)
         if any(item in state.freed_must for item in reached if item in frame.graphs.nodes):
@@ -380,7 +385,7 @@ def end_iteration(
 
 
 def _still_there(frame: FunctionState, state: State, place: Source) -> bool:
-    """Whether the place ends the round with a graph that the next round can build on."""
+    """Whether at the end of the round the place holds a graph that the next round can build on."""
     if isinstance(place, Path):
         value = state.sym.get(place)
     else:
@@ -392,8 +397,8 @@ def _still_there(frame: FunctionState, state: State, place: Source) -> bool:
             value = obj.fields.get(name, obj.elem) if name else members(obj)
     if value is None:
         return True
-    # (a leaf has no graph behind it: ``x = x.detach().requires_grad_()``; what the place held before, on a way that did
-    # not write to it, is nothing that this round has built)
+    # a leaf has no graph behind it (``x = x.detach().requires_grad_()``); nor has this round built what the place held
+    # before, on a path that does not write to it
     return any(
         not frame.graphs.nodes[item].leaf if item in frame.graphs.nodes else isinstance(item, Path) and item != place
         for item in tensors_within(frame, state, value).src
