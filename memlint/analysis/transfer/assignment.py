@@ -9,7 +9,7 @@ from memlint.analysis.domain.literal_values import referred_functions
 from memlint.analysis.domain.parts_taken import named
 from memlint.analysis.domain.periods import resets_in_time, resets_soon
 from memlint.analysis.domain.recorded_modes import freeze
-from memlint.analysis.domain.state import OFF, State
+from memlint.analysis.domain.state import OFF, State, untouched
 from memlint.analysis.domain.summary.effects import LoopState
 from memlint.analysis.domain.summary.function_state import FunctionState
 from memlint.analysis.domain.tensor_ops import cut
@@ -278,9 +278,7 @@ def write_item(
             forget(frame, state, frozenset((place,)))
             frame.notes.members_set.add(place)
         state.sym[place] = (
-            value
-            if step != "[]" or all_of_them
-            else join(state.sym.get(place) or V(UNKNOWN, frozenset((place,)), syms=frozenset((place,))), value)
+            value if step != "[]" or all_of_them else join(state.sym.get(place) or untouched(place), value)
         )
         if counted and not base.may_be(TENSORS) and not _is_rebuilt(frame, path.then("[]"), inner, target):
             parts = parts_of(frame, state, value)

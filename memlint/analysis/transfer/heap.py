@@ -5,7 +5,7 @@ from __future__ import annotations
 from memlint.analysis.domain.graphs import Node
 from memlint.analysis.domain.parts_taken import held_member, placed, sized
 from memlint.analysis.domain.periods import resets_soon
-from memlint.analysis.domain.state import Obj, State
+from memlint.analysis.domain.state import Obj, State, untouched
 from memlint.analysis.domain.summary.function_state import FunctionState
 from memlint.analysis.domain.summary.summary import Summary
 from memlint.analysis.domain.tensor_ops import batch_tree, names_count, names_labels
@@ -29,7 +29,6 @@ from memlint.analysis.domain.values import (
     join_all,
     ordered,
 )
-from memlint.analysis.syntax.expression_text import text
 from memlint.analysis.transfer.library import extent_ops
 from memlint.analysis.transfer.modules.modes import member
 from memlint.ir import nodes as ir
@@ -176,7 +175,7 @@ def read_symbol(summary: Summary, state: State, path: Path) -> V:
         return state.sym[path]
     if len(path.steps) > MAX_STEPS:
         return UNKNOWN_VALUE
-    return V(UNKNOWN, frozenset((path,)), syms=frozenset((path,)))
+    return untouched(path)
 
 
 def stored_by_key(state: State, path: Path) -> V:
@@ -347,7 +346,3 @@ def symbol_counts(state: State, value: V, part: Path) -> bool:
 def frame_at(frame: FunctionState) -> int:
     """The position of the current statement; 0 before the first."""
     return frame.statement.at if frame.statement is not None else 0
-
-
-def shown(expr: ir.Expr | None) -> str:
-    return text(expr)

@@ -203,15 +203,11 @@ def _assert(frame: FunctionState, state: State, statement: ir.Assert) -> State |
     return state
 
 
-def _define(frame: FunctionState, state: State, statement: ir.FunctionDef) -> State:
-    value = frame.analyser.local_function(frame, state, statement)
-    if statement.name in frame.function.locals:
-        state.env[statement.name] = value
-    return state
-
-
-def _define_class(frame: FunctionState, state: State, statement: ir.ClassDef) -> State:
-    value = frame.analyser.local_class(frame, statement)
+def _define(frame: FunctionState, state: State, statement: ir.FunctionDef | ir.ClassDef) -> State:
+    if isinstance(statement, ir.ClassDef):
+        value = frame.analyser.local_class(frame, statement)
+    else:
+        value = frame.analyser.local_function(frame, state, statement)
     if statement.name in frame.function.locals:
         state.env[statement.name] = value
     return state
@@ -317,8 +313,6 @@ def _with(frame: FunctionState, state: State, statement: ir.With) -> State | Non
             for one in (*loop.breaks, *loop.continues):
                 if one is not end:
                     one.grad = before
-    if end is None and not frame.returns[outer_returns:]:
-        return None
     return end
 
 
@@ -388,14 +382,14 @@ _DISPATCH: dict[type, Callable[[FunctionState, State, Any], State | None]] = {
     ir.Delete: delete,
     ir.Assert: _assert,
     ir.FunctionDef: _define,
-    ir.ClassDef: _define_class,
+    ir.ClassDef: _define,
     ir.Import: _import,
     ir.ImportFrom: _import,
     ir.Scope: _pass,
     ir.Jump: _jump,
     ir.If: _if,
-    ir.For: lambda frame, state, statement: loop_fixpoint.for_loop(frame, state, statement),
-    ir.While: lambda frame, state, statement: loop_fixpoint.while_loop(frame, state, statement),
+    ir.For: loop_fixpoint.for_loop,
+    ir.While: loop_fixpoint.while_loop,
     ir.With: _with,
     ir.Try: _try,
     ir.Match: _match,

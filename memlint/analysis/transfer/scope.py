@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import builtins
 
-from memlint.analysis.domain.state import State
+from memlint.analysis.domain.state import State, untouched
 from memlint.analysis.domain.summary.function_state import FunctionState
 from memlint.analysis.domain.values import (
     CALLABLE,
@@ -62,7 +62,7 @@ def free_variable(frame: FunctionState, state: State, around: object, name: str)
         return state.sym[path]
     fact: V | None = frame.analyser.free_variable(frame.function, name)
     if fact is None:
-        return V(UNKNOWN, frozenset((path,)), syms=frozenset((path,)))
+        return untouched(path)
     return symbolic(fact, path)
 
 

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from memlint.analysis.domain.events import PlaceKind, Step
 from memlint.analysis.domain.graph_lifetime import freed_by_backward, of_loop
 from memlint.analysis.domain.periods import FEW, first_rounds
-from memlint.analysis.domain.state import State, reachable
+from memlint.analysis.domain.state import State, reachable, untouched
 from memlint.analysis.domain.summary.effects import LoopState, Store
 from memlint.analysis.domain.summary.function_state import FunctionState
 from memlint.analysis.domain.summary.summary import Summary
@@ -46,22 +46,21 @@ def store_value(
     if not container.objs and not container.syms and inner.src:
         # whoever holds the unknown container may call backward on the value
         frame.leave(frame.graphs.closure(inner.src))
+    places: list[tuple[Source, PlaceKind]] = []
     for key in ordered(container.objs):
         obj = state.heap.get(key)
         if obj is None:
             continue
         state.heap[key] = obj.with_elem(join(obj.elem, value))
         if not obj.bounded:
-            place: tuple[Source, PlaceKind] = key, "local"
-            note_store(frame, state, "retain", how, *place, place_text, inner, at, shown, parts=parts, sure_part=sure)
+            places.append((key, "local"))
     for path in ordered(container.syms):
         inside = path.then("[]")
-        state.sym[inside] = join(
-            state.sym.get(inside) or V(UNKNOWN, frozenset((inside,)), syms=frozenset((inside,))), value
-        )
+        state.sym[inside] = join(state.sym.get(inside) or untouched(inside), value)
         if not any(ref.kind == "bounded" for ref in container.refs):
-            place = path, kind_of(path)
-            note_store(frame, state, "retain", how, *place, place_text, inner, at, shown, parts=parts, sure_part=sure)
+            places.append((path, kind_of(path)))
+    for place in places:
+        note_store(frame, state, "retain", how, *place, place_text, inner, at, shown, parts=parts, sure_part=sure)
 
 
 def parts_of(frame: FunctionState, state: State, value: V) -> dict[str, V]:
@@ -87,15 +86,13 @@ def has_graph_for_sure(part: V) -> bool:
     return bool(part.src) and not part.may_be(DATA | NONE)
 
 
+#: kinds of places by the root of their symbol
+_KINDS: dict[str, PlaceKind] = {"g:": "global", "c:": "closure"}
+
+
 def kind_of(path: Path) -> PlaceKind:
     """The kind of place that a symbol stands for."""
-    if path.root.startswith("g:"):
-        return "global"
-    if path.root.startswith("c:"):
-        return "closure"
-    if path.steps and path.steps[0].startswith("."):
-        return "attribute"
-    return "parameter"
+    return _KINDS.get(path.root[:2], "attribute" if path.steps and path.steps[0].startswith(".") else "parameter")
 
 
 def outlived(frame: FunctionState, state: State, place: Source) -> tuple[tuple[Source, ...], bool]:
@@ -132,11 +129,9 @@ def note_store(
     sure_part: bool = False,
     growing: tuple[LoopState, ...] | None = None,
 ) -> Store | None:
-    """Record a store, which is judged at the end of the iteration; None where nothing is kept.
-
-    ``sure_part``: a member that is not in ``parts`` has a graph for sure. ``growing``: the loops each round of which
-    adds a member; by default, all loops around it.
-    """
+    """Record a store, which is judged at the end of the iteration; None where nothing is kept. ``sure_part``: a
+    member that is not in ``parts`` has a graph for sure. ``growing``: the loops each round of which adds a member;
+    by default, all loops around it."""
     (made, survives), local = outlived(frame, state, place), not isinstance(place, Path)
     around = _around(frame, made, place, place_text, frame.loops if growing is None else growing)
     if (around is None and local) or _keeps_nothing(frame, kind, value, shown):
@@ -201,15 +196,16 @@ def _keeps_nothing(frame: FunctionState, kind: str, value: V, shown: str) -> boo
 def _around(
     frame: FunctionState, made: tuple[Source, ...], place: Source, place_text: str, growing: Sequence[LoopState]
 ) -> LoopState | None:
-    """The loop that the place outlives. A member of what an inner loop goes through (``for callback in callbacks:
-    callback.add(loss)``), or that it picks (``kept[i].append(losses[i])``), is another one in each of its rounds."""
+    """The loop that the place outlives; None where it outlives none. A place that belongs to the loop variable of an
+    inner loop (``for callback in callbacks: callback.add(loss)``), or that it picks (``kept[i].append(losses[i])``),
+    is another one in each of that loop's rounds: it grows with the loop around it."""
     loops = [loop for loop in reversed(frame.loops) if loop.counts and loop.id not in made and loop in growing]
     lasting = [loop for loop in loops if not _is_member(place, place_text, loop)]
     return _over_batches(lasting) if lasting else loops[0] if loops else None
 
 
 def _is_member(place: Source, place_text: str, loop: LoopState) -> bool:
-    """Whether a place is, or belongs to, what a round of the loop was given, or is picked by it."""
+    """Whether a place is or belongs to the loop variable's object, or is picked by the loop variable."""
     if not loop.loop.over_data and any(f"[{name}]" in place_text for name in loop.targets):
         return True
     return _is_item(place, loop) if isinstance(place, Path) else _object_of(place) in loop.items
@@ -377,9 +373,8 @@ def end_iteration(
         sources = (store.incoming or store.value).src
         # the path of an exception that leaves before the store has stored nothing
         fate = "yes" if store.spent else freed_by_backward(frame, state, of_loop(frame, loop, sources))
-        reached = frame.graphs.closure((store.incoming or store.value).src)
-        if any(item in state.freed_must for item in reached if item in frame.graphs.nodes):
-            store.dead = True
+        dead = frame.graphs.closure(sources) & state.freed_must
+        store.dead = store.dead or any(item in frame.graphs.nodes for item in dead)
         if fate is not None:
             store.freed = fate if store.freed in (None, fate) else "some"
 
