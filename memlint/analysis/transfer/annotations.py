@@ -1,4 +1,4 @@
-"""Type annotations to abstract values."""
+"""The abstract values that type annotations declare."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ _TEXTS = frozenset({OF_TEXTS})
 def annotation_value(
     analyser: Analyser, module: Module, annotation: ir.Expr, around: Function | None = None
 ) -> V | None:
-    """What a value with this annotation is; None where the annotation says nothing that matters here."""
+    """The value of a variable with this annotation; None where the annotation tells nothing."""
     if isinstance(annotation, ir.Const):
         if annotation.kind == "None":
             return V(NONE)
@@ -72,7 +72,7 @@ def annotation_value(
 
 
 def _container(analyser: Analyser, module: Module, annotation: ir.Subscript, around: Function | None) -> V:
-    """``list[nn.Module]``: a loop over it runs over layers."""
+    """A container of the annotated members: ``list[nn.Module]`` holds modules, and a loop over it runs over layers."""
     inner = annotation.index
     if _are_texts(inner):
         return V(CONTAINER, refs=_TEXTS)
@@ -83,8 +83,8 @@ def _container(analyser: Analyser, module: Module, annotation: ir.Subscript, aro
 
 
 def _are_texts(inner: ir.Expr) -> bool:
-    """Whether all that a container is annotated to hold are texts and whole numbers, or containers of those. (What is
-    annotated as a list of ``float`` may well get losses.)"""
+    """Whether all members of the annotated container are texts and whole numbers, or containers of those. (A list
+    that is annotated with ``float`` may well receive losses.)"""
     if isinstance(inner, ir.Display):
         return bool(inner.elements) and all(map(_are_texts, inner.elements))
     if isinstance(inner, ir.Subscript):

@@ -1,4 +1,4 @@
-"""Statements that store into attributes, by name, and what they assign."""
+"""Statements that assign attributes, by name, and the values that they assign."""
 
 from __future__ import annotations
 
@@ -8,14 +8,15 @@ from memlint.analysis.syntax.syntax import calls, dotted, is_true, last_name, wa
 from memlint.ir import nodes as ir
 from memlint.patterns import lazy_pattern
 
-#: methods that make what an object holds
+#: names of methods that create the parts of an object
 MAKES = lazy_pattern(
     r"_*(init|setup|set_up|build|make|create|configure|define|construct|load_(model|net)|prepare_(model|net))(_|$|ialize)"
 )
 
 
 def learn_parameters(statement: ir.Stmt, made: set[str], frozen: set[str]) -> None:
-    """``self.weight = nn.Parameter(…)`` makes one, ``self.weight.requires_grad = False`` freezes it."""
+    """Add the attributes that a statement makes parameters (``self.weight = nn.Parameter(…)``) or freezes
+    (``self.weight.requires_grad = False``)."""
     if isinstance(statement, ir.Assign):
         value = statement.value
         for target in statement.targets:
@@ -34,7 +35,7 @@ def learn_parameters(statement: ir.Stmt, made: set[str], frozen: set[str]) -> No
 
 
 def sets_attribute(function: Function, name: str) -> bool:
-    """Whether a function's own statements assign an attribute of that name a value that is not made of it."""
+    """Whether a statement of the function assigns an attribute of that name a value that does not read it."""
     return any(
         isinstance(statement, ir.Assign)
         and name in stored(statement)
@@ -44,7 +45,7 @@ def sets_attribute(function: Function, name: str) -> bool:
 
 
 def by_constructor(cls: Class | None, name: str) -> bool:
-    """Whether a class calls something of a name in its constructor alone."""
+    """Whether a class calls a function of that name in its constructor alone."""
     if cls is None or "__init__" not in cls.methods:
         return False
     within = [method for method in cls.methods.values() if method.name != "__init__"]
@@ -52,7 +53,7 @@ def by_constructor(cls: Class | None, name: str) -> bool:
 
 
 def begins_attribute(method: Function, name: str) -> bool:
-    """Whether the method assigns ``self.name`` something that is not made of it."""
+    """Whether the method assigns ``self.name`` a value that does not read it."""
     return any(
         isinstance(statement, ir.Assign)
         and not any(isinstance(part, ir.Attr) and part.name == name for part in walk_expression(statement.value))
@@ -61,7 +62,7 @@ def begins_attribute(method: Function, name: str) -> bool:
 
 
 def is_container(value: ir.Expr) -> bool:
-    """``[0] * len(names)``, ``{name: 0 for name in names}``"""
+    """Whether an expression makes a container: ``[0] * len(names)``, ``{name: 0 for name in names}``."""
     if isinstance(value, ir.Binary) and value.op == "*":
         return isinstance(value.left, ir.Display) or isinstance(value.right, ir.Display)
     return isinstance(value, ir.Comprehension) and value.kind != "generator"
@@ -82,7 +83,7 @@ def assigned_value(statement: ir.Assign | ir.AnnAssign, value: ir.Expr, name: st
 
 @kept
 def storing(body: tuple[ir.Stmt, ...]) -> dict[str, list[ir.Stmt]]:
-    """The statements that assign an attribute of a variable, by its name, in source order."""
+    """By name, the statements that assign an attribute of a variable, in source order."""
     found: dict[str, list[ir.Stmt]] = {}
     for statement in walk_statements(body):
         for name in dict.fromkeys(stored(statement)):

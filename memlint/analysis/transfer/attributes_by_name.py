@@ -1,4 +1,4 @@
-"""What an attribute of an object of unknown class may be, by what the project's classes keep under its name."""
+"""Attributes of objects of unknown class, by what the project's classes assign under the name."""
 
 from __future__ import annotations
 
@@ -11,17 +11,17 @@ if TYPE_CHECKING:
     from memlint.analysis.facts.analyser import Analyser
     from memlint.analysis.index.program import Class
 
-#: where more files or classes have the name, nobody looks through them all
+#: most files, and most classes, of a name that are searched
 MAX_FILES = 40
 MAX_CLASSES = 8
 
 
 def held_module(analyser: Analyser, name: str) -> V | None:
-    """A module, where each of the few classes that keep something under the name keeps one there: ``learner.critic``.
-    (What nothing is known of in one class is told by the others.)"""
+    """A module, where each of the few classes that assign the attribute assigns a module: ``learner.critic``; else
+    None. (A class whose value is unknown does not contradict.)"""
     known = analyser.facts.held
     if name not in known:
-        known[name] = None  # asked again by a constructor on the way
+        known[name] = None  # a constructor that is interpreted on the way may ask again
         known[name] = _held_module(analyser, name)
     return known[name]
 
@@ -38,7 +38,7 @@ def _held_module(analyser: Analyser, name: str) -> V | None:
 
 
 def _keepers(analyser: Analyser, name: str) -> list[Class]:
-    """The classes whose methods assign the attribute, where they are few."""
+    """The classes whose methods assign the attribute; empty where there are many."""
     program = analyser.program
     files = [key for key in program.words.files(name) if not in_tests(key)]
     if len(files) > MAX_FILES:

@@ -1,4 +1,4 @@
-"""Calls that keep all that they are given (``list(map(f, xs))``), as the comprehensions that they are."""
+"""Calls that keep all members of an iterable (``list(map(f, xs))``), rewritten as the equivalent comprehensions."""
 
 from __future__ import annotations
 
@@ -6,19 +6,19 @@ from memlint.analysis.syntax.bindings import reads_any
 from memlint.analysis.syntax.memo import kept
 from memlint.ir import nodes as ir
 
-#: what makes a container of all that it is given, or a sum
+#: builtins that put all members of their argument into a container or a sum
 _COLLECTORS = frozenset({"list", "tuple", "set", "sorted", "sum"})
 
 
 def collects(func: ir.Expr) -> bool:
-    """Whether a call of this function keeps all that its argument gives: in a new container, in one that is there, or
+    """Whether a call of this function keeps all members of its argument: in a new container, in an existing one, or
     in a sum."""
     return func.id in _COLLECTORS if isinstance(func, ir.Name) else isinstance(func, ir.Attr) and func.name == "extend"
 
 
 @kept
 def listed(given: ir.Expr) -> ir.Expr:
-    """``f(x) for x in xs`` and ``map(f, xs)`` as the list that is made of them."""
+    """``f(x) for x in xs`` and ``map(f, xs)`` as a list comprehension; other expressions unchanged."""
     if isinstance(given, ir.Comprehension) and given.kind == "generator":
         return ir.Comprehension(given.at, "collected", given.element, None, given.fors)
     if (
@@ -31,7 +31,7 @@ def listed(given: ir.Expr) -> ir.Expr:
     ):
         mapped, over = given.args
         free = "item"
-        while reads_any(mapped, {free}):  # ``map(item.score, xs)``
+        while reads_any(mapped, {free}):  # ``map(item.score, xs)`` reads a variable of that name
             free += "_"
         name = ir.Name(given.at, free)
         made: ir.Expr = ir.Call(given.at, mapped, (name,), ())
@@ -43,6 +43,6 @@ def listed(given: ir.Expr) -> ir.Expr:
 
 @kept
 def members_of(given: ir.Expr) -> ir.Comprehension:
-    """``list(xs)`` as ``[item for item in xs]``."""
+    """``list(xs)`` as the comprehension ``[item for item in xs]``."""
     item = ir.Name(given.at, "item")
     return ir.Comprehension(given.at, "collected", item, None, (ir.CompFor(item, given, (), False),))

@@ -1,4 +1,4 @@
-"""Comprehensions: loops that make a container, whose targets are names of their own."""
+"""Comprehensions: loops with variables of their own that make a container."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ from memlint.ir import nodes as ir
 
 
 def comprehension(frame: FunctionState, state: State, expr: ir.Comprehension) -> V:
-    """What a comprehension makes, of what one round of its loops gives."""
+    """The container that a comprehension makes, whose member is the value of one interpreted round."""
     before = state.heap.get(expr.at)
     result = make(frame, state, expr.at, expr.kind if expr.kind in ("set", "dict") else "list", NOTHING)
     inner = frame.fork(state)
     if before is not None:
-        inner.heap[expr.at] = before  # what it made in the round before, which it may read: ``{k: sums[k] + x …}``
+        inner.heap[expr.at] = before  # the container of the round before, which this one may read
     pushed = 0
     for one in expr.fors:
         feeds = feeds_device(one.target, _body(expr))
@@ -50,7 +50,7 @@ def comprehension(frame: FunctionState, state: State, expr: ir.Comprehension) ->
     if frame.loops[-pushed].counts:
         store_value(frame, inner, result, "append", value, expr.at, _shown(expr), "a comprehension")
         if frame.loops[-pushed].loop.over == "loader" and _of_model(tensors_within(frame, inner, value)):
-            inner.env["<made>"] = result  # which nothing leads to yet
+            inner.env["<made>"] = result  # a name for the container, to which no variable refers yet
             end_iteration(frame, inner, frame.loops[-pushed])
     for _ in range(pushed):
         frame.loops.pop()
@@ -66,28 +66,29 @@ def comprehension(frame: FunctionState, state: State, expr: ir.Comprehension) ->
     return result
 
 
-#: the loops of a comprehension whose rounds are iterations, by its kind; "collected" is a generator that is used up
+#: which loops of a comprehension count as iterations, by its kind; a "collected" one is a generator whose members are
+#: kept
 _COUNTING: dict[str, tuple[str, ...]] = {"generator": (), "collected": ("loader",)}
 
 
 def _of_model(value: V) -> bool:
-    """Whether what a round gives has come through a model: the members of a batch that are moved are few."""
+    """Whether the member of a round was computed by a model. (What merely moves the members of a batch makes few.)"""
     return bool(value.src) or value.size in (ACTIVATION, OUTPUT)
 
 
 def _shown(expr: ir.Comprehension) -> str:
-    """What is kept, in the user's words: of ``[item for item in xs]``, ``xs``."""
+    """The source text of what is kept; of ``[item for item in xs]``, ``xs``."""
     plain = expr.fors[-1].target == expr.element
     return text(expr.fors[-1].iter if plain else expr.element)
 
 
 @kept
 def _body(expr: ir.Comprehension) -> tuple[ir.Stmt, ...]:
-    """What a comprehension does in each round, as the body of a loop."""
+    """The element of a comprehension as the body of a loop."""
     return (ir.ExprStmt(expr.at, expr.element),)
 
 
 def bind(frame: FunctionState, state: State, target: ir.Expr, value: V) -> None:
-    """Bind a comprehension's target: a name of its own, whatever the function around it binds."""
+    """Bind a comprehension's target, a name of its own whatever the enclosing function binds."""
     frame.own_names |= {part.id for part in walk_expression(target) if isinstance(part, ir.Name)}
     assign(frame, state, target, value, None)

@@ -39,12 +39,12 @@ _ADDERS = {"append": 0, "appendleft": 0, "put": 0, "put_nowait": 0, "insert": 1}
 _SPREADERS = frozenset({"extend", "extendleft"})
 
 
-#: methods that store, where they are not called but kept (``record = losses.append``)
+#: methods that store their argument, which may be bound to a variable (``record = losses.append``)
 _STORING = frozenset({*_ADDERS, *_SPREADERS, "add", "update", "setdefault"})
 
 
 def binds(base: V, name: str, found: V) -> bool:
-    """Whether ``base.name`` is a container's own method that stores; ``found``: what the project says of it."""
+    """Whether ``base.name`` is a container's own method that stores. ``found``: its value by the project's classes."""
     if name not in _STORING or found.resolved() or base.kinds & (TENSORS | MODULE):
         return False
     return bool(base.objs or base.syms) and (
@@ -53,19 +53,20 @@ def binds(base: V, name: str, found: V) -> bool:
 
 
 def bound(base: V, expr: ir.Attr) -> V:
-    """The method, to be called later."""
+    """The bound method, to be called later."""
     return V(CALLABLE, refs=frozenset((Ref("bound", text(expr.value), expr.name, base),)))
 
 
 def call_bound(frame: FunctionState, state: State, ref: Ref, args: list[V], words: dict[str, V], expr: ir.Call) -> V:
-    """``record(loss)``, where ``record`` is ``losses.append``."""
+    """The value of ``record(loss)``, where ``record`` is ``losses.append``."""
     func = ir.Attr(expr.at, ir.Name(expr.at, ref.key), ref.name)
     given = expr.args if len(expr.args) == len(args) else tuple(ir.Name(expr.at, "item") for _ in args)
     return call(frame, state, ir.Call(expr.at, func, given, expr.keywords), ref.self_, ref.name, args, words)
 
 
 def is_container_method(name: str, args: list[V]) -> bool:
-    """Whether a method of this name on an unknown object is a container's: it stores its argument, or lists members."""
+    """Whether a method of this name and these arguments on an unknown object is a container's: it stores its
+    argument, or lists members."""
     if name in ("items", "values", "keys") and not args:
         return True
     return (name in _ADDERS or name in _SPREADERS or (name == "setdefault" and len(args) == 2)) and len(args) in (1, 2)
@@ -74,7 +75,7 @@ def is_container_method(name: str, args: list[V]) -> bool:
 def call(
     frame: FunctionState, state: State, expr: ir.Call, receiver: V, name: str, args: list[V], words: dict[str, V]
 ) -> V:
-    """``container.name(…)``; nothing for a method that containers lack."""
+    """The value of ``container.name(…)``; NOTHING for a method that containers lack."""
     func = expr.func
     assert isinstance(func, ir.Attr)
     place = text(func.value)
@@ -82,7 +83,7 @@ def call(
         position = _ADDERS[name]
         frame.notes.note_kinds(expr.args[position], args[position])
         if name.startswith("put"):
-            # a queue hands over: somebody else takes what is put
+            # a queue hands its members over to whoever takes them
             frame.escape(tensors_within(frame, state, args[position]).src)
             return NONE_VALUE
         store_value(frame, state, receiver, name, args[position], expr.at, text(expr.args[position]), place)
@@ -158,7 +159,7 @@ def _update(
 
 
 def _default_set(frame: FunctionState, state: State, receiver: V, args: list[V]) -> V:
-    """``losses.setdefault(name, [])``: what is there, or the default, which is there from now on."""
+    """The value of ``losses.setdefault(name, [])``: the member that is there, or the default, which is stored."""
     found = elements_of(frame, state, receiver)
     if len(args) > 1:
         for key in ordered(receiver.objs):
@@ -173,7 +174,7 @@ def _default_set(frame: FunctionState, state: State, receiver: V, args: list[V])
 
 
 def heap(frame: FunctionState, state: State, name: str, args: list[V], expr: ir.Call) -> V:
-    """``heapq.heappush(best, (score, output))``: a list that grows; what takes one out for another keeps it small."""
+    """The value of a function of ``heapq``: ``heappush`` stores in a growing list; what removes a member bounds it."""
     if name == "heappush" and len(expr.args) == len(args) == 2:
         place = text(expr.args[0])
         store_value(frame, state, args[0], "append", args[1], expr.at, text(expr.args[1]), place)
@@ -187,7 +188,7 @@ def heap(frame: FunctionState, state: State, name: str, args: list[V], expr: ir.
 def put_display(
     frame: FunctionState, state: State, at: int, container: V, place: ir.Expr, display: ir.DictDisplay, given: V
 ) -> None:
-    """``sums.update({"a": x, "b": y})``, ``sums |= {"a": x}``"""
+    """Set the members of a dict from a display: ``sums.update({"a": x, "b": y})``, ``sums |= {"a": x}``."""
     held = [obj for key in ordered(given.objs) if (obj := state.heap.get(key)) is not None]
     for key, item in zip(display.keys, display.values, strict=True):
         if key is None:
@@ -209,7 +210,8 @@ def put_items(
     items: Sequence[tuple[ir.Expr, ir.Expr]],
     values: dict[str, V],
 ) -> None:
-    """Members of a dict are set, by key and expression; ``values``: what these are, by the key's constant."""
+    """Set members of a dict, given by key and expression. ``values``: the values of the expressions by the key's
+    constant."""
     for key, item in items:
         index = frame.interpreter.evaluate(frame, state, key)
         value = values.get(str(index.const), NOTHING)
@@ -219,7 +221,8 @@ def put_items(
 
 
 def _lives_as_long(state: State, made: V, holder: Obj) -> None:
-    """What ``setdefault`` puts into a container outlives the iteration that made it."""
+    """The default that ``setdefault`` stores outlives the iteration that made it: it gets the lifetime of its
+    container."""
     for key in ordered(made.objs):
         obj = state.heap.get(key)
         if obj is not None and len(holder.loops) < len(obj.loops):

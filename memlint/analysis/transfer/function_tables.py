@@ -1,4 +1,4 @@
-"""Tables of functions and classes at module scope: ``COMMANDS[name](args)`` may call any of them."""
+"""Tables of functions and classes at module scope: ``COMMANDS[name](args)`` may call each of them."""
 
 from __future__ import annotations
 
@@ -13,23 +13,23 @@ from memlint.analysis.transfer.scope import lookup
 from memlint.ir import nodes as ir
 from memlint.patterns import lazy_pattern
 
-#: what makes a network of which nothing more is known
+#: stands for a function that makes some network
 ANY_NETWORK = Ref("ext", "", "torchvision.models.resnet18")
-#: a table of more is followed no further
+#: most entries of a table that are followed
 _MAX_ENTRIES = 16
-#: of so many networks each may be the one that a module is asked for
+#: most networks of a module that ``getattr(module, name)`` may mean
 _MAX_NETWORKS = 8
-#: of so many classes an object may be made of each
+#: most classes of a table that an object may be an instance of
 _MAX_CLASSES = 8
-#: what a plain class may inherit from, of what the project does not define
+#: base classes outside the project that a plain class may have
 _PLAIN_BASES = frozenset({"object", "?.object", "builtins.object", "abc.ABC", "abc.ABCMeta"})
-#: star imports of star imports that are followed
+#: depth of star imports that are followed
 _MAX_STARS = 3
 
 
 def entries(frame: FunctionState, table: ir.Expr, key: object = None) -> V:
-    """The project's functions or plain classes in a table that is written out, or filled by decorators, or any of its
-    networks; NOTHING where it is no such table. ``key``: the literal that one of them is asked for by."""
+    """The functions or plain classes in a table that is a literal, or filled by decorators, or some network where
+    all are networks; NOTHING for another expression. ``key``: the literal key of the looked-up entry."""
     root = table
     while isinstance(root, ir.Attr):
         root = root.value
@@ -62,8 +62,8 @@ def entries(frame: FunctionState, table: ir.Expr, key: object = None) -> V:
 
 
 def members(frame: FunctionState, state: State, expr: ir.Call, name: str) -> V:
-    """What ``TABLE.values()`` and ``TABLE.items()`` go through, of a table of the project's functions; NOTHING of any
-    other."""
+    """The container that ``TABLE.values()`` or ``TABLE.items()`` gives, of a table of the project's functions;
+    NOTHING for another call."""
     if name not in ("values", "items") or expr.args or not isinstance(expr.func, ir.Attr):
         return NOTHING
     member = entries(frame, expr.func.value)
@@ -75,7 +75,7 @@ def members(frame: FunctionState, state: State, expr: ir.Call, name: str) -> V:
 
 
 def _is_plain(frame: FunctionState, ref: Ref) -> bool:
-    """Whether a callable is a class of the project that is no library's kind of thing (a meter, a metric, a record)."""
+    """Whether a callable is a project class without bases outside the project (a meter, a metric, a record)."""
     cls = frame.analyser.cls(ref) if ref.kind == "class" else None
     return cls is not None and frame.analyser.program.ancestors(cls)[1] <= _PLAIN_BASES
 
@@ -87,8 +87,8 @@ def is_mode(ref: Ref) -> bool:
 
 
 def _registered(frame: FunctionState, module: Module, table: str) -> list[Ref]:
-    """What decorators of the project put into an empty table: ``@register("resnet")``. (It ends past what `entries`
-    follows: a registry may have a thousand functions, each of which would be lowered.)"""
+    """The definitions that decorators of the project put into an empty table: ``@register("resnet")``. The search
+    ends past the number that `entries` follows: each of a thousand functions would be lowered."""
     program = frame.analyser.program
     found: list[Ref] = []
     for registrar in module.index.definitions:
@@ -111,7 +111,7 @@ def _registered(frame: FunctionState, module: Module, table: str) -> list[Ref]:
 
 
 def _fills(body: tuple[ir.Stmt, ...], table: str) -> bool:
-    """Whether a function, or one in it, puts a name into a table: ``TABLE[name] = cls``."""
+    """Whether a function, or one within it, stores a variable in a table: ``TABLE[name] = cls``."""
     return any(
         isinstance(statement, ir.Assign)
         and isinstance(statement.value, ir.Name)
@@ -130,7 +130,7 @@ def _decorating(node: ir.FunctionDef | ir.Lambda | ir.ClassDef | None) -> set[st
 
 
 def of_package(frame: FunctionState, state: State, expr: ir.Expr) -> V:
-    """``models.__dict__[name]``: one of a library's or a module's networks, whichever it is; NOTHING for all else."""
+    """A network, for ``models.__dict__[name]``; NOTHING for another expression."""
     if not isinstance(expr, ir.Attr) or expr.name != "__dict__" or not isinstance(expr.value, ir.Name):
         return NOTHING
     package = lookup(frame, state, expr.value.id)
@@ -139,8 +139,8 @@ def of_package(frame: FunctionState, state: State, expr: ir.Expr) -> V:
 
 
 def of_module(frame: FunctionState, value: V) -> V:
-    """``getattr(models, name)``: any of the networks that a module of the project defines or brings together, and of
-    the other classes beside them; NOTHING where it has many, or functions that may make them."""
+    """The networks, and other classes beside them, that ``getattr(models, name)`` may mean for a module of the
+    project; NOTHING where it has many, or functions that may make them."""
     if len(value.refs) != 1:
         return NOTHING
     (ref,) = value.refs
@@ -158,8 +158,8 @@ def of_module(frame: FunctionState, value: V) -> V:
 
 
 def _gather(frame: FunctionState, module: Module, refs: set[Ref], others: set[Ref], depth: int) -> bool:
-    """Collect the networks, and the other classes, that a module's public names stand for; whether there is nothing
-    else that may make one."""
+    """Collect the networks and the other classes of a module's public names; False where a function or too many
+    networks make the result unknown."""
     program = frame.analyser.program
     if depth > _MAX_STARS or any(
         one.kind == "function" and not one.name.startswith("_") for one in module.index.definitions
@@ -180,12 +180,12 @@ def _gather(frame: FunctionState, module: Module, refs: set[Ref], others: set[Re
     return True
 
 
-#: modules that compute no features: what they are given has its graph already, or none
+#: names of modules that compute no features, so that their output has a graph only if their input has
 _NO_NETWORK = lazy_pattern(r"loss|criterion|metric|score|transform|augment|norm|act|pool")
 
 
 def _is_network(frame: FunctionState, ref: Ref) -> bool:
-    """Whether a callable is a class of networks of the project."""
+    """Whether a callable is a network class of the project."""
     cls = frame.analyser.cls(ref) if ref.kind == "class" else None
     if cls is None or not frame.analyser.program.is_module(cls) or _NO_NETWORK.search(cls.node.name.lower()):
         return False

@@ -1,7 +1,8 @@
-"""Methods and partial functions that are handed on: ``fit(…, recorder.record)``, ``Engine(on_step=losses.append)``.
+"""Bound methods and partial functions that are passed on: ``fit(…, recorder.record)``,
+``Engine(on_step=losses.append)``.
 
-Who gets one does not know the object that it is bound to, but where that is: it is the ``__self__`` of what was handed
-on. What a partial function was given is found among its ``args`` and ``keywords``.
+The receiver does not know the object that the callable is bound to, but it has a symbol for it: the ``__self__`` of the
+parameter. The stored arguments of a partial function are its ``args`` and ``keywords``.
 """
 
 from __future__ import annotations
@@ -24,25 +25,25 @@ from memlint.analysis.domain.values import (
 )
 from memlint.analysis.transfer.heap import make
 
-#: stands for the attribute or variable that holds a callable, until it is read
+#: the root of symbols for what a stored callable is bound to, until the attribute or variable that holds it is read
 HOLDER = Path("h:")
 _SELF, _FUNC, _ARGS, _WORDS = ".__self__", ".func", ".args", ".keywords"
 
 
 def handed(value: V, path: Path) -> V:
-    """A callable of another function, as it is known at the place ``path``."""
+    """A callable of another function, with symbols of the place ``path`` for the objects that it is bound to."""
     if not any(map(_is_bound, value.refs)):
         return value
     return value.but(refs=frozenset(_at(ref, path) for ref in value.refs))
 
 
 def held(value: V, path: Path) -> V:
-    """What is known of an attribute or a variable, read at ``path``."""
+    """The value of an attribute or a variable that is read at ``path``, whose symbols replace those of `HOLDER`."""
     return handed(value, path) if any(HOLDER.root in _roots(ref) for ref in value.refs) else value
 
 
 def without_holder(value: V) -> V:
-    """A callable of an object that has no name here, so that the objects its methods belong to are unknown."""
+    """A callable of an object without a symbol: the objects that its methods are bound to are unknown."""
     return value.but(refs=frozenset(ref for ref in value.refs if HOLDER.root not in _roots(ref)))
 
 
@@ -56,12 +57,12 @@ def _roots(ref: Ref) -> frozenset[str]:
 
 
 def _is_bound(ref: Ref) -> bool:
-    """Whether a callable comes with objects of who made it."""
+    """Whether a callable is bound to objects or arguments of the function that made it."""
     return ref.kind == "partial" or is_of_object(ref)
 
 
 def is_of_object(ref: Ref) -> bool:
-    """Whether a callable is a method of a container, or of an object that is no module, of who made it."""
+    """Whether a callable is a method of a container, or of an object other than a module."""
     if ref.kind == "bound":
         return True
     own = ref.self_ if ref.kind == "func" else None
@@ -82,7 +83,7 @@ def _at(ref: Ref, path: Path) -> Ref:
 
 
 def _placed(value: V, path: Path) -> V:
-    """A value of another function, as it is known at a place here."""
+    """A value of another function, with symbols of a place here."""
     if not value.objs and not value.syms and not value.src:
         return handed(value, path)
     place = frozenset((path,))
@@ -92,7 +93,8 @@ def _placed(value: V, path: Path) -> V:
 
 
 def part_of_callable(frame: FunctionState, state: State, base: V, name: str) -> V:
-    """``method.__self__``, ``partial.func``, ``partial.args``, ``partial.keywords``; nothing for other names."""
+    """The value of ``method.__self__``, ``partial.func``, ``partial.args`` or ``partial.keywords``; NOTHING for
+    other attributes."""
     known = [ref for ref in ordered(base.refs) if _is_bound(ref) and ref.self_ is not None]
     if name == _SELF[1:]:
         return join_all(ref.self_ for ref in known if ref.kind != "partial" and ref.self_ is not None)
@@ -113,5 +115,5 @@ def part_of_callable(frame: FunctionState, state: State, base: V, name: str) -> 
 
 def outside(value: V, summary: Summary | None = None) -> V:
     """A value as another function sees it: without this function's objects and graph sources."""
-    refs = handed(value, HOLDER).refs  # (they are bound to objects of this function)
+    refs = handed(value, HOLDER).refs  # the callables are bound to objects of this function
     return V(value.kinds, objs=frozenset(), refs=refs, device=value.device, size=value.size, const=value.const)

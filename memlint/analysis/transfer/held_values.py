@@ -54,14 +54,15 @@ def _is_object(value: V) -> bool:
 
 
 def tensors_within(summary: Summary, state: State, value: V, depth: int = 3) -> V:
-    """The join of all tensors in a value: what a place keeps alive that keeps the value."""
+    """The join of all tensors that a value is or holds: a place that keeps the value keeps them alive."""
     if not value.objs and not (value.kinds & CONTAINER and value.syms and not value.is_plain()):
         return value
     return _tensors_within(summary, state, value, depth, {})
 
 
 def _tensors_within(summary: Summary, state: State, value: V, depth: int, known: dict[tuple[Source, int], V]) -> V:
-    """``known``: the results so far by object and remaining depth, since objects may hold each other many times."""
+    """See `tensors_within`. ``known``: the results so far by object and remaining depth, since objects may share
+    members."""
     if depth == 0 or not (value.objs or (value.kinds & CONTAINER and value.syms)):
         return value
     if not value.objs:
@@ -90,7 +91,7 @@ def _tensors_within(summary: Summary, state: State, value: V, depth: int, known:
             continue
         if (key, depth) not in known:
             summary.spend(1 + len(obj.fields) // 8)
-            # (most members are plain: the same few values again and again)
+            # most members hold nothing, and need no further step
             parts = [
                 _tensors_within(summary, state, part, depth - 1, known) if part.objs or part.kinds & CONTAINER else part
                 for part in (*obj.fields.values(), obj.elem)
@@ -103,7 +104,7 @@ def _tensors_within(summary: Summary, state: State, value: V, depth: int, known:
 
 
 def _on_host(held: V, parts: list[V]) -> V:
-    """The join of members: numbers and texts among them do not tell where the tensors are."""
+    """The join of members. Numbers and texts among them do not count as tensors on the host."""
     if held.device == CPU or not held.device & CPU or not held.kinds & TENSORS:
         return held
     only = all(part.device == CPU or part.is_only(NONE | DATA) for part in parts)

@@ -1,4 +1,4 @@
-"""Methods by name: what the project's methods of a name tell of a call of that name on a module of unknown class."""
+"""Calls on objects of unknown class, judged by all project methods of the called name."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from memlint.analysis.transfer.signatures import accepts, bind, is_abstract
 from memlint.ir import nodes as ir
 from memlint.patterns import lazy_pattern
 
-#: names by which models that no code in sight defines give what they compute
+#: names of methods that return what a model computes, where no source defines them
 _GIVES = lazy_pattern(
     r"(get_|compute_|calc_|call_|run_|_)*"
     r"(forward|predict|encod|decod|embed|infer|extract|feature|logit|score|loss|reconstruct|classif|detect|act|action|"
@@ -26,30 +26,30 @@ _GIVES = lazy_pattern(
     r"training_step|validation_step|test_step|pred|call|inverse|reverse|project|evaluate|apply_model|model|"
     r"attention|head|backbone|net)\w*"
 )
-#: names by which well-known networks keep their layers with parameters: ``resnet.layer4(resnet.conv1(x))``
+#: attributes for layers with parameters in well-known networks
 _LAYERS = lazy_pattern(r"(conv|bn|norm|layer|block|fc|linear|stem|stage|features|classifier|patch_embed)(_?\d+)*")
 
 
 class Namesakes(NamedTuple):
-    """``found``: methods that the call may mean, of which the other fields tell. ``graph``: "yes" where all return a
+    """Facts about the methods that a call may mean. ``found``: their number. ``graph``: "yes" where all return a
     graph, "no" where none does, else "unknown"."""
 
     found: int
     graph: str
-    #: every second one of them, at least, turns grad mode off around all that it runs
+    #: at least half of them turn grad mode off around all that they run
     guards: bool
-    #: one of them asks for gradients
+    #: one of them computes gradients
     differentiates: bool
-    #: all of them run a backward themselves: they train
+    #: all of them run a backward, so that they train
     trains: bool
-    #: none gives anything
+    #: none returns a value
     silent: bool
-    #: none runs a layer, nor gives what has a graph: they look something up, or build an input
+    #: none runs a layer or returns a graph: they look something up, or build an input
     idle: bool
 
 
 def namesakes(frame: FunctionState, state: State, receiver: V, name: str, args: Args, words: Words) -> Namesakes:
-    """See the module's docstring; a call inside a method of that name does not mean the method itself."""
+    """Facts about the project's methods of a name that accept the call; the calling method itself is none of them."""
     methods = [
         method
         for method in frame.analyser.methods_named(name, frame.function)
@@ -65,7 +65,7 @@ def namesakes(frame: FunctionState, state: State, receiver: V, name: str, args: 
         summary = frame.analyser.summary(method, bound)
         if summary is not None:
             summaries.append((method, summary))
-    # (those of the caller's own folder, where there are some, are likelier meant)
+    # methods from the caller's own folder, if any, are more likely meant
     folder = _folder(frame.function)
     near = [pair for pair in summaries if _folder(pair[0]) == folder] or summaries
     facts = {_graph_of(frame, method, summary) for method, summary in summaries}
@@ -82,9 +82,9 @@ def namesakes(frame: FunctionState, state: State, receiver: V, name: str, args: 
 
 
 def graph_of_part(summary: Summary, call: ir.Call, name: str, steps: tuple[str, ...]) -> str:
-    """Whether a part of what the project's methods of a name give (``[1]``, of a tuple) has a graph that the method
-    records: "yes" or "no" where all that fit the call agree, "" where none does, else "unknown". (A part that is given
-    back as it came in has none from there.)"""
+    """Whether a part (``[1]`` of a tuple) of what the project's methods of a name return has a graph that the method
+    records: "yes" or "no" where all that accept the call agree, "" where none has such a part, else "unknown". A
+    part that is an argument has no graph of the method's."""
     if any(isinstance(arg, ir.Starred) for arg in call.args) or any(not word.name for word in call.keywords):
         return "unknown"
     words = {word.name for word in call.keywords if word.name}
@@ -102,7 +102,7 @@ def graph_of_part(summary: Summary, call: ir.Call, name: str, steps: tuple[str, 
 
 
 def _part(summary: Summary, steps: tuple[str, ...]) -> V | None:
-    """The part of a method's result; None where it has no such part."""
+    """The part of a method's result; None where the result has no such part."""
     value = summary.result
     for step in steps:
         objs = [] if value is None or summary.exit is None else [summary.exit.heap.get(key) for key in value.objs]
@@ -121,7 +121,8 @@ def unseen(name: str) -> str:
 
 
 def _delegates(method: Function) -> bool:
-    """``return self.inner.method(*args)``: a wrapper, which does what the method of that name does."""
+    """Whether a method only calls the method of the same name on another object: ``return
+    self.inner.method(*args)``."""
     call = getattr(method.body[-1], "value", None) if method.body else None
     return (
         len(method.body) == 1
@@ -152,7 +153,7 @@ def _hands_to_guarded(frame: FunctionState, summary: Summary) -> bool:
 
 
 def _computes(summary: Summary) -> bool:
-    """Whether a method runs a layer, or may."""
+    """Whether a method may run a layer."""
     if summary.runs or summary.cut_short:
         return True
     return any(
@@ -162,7 +163,7 @@ def _computes(summary: Summary) -> bool:
 
 
 def _may_be_layer(steps: tuple[str, ...], shown: str) -> bool:
-    """Whether a call on a part of the object may run a layer: ``self.encoder(x)``, ``self.net.embed(x)``; not
+    """Whether a call on a part of the object may run a layer: ``self.encoder(x)``, ``self.net.embed(x)``, but not
     ``self.vocabulary.find(word)``. ``steps``: the part; ``shown``: the call."""
     called = shown.partition("(")[0].split(".")
     if not steps or called[-1] == steps[-1].lstrip("."):
@@ -171,7 +172,7 @@ def _may_be_layer(steps: tuple[str, ...], shown: str) -> bool:
 
 
 def _graph_of(frame: FunctionState, method: Function, summary: Summary) -> str:
-    """Whether what a method gives has a graph, where its caller turns nothing off: yes, no or unknown."""
+    """Whether a method's result has a graph if its caller records: "yes", "no" or "unknown"."""
     value = summary.result
     if value is None or summary.exit is None:
         return "no"
@@ -186,13 +187,13 @@ def _graph_of(frame: FunctionState, method: Function, summary: Summary) -> str:
 
 
 def _strongest(facts: Iterable[str]) -> str:
-    """The join of the graph facts of values that one value is computed from."""
+    """The join of graph facts: "yes" over "unknown" over "no"."""
     found = set(facts)
     return "yes" if "yes" in found else "unknown" if "unknown" in found else "no"
 
 
 def _fact(summary: Summary, source: Source, own: str, seen: set[Source], returned: str = "unknown") -> str:
-    """``returned``: what is said of an argument that is given back."""
+    """The graph fact of a source. ``returned``: the fact for an argument that is returned."""
     if source in seen:
         return "no"
     seen.add(source)

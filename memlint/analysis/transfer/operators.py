@@ -1,4 +1,4 @@
-"""Augmented assignments: of tensors and numbers, of containers, and of objects whose class says what they do."""
+"""Augmented assignments to tensors and numbers, to containers, and to objects whose class defines the operator."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _IN_PLACE = {"+": "__iadd__", "-": "__isub__", "*": "__imul__", "|": "__ior__"}
 
 
 def augmented(frame: FunctionState, state: State, statement: ir.AugAssign) -> State:
-    """``place op= value``"""
+    """The state after ``place op= value``."""
     old = evaluate(frame, state, statement.target)
     new = evaluate(frame, state, statement.value)
     frame.notes.note_kinds(statement.value, new)
@@ -50,7 +50,8 @@ def augmented(frame: FunctionState, state: State, statement: ir.AugAssign) -> St
 
 
 def _in_place(frame: FunctionState, state: State, statement: ir.AugAssign, old: V, new: V) -> V | None:
-    """What ``old op= new`` gives by the method of the object's class; None where there is none."""
+    """The result of the in-place operator method (``__iadd__``) of the object's class; None where its class defines
+    none."""
     name = _IN_PLACE.get(statement.op)
     if name is None or not old.kinds or old.kinds & ~INSTANCE:
         return None

@@ -1,4 +1,4 @@
-"""Named tuples: their members are there by name and by position."""
+"""Named tuples and model outputs, whose members have names and positions."""
 
 from __future__ import annotations
 
@@ -26,8 +26,8 @@ _FACTORIES = frozenset({"collections.namedtuple", "typing.NamedTuple", "typing_e
 
 
 def factory(name: str, expr: ir.Call) -> V | None:
-    """What ``namedtuple("Losses", "rpn head total")`` gives; None for other functions, and where the names are not
-    written there."""
+    """The class that ``namedtuple("Losses", "rpn head total")`` makes; None for another function, or where the names
+    are not literals."""
     if name not in _FACTORIES or len(expr.args) < 2:
         return None
     names = tuple(_names(expr.args[1]))
@@ -48,11 +48,11 @@ def _names(expr: ir.Expr) -> Iterable[str]:
 
 
 def named(words: Words) -> dict[str, V]:
-    """The arguments that are given by name, without what ``**rest`` may bring."""
+    """The arguments with a keyword, without those of ``**rest``."""
     return {word: value for word, value in words.items() if not word.startswith("**")}
 
 
-#: what the models of these libraries return: records of tensors, whose members are there by name and by position
+#: the outputs of these libraries' models: records of tensors, whose members have names and positions
 _MODEL_OUTPUT = lazy_pattern(r"(transformers|diffusers|huggingface_hub)\.(.*\.)?[A-Z]\w*Output\w*")
 
 
@@ -71,16 +71,16 @@ def model_output(frame: FunctionState, state: State, words: Words, expr: ir.Call
 
 
 def record(frame: FunctionState, state: State, names: tuple[str, ...], args: Args, words: Words, expr: ir.Call) -> V:
-    """``Losses(a, b, total=c)``, ``Losses(*values)``"""
+    """The value of ``Losses(a, b, total=c)`` or ``Losses(*values)``."""
     return make(frame, state, expr.at, "tuple", NOTHING, members(names, args, words, expr))
 
 
 def members(names: tuple[str, ...], args: Args, words: Words, expr: ir.Call) -> dict[str, V]:
-    """The members of a named tuple, each by its name and its position; what is left out has a default."""
+    """The members of a named tuple by name and by position; an omitted one has its default."""
     found: dict[str, V] = {}
     given: list[V] = []
     for shown, value in zip(expr.args, args, strict=False):
-        # (how many a starred argument brings is told by what is left)
+        # a starred argument fills the positions that the others leave
         several = len(names) - len(args) + 1 if isinstance(shown, ir.Starred) else 1
         given += [value] * several
     spread = any(word.startswith("**") for word in words)

@@ -1,4 +1,4 @@
-"""Names to values: locals, free variables, globals, builtins."""
+"""The values of names: locals, free variables, globals, builtins."""
 
 from __future__ import annotations
 
@@ -24,13 +24,13 @@ from memlint.analysis.domain.values import (
 )
 from memlint.analysis.transfer.handed_on import held
 
-#: without these, nothing is left open by what a value is known to be (`V.may_be_module`)
+#: kinds of a value that may yet turn out to be a module (`V.may_be_module`)
 _OPEN = UNKNOWN | TREE
 _BUILTINS = frozenset(dir(builtins))
 
 
 def lookup(frame: FunctionState, state: State, name: str) -> V:
-    """The value of a name at this point."""
+    """The value of a name at the current point."""
     value = state.env.get(name)
     if value is not None:
         return known_by_use(frame, name, value) if value.kinds & _OPEN else value
@@ -43,7 +43,7 @@ def lookup(frame: FunctionState, state: State, name: str) -> V:
 
 
 def known_by_use(frame: FunctionState, name: str, value: V) -> V:
-    """What is used as only modules are, is one."""
+    """The value as a module, where the function uses the name as only modules are used."""
     if not value.may_be_module():
         return value
     if name in frame.modules_by_use:
@@ -69,7 +69,7 @@ def free_variable(frame: FunctionState, state: State, around: object, name: str)
 def global_variable(frame: FunctionState, state: State, name: str) -> V:
     kind, what = frame.analyser.program.find(frame.module, name)
     if kind == "none" and frame.module.writers(name):
-        kind, what = "value", (frame.module, name)  # (bound by functions alone)
+        kind, what = "value", (frame.module, name)  # functions alone bind it
     if kind == "none":
         if name in _BUILTINS:
             return V(CALLABLE, refs=frozenset((Ref("ext", "", f"builtins.{name}"),)))
@@ -86,7 +86,7 @@ def global_variable(frame: FunctionState, state: State, name: str) -> V:
 
 
 def symbolic(fact: V, path: Path) -> V:
-    """A variable of another scope: what is known of it, at a symbolic place."""
+    """The value of a variable of another scope: what is known of it, at its symbolic place."""
     fact = held(fact, path)
     place = frozenset((path,))
     if not fact.kinds & ~(MODULE | OPTIMIZER | LOADER | CALLABLE | INSTANCE | CONTAINER):

@@ -1,4 +1,4 @@
-"""Signatures: which methods a value has, whether a call fits one, and what each parameter gets."""
+"""Signatures: which methods a value has, whether a call fits a signature, and the value of each parameter."""
 
 from __future__ import annotations
 
@@ -25,15 +25,13 @@ from memlint.ir import nodes as ir
 
 
 def methods_of(frame: FunctionState, value: V, name: str) -> list[Function | None]:
-    """The method of that name of each class of the project that a value may be an instance of; None for a class that
-    has none."""
+    """By project class of which the value may be an instance, its method of that name; None for a class without one."""
     classes = [cls for ref in ordered(value.refs) if ref.kind == "instance" and (cls := frame.analyser.cls(ref))]
     return [frame.analyser.program.method(cls, name) for cls in classes]
 
 
 def is_abstract(function: Function) -> bool:
-    """Whether a method is there to be overridden: its body does nothing, or raises NotImplementedError (some return
-    it)."""
+    """Whether a method must be overridden: its body is empty, or raises (or returns) NotImplementedError."""
     if "abstractmethod" in function.decorator_names:
         return True
     body = [item for item in function.body if not (isinstance(item, ir.ExprStmt) and isinstance(item.value, ir.Const))]
@@ -48,14 +46,14 @@ def is_abstract(function: Function) -> bool:
 
 
 def is_idle(frame: FunctionState, function: Function) -> bool:
-    """Whether a method does nothing, and is not there to be replaced by one that does something."""
+    """Whether a method does nothing, and no subclass overrides it."""
     cls = function.cls
     return cls is not None and is_abstract(function) and not frame.analyser.program.is_overridden(cls, function.name)
 
 
 def is_left_open(frame: FunctionState, function: Function) -> bool:
-    """Whether a method's own body says nothing of what runs in its place: it is abstract, and what overrides it is out
-    of sight or too much to follow. (An empty method that nothing overrides is a hook that nobody uses.)"""
+    """Whether a method's own body does not tell what runs in its place: it is abstract, and its overrides are
+    unresolved or too many. (An empty method that nothing overrides is an unused hook.)"""
     if function.cls is None or not is_abstract(function):
         return False
     declared = "abstractmethod" in function.decorator_names or any(isinstance(one, ir.Raise) for one in function.body)
@@ -68,13 +66,13 @@ def is_left_open(frame: FunctionState, function: Function) -> bool:
 def bind(
     frame: FunctionState, state: State, function: Function, args: Args, words: Words, *, starred: bool = False
 ) -> dict[str, V]:
-    """Parameter name -> value. ``starred``: one of the arguments is ``*args``."""
+    """The values of the parameters by name. ``starred``: one of the arguments is ``*args``."""
     bound: dict[str, V] = {}
     rest = list(args)
     spread = any(name.startswith("**") for name in words)
     for param in function.params:
         if param.kind == "star":
-            # an argument that is starred itself may bring any number
+            # a starred argument has any number of members
             told = {} if starred else {str(at): value for at, value in enumerate(rest)}
             joined = join_all(rest) if starred else NOTHING
             rest = []
@@ -97,7 +95,7 @@ def bind(
 
 
 def _spread(frame: FunctionState, state: State, param: ir.Param, words: Words) -> V:
-    """What ``**outputs`` may bring of graphs for a parameter."""
+    """What ``**outputs`` may pass to a parameter that has a graph."""
     index = ir.Const(param.at, "str", param.name)
     subscript = ir.Subscript(param.at, index, index)
     given = [
@@ -109,7 +107,7 @@ def _spread(frame: FunctionState, state: State, param: ir.Param, words: Words) -
 
 
 def accepts(function: Function, count: int, words: set[str]) -> bool:
-    """Whether a call with so many positional arguments and these keywords fits the signature."""
+    """Whether a call with this number of positional arguments and these keywords fits the signature."""
     positional = [p for p in function.params if p.kind in ("positional", "positional-only")]
     names = {p.name for p in function.params}
     star = any(p.kind == "star" for p in function.params)

@@ -1,4 +1,4 @@
-"""Calls that cannot be resolved: what they may give, by their names and arguments, and what leaves in them."""
+"""Unresolved calls: what they may return, by their names and arguments, and which values escape."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ from memlint.patterns import lazy_pattern
 
 
 def unknown_call(frame: FunctionState, state: State, expr: ir.Call, callee: V, args: Args, words: Words) -> V:
-    """A call that cannot be resolved: its result may carry any graph or none, its arguments leave."""
+    """The value of an unresolved call, which may have any graph or none; its arguments escape."""
     if isinstance(expr.func, ir.Attr) and asks_for_count(expr.func.name):
         return DATA_VALUE
     parents: frozenset[Source] = callee.src if isinstance(expr.func, ir.Attr) else EMPTY
@@ -65,7 +65,7 @@ def unknown_call(frame: FunctionState, state: State, expr: ir.Call, callee: V, a
         return V(TENSOR, src, size=SCALAR)
     if not any(path.steps[-1:] in ((), ("." + dotted(expr.func).rsplit(".", 1)[-1],)) for path in callee.syms):
         return V(UNKNOWN, src, store=frozenset((expr.at,)))
-    # a callable that was passed in: whatever tensors it gives are where its arguments are
+    # a callable that was passed in returns tensors on the device of its arguments
     size = _given_size(frame, state, args, text(expr.func))
     kinds = TREE if state.grad == OFF and size == OUTPUT and names_model(text(expr.func)) else UNKNOWN
     return V(kinds, src, device=device_of(frame, state, args), size=size, store=frozenset((expr.at,)))
@@ -81,26 +81,26 @@ _LOSS = lazy_pattern(r"criterion|(^|_)crit$|loss(_?(f|fn|fun|func|fct|function|m
 
 
 def is_loss(func: ir.Expr) -> bool:
-    """Whether a callee that cannot be resolved is called as losses are: its result has its arguments' graph."""
+    """Whether an unresolved callee is named like a loss, so that its result has its arguments' graph."""
     return _LOSS.search(dotted(func).rsplit(".", 1)[-1].lower()) is not None
 
 
-#: classes of libraries whose objects are losses
+#: names of library classes whose objects are losses
 _LOSS_CLASS = lazy_pattern(r"(Loss|Criterion)\d*$")
 
 
 def _made_as_loss(callee: V) -> bool:
-    """Whether a callee is what a library's class of losses made."""
+    """Whether a callee is an instance of a library's loss class."""
     return any(ref.kind == "foreign" and _LOSS_CLASS.search(ref.name) is not None for ref in callee.refs)
 
 
-#: names of a loss that somebody trains by or sums, and none of what is kept for a log
+#: names of a loss that is trained on or summed, but not of values for a log
 _LOSS_NAME = lazy_pattern(r"(\w+_)?loss\d*")
 
 
 def _named_loss(frame: FunctionState, expr: ir.Call, args: Args) -> bool:
-    """Whether a library's function is given what has a graph for certain, and its result is called a loss. (Libraries
-    that compute on the host would raise; the project's own functions may give numbers.)"""
+    """Whether a library's function receives a value that surely has a graph, and its result is called a loss. (A
+    library that computes on the host would raise; a function of the project may return numbers.)"""
     statement = frame.statement
     if not isinstance(statement, ir.Assign) or statement.value is not expr or len(statement.targets) != 1:
         return False
@@ -111,11 +111,11 @@ def _named_loss(frame: FunctionState, expr: ir.Call, args: Args) -> bool:
     return kind == "ext" and args[0].is_only(TENSORS) and frame.graphs.attached(args[0].src)[0] == "yes"
 
 
-#: methods of loggers, which show what they are given
+#: methods of loggers
 _LOGS = lazy_pattern(r"(?:add|log)_(?:scalar|metric|histogram|image|figure|audio|video|text)s?")
 
 
 def leave(frame: FunctionState, value: V, inner: V, *, scored: bool = False, logged: bool = False) -> None:
-    """A value goes to code that cannot be followed (``scored``: to a loss, ``logged``: to a log)."""
+    """The value escapes to code that cannot be followed (``scored``: to a loss, ``logged``: to a log)."""
     frame.escape(inner.src | {("elem", key) for key in value.objs}, scored=scored, logged=logged)
     loop_updates.lend(frame, inner)

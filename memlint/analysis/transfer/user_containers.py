@@ -1,4 +1,4 @@
-"""Objects of a project's own classes of dicts, lists and tuples: what they hold, beside what their attributes are."""
+"""Instances of the project's subclasses of dict, list and tuple: their members, beside their attributes."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ from memlint.analysis.transfer.heap import element, elements_of, make, members, 
 from memlint.analysis.transfer.held_values import tensors_within
 from memlint.ir import nodes as ir
 
-#: what a class of this name holds things as
+#: the kind of container that a base class of this name makes
 _KINDS = {
     "list": "list",
     "List": "list",
@@ -51,13 +51,13 @@ _KINDS = {
 }
 
 
-#: where such classes come from ("?": builtins, and what a star import may bring); others of these names (a space of
-#: actions that is called Dict) hold nothing
+#: modules of these base classes; "?" is for builtins and star imports. A class of such a name from elsewhere (a space
+#: of actions called Dict) is no container
 _HOMES = frozenset({"?", "builtins", "collections", "typing", "typing_extensions", "addict"})
 
 
 def kind_of(program: Program, cls: Class) -> str:
-    """What the objects of a class hold things as ("dict", "list"); "" for a class that is no container."""
+    """The kind of container that the instances of a class are ("dict", "list"); "" for a class that is no container."""
     _, outside = program.ancestors(cls)
     for name in sorted(outside):
         home, _, last = name.rpartition(".")
@@ -68,27 +68,27 @@ def kind_of(program: Program, cls: Class) -> str:
 
 
 def kinds_of_object(program: Program, cls: Class) -> int:
-    """The kinds of an object of a class: an instance, and a module or a container where the class is one of these."""
+    """The kinds of an instance of a class: INSTANCE, with MODULE or CONTAINER where the class is one."""
     if program.is_module(cls):
         return INSTANCE | MODULE
     return INSTANCE | CONTAINER if kind_of(program, cls) else INSTANCE
 
 
 def is_typed_dict(program: Program, cls: Class) -> bool:
-    """Whether calling a class gives a plain dict."""
+    """Whether an instance of a class is a plain dict."""
     _, outside = program.ancestors(cls)
     return any(name.rsplit(".", 1)[-1] == "TypedDict" for name in outside)
 
 
 def opens(program: Program, cls: Class) -> bool:
-    """Whether a class looks for attributes that it does not have among its members."""
+    """Whether a class looks missing attributes up itself, most often among its members."""
     order, _ = program.ancestors(cls)
     names = ("__getattr__", "__getattribute__")
     return any(name in item.methods or name in item.attributes for item in order for name in names)
 
 
 def fill(frame: FunctionState, state: State, kind: str, box: V, args: Args, words: Words, at: int) -> None:
-    """What the constructor of a dict, or of a list, puts into the object."""
+    """Store what the constructor of a dict or a list puts into the object."""
     fields, rest = dict_content(frame, state, args, words) if kind == "dict" else _listed(frame, state, args[:1], at)
     for key in ordered(box.objs):
         obj = state.heap.get(key)
@@ -107,7 +107,7 @@ def fill(frame: FunctionState, state: State, kind: str, box: V, args: Args, word
 
 
 def dict_content(frame: FunctionState, state: State, args: Args, words: Words) -> tuple[dict[str, V], V]:
-    """The members of ``dict(a=x)``, ``dict(other)``, ``dict((name, x) for …)`` by name, and the others."""
+    """The members of ``dict(a=x)``, ``dict(other)``, ``dict((name, x) for …)`` by key, and the join of the others."""
     fields: dict[str, V] = {}
     rest = NOTHING
     for word, value in words.items():
@@ -133,7 +133,7 @@ def dict_content(frame: FunctionState, state: State, args: Args, words: Words) -
 
 
 def _listed(frame: FunctionState, state: State, args: Args, at: int) -> tuple[dict[str, V], V]:
-    """The members of ``list(other)`` by position, and the others."""
+    """The members of ``list(other)`` by position, and the join of the others."""
     for value in args:
         held = [obj for key in value.objs if (obj := state.heap.get(key)) is not None]
         if len(held) == 1 and value.is_only(CONTAINER) and held[0].kind in ("list", "tuple") and not value.syms:
@@ -143,7 +143,7 @@ def _listed(frame: FunctionState, state: State, args: Args, at: int) -> tuple[di
 
 
 def fill_blindly(frame: FunctionState, state: State, box: V, args: Args, words: Words, expr: ir.Call) -> None:
-    """The object is made by code that was not seen to put anything into it: it may hold all that was given."""
+    """Give a container whose constructor could not be followed a member with the graphs of all arguments."""
     parents = EMPTY.union(*(tensors_within(frame, state, value).src for value in (*args, *words.values())))
     if not parents:
         return
@@ -157,7 +157,7 @@ def fill_blindly(frame: FunctionState, state: State, box: V, args: Args, words: 
 def call_inherited(
     frame: FunctionState, state: State, expr: ir.Call, box: V, name: str, args: Args, words: Words
 ) -> V | None:
-    """``super().name(…)`` in a class of dicts or lists; None for what these do not have."""
+    """The value of ``super().name(…)`` in a class of dicts or lists; None for a method that these lack."""
     cls = frame.function.cls
     kind = kind_of(frame.analyser.program, cls) if cls is not None else ""
     if name == "__init__":
@@ -179,8 +179,8 @@ def call_inherited(
 
 
 def put_somewhere(frame: FunctionState, state: State, place: ir.Expr, src: Sources, at: int) -> None:
-    """A graph is put into something of which is not known what it holds (a batch of a loader): it may be in any part of
-    it from here on."""
+    """A graph is stored in a variable whose members are unknown (a batch of a loader): from here on any part of it
+    may have the graph."""
     held = state.env.get(place.id) if isinstance(place, ir.Name) else None
     if held is None or not src:
         return
@@ -190,13 +190,13 @@ def put_somewhere(frame: FunctionState, state: State, place: ir.Expr, src: Sourc
 
 
 def updated(frame: FunctionState, state: State, expr: ir.Call, box: V, args: Args, words: Words) -> None:
-    """``batch.update(out=out)`` of what may be a dict: what it is given may be in it from here on."""
+    """``batch.update(out=out)`` of a possible dict: from here on it may hold the arguments."""
     if box.kinds & TREE and isinstance(expr.func, ir.Attr):
         src = EMPTY.union(*(tensors_within(frame, state, value).src for value in (*args, *words.values())))
         put_somewhere(frame, state, expr.func.value, src, expr.at)
     for path in ordered(box.syms):
         if path.steps not in ((), ("[]",)) or not path.root.startswith("p:"):
-            continue  # (what an object holds is another matter: ``self.meter.update(loss=loss)``)
+            continue  # an attribute may be any object: ``self.meter.update(loss=loss)``
         for word, value in words.items():
             if value.src and not word.startswith("**"):
                 state.sym[path.then(f"[{word}]")] = value

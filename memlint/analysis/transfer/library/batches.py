@@ -1,4 +1,4 @@
-"""Data loaders that are made, and models that run on something: what is noted of them."""
+"""Records of data loaders and model calls, and the extents of batches."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from memlint.ir import nodes as ir
 
 
 def loader_made(frame: FunctionState, expr: ir.Call) -> None:
-    """A DataLoader is made."""
+    """Record that a DataLoader is made."""
     frame.notes.loaders[expr.at] = expr
 
 
 def hold_one_sample(name: str, call: ir.Call, words: dict[str, V]) -> bool:
-    """Whether the batches of a data loader that is made hold a single sample each, which is torch's default."""
+    """Whether each batch of a new data loader is a single sample, which is torch's default."""
     given = argument(call, 1, "batch_size")
     if given is not None:
         return (words["batch_size"].const if "batch_size" in words else getattr(given, "value", None)) == 1
@@ -25,9 +25,9 @@ def hold_one_sample(name: str, call: ir.Call, words: dict[str, V]) -> bool:
     return name.endswith(".DataLoader") and not told
 
 
-#: the class of data sets whose samples are the rows of tensors
+#: the data set class whose samples are rows of tensors
 TENSORS = "torch.utils.data.TensorDataset"
-#: what makes an array, or a tensor, of rows that are in memory
+#: calls that make an array or a tensor of rows in memory
 _ARRAYS = frozenset(
     {
         "FloatTensor",
@@ -45,13 +45,14 @@ _ARRAYS = frozenset(
 
 
 def of_tensors(tensors: list[V]) -> Extent | None:
-    """What a batch holds of rows of these tensors."""
+    """The extent of a batch of rows of these tensors."""
     parts = tuple((str(at), value.extent or extents.UNBOUNDED) for at, value in enumerate(tensors))
     return extents.UNBOUNDED._replace(parts=parts) if parts else None
 
 
 def of_loader(frame: FunctionState, name: str, args: list[V], words: dict[str, V], call: ir.Call) -> Extent | None:
-    """What a batch of a data loader holds: the members that the data set gives for each sample, or rows of an array."""
+    """The extent of a data loader's batches, by the samples that the data set's class returns or as rows of an
+    array; None for unknown."""
     if not name.endswith(".DataLoader") or any(word.name in (None, "collate_fn") for word in call.keywords):
         return None
     given, shown = args[0] if args else words.get("dataset"), argument(call, 0, "dataset")
@@ -82,7 +83,7 @@ def _of_class(frame: FunctionState, ref: Ref) -> Extent | None:
 
 
 def _batched(sample: V) -> Extent | None:
-    """What a loader makes of the samples of a batch."""
+    """The extent of a batch of samples."""
     if isinstance(sample.const, int | float) and sample.is_only(DATA):
         return extents.shaped((BATCH_DIM,), 8)
     known = sample.extent
@@ -92,7 +93,7 @@ def _batched(sample: V) -> Extent | None:
 
 
 def _is_array(frame: FunctionState, expr: ir.Expr) -> bool:
-    """Whether an expression makes an array, or names what one makes."""
+    """Whether an expression makes an array, or is a variable for one."""
     if isinstance(expr, ir.Name):
         bound = bindings(frame.function.body).get(expr.id, [])
         return bool(bound) and all(not unpacked and _makes_array(value) for value, unpacked in bound)
@@ -104,7 +105,7 @@ def _makes_array(expr: ir.Expr) -> bool:
 
 
 def model_called(frame: FunctionState, expr: ir.Call) -> None:
-    """A model runs on something."""
+    """Record that a model runs."""
     frame.notes.forwards.add(expr.at)
     if expr.args:
         frame.notes.models[expr.at] = expr

@@ -1,4 +1,4 @@
-"""The layer that a chain ends with, whose members a list holds: ``nn.Sequential(*layers)``."""
+"""The last layer of a chain whose members are in lists: ``nn.Sequential(*layers)``."""
 
 from __future__ import annotations
 
@@ -13,16 +13,16 @@ from memlint.analysis.transfer.library import layer_extents
 from memlint.analysis.transfer.library.layer_extents import Layer
 from memlint.ir import nodes as ir
 
-#: functions that give the layer that they are given, with something done to its weights
+#: functions that return their layer, with changed weights
 _REWEIGHTED = frozenset({"spectral_norm", "weight_norm", "orthogonal"})
-#: names of layers that are taken for activations, where their class is not known
+#: names of activations, for layers of unknown class
 _ACTIVATIONS = frozenset({"act", "activation", "act_fn", "activation_fn", "nonlinearity", "act_layer", "non_linearity"})
 
 _Member = ir.Expr | Literal["unknown"]
 
 
 def last_layer(frame: FunctionState, chain: ir.Call) -> Layer | None:
-    """What gives the output of a chain of which some members stand in lists; None where it is not known."""
+    """The layer that determines the output of a chain, some of whose members are in lists; None for unknown."""
     members: list[_Member] = []
     for arg in reversed(chain.args):
         if isinstance(arg, ir.Starred):
@@ -39,7 +39,7 @@ def last_layer(frame: FunctionState, chain: ir.Call) -> Layer | None:
 
 
 def _widest(found: list[Layer]) -> Layer | None:
-    """One layer in place of several of a class: with the least and the most of each of their numbers."""
+    """One layer for several of a class, with the least and the greatest of each of their numbers."""
     numbers = []
     for each in zip(*(one.numbers for one in found), strict=True):
         known = [one for one in each if one is not None]
@@ -49,7 +49,7 @@ def _widest(found: list[Layer]) -> Layer | None:
 
 
 def _layer(frame: FunctionState, member: ir.Expr) -> Layer | None:
-    """The layer that an expression makes."""
+    """The layer that an expression makes; None for unknown."""
     call = _made(frame, member)
     if call is None:
         return None
@@ -65,7 +65,7 @@ def _layer(frame: FunctionState, member: ir.Expr) -> Layer | None:
 
 
 def _made(frame: FunctionState, member: ir.Expr) -> ir.Call | None:
-    """The call that makes a layer, behind the name that it has and what is done to its weights."""
+    """The call that makes a layer, behind its variable and changes of its weights; None for another expression."""
     if isinstance(member, ir.Name):
         bound = [
             value
@@ -97,7 +97,7 @@ def _keeps_width(frame: FunctionState, member: ir.Expr) -> bool:
 
 
 def _members(frame: FunctionState, listed: ir.Expr, at: int) -> list[_Member]:
-    """The members that a list may end with at an ordinal, those left out that keep the width."""
+    """The possible last members of a list at an ordinal, without those that keep the width."""
     if isinstance(listed, ir.Display):
         found, open_ = _ending(frame, [*listed.elements])
         return [*found, "unknown"] if open_ else found
@@ -113,7 +113,8 @@ def _members(frame: FunctionState, listed: ir.Expr, at: int) -> list[_Member]:
 
 
 def _added(frame: FunctionState, block: tuple[ir.Stmt, ...], name: str) -> tuple[list[_Member], bool]:
-    """The members that a list may end with behind some statements, and whether it may end with one from before."""
+    """The possible last members of a list behind some statements, and whether its last member may be one from before
+    them."""
     found: list[_Member] = []
     for statement in reversed(block):
         own = _adds(statement, name)
@@ -123,7 +124,7 @@ def _added(frame: FunctionState, block: tuple[ir.Stmt, ...], name: str) -> tuple
             open_ = open_ and not begins
         elif isinstance(statement, ir.FunctionDef | ir.ClassDef):
             continue
-        else:  # (a loop may have no round)
+        else:  # a loop may have no round, and a branch may not run
             each = [_added(frame, one, name) for one in bodies(statement)]
             more = [member for members, _ in each for member in members]
             open_ = not each or any(left for _, left in each)
@@ -134,7 +135,7 @@ def _added(frame: FunctionState, block: tuple[ir.Stmt, ...], name: str) -> tuple
 
 
 def _ending(frame: FunctionState, members: list[_Member]) -> tuple[list[_Member], bool]:
-    """What members that are added end with, and whether all of them keep the width."""
+    """The member that determines the output of added members, and whether all of them keep the width."""
     for member in reversed(members):
         if member == "unknown" or not _keeps_width(frame, member):
             return [member], False
@@ -142,7 +143,8 @@ def _ending(frame: FunctionState, members: list[_Member]) -> tuple[list[_Member]
 
 
 def _adds(statement: ir.Stmt, name: str) -> tuple[list[_Member], bool] | None:
-    """What a statement adds to a list, and whether the list begins with it; None for one that leaves it alone."""
+    """The members that a statement adds to a list, and whether the list begins with them; None for a statement that
+    does not change the list."""
     if isinstance(statement, ir.Assign) and any(is_name(target, name) for target in statement.targets):
         value = statement.value
         if isinstance(value, ir.Binary) and value.op == "+" and is_name(value.left, name):

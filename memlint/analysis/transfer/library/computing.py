@@ -1,4 +1,4 @@
-"""What is called on a module: whether it may run layers, by its name or by what the module's class keeps under it."""
+"""Whether a call on a module may run layers, by the called name or by the attribute of the module's class."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ _COMPUTED = (
 
 
 def names_computing(name: str) -> bool:
-    """Whether a method's name alone lets it run layers."""
+    """Whether a method may run layers by its name."""
     name = name.lstrip("_")
     if "tokeniz" in name or "preprocess" in name or name.endswith("processor"):
         return False
@@ -71,18 +71,18 @@ def names_computing(name: str) -> bool:
 
 
 def prepares(words: Words) -> bool:
-    """Whether a call is one of a tokenizer or a processor, whatever its name: no network takes this word."""
+    """Whether a call is one of a tokenizer or a processor: no network has the keyword."""
     return "return_tensors" in words
 
 
 def names_part(steps: tuple[str, ...]) -> bool:
-    """Whether a place in a module may hold a layer."""
+    """Whether an attribute path in a module may lead to a layer."""
     return bool(steps) and (not steps[-1].startswith(".") or names_computing(steps[-1][1:]))
 
 
 def is_any_callable(analyser: Analyser, receiver: V, name: str) -> bool:
-    """Whether what is called is an attribute that the module's class was given from outside, and that nothing, not even
-    its name, shows to be a module: a similarity, a tokenizer, a hook."""
+    """Whether the callee is an attribute whose value the class does not know, and that not even its name makes a
+    module: a similarity, a tokenizer, a hook."""
     classes = [cls for ref in receiver.refs if ref.kind == "instance" and (cls := analyser.cls(ref)) is not None]
     return bool(classes) and all(
         analyser.program.method(cls, name) is None

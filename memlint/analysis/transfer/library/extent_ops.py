@@ -1,4 +1,4 @@
-"""What operations of torch make of the extents of tensors: methods, functions, operators and indices."""
+"""Transfer functions of torch's operations on the extents of tensors: methods, functions, operators and indices."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ from memlint.analysis.syntax.syntax import dotted
 from memlint.ir import nodes as ir
 from memlint.patterns import lazy_pattern
 
-#: names of how many classes there are, and of how many words
+#: names for the number of classes, and for the size of a vocabulary
 _CLASSES = lazy_pattern(
     r"(n|num|nb|number_of)?_?(class(es)?|cls|labels?|actions?|categor(y|ies)|attr(ibute)?s|ways?)(_?(num|count))?"
 )
 _WORDS = lazy_pattern(r".*vocab.*|n_?tokens?|num_(tokens|words|embeddings)|voc(_size)?")
-#: what a size is by its name alone
+#: bounds for a size that is known by its name alone
 FEW: Range = (1, 1000)
 _MANY: Range = (4096, extents.NO_BOUND)
-#: what leaves all dimensions as they are
+#: operations that keep all dimensions
 _ELEMENTWISE = SAME | {
     "erf",
     "square",
@@ -49,7 +49,7 @@ _JOINED = frozenset({"cat", "concat", "concatenate", "hstack", "vstack"})
 
 
 class Given:
-    """The arguments of an operation behind the tensor that it is on: their values, and their expressions."""
+    """The arguments of an operation other than the tensor: their values and expressions."""
 
     def __init__(self, args: list[V], words: dict[str, V], expr: ir.Call, skipped: int = 0) -> None:
         self.values = args[skipped:]
@@ -58,7 +58,7 @@ class Given:
         self.keywords = {word.name: word.value for word in expr.keywords}
 
     def of(self, at: int, *names: str) -> tuple[V | None, ir.Expr | None]:
-        """An argument by its position or one of its names."""
+        """An argument by its position or one of its names; (None, None) for a missing one."""
         for name in names:
             if name in self.words:
                 return self.words[name], self.keywords.get(name)
@@ -67,7 +67,7 @@ class Given:
         return None, None
 
     def axes(self, at: int = 0) -> list[int] | None:
-        """The dimensions that are named; None for none, and an empty list for some that are not known."""
+        """The dimensions that are given; None where none are, [] where they are unknown."""
         value, expr = self.of(at, "dim", "axis")
         if value is None or expr is None:
             return None
@@ -81,7 +81,7 @@ class Given:
         return value is not None and value.const is True
 
     def sizes(self, first: int = 0) -> list[Range | None]:
-        """Sizes as they are given: ``f(2, n)``, ``f((2, n))``; None for those that are not known."""
+        """The sizes of ``f(2, n)`` or ``f((2, n))``; None among them for an unknown one."""
         exprs = self.exprs[first:]
         values = self.values[first:]
         if len(exprs) == 1 and isinstance(exprs[0], ir.Display):
@@ -108,7 +108,7 @@ def literal(expr: ir.Expr) -> int | None:
 
 
 def size_of(value: V | None, expr: ir.Expr) -> Range | None:
-    """What a size may be, by its value or else by its name; None for one that is not known."""
+    """The range of a size, by its value or else by its name; None for unknown."""
     count = value.const if value is not None and is_count(value.const) else literal(expr)
     if count is not None:
         return exact(count) if count >= 0 else None
@@ -121,14 +121,15 @@ def size_of(value: V | None, expr: ir.Expr) -> Range | None:
 
 
 def of_method(name: str, receiver: V, args: list[V], words: dict[str, V], expr: ir.Call) -> Extent | None:
-    """``tensor.name(…)``"""
+    """The extent of ``tensor.name(…)``; None for unknown."""
     if name.endswith("_") and not name.endswith("__"):
-        return receiver.extent  # (in place)
+        return receiver.extent  # in-place methods keep the extent
     return _operation(name, receiver.extent, Given(args, words, expr))
 
 
 def of_function(name: str, args: list[V], words: dict[str, V], expr: ir.Call, parts: list[V]) -> Extent | None:
-    """A function of torch, by its qualified name. ``parts``: the members of its first argument, a list of tensors."""
+    """The extent of the result of a function of torch, by its qualified name; None for unknown. ``parts``: the
+    members of its first argument, a list of tensors."""
     own = name.rsplit(".", 1)[-1]
     if own in _SIZED:
         given = Given(args, words, expr)
@@ -158,7 +159,7 @@ def of_function(name: str, args: list[V], words: dict[str, V], expr: ir.Call, pa
 
 
 def shaped_as(sizes: list[Range | None], item: int = 4) -> Extent | None:
-    """The extent of what is made with these sizes: the first one, where it is not known, counts samples."""
+    """The extent of a tensor that is made with these sizes; an unknown first size is the number of samples."""
     if not sizes or (len(sizes) == 1 and sizes[0] in (None, exact(0))):
         return None
     first = BATCH_DIM if sizes[0] is None or (len(sizes) > 1 and sizes[0] == exact(0)) else sizes[0]
@@ -166,20 +167,20 @@ def shaped_as(sizes: list[Range | None], item: int = 4) -> Extent | None:
 
 
 def multiplied(a: Extent | None, b: Extent | None) -> Extent | None:
-    """A product of matrices."""
+    """The extent of a matrix product."""
     if a is None or b is None or a.dims is None or b.dims is None or len(a.dims) < 2 or len(b.dims) != 2:
         return None
     return extents.shaped((*a.dims[:-1], b.dims[1]), a.item)
 
 
 def compared(values: list[V]) -> Extent | None:
-    """A tensor of booleans, of the shape of what is compared."""
+    """The extent of an element-wise comparison, a tensor of booleans."""
     found = combined(values)
     return found and found._replace(item=1)
 
 
 def combined(values: list[V]) -> Extent | None:
-    """What an operator makes of its operands; numbers of Python take the shape of the other one."""
+    """The extent of an operator's result; Python numbers take the shape of the other operand."""
     tensors = [value.extent for value in values if value.kinds & ~DATA]
     found = tensors[0] if tensors else None
     for other in tensors[1:]:
@@ -193,7 +194,7 @@ def _item(given: Given, usual: int) -> int:
 
 
 def _joined(own: str, parts: list[V], given: Given) -> Extent | None:
-    # (all of them have the same dimensions but one, so that what is known of some holds for all)
+    # the tensors have the same dimensions but one, so that a known one stands for all
     known: list[Extent | None] = [part.extent for part in parts if part.extent is not None]
     found = functools.reduce(extents.join, known) if known else None
     if found is None or found.dims is None:
@@ -277,7 +278,7 @@ def _one_hot(extent: Extent | None, given: Given) -> Extent | None:
 
 
 def _resized(extent: Extent | None, given: Given) -> Extent | None:
-    """Pictures, or maps of features."""
+    """The extent of resized pictures or feature maps."""
     _, expr = given.of(0, "size")
     sides: tuple[Range, ...] = (SIDE, SIDE)
     if isinstance(expr, ir.Display):
@@ -287,7 +288,7 @@ def _resized(extent: Extent | None, given: Given) -> Extent | None:
 
 
 def _pooled(extent: Extent | None, given: Given) -> Extent | None:
-    """``F.adaptive_avg_pool2d(x, 1)``"""
+    """The extent of ``F.adaptive_avg_pool2d(x, 1)``."""
     value, expr = given.of(0, "output_size")
     sizes = [size_of(None, item) for item in expr.elements] if isinstance(expr, ir.Display) else None
     if sizes is None:
@@ -298,14 +299,14 @@ def _pooled(extent: Extent | None, given: Given) -> Extent | None:
 
 
 def _window(extent: Extent | None, given: Given) -> Extent | None:
-    """``F.avg_pool2d(x, 4)``, which most often takes the mean of all that is left."""
+    """The extent of ``F.avg_pool2d(x, 4)``."""
     value, expr = given.of(0, "kernel_size")
     size = size_of(value, expr) if expr is not None else None
     return windowed(extent, size)
 
 
 def windowed(extent: Extent | None, kernel: Range | None) -> Extent | None:
-    """A map that is pooled. How large a presumed one is by then, nobody knows: a wide window takes the mean of it."""
+    """The extent of a pooled map. The size of a map is unknown by then: a wide window is taken to average all of it."""
     if extent is None or extent.dims is None or len(extent.dims) < 3:
         return extent
     wide = kernel is None or kernel[0] > 3
@@ -340,7 +341,8 @@ _TRANSFERS: dict[str, Callable[[Extent | None, Given], Extent | None]] = {
 
 
 def member(value: V, index: ir.Expr) -> Extent | None:
-    """``value[index]``, of a tensor or of several: the members of a model's output are taken to be alike."""
+    """The extent of ``value[index]``, of a tensor or of a container: the members of a model's output are taken to be
+    alike."""
     if value.extent is not None and value.extent.parts:
         return value.extent.part(index.value) if isinstance(index, ir.Const) else None
     if value.kinds & TREE and literal(index) is not None:
@@ -349,7 +351,7 @@ def member(value: V, index: ir.Expr) -> Extent | None:
 
 
 def indexed(extent: Extent | None, index: ir.Expr) -> Extent | None:
-    """``tensor[index]``"""
+    """The extent of ``tensor[index]``."""
     if extent is None:
         return None
     parts = index.elements if isinstance(index, ir.Display) and index.kind == "tuple" else (index,)
@@ -371,7 +373,7 @@ def indexed(extent: Extent | None, index: ir.Expr) -> Extent | None:
             rest.pop(0)
         elif len(parts) == 1:
             first = rest.pop(0)
-            # (a selection of rows, unless it is a number: the rows of a sample take no more than all of it)
+            # a selection of rows, or one row, which is no larger
             dims.append(first if first == BATCH_DIM else (1, first[1]))
         else:
             return Extent(None, 1, extent.most, extent.item)

@@ -64,7 +64,7 @@ _PASS_THROUGH = frozenset(
 def call_external(
     frame: FunctionState, state: State, name: str, args: list[V], words: dict[str, V], expr: ir.Call
 ) -> V:
-    """Call a function or class outside the project by its qualified name."""
+    """The value of a call of a function or class outside the project, by its qualified name."""
     noted(frame, name, expr, args, words)
     if name.startswith("builtins."):
         return builtin(frame, state, name[9:], args, words, expr)
@@ -86,7 +86,7 @@ def call_external(
 def _extent(
     frame: FunctionState, state: State, name: str, args: list[V], words: dict[str, V], expr: ir.Call
 ) -> Extent | None:
-    """The extent of what a function of torch gives."""
+    """The extent of the result of a function of torch; None for unknown."""
     first = args[0] if args else words.get("tensors", NOTHING)
     objs = [obj for key in ordered(first.objs) if (obj := state.heap.get(key)) is not None]
     parts = [part for obj in objs for part in (*obj.fields.values(), obj.elem) if part.kinds]
@@ -103,7 +103,7 @@ def _unknown_library(
 # -------------------------------------------------------------------------------------- by the tables
 
 
-#: functions of numpy that ask a tensor for its array, as `numpy()` does: they raise for one with a graph
+#: functions of numpy that call `numpy()` on a tensor, which raises for a tensor with a graph
 _ARRAYS = frozenset({"numpy.array", "numpy.asarray"})
 
 
@@ -147,7 +147,7 @@ def _by_graph(
     words: dict[str, V],
     expr: ir.Call,
 ) -> V:
-    """A function that runs a backward, gives what it is given, or makes a leaf."""
+    """The value of a function that runs a backward, returns its argument, or makes a leaf."""
     if row.graph == "backward":
         for value in inner:
             frame.backward(state, value, expr.at)
@@ -168,7 +168,7 @@ def _by_graph(
             else make(frame, state, expr.at, "tuple", inner[0])
         )
     needs = words.get("requires_grad", args[1] if len(args) > 1 else None)
-    # (one that is made on the host goes to the device with its module)
+    # a parameter that is made on the host moves to the device with its module
     device = ACCELERATOR if args and on_accelerator(args[0].device) else ANYWHERE
     if needs is not None and needs.const is False:
         return V(TENSOR, size=MODEL, device=device)
@@ -186,7 +186,7 @@ def _by_result(
     words: dict[str, V],
     expr: ir.Call,
 ) -> V:
-    """A function that gives data, a loader, an optimizer or a metric."""
+    """The value of a function that returns data, a loader, an optimizer or a metric."""
     if row.returns == "data":
         if name in _ARRAYS and args and args[0].is_only(TENSOR) and args[0].src and not frame.handlers:
             frame.notes.arrays.append((args[0].src, tuple(frame.tests)))
@@ -209,7 +209,7 @@ def _by_result(
 def _module_made(
     frame: FunctionState, state: State, name: str, row: knowledge.Row, args: list[V], words: dict[str, V], expr: ir.Call
 ) -> V:
-    """A module that a library's class makes."""
+    """The module that a library's class makes."""
     give_away(frame, state, [*args, *words.values()])
     layer = _layer(frame, name, args, words, expr)
     chain = instances.members(name, args)
@@ -232,12 +232,12 @@ def _module_made(
 def _layer(
     frame: FunctionState, name: str, args: list[V], words: dict[str, V], expr: ir.Call
 ) -> layer_extents.Layer | None:
-    """What is known of a layer of torch that is made."""
+    """What is known of a layer of torch that is made; None for another module."""
     function = frame.function
     known = layer_extents.layer_of(name, args, words, expr, lambda size: frame.analyser.facts.number(size, function))
     if known is None and name == "torch.nn.Sequential":
         last = chains.last_layer(frame, expr)
-        # (of what is in front of it nothing is known)
+        # nothing is known of the layers in front of it
         return layer_extents.Layer("Sequential", (), (None, last)) if last is not None else None
     return known
 
@@ -252,7 +252,7 @@ def _without_graph(
     words: dict[str, V],
     expr: ir.Call,
 ) -> V:
-    """A tensor that has no graph, or that of the tensors that it is given."""
+    """The value of a function whose result has no graph, or that of the tensors that it is given."""
     for value in inner:
         frame.used |= value.src
     keeps = row.graph == "given" and not names_integers(expr)
@@ -276,12 +276,12 @@ def _without_graph(
 
 
 def _made_with(layer: layer_extents.Layer | None, words: dict[str, V]) -> tuple[tuple[str, Any], ...]:
-    """What is told of a layer by how it is made: its sizes, and whether it gives indices beside values."""
+    """What the constructor call tells of a layer: its sizes, and whether it returns indices beside values."""
     paired = tuple((word, value) for word, value in words.items() if word == RETURN_INDICES)
     return (("layer", layer), *paired) if layer is not None else paired
 
 
-#: functions that give the pair whatever they are given, by their last name
+#: functions that return the pair for any arguments, by their last name
 _GIVES_PAIRS = lazy_pattern(r"topk|sort|mode|cummax|cummin|\w+_with_indices")
 
 
@@ -331,7 +331,8 @@ def _operation(
 
 
 def _autograd_grad(frame: FunctionState, state: State, inner: list[V], words: dict[str, V], expr: ir.Call) -> V:
-    """autograd.grad: attached only with create_graph; it frees the graph unless told to keep it."""
+    """The value of autograd.grad: it has a graph only with create_graph. The call frees the differentiated graph
+    unless it is retained."""
     create, retain = words.get("create_graph"), words.get("retain_graph")
     keeps = (create is not None and create.const is not False) or (retain is not None and retain.const is not False)
     outputs = words.get("outputs") or (inner[0] if inner else NOTHING)

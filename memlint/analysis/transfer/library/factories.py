@@ -1,4 +1,4 @@
-"""Tensors that factories make: which calls make them, and of how many elements."""
+"""Tensors that factories make: which calls make them, and how many elements they have."""
 
 from __future__ import annotations
 
@@ -23,18 +23,18 @@ _FACTORIES = _SHAPED | {
 }
 _FLOATING = _SHAPED | {"linspace", "logspace", "eye", "hann_window", "hamming_window", "normal"}
 _LIKE = frozenset({"zeros_like", "ones_like", "empty_like", "rand_like", "randn_like"})
-#: bytes of a literal shape that are worth a word
+#: bytes from which a tensor of a literal shape is reported
 _OVERSIZED = 1 << 28
 
 
 def made(frame: FunctionState, state: State, name: str, expr: ir.Call, args: list[V], words: dict[str, V]) -> None:
-    """A factory of torch is called."""
+    """Record a call of a torch factory."""
     factory = name.removeprefix("torch.")
     count = _count(state, factory, args, words)
     dtype = next((dotted(word.value).rsplit(".", 1)[-1] for word in expr.keywords if word.name == "dtype"), "")
     floating = factory in _FLOATING | _LIKE and (not dtype or dtype.startswith(("float", "half", "double", "bfloat")))
     if any(word.name == "requires_grad" and getattr(word.value, "value", None) is not False for word in expr.keywords):
-        floating = False  # a leaf: what is computed from it is recorded, and it is never updated in place
+        floating = False  # operations on a leaf are recorded, and it must not be updated in place
     integers = factory in (
         "arange",
         "randint",
@@ -51,7 +51,7 @@ def made(frame: FunctionState, state: State, name: str, expr: ir.Call, args: lis
     if factory not in _FACTORIES:
         return
     width = BYTES.get(dtype, 8 if factory in ("randint", "randperm") and not dtype else 4)
-    frame.notes.oversized.pop(expr.at, None)  # (in a loop, each reading replaces the one before)
+    frame.notes.oversized.pop(expr.at, None)  # in a loop, each pass replaces the record of the last one
     if count * width > _OVERSIZED:
         frame.notes.oversized[expr.at] = (expr, count * width)
 

@@ -1,7 +1,6 @@
-"""Loops that feed the accelerator: what they run over is brought to the device batch after batch.
+"""Loops that feed the accelerator: they move an item of each round to the device.
 
-Whoever moves each round's item to the device reads it from where there is more than the device should hold: the
-iterable is a data loader, whatever it is called.
+An iterable whose items are moved one by one holds more than the device should: it is a data loader, under any name.
 """
 
 from __future__ import annotations
@@ -29,15 +28,15 @@ from memlint.analysis.transfer.narrowing import tells_tensors
 from memlint.ir import nodes as ir
 from memlint.patterns import lazy_pattern
 
-#: an item that is moved alone may be an object that knows how to move itself: a name must say that it is data
+#: a single moved item may be an object with a ``to`` method of its own: the iterable's name must say that it is data
 _SOURCE = lazy_pattern(
     r"loader|dataset|batch|iter|queue|stream|sampler|prefetch"
     r"|(^|[._(\s])(data|dl|val|test|train|images|frames|inputs|(image|img|audio|wav|video)_(paths|files|list))(?=\)*$|,)"
 )
-#: what a member of several loaders is called, and the size of a batch
+#: names of loaders among several, and of batch sizes
 _LOADER = lazy_pattern(r"loader|dl$")
 _BATCH = lazy_pattern(r"batch|(^|[._])bs$")
-#: what an iterable is called that brings one batch after the other
+#: names of iterables over batches
 _LOADS = lazy_pattern(r"loader|dataset|iter|queue|stream|sampler|prefetch|(^|[._])dl$")
 _MOVES = frozenset({"cuda", "to", "xpu", "npu", "pin_memory"})
 _HELPERS = (
@@ -58,7 +57,7 @@ _WRAPPERS = frozenset(
 
 @kept_for
 def feeds_device(target: ir.Expr | None, body: tuple[ir.Stmt, ...]) -> bool:
-    """Whether the body brings what each round gives (``target``), slices or takes, to a device."""
+    """Whether the body moves the loop's item (``target``), a slice of it, or a batch that it draws, to a device."""
     given = {part.id for part in walk_expression(target) if isinstance(part, ir.Name)} if target is not None else set()
     items: set[str] = set()
     for statement in walk_statements(body, into_definitions=False):
@@ -79,7 +78,7 @@ def feeds_device(target: ir.Expr | None, body: tuple[ir.Stmt, ...]) -> bool:
 
 
 def _is_item(value: ir.Expr, given: set[str], items: set[str]) -> bool:
-    """``batch[0]``, ``data[i : i + size]``, ``next(iterator)``, ``x`` of these."""
+    """Whether a value is, or is computed from, an item: ``batch[0]``, ``data[i : i + size]``, ``next(iterator)``."""
     for part in walk_expression(value):
         if isinstance(part, ir.Name) and part.id in items:
             return True
@@ -93,7 +92,7 @@ def _is_item(value: ir.Expr, given: set[str], items: set[str]) -> bool:
 
 
 def _root(expr: ir.Expr) -> str:
-    """The variable that a chain of attributes, subscripts and conversions starts from."""
+    """The variable that a chain of attributes, subscripts and conversions starts from; "" for none."""
     while True:
         match expr:
             case ir.Name():
@@ -120,25 +119,24 @@ def _moves(call: ir.Call, names: set[str]) -> bool:
 
 
 def _slices(expr: ir.Expr, names: set[str]) -> bool:
-    """``torch.from_numpy(data[i : i + size])`` with the loop's ``i``"""
+    """Whether an array is sliced by the loop's variable: ``torch.from_numpy(data[i : i + size])``."""
     inner = expr.args[0] if isinstance(expr, ir.Call) and expr.args else expr
     return isinstance(inner, ir.Subscript) and reads_any(inner.index, names)
 
 
 def _to_device(call: ir.Call) -> bool:
-    """``to`` with a device, not only with a number type."""
+    """Whether ``to`` gets a device, not only a dtype."""
     shown = [dotted(arg) for arg in call.args] + [dotted(word.value) for word in call.keywords if word.name == "device"]
     return bool(call.args or call.keywords) and not all(name.startswith("torch.") for name in shown)
 
 
-#: what makes a tensor of an array's rows
+#: calls that make a tensor of an array's rows
 _OF_ARRAY = frozenset({"from_numpy", "as_tensor", "tensor", "FloatTensor", "LongTensor", "Tensor", "cuda", "to"})
 
 
 @functools.lru_cache(maxsize=4096)
 def cuts_rows(counters: frozenset[str], body: tuple[ir.Stmt, ...]) -> bool:
-    """Whether a loop over numbers cuts its rows out of an array and makes tensors of them:
-    ``torch.from_numpy(rows[i : i + size])``."""
+    """Whether a loop over numbers makes tensors of rows of an array: ``torch.from_numpy(rows[i : i + size])``."""
     return any(
         dotted(call.func).rsplit(".", 1)[-1] in _OF_ARRAY
         and any(
@@ -149,14 +147,15 @@ def cuts_rows(counters: frozenset[str], body: tuple[ir.Stmt, ...]) -> bool:
     )
 
 
-#: methods and functions that draw a batch from a memory
+#: methods and functions that draw a batch from a replay memory
 _DRAWS = frozenset({"sample", "sample_batch", "choices"})
-#: what a transition has at least: a state, an action and a reward
+#: the least members of a transition: a state, an action and a reward
 _TRANSITION = 3
 
 
 def gives_transitions(body: tuple[ir.Stmt, ...], iterable: ir.Expr, target: ir.Expr) -> bool:
-    """Whether a loop goes through one batch: ``for state, action, reward in random.sample(memory, 32)``."""
+    """Whether a loop runs over the transitions of one batch: ``for state, action, reward in random.sample(memory,
+    32)``."""
     if not isinstance(target, ir.Display) or len(target.elements) < _TRANSITION:
         return False
     made = [value for value, _ in bindings(body).get(dotted(iterable), [])] or [iterable]
@@ -164,19 +163,19 @@ def gives_transitions(body: tuple[ir.Stmt, ...], iterable: ir.Expr, target: ir.E
 
 
 def names_source(shown: str) -> bool:
-    """Whether an expression is named like a place that data comes from."""
+    """Whether an expression is named like a source of data."""
     return _SOURCE.search(shown.lower()) is not None
 
 
 def _unwrapped(iterable: ir.Expr) -> ir.Expr:
-    """What ``tqdm(enumerate(loader))`` goes through."""
+    """The iterable within ``tqdm(enumerate(loader))``."""
     while isinstance(iterable, ir.Call) and dotted(iterable.func).rsplit(".", 1)[-1] in _WRAPPERS and iterable.args:
         iterable = iterable.args[0]
     return iterable
 
 
 def gives_loaders(targets: AbstractSet[str], body: tuple[ir.Stmt, ...]) -> bool:
-    """Whether each round is given a loader, which a loop inside goes through: it is no round over a batch."""
+    """Whether each round is given a loader, over which an inner loop runs, instead of a batch."""
     given = {name for name in targets if _LOADER.search(name)}
     return bool(given) and any(
         isinstance(statement, ir.For) and isinstance(inner := _unwrapped(statement.iter), ir.Name) and inner.id in given
@@ -185,8 +184,8 @@ def gives_loaders(targets: AbstractSet[str], body: tuple[ir.Stmt, ...]) -> bool:
 
 
 def gives_arguments(iterable: ir.Expr, target: ir.Expr, body: tuple[ir.Stmt, ...]) -> bool:
-    """Whether each round asks whether it was given a tensor at all: what is gone through is the arguments of a call, or
-    the members of one batch, unless its name says that it loads data."""
+    """Whether each round tests whether its item is a tensor: the iterable holds the arguments of a call or the
+    members of one batch, unless its name says that it loads data."""
     if not isinstance(target, ir.Name) or _LOADS.search(text(_unwrapped(iterable)).lower()):
         return False
     return any(
@@ -198,7 +197,8 @@ def gives_arguments(iterable: ir.Expr, target: ir.Expr, body: tuple[ir.Stmt, ...
 
 
 def cuts_batches(iterable: ir.Expr, target: ir.Expr, body: tuple[ir.Stmt, ...]) -> bool:
-    """``for i in range(0, len(rows), batch_size)``, where a slice that begins at ``i`` is taken."""
+    """Whether a loop slices batches: ``for i in range(0, len(rows), batch_size)``, with a slice that begins at
+    ``i``."""
     steps = _unwrapped(iterable)
     if not isinstance(steps, ir.Call) or dotted(steps.func).rsplit(".", 1)[-1] not in ("range", "trange"):
         return False
@@ -211,7 +211,7 @@ def cuts_batches(iterable: ir.Expr, target: ir.Expr, body: tuple[ir.Stmt, ...]) 
 
 
 def assume_loader(frame: FunctionState, state: State, iterable: ir.Expr, target: ir.Expr) -> bool:
-    """What the loop runs over is a loader, where nothing else is known of it: whether this was assumed."""
+    """Take the iterable for a loader, where nothing else is known of it; whether it was."""
     iterable = _unwrapped(iterable)
     names = {part.id for part in walk_expression(target) if isinstance(part, ir.Name)}
     if names & frame.modules_by_use or not (isinstance(target, ir.Display) or names_source(dotted(iterable))):

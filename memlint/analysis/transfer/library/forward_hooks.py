@@ -1,4 +1,5 @@
-"""Hooks that get what the parts of a module give: of a run whose own output is dropped, others may make a loss."""
+"""Forward hooks: they receive the outputs of a run's modules, of which a loss may be computed even if the run's
+result is dropped."""
 
 from __future__ import annotations
 
@@ -19,7 +20,7 @@ _HOOKS = frozenset({"register_forward_hook", "register_forward_pre_hook", "regis
 
 
 def is_hooked(analyser: Analyser, summary: Summary, run: ModelRun) -> bool:
-    """Whether a hook may be on the module that runs: the function, its class, what it calls, who calls it, the class of
+    """Whether a hook may be on the module that runs: the function, its class, its callees, its callers, the class of
     the module or the file's own statements add one."""
     around = [summary, *(caller for caller, _ in analyser.facts.calls_of(summary.function))]
     bodies = [body for one in around for body in _bodies(analyser, one)]
@@ -30,7 +31,7 @@ def is_hooked(analyser: Analyser, summary: Summary, run: ModelRun) -> bool:
 
 
 def _bodies(analyser: Analyser, summary: Summary) -> Iterator[tuple[ir.Stmt, ...]]:
-    """What a function runs, as far as one call leads, and the methods of its class."""
+    """The bodies of a function, the functions around it, its callees, and the methods of their classes."""
     outer: Function | None = summary.function
     while outer is not None:
         yield outer.body

@@ -1,4 +1,4 @@
-"""Hooks that are added to modules and tensors, as they were met: what runs, under which tests, in which loop."""
+"""Calls that add hooks to modules and tensors, with the hook, and the tests and the loop around each."""
 
 from __future__ import annotations
 
@@ -19,15 +19,15 @@ OF_MODULES = frozenset(
         "register_full_backward_pre_hook",
     }
 )
-#: methods of tensors that do; other libraries have one of the first name too
+#: methods of tensors that add a hook; other libraries have one of the first name, too
 OF_TENSORS = frozenset({"register_hook", "register_post_accumulate_grad_hook"})
 ADDING = OF_MODULES | OF_TENSORS
 
 
 @dataclass(slots=True)
 class HookCall:
-    """``loop``: the innermost loop around it whose rounds are iterations; ``tests``: those of the ifs around it in the
-    function; ``hook``: what will be called."""
+    """``loop``: the innermost iteration loop around the call; ``tests``: those of the ifs around it in the function;
+    ``hook``: the callable."""
 
     name: str
     expr: ir.Call
@@ -37,13 +37,13 @@ class HookCall:
 
     @property
     def owner(self) -> ir.Expr:
-        """What the hook is added to."""
+        """The expression of the object to which the hook is added."""
         assert isinstance(self.expr.func, ir.Attr)
         return self.expr.func.value
 
 
 def noted(frame: FunctionState, name: str, expr: ir.Call, args: Args, words: Words) -> None:
-    """A method that may add a hook is called."""
+    """Record a call of a method that may add a hook."""
     hook = args[0] if args else words.get("hook")
     if hook is not None:
         frame.notes.hooks[expr.at] = HookCall(name, expr, frame.innermost(()), tuple(frame.tests), hook)

@@ -22,7 +22,7 @@ def call_instance_method(
     words: dict[str, V],
     expr: ir.Call,
 ) -> V:
-    """A method of an instance of an external class."""
+    """The value of a method of an instance of an external class."""
     if method in ("eval", "train") and receiver.kinds & MODULE and isinstance(expr.func, ir.Attr):
         set_mode(state, expr.func, receiver, method, args, words)
     if receiver.kinds & MODULE or method in ("to", "cuda", "eval", "train"):

@@ -19,19 +19,19 @@ from memlint.analysis.transfer.library.tensors import gives_indices, values_and_
 from memlint.analysis.transfer.modules.modes import frozen_of
 from memlint.ir import nodes as ir
 
-#: modules of a chain that are followed one by one
+#: most modules of a chain that are followed
 MAX_CHAINED = 6
 
 
 def names_class(name: str) -> bool:
-    """Whether a qualified name is spelled as those of classes are: calling it gives an object of that class."""
+    """Whether a qualified name is capitalised like a class, so that calling it makes an instance."""
     last = name.rsplit(".", 1)[-1].lstrip("_")
     return last[:1].isupper() and not last.isupper()
 
 
 def may_be_of(program: Program, receiver: V, method: Function) -> bool:
-    """Whether a method found by its name alone may be the receiver's: what a library's class made has none of the
-    project's, unless that class is the project's after all, imported in a way that cannot be followed."""
+    """Whether a method that was found by its name may be the receiver's. An instance of a library's class has no
+    method of the project, unless the project's class of that name was imported in an unresolved way."""
     made_by = {ref.name.rsplit(".", 1)[-1] for ref in receiver.refs if ref.kind == "foreign"}
     if not made_by or method.cls is None:
         return not made_by
@@ -40,7 +40,7 @@ def may_be_of(program: Program, receiver: V, method: Function) -> bool:
 
 
 def members(name: str, args: list[V]) -> tuple[V, ...]:
-    """The modules that a new ``nn.Sequential`` runs one after the other, where one of them is of the project."""
+    """The modules of a new ``nn.Sequential`` in order, where one of them is the project's; else empty."""
     if name != "torch.nn.Sequential" or not 0 < len(args) <= MAX_CHAINED:
         return ()
     if not all(value.refs and all(ref.kind in ("instance", "extinstance") for ref in value.refs) for value in args):
@@ -58,7 +58,7 @@ def call_chain(
     expr: ir.Call,
     module: V,
 ) -> V:
-    """``nn.Sequential(a, b)(x)`` is ``b(a(x))``."""
+    """The value of ``nn.Sequential(a, b)(x)``, which is ``b(a(x))``."""
     for member in chain:
         one = member.but(syms=module.syms, store=module.store, device=module.device)
         result = frame.interpreter.call_value(frame, state, one, args, words, expr)
@@ -66,7 +66,7 @@ def call_chain(
     return args[0]
 
 
-#: layers that save which rows they took, whose bytes are nothing beside those of a model
+#: layers that save only indices, which are small beside a model's activations
 _LOOKUPS = frozenset({"torch.nn.Embedding", "torch.nn.EmbeddingBag"})
 
 
@@ -79,7 +79,7 @@ def call_instance(
     expr: ir.Call,
     module: V = NOTHING,
 ) -> V:
-    """Call an instance of an external class: a loss, an activation, a layer."""
+    """The value of a call of an instance of an external class: a loss, an activation, a layer."""
     row = knowledge.function(name)
     kind = row.returns if row is not None else ""
     extent = layer_extents.applied(layer_extents.of_value(module), args[0].extent if args else None)
@@ -98,7 +98,7 @@ def call_instance(
     frozen = frozen_of(frame, state, module, module_expression(expr, module)) is True
     parents = frozenset(source for value in inner for source in value.src)
     key = (expr.at, "run")
-    symbol = next(iter(sorted(module.syms)), None)  # (whoever calls the function may know that it is frozen)
+    symbol = next(iter(sorted(module.syms)), None)  # a caller may know that the module is frozen
     src = frame.record(
         state, key, expr.at, text(expr.func), parents, definite=not frozen, model=not frozen, callee=symbol
     )
@@ -118,7 +118,7 @@ def call_instance(
 
 
 def use_metric(frame: FunctionState, name: str, method: str, receiver: V, expr: ir.Call) -> V:
-    """A metric object of a library keeps numbers, or copies without a graph, of what it is given."""
+    """The value of a method of a library's metric object, which keeps numbers, or copies without a graph."""
     metric_used(frame, name, method, expr)
     if method in ("to", "cuda", "cpu", "clone"):
         return receiver

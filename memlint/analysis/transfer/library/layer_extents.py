@@ -1,4 +1,4 @@
-"""What layers make of the extent of a tensor, by the numbers that they were made with."""
+"""Transfer functions of layers on the extents of tensors, by the numbers that the layers were made with."""
 
 from __future__ import annotations
 
@@ -12,20 +12,20 @@ from memlint.analysis.domain.values import V
 from memlint.analysis.transfer.library.extent_ops import FEW, Given, size_of, windowed
 from memlint.ir import nodes as ir
 
-#: what a number is at most; None for what is not known
+#: the upper bound of a number; None for unknown
 Most = Callable[[ir.Expr], int | None]
 
 
 class Layer(NamedTuple):
-    """A layer of torch: ``name`` is its class, ``numbers`` what it was made with, as far as it is known."""
+    """A layer of torch: ``name`` is its class, ``numbers`` its known constructor arguments."""
 
     name: str
     numbers: tuple[Range | None, ...] = ()
-    #: of ``Sequential``
+    #: the members of a ``Sequential``
     inner: tuple[Layer | None, ...] = ()
 
 
-#: the arguments that tell what a layer makes, by position and by name
+#: the arguments that determine a layer's output, by position and by name
 _NUMBERS: dict[str, tuple[tuple[int, str], ...]] = {
     "Linear": ((1, "out_features"),),
     "LazyLinear": ((0, "out_features"),),
@@ -39,9 +39,9 @@ _NUMBERS: dict[str, tuple[tuple[int, str], ...]] = {
 }
 _SAME = SAME_LAYERS | {"BatchNorm2d", "BatchNorm3d", "InstanceNorm2d", "GroupNorm", "SyncBatchNorm", "Dropout2d"}
 _SCALED = frozenset({"Upsample", "UpsamplingBilinear2d", "UpsamplingNearest2d", "PixelShuffle"})
-#: layers of which the width alone is told
+#: layers of which only the width is bounded by a project-wide number
 _WIDTHS = frozenset({"Linear", "LazyLinear", "Bilinear", "Embedding"})
-#: layers that give a vector for each step of a sequence
+#: layers that return a vector for each step of a sequence
 _STEPS = frozenset(
     {
         "GRU",
@@ -57,13 +57,13 @@ _STEPS = frozenset(
 )
 _KNOWN = _NUMBERS.keys() | _SAME | _SCALED | _STEPS | {"Sequential"}
 _SEQUENCE = extents.shaped((BATCH_DIM, ANY, ANY))
-#: a chain that is longer than this is not remembered
+#: longest chain that is kept
 _MAX_CHAIN = 64
 
 
 def layer_of(name: str, args: list[V], words: dict[str, V], expr: ir.Call, most: Most) -> Layer | None:
-    """The layer that a call of a class of torch makes; None where nothing is known of what it gives. ``most``: what a
-    number is at most."""
+    """The layer that a call of a class of torch makes; None where its output is unknown. ``most``: the upper bound
+    of a number."""
     own = name.removeprefix("torch.nn.")
     if own not in _KNOWN or not name.startswith("torch.nn."):
         return None
@@ -74,7 +74,7 @@ def layer_of(name: str, args: list[V], words: dict[str, V], expr: ir.Call, most:
     numbers = []
     for at, word in _NUMBERS.get(own, ()):
         value, shown = given.of(at, word)
-        if isinstance(shown, ir.Display) and shown.elements:  # (of both sides: the first one tells)
+        if isinstance(shown, ir.Display) and shown.elements:  # sizes of both sides: the first counts
             value, shown = None, shown.elements[0]
         size = size_of(value, shown) if shown is not None else None
         if shown is not None and own in _WIDTHS and (size is None or size == FEW):
@@ -85,7 +85,7 @@ def layer_of(name: str, args: list[V], words: dict[str, V], expr: ir.Call, most:
 
 
 def of_value(value: V) -> Layer | None:
-    """The layer that a value is, where it is one of those that are known."""
+    """The layer that a value is; None for another value."""
     if len(value.refs) != 1:
         return None
     ref = next(iter(value.refs))
@@ -93,7 +93,7 @@ def of_value(value: V) -> Layer | None:
 
 
 def applied(layer: Layer | None, given: Extent | None) -> Extent | None:
-    """What a layer makes of a tensor."""
+    """The extent of a layer's output."""
     if layer is None:
         return of_unknown(given)
     own = layer.name
@@ -126,8 +126,7 @@ def applied(layer: Layer | None, given: Extent | None) -> Extent | None:
 
 
 def of_unknown(given: Extent | None) -> Extent | None:
-    """What a layer of which nothing is known makes of a tensor: of a sequence of vectors another one, for all that is
-    known."""
+    """The extent of the output of an unknown layer: a sequence of vectors gives another one."""
     return _SEQUENCE if given is not None and given.dims is not None and len(given.dims) == len("BTC") else None
 
 
@@ -136,8 +135,8 @@ def _rank(layer: Layer) -> int:
 
 
 def _convolved(layer: Layer, given: Extent | None) -> Extent | None:
-    """A map of features. One of which nothing is known has a picture's sides; a wide window without padding may have
-    taken in all of it."""
+    """The extent of a feature map. An unknown map has a picture's sides; a wide kernel without padding may cover all
+    of it."""
     channels, kernel, padding = layer.numbers
     sides = given.dims[2:] if given is not None and given.dims is not None else ()
     if len(sides) != _rank(layer):

@@ -1,4 +1,4 @@
-"""A model runs: its forward is followed where the class is known, else it gives attached tensors."""
+"""Calls of models: the forward is followed where the class is known; otherwise the result is a tensor with a graph."""
 
 from __future__ import annotations
 
@@ -46,22 +46,22 @@ from memlint.analysis.transfer.unresolved import is_loss
 from memlint.ir import nodes as ir
 from memlint.patterns import lazy_pattern
 
-#: names of models whose ``encode`` libraries leave open (AutoencoderKL of diffusers)
+#: names of models whose ``encode`` libraries do not guard (AutoencoderKL of diffusers)
 _AUTOENCODERS = lazy_pattern(r"vae|vq|auto_?enc")
-#: methods that may well give what was decoded, on the host: words, numbers of classes
+#: methods that may return decoded results on the host: words, numbers of classes
 _DECODES = frozenset({"predict", "translate", "transcribe", "answer"})
-#: modules in modules whose forwards are looked into
+#: depth of nested modules whose forwards are inspected
 _MAX_PARTS = 3
 
 
 class _Forwards(NamedTuple):
-    """What is known of the forwards of a model that are in sight, where none says what the model gives."""
+    """Facts about the forwards that were followed, where none determines the model's output."""
 
-    #: a class leaves its forward to subclasses
+    #: some class leaves its forward to subclasses
     is_open: bool = False
-    #: the graphs that they leave in places of their own
+    #: the graphs that they store in their arguments or in attributes
     elsewhere: Sources = EMPTY
-    #: what they compute may be wherever code that cannot be followed puts it
+    #: their layers' outputs escape to code that cannot be followed
     leaves: bool = False
 
 
@@ -75,8 +75,9 @@ def run_module(
     method: str = "forward",
     graph: str = "yes",
 ) -> V:
-    """A model runs. Its forward is followed where the class is known; else it gives attached tensors, or what ``graph``
-    says of the method: yes, no, unknown, or unheard for one that may not even run the model."""
+    """The output of a model's run. The forward is followed where the class is known; otherwise the output has a
+    graph as ``graph`` says of the method: "yes", "no", "unknown", or "unheard" for a method that may not run the
+    model at all."""
     if _is_class(frame, expr.func):
         return V(MODULE, store=frozenset((expr.at,)))
     if prepares(words) and not module.resolved():
@@ -92,7 +93,7 @@ def run_module(
     for value in (*args, *words.values()):
         parents |= tensors_within(frame, state, value).src
     if method == "forward" and not module.resolved() and (is_loss(expr.func) or names_metric(shown)):
-        # it has few parameters of its own, if any: its result has the graph of what it compares
+        # a loss has few parameters, if any: its result has the graph of its arguments
         return V(TENSOR, frame.record(state, expr.at, expr.at, text(expr), parents, guess=True), size=SCALAR)
     key = (expr.at, "run")
     symbol = next(iter(sorted(module.syms)), None)
@@ -105,7 +106,7 @@ def run_module(
         definite=not frozen and graph == "yes",
         unknown=not frozen and graph != "yes",
         model=not frozen,
-        callee=symbol if graph == "yes" else None,  # what a method of a model gives need not be the model's output
+        callee=symbol if graph == "yes" else None,  # a method's result need not be the model's output
     )
     device = device_of(frame, state, [module, *args, *words.values()])
     small = names_number(shown) or method in _DECODES
@@ -116,7 +117,7 @@ def run_module(
     if key in src and not frozen:
         frame.graphs.nodes[key].opaque = True
     if key in src and not frozen and graph != "unheard":
-        # (that a model runs is beyond doubt where its class is known, though which forward runs is not)
+        # a known class makes it certain that a model runs, even where the forward is unknown
         kept = result.but(src=src | found.elsewhere)
         if found.leaves:
             frame.leave(frame.graphs.closure(src))
@@ -132,7 +133,7 @@ def _makers(module: V) -> list[str]:
 
 
 def _shaped_as(output: V, args: Args) -> V:
-    """What a model gives of which no shape is known, with what its input tells of that."""
+    """A model's output; its extent, where unknown, is derived from the input's."""
     known = layer_extents.of_unknown(args[0].extent) if args else None
     return output.but(extent=known) if output.extent is None and output.kinds & TENSORS else output
 
@@ -147,7 +148,8 @@ def _through_classes(
     method: str,
     freezes: bool | None,
 ) -> V | _Forwards:
-    """What a model gives by the classes that it may be of. ``freezes``: whether it is frozen here, None for unknown."""
+    """The output of a model by its possible classes; `_Forwards` where they do not determine it. ``freezes``:
+    whether the model is frozen here, None for unknown."""
     program = frame.analyser.program
     forwards = _Forwards()
     for ref in fitting_classes(frame, module.refs, expr, method):
@@ -159,7 +161,7 @@ def _through_classes(
             continue
         cls = program.module(ref.key).cls(ref.name)
         if freezes is None and module.syms and cls is not None and freezes_itself(frame.analyser, cls):
-            continue  # (another one may be passed in, which is not)
+            continue  # another model may be passed in that is not frozen
         function = program.method(cls, method) if cls is not None else None
         if function is None and cls is not None and method == "forward":
             function = program.method(cls, "__call__")
@@ -171,17 +173,17 @@ def _through_classes(
         known = frame.interpreter.call_function(frame, state, function, [module, *args], words, expr.at, expr)
         inner = tensors_within(frame, state, known)
         if known.is_only(NONE) and known.kinds and not _saves(frame, function, expr):
-            return known  # it changes the model (a larger vocabulary), and runs no layer
+            return known  # the method changes the model (a larger vocabulary), and runs no layer
         told = bool(known.kinds & ~(UNKNOWN | NONE)) and not (
             known.kinds & UNKNOWN and not known.kinds & (TENSORS | CONTAINER)
         )
         if told or _computes_only(frame, function, expr, known):
             tips = _tips(frame, inner)
-            followed = is_abstract(function)  # (all that may run in its place was called)
+            followed = is_abstract(function)  # all its overrides were interpreted
             if not tips and not followed and cls is not None and (below := _overrides(frame, cls, method)):
                 if any(one is not None and one.notes.gradients for one in below):
                     frame.notes.gradients = frame.notes.differentiates = True
-                continue  # it may be one of those that run layers
+                continue  # an override may run layers
             if not told and not tips:
                 return as_output(
                     state, known.but(kinds=TREE), device_of(frame, state, [module, *args]), text(expr.func)
@@ -195,8 +197,8 @@ def _through_classes(
 
 
 def _tips(frame: FunctionState, inner: V) -> list[Source]:
-    """The operations of models that an output comes from last; where there are none, those that its own parameters take
-    part in, which are a model's then."""
+    """The model operations that an output has last; where there are none, the operations on the model's own
+    parameters, which then count as model operations."""
     tips = [tip for tip in ordered(inner.src) if tip in frame.graphs.nodes and frame.graphs.nodes[tip].model]
     if not tips:
         tips = [
@@ -221,7 +223,8 @@ def _output(
     inner: V,
     tips: list[Source],
 ) -> V:
-    """The output of a model whose forward was followed: it gives ``known``, ``inner`` with all that it holds."""
+    """The output of a model whose forward was followed. ``known``: the result; ``inner``: the join of the tensors in
+    it."""
     shown = text(expr.func)
     if not tips and state.grad != OFF and (_saves(frame, function, expr) or _runs_parts(frame, function, expr)):
         tips = list(frame.record(state, (expr.at, "run"), expr.at, shown, EMPTY, definite=True, model=True))
@@ -234,26 +237,27 @@ def _output(
 
 
 def _is_served(frame: FunctionState, shown: str, method: str) -> bool:
-    """Whether a model of no class in sight runs by a method that most libraries guard."""
+    """Whether a model whose class is unknown runs by a method that most libraries guard."""
     if method not in knowledge.serving_methods() or _AUTOENCODERS.search(shown.lower()) is not None:
         return False
     return all(one.cls is None for one in frame.analyser.methods_named(method, frame.function))
 
 
 def _overrides(frame: FunctionState, cls: Class, method: str) -> list[Summary | None]:
-    """What subclasses have in the place of a method."""
+    """The summaries of a method's overrides in subclasses."""
     classes = frame.analyser.program.subclasses(cls)
     return [frame.analyser.summary(other.methods[method]) for other in classes if method in other.methods]
 
 
 def _summary_of(frame: FunctionState, function: Function, expr: ir.Call) -> Summary | None:
-    """The summary of a forward, as a call of it was recorded; None where it was not followed."""
+    """The summary of a forward for its call at ``expr``; None where the call was not followed."""
     record = frame.calls.get((expr.at, function.key))
     return frame.analyser.summary(function, record.args, record.trains) if record is not None else None
 
 
 def _computes_only(frame: FunctionState, function: Function, expr: ir.Call, known: V) -> bool:
-    """Whether a forward only computes with what it is given (``x.pow(self.by)``): every call is known, no layer."""
+    """Whether a forward only computes with its arguments (``x.pow(self.by)``): every call is resolved, and none is a
+    layer."""
     summary = _summary_of(frame, function, expr)
     if summary is None or summary.exit is None or summary.cut_short or summary.runs or not known.src:
         return False
@@ -261,8 +265,8 @@ def _computes_only(frame: FunctionState, function: Function, expr: ir.Call, know
 
 
 def _is_class(frame: FunctionState, func: ir.Expr) -> bool:
-    """``def evaluate(Model: nn.Module): agent = Model(envs)``: a parameter that is named as classes are is one, and so
-    is ``model_cls``."""
+    """Whether a parameter is a class, by its name: ``def evaluate(Model: nn.Module): agent = Model(envs)``,
+    ``model_cls``."""
     if isinstance(func, ir.Name) and func.id.endswith(("_cls", "_class")):
         return True
     if not isinstance(func, ir.Name) or not func.id[:1].isupper() or func.id.isupper() or "_" in func.id:
@@ -271,13 +275,13 @@ def _is_class(frame: FunctionState, func: ir.Expr) -> bool:
 
 
 def _saves(frame: FunctionState, function: Function, expr: ir.Call) -> bool:
-    """Whether a forward whose result has no graph (a decoded sequence) runs layers that record all the same."""
+    """Whether a forward whose result has no graph (a decoded sequence) runs layers that record."""
     summary = _summary_of(frame, function, expr)
     return summary is not None and any(run.grad & AMBIENT for run in summary.runs.values())
 
 
 def _runs_parts(frame: FunctionState, function: Function, expr: ir.Call) -> bool:
-    """Whether a forward that gives a collection of results has them from parts of its module that are not resolved."""
+    """Whether a forward that returns a collection calls unresolved parts of its module."""
     return _calls_parts(frame, function, _summary_of(frame, function, expr), _MAX_PARTS)
 
 
@@ -297,7 +301,7 @@ def _calls_parts(frame: FunctionState, function: Function, summary: Summary | No
 
 
 def _lets_go(frame: FunctionState, function: Function, expr: ir.Call) -> bool:
-    """Whether a forward passes its layers' outputs to code that cannot be followed (``batch.update(out=out)``)."""
+    """Whether the outputs of a forward's layers escape to code that cannot be followed (``batch.update(out=out)``)."""
     summary = _summary_of(frame, function, expr)
     if summary is None:
         return False
@@ -306,7 +310,7 @@ def _lets_go(frame: FunctionState, function: Function, expr: ir.Call) -> bool:
 
 
 def _left_behind(frame: FunctionState, function: Function, expr: ir.Call) -> Sources:
-    """The graphs that a forward without a returned graph has stored: into its arguments, or into attributes."""
+    """The graphs that a forward whose result has none has stored in its arguments or in attributes."""
     call = (expr.at, function.module.key, function.qual)
     nodes = frame.graphs.nodes.items()
     return frozenset(key for key, node in nodes if node.model and isinstance(key, tuple) and key[:3] == call)

@@ -1,4 +1,4 @@
-"""Methods that every module has, and those of a module of unknown class that may run layers."""
+"""Methods of every module, and methods of modules of unknown class that may run layers."""
 
 from __future__ import annotations
 
@@ -65,11 +65,11 @@ def module_method(
 
 
 def _frozen(state: State, expr: ir.Call, place: ir.Expr, receiver: V, name: str, args: Args, words: Words) -> V:
-    """``net.requires_grad_(False)``, ``net.freeze()``"""
+    """The module after ``net.requires_grad_(False)`` or ``net.freeze()``."""
     flag = next(iter([*args, *words.values()]), None)
     const = name == "unfreeze" if flag is None or name != "requires_grad_" else flag.const
     frozen = not const if isinstance(const, bool) else None
-    if not receiver.syms and not receiver.store:  # it has no name yet to be known by
+    if not receiver.syms and not receiver.store:  # a module without a key gets one
         receiver = receiver.but(store=frozenset((expr.at,)))
     told = flag is not None or name != "requires_grad_"
     freeze(state, receiver, place, name == "freeze" or (frozen if told else False))
@@ -77,7 +77,7 @@ def _frozen(state: State, expr: ir.Call, place: ir.Expr, receiver: V, name: str,
 
 
 def _parameters(frame: FunctionState, state: State, expr: ir.Call, receiver: V) -> V:
-    """``net.parameters()``: leaves, as many as there are, with the mark of their network."""
+    """The container of ``net.parameters()``: leaves with the mark of their network."""
     if state.grad != OFF:
         leaf = frame.record(state, (expr.at, "leaf"), expr.at, text(expr), EMPTY, definite=True, leaf=True)
     else:
@@ -88,12 +88,12 @@ def _parameters(frame: FunctionState, state: State, expr: ir.Call, receiver: V) 
 
 
 def _of_class(frame: FunctionState, state: State, expr: ir.Call, receiver: V, name: str, args: Args, words: Words) -> V:
-    """A method that torch's own modules do not have: it may run the module."""
+    """The value of a method that torch's own modules lack, and that may run the module."""
     if is_any_callable(frame.analyser, receiver, name):
         return unknown_call(frame, state, expr, read_attribute(frame, state, receiver, name, expr.func), args, words)
     if prepares(words) and not _defines(frame, receiver, name):
         return V(TREE, size=BATCH)
-    # (also where too many methods have the name for this to be told: whether it is guarded is)
+    # also where too many methods have the name: callers ask whether it is guarded
     frame.named.add((name, state.grad))
     own = any(method.cls is not None for method in frame.analyser.methods_named(name, frame.function))
     if name in knowledge.guarded_methods() and not own:
@@ -103,7 +103,8 @@ def _of_class(frame: FunctionState, state: State, expr: ir.Call, receiver: V, na
     dropped = isinstance(frame.statement, ir.ExprStmt) and frame.statement.value is expr
     quiet = knowledge.is_bookkeeping(name) or (dropped and not names_computing(name))
     if quiet or not _computes(frame, name):
-        # (what is named so is not the module: where a caller knows that it is one, nothing more is known of this)
+        # an attribute of such a name is no module: even a caller that knows the object as one learns nothing of the
+        # result
         quiet = quiet or not names_computing(name)
         return unknown_call(frame, state, expr, receiver.but(syms=EMPTY) if quiet else receiver, args, words)
     if not receiver.resolved() and _gives_data(frame, name):
@@ -111,7 +112,7 @@ def _of_class(frame: FunctionState, state: State, expr: ir.Call, receiver: V, na
     if receiver.resolved() and _defines(frame, receiver, name):
         return run_module(frame, state, expr, receiver, args, words, method=name)
     said = namesakes(frame, state, receiver, name, args, words)
-    # (what is named as those are that a library guards may wrap one)
+    # a method that is named like a library's guarded method may wrap it
     if (
         said.guards
         or said.silent
@@ -128,7 +129,8 @@ def _of_class(frame: FunctionState, state: State, expr: ir.Call, receiver: V, na
 
 
 def _defines(frame: FunctionState, receiver: V, name: str) -> bool:
-    """Whether the class of a module has the method: else it is a base of it (``Model.load(…)``) that is known."""
+    """Whether the class of a module has the method, or is unknown. A class without it is a known base of the actual
+    one (``Model.load(…)``)."""
     program = frame.analyser.program
     classes = [program.module(ref.key).cls(ref.name) for ref in receiver.refs if ref.kind == "instance"]
     return not classes or any(cls is None or program.method(cls, name) is not None for cls in classes)
@@ -150,12 +152,13 @@ def _gives_data(frame: FunctionState, name: str) -> bool:
 
 
 def _computes(frame: FunctionState, name: str) -> bool:
-    """Whether a method of a module of unknown class may run layers, by the project's methods of that name or by it."""
+    """Whether a method of a module of unknown class may run layers, by the project's methods of that name, or else
+    by the name."""
     candidates = [method for method in frame.analyser.methods_named(name, frame.function) if method.cls is not None]
     summaries = [summary for method in candidates if (summary := frame.analyser.summary(method)) is not None]
     if summaries:
-        # what is named like bookkeeping runs a model where all that it may mean do
-        # (one that turns grad mode off itself does so around what it runs)
+        # a method with a bookkeeping name runs a model only if all methods of the name do; a method that turns grad
+        # mode off itself counts for none
         runs = (summary.runs or (_runs_parts(summary) and not summary.notes.blocks) for summary in summaries)
         return any(runs) if names_computing(name) else all(runs)
     if not names_computing(name):
@@ -164,8 +167,8 @@ def _computes(frame: FunctionState, name: str) -> bool:
 
 
 def _nearest_compute(frame: FunctionState, name: str) -> bool:
-    """Whether, of more methods of a name than are followed, the nearest ones are all those of modules that run layers
-    and guard nothing: one of a zoo of models."""
+    """Whether the nearest methods of a name that many classes have all belong to modules, run layers and guard
+    nothing: they are those of a model zoo."""
     program = frame.analyser.program
     near = frame.analyser.facts.methods.nearest(name, frame.module.key)
     methods = [one for one in near if one.key != frame.function.key and not is_abstract(one)]
@@ -188,19 +191,19 @@ def _runs_parts(summary: Summary) -> bool:
     )
 
 
-#: names of what is nothing but a network
+#: attributes that are networks
 _NETWORKS = frozenset(
     {"backbone", "decoder", "encoder", "language_model", "text_model", "transformer", "vision_model", "vision_tower"}
 )
 
 
-#: names of what a model holds beside its networks
+#: attributes of a model beside its networks
 _SETTINGS = ("cfg", "config", "processor", "scheduler", "tokenizer", "transforms")
 
 
 def with_its_parts(frame: FunctionState, state: State, expr: ir.Call, receiver: V, name: str) -> V:
-    """The model of a library that a part of a part belongs to (``self.model.speecht5.encoder(…)``), and runs as it
-    does; what the method is called on, where that is none."""
+    """The library model of which a nested part runs (``self.model.speecht5.encoder(…)``); the receiver itself, where
+    it is no such part."""
     if name not in _NETWORKS or not receiver.is_only(UNKNOWN) or receiver.resolved():
         return receiver
     part = expr.func.value if isinstance(expr.func, ir.Attr) else None

@@ -1,4 +1,4 @@
-"""Calls of the functions outside the project that rules ask about: under which tests and in which loop each is."""
+"""Calls of functions outside the project that rules ask about, with the tests and the loop around each."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from memlint.analysis.domain.values import NOTHING, Args, V, Words
 from memlint.analysis.transfer.loops import over_loader
 from memlint.ir import nodes as ir
 
-#: what gives the allocator's free memory back (of use to several rules)
+#: functions that release the allocator's free memory
 EMPTIES = frozenset(
     f"torch.{device}.{place}empty_cache"
     for device in ("cuda", "mps", "xpu", "npu", "accelerator")
@@ -20,8 +20,8 @@ EMPTIES = frozenset(
 
 @dataclass(slots=True)
 class OutsideCall:
-    """``name``: qualified. ``loop``: the innermost loop around it whose rounds are iterations; ``tests``: those of the
-    ifs around it in the function; ``given``: its first argument, or its ``dataset``."""
+    """``name``: qualified. ``loop``: the innermost iteration loop around the call; ``tests``: those of the ifs
+    around it in the function; ``given``: its first argument, or its ``dataset``."""
 
     name: str
     expr: ir.Call
@@ -32,7 +32,8 @@ class OutsideCall:
 
 @dataclass(slots=True)
 class MetricUse:
-    """A metric object takes the values of a batch. ``name``: its class, qualified; ``held``: where it is."""
+    """A metric object takes the values of a batch. ``name``: its qualified class; ``held``: the expression of the
+    object."""
 
     name: str
     expr: ir.Call
@@ -45,7 +46,7 @@ _ADDS = frozenset({"update", "forward", "__call__"})
 
 
 def metric_used(frame: FunctionState, name: str, method: str, expr: ir.Call) -> None:
-    """A method of a metric object is called."""
+    """Record a call of a metric object's method that adds to its state."""
     held = expr.func
     if method in _ADDS and (method == "__call__" or isinstance(held, ir.Attr)):
         if isinstance(held, ir.Attr) and held.name == method:
@@ -54,7 +55,7 @@ def metric_used(frame: FunctionState, name: str, method: str, expr: ir.Call) -> 
 
 
 def noted(frame: FunctionState, name: str, expr: ir.Call, args: Args, words: Words) -> None:
-    """A function outside the project is called."""
+    """Record a call of a function outside the project that a rule asks about."""
     given = args[0] if args else words.get("dataset", NOTHING)
     asked = frame.analyser
     if name in asked.noted_calls or (name in asked.noted_of_loaders and over_loader(given)):

@@ -1,4 +1,4 @@
-"""Runs of models that are noted: which module runs, in which mode, and whether autograd may record."""
+"""Model runs: which module runs, in which mode, and whether autograd may record."""
 
 from __future__ import annotations
 
@@ -13,20 +13,20 @@ from memlint.analysis.syntax.syntax import dotted
 from memlint.analysis.transfer.modules.modes import frozen_of
 from memlint.ir import nodes as ir
 
-#: factories of inputs that are there for their shape
+#: factories of inputs that are made for their shape
 _BLANK = frozenset({"ones", "zeros", "empty"})
 _CRITERIA = frozenset({"criterion", "crit", "loss_fn", "loss_func", "loss_function", "lossfn", "loss_fct"})
-#: what holds several of them
+#: names of collections of criteria
 _SEVERAL = frozenset({"criteria", "losses", *(f"{name}s" for name in _CRITERIA)})
 
 
 def is_statement(frame: FunctionState, expr: ir.Call) -> bool:
-    """Whether a call is a statement, whose result nobody gets."""
+    """Whether a call is a statement of its own, whose result is dropped."""
     return isinstance(frame.statement, ir.ExprStmt) and frame.statement.value is expr
 
 
 def module_expression(expr: ir.Call, module: V) -> ir.Expr:
-    """The module in ``module(x)``, ``module.forward(x)`` and ``module.method(x)``."""
+    """The expression of the module in ``module(x)``, ``module.forward(x)`` and ``module.method(x)``."""
     func = expr.func
     return (
         func.value if isinstance(func, ir.Attr) and (func.name in ("forward", "__call__") or not module.syms) else func
@@ -34,8 +34,8 @@ def module_expression(expr: ir.Call, module: V) -> ir.Expr:
 
 
 def _is_criterion(func: ir.Expr) -> bool:
-    """``criterion(y, t)``, ``self.loss_fn(y, t)``, ``criterions[0](y, t)``: no method of a model, which may run all of
-    it."""
+    """Whether a call is one of a criterion (``criterion(y, t)``, ``self.loss_fn(y, t)``, ``criterions[0](y, t)``),
+    not of a model's method, which may run the model."""
     names = _SEVERAL if isinstance(func, ir.Subscript) else _CRITERIA
     func = func.value if isinstance(func, ir.Subscript) else func
     bare = isinstance(func, ir.Name) or (isinstance(func, ir.Attr) and dotted(func.value) == "self")
@@ -43,8 +43,8 @@ def _is_criterion(func: ir.Expr) -> bool:
 
 
 def _mode_of_holders(frame: FunctionState, state: State, name: str) -> tuple[bool | None, Source]:
-    """The mode of the modules one of whose methods a name holds (``encode = a.encode if forth else b.encode``), where
-    they all have the same; see `mode_of`."""
+    """The mode of the modules whose methods a variable holds (``encode = a.encode if forth else b.encode``), if they
+    have the same; see `mode_of`."""
     if any(param.name == name for param in frame.function.params):
         return None, None
     told = [mode_of(state, V(UNKNOWN), holder) for holder in methods_held(frame.function.body).get(name, ())]
@@ -52,8 +52,8 @@ def _mode_of_holders(frame: FunctionState, state: State, name: str) -> tuple[boo
 
 
 def _is_guarded_by_flag(frame: FunctionState, expr: ir.Call) -> bool:
-    """Whether what a call runs sets the grad mode for its layers by a flag that is not known here:
-    ``with torch.set_grad_enabled(self.as_loss):``."""
+    """Whether the callee sets the grad mode for its layers by a flag that is unknown here: ``with
+    torch.set_grad_enabled(self.as_loss):``."""
     modes = [
         run.grad
         for record in frame.calls.values()
@@ -74,14 +74,14 @@ def note_run(
     args: Args,
     resolved: bool = True,
 ) -> None:
-    """Record a model call under which autograd may record."""
+    """Record a run of a model under which autograd may record."""
     if state.grad == OFF:
         return
     if not expr.args and not expr.keywords and is_statement(frame, expr):
-        return  # what is given nothing and gives nothing runs no model
+        return  # a call without arguments and result runs no model
     func = expr.func
     if _is_criterion(func) and not any(given.kinds & MODULE for given in args):
-        return  # what it records is what it compares
+        return  # a criterion records only what its inputs have recorded
     base = (
         func.value
         if isinstance(func, ir.Attr) and not module.may_be(NONE) and func.name in ("forward", "__call__")
@@ -114,7 +114,7 @@ def note_run(
 
 
 def note_asked(frame: FunctionState, state: State, expr: ir.Call, receiver: V, name: str) -> None:
-    """Keep what a method of the project may be called of by its name alone: an object of a class that nothing tells."""
+    """Record a call of a method that the project defines, on an object of unknown class."""
     if not any(method.cls is not None for method in frame.analyser.methods_named(name, frame.function)):
         return
     place = expr.func.value if isinstance(expr.func, ir.Attr) else None

@@ -1,5 +1,5 @@
-"""The step of an optimizer of the project: it runs once an iteration, and the numbers and state tensors that it reads
-of its object have no graph."""
+"""The step of a project's optimizer. It runs once an iteration; the numbers and state tensors of its object have no
+graph."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 @kept_for
 def is_step(analyser: Analyser, function: Function) -> bool:
-    """Whether a method is the step of an optimizer, or one that its step calls."""
+    """Whether a method is the step of an optimizer, or one that the step calls."""
     cls = function.cls
     if cls is None or not function.takes_self:
         return False
@@ -28,7 +28,7 @@ def is_step(analyser: Analyser, function: Function) -> bool:
 
 
 def is_setting(value: V) -> bool:
-    """Whether a value is a number by which an optimizer steps: ``group["lr"]`` of ``self.param_groups``."""
+    """Whether a value is a setting of an optimizer: ``group["lr"]`` of ``self.param_groups``."""
     paths = [path.steps for path in value.syms if isinstance(path, Path)]
     return bool(paths) and all(_names_setting(steps) for steps in paths)
 

@@ -1,4 +1,4 @@
-"""Where models and what they return are: a model's output is on the device of its inputs, which is the model's."""
+"""The devices of models and their outputs: an output is on the device of the inputs, which is the model's."""
 
 from __future__ import annotations
 
@@ -24,33 +24,33 @@ from memlint.analysis.transfer.held_values import tensors_within
 from memlint.ir import nodes as ir
 from memlint.patterns import lazy_pattern
 
-#: objects whose ``device`` is the one that a program was told to use; the ``device`` of anything else may be any
+#: objects whose ``device`` is the run's device; the ``device`` of another object may be any
 _SETTINGS = lazy_pattern(
     r"(.*\.)?_?(self|args?|opts?|options?|cfg|conf|config|hparams|params|hps|flags|settings|accelerator|fabric|trainer|ctx|engine|env|state|model|net|module|pl_module|runner|learner|agent)"
 )
 
 
 def device_of(frame: FunctionState, state: State, inputs: list[V]) -> int:
-    """The device of what is computed from the inputs (tensors, containers of them, modules)."""
+    """The device of a result that is computed from the inputs (tensors, containers of them, modules)."""
     found = 0
     for value in inputs:
         for part in (value,) if value.kinds & MODULE else (value, *_members(state, value)):
             device = (part if part.kinds & MODULE else tensors_within(frame, state, part)).device
             if on_accelerator(device):
-                return ACCELERATOR  # (lengths and sizes may stay on the host beside the rest)
+                return ACCELERATOR  # lengths and sizes may stay on the host
             found |= device & CPU
     return found or ANYWHERE
 
 
 def _members(state: State, value: V) -> list[V]:
-    """The members of a container, each by itself."""
+    """The members of the dicts, lists and tuples that a value may be."""
     objs = [obj for key in ordered(value.objs) if (obj := state.heap.get(key)) is not None]
     held = (obj for obj in objs if obj.kind in ("dict", "list", "tuple"))
     return [part for obj in held for part in (obj.elem, *obj.fields.values()) if part.kinds]
 
 
 def moved_module(state: State, expr: ir.Call, receiver: V, args: list[V], words: dict[str, V]) -> V:
-    """``model.cuda()``, ``model.to(device)``: the very module is on the device from here on."""
+    """The module after ``model.cuda()`` or ``model.to(device)``, which moves the module itself."""
     func = expr.func
     assert isinstance(func, ir.Attr)
     if func.name == "to":
@@ -73,7 +73,7 @@ def moved_module(state: State, expr: ir.Call, receiver: V, args: list[V], words:
 
 
 def as_output(state: State, value: V, device: int, shown: str, depth: int = 3) -> V:
-    """What a model returned: where its code does not say, the tensors are of batch size, on the model's device."""
+    """A model's output: tensors whose size or device is unknown have the size of a batch and the model's device."""
     if depth == 0:
         return value
     for key in ordered(value.objs):
@@ -90,21 +90,21 @@ def as_output(state: State, value: V, device: int, shown: str, depth: int = 3) -
 
 
 def destination(device: V, expr: ir.Expr | None) -> int:
-    """The device that the first argument of ``to`` names: a string, a number, a device, a tensor that is there."""
+    """The device that the first argument of ``to`` names: a string, a number, a device, or a tensor on it."""
     if device.const is not None:
         return device_named(device.const)
     known = device.device & (CPU | ACCELERATOR) if device.kinds & (TENSORS | DATA | UNKNOWN) else 0
     if known == CPU | ACCELERATOR and not device.kinds & TENSORS:
-        return ACCELERATOR  # chosen by what the machine has: meant for the accelerator
+        return ACCELERATOR  # chosen by the machine's hardware: the accelerator is meant
     if known:
         return known
     if OWN_DEVICE in device.refs and isinstance(expr, ir.Attr):
-        return ANYWHERE  # inside the module; who asks it before a call has more than one device in mind
+        return ANYWHERE  # the module's own device, which the program does not fix
     return ACCELERATOR if expr is not None and _names_device(expr) else ANYWHERE
 
 
 def _names_device(expr: ir.Expr) -> bool:
-    """Whether an expression is named like the device of the run: weak evidence, where its value is not known."""
+    """Whether an expression is named like the device of the run: weak evidence, where its value is unknown."""
     if isinstance(expr, ir.Subscript) and isinstance(expr.index, ir.Const):
         return str(expr.index.value).lower() == "device"
     owner, _, name = dotted(expr).lower().rpartition(".")

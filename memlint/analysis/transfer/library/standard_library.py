@@ -1,4 +1,4 @@
-"""Functions of the standard library, and Python's own."""
+"""Functions of the standard library and builtins."""
 
 from __future__ import annotations
 
@@ -85,14 +85,14 @@ _CONVERT = frozenset(
 )
 
 
-#: functions that compute as the operators do
+#: functions that equal arithmetic operators
 _OPERATORS = frozenset(f"operator.{name}" for name in ("add", "sub", "mul", "truediv", "iadd", "isub", "imul"))
-#: what stands for any class of a library's module
+#: a class that stands for any class of a library's module
 _ANY_OF = {"torch.nn": "Module", "torch.optim": "Optimizer", "torchvision.models": "resnet18"}
 
 
 def _called(frame: FunctionState, state: State, callee: V, args: list[V], words: dict[str, V], expr: ir.Call) -> V:
-    """What a value gives that a library's function calls."""
+    """The value of a callable that a library's function calls."""
     return frame.interpreter.call_value(frame, state, callee, args, words, expr)
 
 
@@ -158,7 +158,7 @@ def builtin(frame: FunctionState, state: State, name: str, args: list[V], words:
 
 
 def _attribute_by_name(frame: FunctionState, state: State, args: list[V]) -> V:
-    """``getattr(x, name)``, with a default or without."""
+    """The value of ``getattr(x, name)``, with or without a default."""
     if isinstance(args[1].const, str):
         found = read_attribute(frame, state, args[0], args[1].const, None)
         return join(found, args[2]) if len(args) > 2 and not args[2].is_only(NONE) else found
@@ -171,24 +171,24 @@ def _attribute_by_name(frame: FunctionState, state: State, args: list[V]) -> V:
     if (networks := function_tables.of_module(frame, args[0])).kinds:
         return networks
     if args[0].kinds & MODULE and args[0].syms:
-        parts = frozenset(path.then(".*") for path in args[0].syms)  # (of its parts, the one that a run tells)
+        parts = frozenset(path.then(".*") for path in args[0].syms)  # the part that a run of it determines
         return V(UNKNOWN, parts, syms=parts)
     return UNKNOWN_VALUE
 
 
 def bound_to(function: V, args: Args, words: Words) -> V:
-    """A callable that is given these arguments before those of each call."""
+    """A partial function with these arguments."""
     return V(CALLABLE, refs=frozenset((Ref("partial", "", "", function, tuple(args), tuple(words.items())),)))
 
 
 def _dict_of(frame: FunctionState, state: State, at: Source, args: list[V], words: dict[str, V]) -> V:
-    """``dict(a=x)``, ``dict(other)``, ``dict((name, x) for …)``"""
+    """The value of ``dict(a=x)``, ``dict(other)``, ``dict((name, x) for …)``."""
     fields, rest = user_containers.dict_content(frame, state, args, words)
     return make(frame, state, at, "dict", rest, fields)
 
 
 def draws(frame: FunctionState, source: V) -> None:
-    """The loop around takes a batch from ``source``: where that is a loader, the loop runs over batches."""
+    """The loop around takes a batch from ``source``: it runs over batches, where that is a loader."""
     frame.notes.drawn.update(source.syms)
     loop = frame.innermost(())
     if source.kinds & LOADER and loop is not None and loop.loop.over in ("unknown", "range"):
@@ -206,7 +206,7 @@ def _over(args: list[V]) -> frozenset[Ref]:
 def standard(
     frame: FunctionState, state: State, name: str, last: str, args: list[V], words: dict[str, V], expr: ir.Call
 ) -> V | None:
-    """The standard library's containers, iterators and wrappers; None for other names."""
+    """The value of a standard library's container, iterator or wrapper; None for another name."""
     if last in ("namedtuple", "NamedTuple"):
         return records.factory(name, expr)
     for kind in (_collection, of_torch, _copied, _iterator):
@@ -235,7 +235,7 @@ def standard(
 def _collection(
     frame: FunctionState, state: State, name: str, last: str, args: list[V], words: dict[str, V], expr: ir.Call
 ) -> V | None:
-    """Deques, dictionaries with defaults, and queues; None for other names."""
+    """The value of a deque, a dictionary with defaults, or a queue; None for another name."""
     if name == "collections.deque":
         maxlen = words.get("maxlen") or (args[1] if len(args) > 1 else None)
         bounded = maxlen is not None and not maxlen.is_only(NONE)
@@ -280,7 +280,7 @@ def _collection(
 def _copied(
     frame: FunctionState, state: State, name: str, last: str, args: list[V], words: dict[str, V], expr: ir.Call
 ) -> V | None:
-    """The copy of a network: it has the same mode, and is frozen as that is; None for other values."""
+    """The copy of a network, with its mode and frozenness; None for another value."""
     if name == "copy.deepcopy" and args and args[0].kinds & (MODULE | UNKNOWN) and (args[0].syms or args[0].store):
         made = args[0].but(syms=EMPTY, store=frozenset((expr.at,)), src=EMPTY)
         same = args[0].but(refs=EMPTY)
@@ -296,7 +296,7 @@ def _copied(
 def _iterator(
     frame: FunctionState, state: State, name: str, last: str, args: list[V], words: dict[str, V], expr: ir.Call
 ) -> V | None:
-    """What goes through what it is given; None for other names."""
+    """The value of a function that iterates over its arguments; None for another name."""
     if name in (
         "itertools.cycle",
         "itertools.islice",
@@ -318,8 +318,8 @@ def _iterator(
 
 
 def _reduced(frame: FunctionState, state: State, expr: ir.Call, args: list[V]) -> V:
-    """``reduce(lambda x, layer: layer(x), self.layers, x)``: the function runs for each member, on what it gave for the
-    last one. Else, what comes out was computed of all of them."""
+    """The value of ``reduce(lambda x, layer: layer(x), self.layers, x)``: the function runs once for a member. For a
+    function that is unresolved, the value is computed from all members."""
     member = elements_of(frame, state, args[1])
     if not any(ref.kind == "func" for ref in args[0].refs):
         return tensor_op(frame, state, expr.at, [member, *args[2:]], text(expr))
@@ -328,7 +328,7 @@ def _reduced(frame: FunctionState, state: State, expr: ir.Call, args: list[V]) -
 
 
 def literal_device(name: str, args: list[V]) -> int:
-    """``torch.device("cuda" if … else "cpu")`` is meant for the accelerator."""
+    """The device of ``torch.device(…)``; ``"cuda" if … else "cpu"`` means the accelerator."""
     if name == "torch.cuda.current_device":
         return ACCELERATOR
     if name != "torch.device" or not args:

@@ -1,7 +1,7 @@
-"""What a backward tells of the terms of a sum: ``loss = loss_a + 0.1 * loss_b`` trains by both.
+"""The terms of a sum that receives a backward: ``loss = loss_a + 0.1 * loss_b`` trains by both.
 
-That a sum has a graph says of each of its terms that it may be the one that brought it in. A term that is called a loss
-is added for its gradient: nobody adds a number to what is trained by.
+The graph of a sum may come from any of its terms. A term that is called a loss is added for its gradient, so it has a
+graph.
 """
 
 from __future__ import annotations
@@ -15,14 +15,15 @@ from memlint.analysis.syntax.syntax import dotted, last_name, walk_statements
 from memlint.ir import nodes as ir
 from memlint.patterns import lazy_pattern
 
-#: so many sums of sums
+#: depth of nested sums that are followed
 _DEPTH = 4
-#: what stands before a loss
+#: names of factors of a loss
 _FACTOR = lazy_pattern(r"weight|scale|coef|lambd|factor|ratio|alpha|beta|gamma|norm|(^|_)w(_|$)|mask|count|num")
 
 
 def note_summands(frame: FunctionState, expr: ir.Expr) -> None:
-    """``expr`` receives a backward: the losses among its summands have a graph, where nothing else is known of them."""
+    """Record that the losses among the summands of ``expr``, which receives a backward, have a graph, where this is
+    unknown."""
     for value in _terms(frame, expr, 0):
         if value.src and frame.graphs.attached(value.src)[0] == "unknown":
             frame.graphs.evidence.add(value.src)
@@ -47,7 +48,7 @@ def _terms(frame: FunctionState, expr: ir.Expr, depth: int) -> Iterator[V]:
 
 @kept
 def _sums(body: tuple[ir.Stmt, ...]) -> dict[str, list[ir.Assign | ir.AugAssign]]:
-    """The statements of a body that give a place the value of a binary operation, or add to it, by the place."""
+    """By place, the statements that assign it a binary operation or add to it."""
     found: dict[str, list[ir.Assign | ir.AugAssign]] = {}
     for statement in walk_statements(body, into_definitions=False):
         if isinstance(statement, ir.Assign) and isinstance(statement.value, ir.Binary):

@@ -1,4 +1,4 @@
-"""Methods of tensors (and of unknown values, where the name is a tensor's)."""
+"""Methods of tensors, and of unknown values where the name is a tensor's method."""
 
 from __future__ import annotations
 
@@ -49,16 +49,16 @@ _INTEGERS = frozenset(
 )
 
 
-#: methods that give the members of a batch or an output as they are
+#: methods that return members of a batch or a model's output unchanged
 _MEMBERS = frozenset({"get", "items", "keys", "pop", "setdefault", "to_tuple", "values", "copy", "__getitem__"})
 
 
-#: of these, those that take what is given where there is no such member
+#: those of them that return a given default for a missing member
 _OR_ELSE = frozenset({"get", "pop", "setdefault"})
 
 
 def _is_brought(frame: FunctionState, expr: ir.Call) -> bool:
-    """Whether what a call gives, or the variable that it goes to, is brought to a device."""
+    """Whether a call's result, or the variable that it is assigned to, is moved to a device."""
     statement = statement_at(frame.function.body, expr.at)
     names = names_bound_by(statement) if isinstance(statement, ir.Assign) else frozenset[str]()
     return any(
@@ -74,7 +74,7 @@ def _is_no_tensor(value: V) -> bool:
 
 
 def _of_known_methods(expr: ir.Call) -> bool:
-    """Whether the chain of methods before the last one holds only methods of tensors."""
+    """Whether all earlier methods in the chain are tensors' methods."""
     part = expr.func.value if isinstance(expr.func, ir.Attr) else None
     while isinstance(part, ir.Call) and isinstance(part.func, ir.Attr):
         if not knowledge.methods().knows(part.func.name) and not dotted(part.func).startswith(("torch.", "F.")):
@@ -86,7 +86,7 @@ def _of_known_methods(expr: ir.Call) -> bool:
 def call(
     frame: FunctionState, state: State, expr: ir.Call, receiver: V, name: str, args: list[V], words: dict[str, V]
 ) -> V:
-    """``tensor.name(…)``"""
+    """The value of ``tensor.name(…)``."""
     result = _call(frame, state, expr, receiver, name, args, words)
     if not result.kinds & TENSORS:
         return result
@@ -100,7 +100,8 @@ def _call(
     table = knowledge.methods()
     if name in table.data or name in table.arrays:
         frame.used |= receiver.src
-        # (what it raises may be caught, and what an unknown method gives may have no graph of its own)
+        # not in a try block, where the exception may be caught, nor after an unknown method, whose result may have no
+        # graph
         raises = name == "numpy" and not ("force" in words and words["force"].const is not False)
         if raises and receiver.src and not frame.handlers and _of_known_methods(expr):
             frame.notes.arrays.append((receiver.src, tuple(frame.tests)))
@@ -124,7 +125,7 @@ def _call(
     if integers:
         frame.used |= receiver.src
     if integers and name == "view":
-        return cut(receiver)  # (the bits of it, read as integers)
+        return cut(receiver)  # the bits are read as integers
     if name in table.move:
         return _move(receiver, name, expr, args, words, integers)
     if name in table.alias:
@@ -156,7 +157,8 @@ def _of_tree(
     words: dict[str, V],
     inputs: list[V],
 ) -> V:
-    """A method of a distribution, or of what holds tensors. ``inputs``: the receiver and the arguments."""
+    """The value of a method of a distribution, or of a container of tensors. ``inputs``: the receiver and the
+    arguments."""
     if name in ("log_prob", "cdf", "icdf"):
         return tensor_op(frame, state, expr.at, inputs, text(expr))  # of a distribution
     if name == "entropy" and receiver.is_only(TREE) and any(ref.kind == "shape" for ref in receiver.refs):
@@ -164,19 +166,19 @@ def _of_tree(
         return tensor_op(frame, state, expr.at, shapes, text(expr))
     if name == "sample":
         frame.used |= receiver.src
-        return cut(receiver)  # of a distribution: what is drawn has no graph (what rsample() gives has)
-    # a batch or a model's output: a method gives more of the same, and one of its own where it likes
+        return cut(receiver)  # a sample of a distribution has no graph (that of rsample() has one)
+    # a batch or a model's output: a method returns tensors like the others, possibly on another device
     device = receiver.device if name in _MEMBERS else ANYWHERE
-    # (what is computed of arguments where nothing is recorded has no graph: a solver that a model's class made)
+    # computed from arguments in no_grad mode, it has no graph: a solver that a model's class made
     src = receiver.src if state.grad != OFF or name in _MEMBERS or not (args or words) else frozenset[Source]()
     found = V(receiver.kinds & TENSORS, src, bare=receiver.bare, size=receiver.size, device=device)
-    # (a list or a text that stands for it where it is not there)
+    # the default for a missing member is a list or a text
     is_list = name in _OR_ELSE and len(args) > 1 and _is_no_tensor(args[1]) and not _is_brought(frame, expr)
     return no_batch(found) if is_list else found
 
 
 def cut_everywhere(state: State, value: V) -> None:
-    """``detach_()`` cuts the tensor itself, under whatever names and in whatever containers it is."""
+    """``detach_()`` cuts the tensor itself from its graph, in all variables and containers."""
     gone = frozenset(
         source for source in value.src if not (isinstance(source, tuple) and source and source[0] in ("prev", "elem"))
     )
@@ -184,13 +186,13 @@ def cut_everywhere(state: State, value: V) -> None:
         return
 
     def without(item: V) -> V:
-        # what an earlier round left under the same names is cut as well
+        # the tensor of an earlier round in the same places is cut as well
         return item.but(src=frozenset()) if item.src & gone or (item.src and item.src <= value.src) else item
 
     state.env = {name: without(item) for name, item in state.env.items()}
     state.sym = {path: without(item) for path, item in state.sym.items()}
     for path in ordered(value.syms):
-        # (in a caller's terms as well it is no longer what the place held before)
+        # for a caller, too, the place no longer has its old graph
         state.sym[path] = value.but(kinds=value.kinds & TENSORS or TENSOR, src=frozenset(), syms=frozenset())
     for key, obj in state.heap.items():
         if any(item.src & value.src for item in (obj.elem, *obj.fields.values())):
@@ -199,7 +201,7 @@ def cut_everywhere(state: State, value: V) -> None:
 
 
 def _cut_here(frame: FunctionState, state: State, expr: ir.Call) -> None:
-    """The variable, or the member of a container, that ``detach_()`` is called on leads back to nothing."""
+    """The variable, or the container's member, on which ``detach_()`` is called loses its graph."""
     place = expr.func.value if isinstance(expr.func, ir.Attr) else None
     if isinstance(place, ir.Name) and place.id in state.env:
         state.env[place.id] = state.env[place.id].but(src=frozenset())
@@ -216,7 +218,7 @@ def _smaller(receiver: V, size: int | None) -> int | None:
 
 
 def _move(receiver: V, name: str, expr: ir.Call, args: list[V], words: dict[str, V], integers: bool) -> V:
-    """A new device or dtype: the graph stays, but integers have none."""
+    """The tensor on a new device or with a new dtype: the graph stays, but integers have none."""
     if name in ("cuda", "xpu", "npu", "mps"):
         return moved(receiver, ACCELERATOR)
     if name == "cpu":
@@ -235,7 +237,7 @@ def _move(receiver: V, name: str, expr: ir.Call, args: list[V], words: dict[str,
 
 
 def names_integers(expr: ir.Call) -> bool:
-    """Whether a type of integers is asked for, of which none has a graph."""
+    """Whether a call names an integer dtype, whose tensors have no graph."""
     wanted = (*expr.args, *(word.value for word in expr.keywords))
     return any(dotted(item).rsplit(".", 1)[-1] in _INTEGERS for item in wanted)
 
@@ -255,12 +257,12 @@ def values_and_indices(frame: FunctionState, state: State, expr: ir.Call, values
     return make(frame, state, (expr.at, "pair"), "tuple", NOTHING, members)
 
 
-#: what has pooling give where the maxima are beside them
+#: the keyword by which pooling returns the indices of the maxima as well
 RETURN_INDICES = "return_indices"
 
 
 def gives_indices(words: Mapping[str, Any]) -> bool:
-    """Whether pooling is made, or called, so that it gives indices beside values."""
+    """Whether the keywords of a pooling layer or call ask for indices beside values."""
     asked = words.get(RETURN_INDICES)
     return asked is not None and asked.const is True
 
@@ -285,7 +287,7 @@ def _reduce(
     return tensor_op(frame, state, expr.at, inputs, text(expr), what=text(expr), size=size, certain=certain)
 
 
-#: in-place operations that are told where to put what they are given
+#: in-place operations whose first arguments are the axis and the positions
 _AT_PLACES = frozenset(
     {"index_add_", "index_copy_", "index_fill_", "index_reduce_", "scatter_", "scatter_add_", "scatter_reduce_"}
 )
@@ -294,11 +296,11 @@ _AT_PLACES = frozenset(
 def _in_place(
     frame: FunctionState, state: State, expr: ir.Call, receiver: V, name: str, args: list[V], words: dict[str, V]
 ) -> V:
-    """``place.mul_(m).add_(value)``: the place takes over the graphs that come in."""
+    """The value of ``place.mul_(m).add_(value)``: the place takes over the graphs of the arguments."""
     func = expr.func
     assert isinstance(func, ir.Attr)
     incoming = NOTHING
-    # (the axis and the places come first: there is no gradient to whole numbers)
+    # the axis and the positions come first: integers have no graph
     given = args[2:] if name in _AT_PLACES and len(args) > 2 else args
     for value in (*given, *words.values()):
         inner = tensors_within(frame, state, value)
@@ -333,7 +335,7 @@ def _overwrite(
     *,
     copied: bool,
 ) -> None:
-    """The place that an in-place operation changed now holds ``result``."""
+    """The place that an in-place operation changed now holds ``result``; the carry is recorded."""
     shown = text(base)
     argument = text(expr.args[0]) if expr.args else text(expr)
 
@@ -351,7 +353,8 @@ def _overwrite(
         state.env[base.id] = result
         loop = next((loop for loop in reversed(frame.loops) if loop.counts), None)
         if loop is not None and base.id not in loop.bound:
-            old = old.marked(("prev", loop.id, base.id))  # (nothing binds the name anew: it is the last round's)
+            # the body does not rebind the name, so it has the last round's value
+            old = old.marked(("prev", loop.id, base.id))
         if not copied:
             carried(("var", base.id), "local", old.src)
         return
@@ -361,7 +364,7 @@ def _overwrite(
 
 
 def _looks_up(call: ir.Call) -> bool:
-    """``stats.get("loss")``: a method that finds by a literal key what is there already."""
+    """Whether a method finds an existing member by a literal key: ``stats.get("loss")``."""
     literal = all(isinstance(arg, ir.Const) for arg in call.args) and bool(call.args)
     return literal and isinstance(call.func, ir.Attr) and not knowledge.methods().knows(call.func.name)
 

@@ -1,4 +1,4 @@
-"""Threads: grad mode is each thread's own, so what one runs records, whatever block it was started in."""
+"""Threads: each thread has a grad mode of its own, so that its code records whatever block started it."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from memlint.analysis.domain.events import Site
     from memlint.analysis.facts.analyser import Analyser
 
-#: classes of pools whose members are threads of this process
+#: classes of pools of threads of this process
 _POOLS = frozenset(
     {
         "concurrent.futures.ThreadPoolExecutor",
@@ -28,14 +28,15 @@ _POOLS = frozenset(
         "multiprocessing.dummy.Pool",
     }
 )
-#: of what holds the result of one call until somebody asks for it
+#: marks a future, the result of one call
 _PROMISE = Ref("promise", "", "")
 
 
 def call_method(
     frame: FunctionState, state: State, expr: ir.Call, receiver: V, name: str, args: Args, words: Words
 ) -> V | None:
-    """``pool.submit(f, x)``, ``pool.map(f, xs)``, ``promise.result()``; None for other methods and receivers."""
+    """The value of ``pool.submit(f, x)``, ``pool.map(f, xs)`` or ``promise.result()``; None for other methods and
+    receivers."""
     if not receiver.refs:
         return None
     if name == "result" and _PROMISE in receiver.refs:
@@ -57,7 +58,7 @@ def call_method(
 
 
 def run(frame: FunctionState, state: State, expr: ir.Call, shown: ir.Expr, callee: V, args: Args, words: Words) -> V:
-    """What a function gives that another thread calls; ``shown``: the expression that names it."""
+    """The result of a function that another thread calls. ``shown``: the expression that names the function."""
     around, state.grad = state.grad, ON
     result = frame.interpreter.call_value(
         frame, state, callee, args, words, ir.Call(expr.at, shown, expr.args[1:], expr.keywords)
@@ -70,7 +71,7 @@ def run(frame: FunctionState, state: State, expr: ir.Call, shown: ir.Expr, calle
 
 
 def thread(frame: FunctionState, state: State, expr: ir.Call, words: Words) -> V:
-    """``threading.Thread(target=f, args=(x, y))``"""
+    """Interpret the function of ``threading.Thread(target=f, args=(x, y))``."""
     target, given = words.get("target"), words.get("args")
     shown = next((word.value for word in expr.keywords if word.name == "target"), None)
     if target is not None and shown is not None and target.kinds & (CALLABLE | MODULE):
@@ -83,8 +84,9 @@ def thread(frame: FunctionState, state: State, expr: ir.Call, words: Words) -> V
 
 
 def out_of_guard(analyser: Analyser, function: Function) -> Step | None:
-    """The start of a thread that runs a function, where all of its threads are started by code that has turned autograd
-    off, and nothing else calls it: nobody wants a graph there, and the guard does not come along."""
+    """The start of a thread that runs the function, where code that turned autograd off starts all such threads and
+    nothing else calls the function: no graph is needed there, but the guard does not apply to the thread. None
+    otherwise."""
     starts = _starts(analyser, function, 0)
     if not starts:
         return None
@@ -99,7 +101,7 @@ def _starts(analyser: Analyser, function: Function, depth: int) -> list[Site]:
             continue
         grad = record.grad if record.started is None else record.started
         if record.started is None:
-            # (what runs models itself is where the guard is missing, for what it calls as well)
+            # a caller that runs models itself lacks the guard for its callees as well
             passes = grad == AMBIENT and all(run.origin is not None for run in caller.runs.values())
             inner = _starts(analyser, caller.function, depth + 1) if passes and depth < MAX_CALLERS_UP else []
             if not inner:

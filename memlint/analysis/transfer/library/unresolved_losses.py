@@ -1,4 +1,4 @@
-"""Objects of unresolved classes that are given a loss, and of which a part is differentiated: ``state.loss``."""
+"""Objects of unresolved classes that receive a loss and of which a part is differentiated: ``state.loss``."""
 
 from __future__ import annotations
 
@@ -8,8 +8,7 @@ from memlint.analysis.domain.values import Path, Source, Sources
 
 
 def trained_by_stranger(summary: Summary, run: ModelRun, marks: set[Source]) -> bool:
-    """Whether a backward in the same round comes out of an object that nothing is known of, and the graphs went into
-    one."""
+    """Whether a backward in the same round differentiates an unresolved object, and the graphs went into one."""
     for reached, loops, *_ in summary.backwards:
         if run.loops[: len(loops)] != loops or not _is_of_stranger(summary, reached):
             continue
@@ -19,7 +18,7 @@ def trained_by_stranger(summary: Summary, run: ModelRun, marks: set[Source]) -> 
 
 
 def _is_of_stranger(summary: Summary, reached: Sources) -> bool:
-    """Whether nothing that a backward reaches is known to have a graph, except by that backward."""
+    """Whether all graphs that a backward reaches are unknown except for that backward."""
     if any(isinstance(item, Path) for item in reached):
         return False
     nodes = [node for item in reached if (node := summary.graphs.nodes.get(item)) is not None]
@@ -27,7 +26,7 @@ def _is_of_stranger(summary: Summary, reached: Sources) -> bool:
 
 
 def _are_together(summary: Summary, reached: Sources, marks: set[Source]) -> bool:
-    """Whether something was computed of the graphs and of the object at once: ``losses.add(loss)``."""
+    """Whether something was computed from both the graphs and the object: ``losses.add(loss)``."""
     nodes = reached & summary.graphs.nodes.keys()
     closures = map(summary.graphs.ancestry, summary.graphs.nodes)
     return any(nodes & closure and marks & closure for closure in closures)

@@ -1,4 +1,4 @@
-"""Functions of torch and of its extensions that call, wrap or map what they are given, and distributions."""
+"""Functions of torch and its extensions that call, wrap or map their arguments, and distributions."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from memlint.analysis.transfer.heap import elements_of, make
 from memlint.analysis.transfer.held_values import tensors_within
 from memlint.ir import nodes as ir
 
-#: what runs the module that it is given
+#: classes and functions that wrap a module
 _WRAPPERS = frozenset(
     {
         "torch.nn.DataParallel",
@@ -35,18 +35,18 @@ _WRAPPERS = frozenset(
         "intel_extension_for_pytorch.optimize",
     }
 )
-#: what checkpoint itself is told
+#: keywords of checkpoint itself
 _OF_CHECKPOINT = frozenset({"use_reentrant", "preserve_rng_state", "context_fn", "determinism_check", "debug"})
-#: methods that are called by the name of their class, or as functions
+#: methods that are called through their class or as functions
 _UNBOUND = frozenset({"torch.detach", "torch.Tensor.detach", "torch.Tensor.item", "torch.Tensor.tolist"})
-#: distributions that a location moves and does not shape: their entropy is one of the scale alone
+#: distributions whose entropy depends on the scale alone, not on the location
 _OF_LOCATION = frozenset({"Normal", "Laplace", "Cauchy", "Gumbel"})
 
 
 def of_torch(
     frame: FunctionState, state: State, name: str, last: str, args: list[V], words: dict[str, V], expr: ir.Call
 ) -> V | None:
-    """What the function gives; None for other names."""
+    """The value of such a function's call; None for another name."""
     if name in ("torch.utils.checkpoint.checkpoint", "torch.func.functional_call") and args:
         given = args[1:] if last == "checkpoint" else [elements_of(frame, state, value) for value in args[2:]]
         own = {word: value for word, value in words.items() if word not in _OF_CHECKPOINT}
@@ -75,7 +75,7 @@ def of_torch(
     if name in _WRAPPERS and (args or "module" in words):
         wrapped = args[0] if args else words["module"]
         if name.endswith("DataParallel") and not wrapped.kinds & (MODULE | CALLABLE):
-            return wrapped.but(kinds=MODULE, src=EMPTY)  # (a part of what was loaded, say)
+            return wrapped.but(kinds=MODULE, src=EMPTY)  # for example a part of a loaded object
         return (
             wrapped.but(kinds=wrapped.kinds & ~UNKNOWN | MODULE, src=EMPTY)
             if wrapped.kinds & (MODULE | UNKNOWN)

@@ -20,7 +20,7 @@ def decorated_grad(summary: Summary, function: Function) -> int:
     if not function.decorators:
         return AMBIENT
     state = State()
-    # (what the body imports or binds for itself is nothing to them)
+    # decorators do not see the names that the body binds
     named = {part.id for item in function.decorators for part in walk_expression(item) if isinstance(part, ir.Name)}
     if named & function.locals:
         summary = FunctionState(summary.analyser, function.around or function.module.main, summary.flags)
@@ -43,7 +43,7 @@ def decorated_grad(summary: Summary, function: Function) -> int:
 
 
 def _chosen(decorator: ir.Expr) -> ir.Expr:
-    """``torch.no_grad() if HAS_TORCH else (lambda f: f)``: what a flag that is set chooses."""
+    """The decorator that a set flag chooses: ``torch.no_grad() if HAS_TORCH else (lambda f: f)``."""
     if not isinstance(decorator, ir.IfExp):
         return decorator
     denied = isinstance(decorator.test, ir.Unary) and decorator.test.op == "not"
@@ -51,7 +51,7 @@ def _chosen(decorator: ir.Expr) -> ir.Expr:
 
 
 def _by_function(summary: Summary, ref: Ref, call: ir.Call | None) -> int | None:
-    """The grad mode of a project's own decorator, or of what makes one, which is asked once for the flags it gets."""
+    """The grad mode that a project's own decorator, or decorator factory, sets, by its flags; None for unchanged."""
     decorator = summary.analyser.program.module(ref.key).function(ref.name)
     if decorator is None or isinstance(decorator.node, ir.Lambda) or decorator.node is None:
         return None
@@ -64,7 +64,7 @@ def _by_function(summary: Summary, ref: Ref, call: ir.Call | None) -> int | None
 
 
 def _flags(decorator: Function, call: ir.Call | None) -> Iterator[tuple[str, bool]]:
-    """The literal flags that a function which makes a decorator is called with: ``@evaluating(grad=False)``."""
+    """The literal flags of a call of a decorator factory: ``@evaluating(grad=False)``."""
     params = [param for param in decorator.params if param.kind not in ("star", "double-star")]
     words = {word.name: word.value for word in call.keywords} if call is not None else {}
     for position, param in enumerate(params):
@@ -76,8 +76,8 @@ def _flags(decorator: Function, call: ir.Call | None) -> Iterator[tuple[str, boo
 
 
 def _wrapper_grad(summary: Summary, decorator: Function, flags: dict[str, bool]) -> int | None:
-    """The grad mode in which a project's own decorator, or what makes one, has the function run, on some path at
-    least; None where it leaves that alone."""
+    """The grad mode in which a project's own decorator, or decorator factory, runs the function on some path; None
+    for unchanged."""
     statements = list(walk_statements(decorator.body))
     inner = [statement for statement in statements if isinstance(statement, ir.FunctionDef)]
     names = {param.name for params in (decorator.params, *(each.params for each in inner)) for param in params}
@@ -104,7 +104,7 @@ def _wrapper_grad(summary: Summary, decorator: Function, flags: dict[str, bool])
 
 
 def _mode(summary: Summary, decorator: Function, context: ir.Expr, flags: dict[str, bool]) -> int | None:
-    """The grad mode that a guard of a decorator enters, given its flags; None for what is no guard."""
+    """The grad mode of a guard in a decorator, given the flags; None for another expression."""
     if is_guard(summary, decorator, context):
         return OFF
     if not isinstance(context, ir.Call):

@@ -1,8 +1,8 @@
-"""Parameters that switch what a function does with memory: ``detach=True``, ``train=False``, ``reduce="none"``.
+"""Specialisation to literal arguments that switch what a function does with memory: ``detach=True``, ``reduce="none"``.
 
-A call that passes a literal runs one side of the function's tests, and so does a module whose mode the caller knows,
-where its forward asks for ``self.training``. Its effect is that of a summary made for the
-literal; the summary for any argument, of which the function's own findings are told, stays as it is.
+A call that passes a literal decides the function's tests of that parameter; so does a module whose mode the caller
+knows, where its forward tests ``self.training``. The call's effect is that of a summary for the literal. The function's
+own findings come from the summary for any argument.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from memlint.analysis.domain.summary.summary import Summary
 
 
-#: what makes a side of a test another matter for memory, by the names that it uses
+#: names whose use in a branch makes the branch matter for memory
 _MATTERS = frozenset(
     {
         "append",
@@ -47,7 +47,7 @@ _MATTERS = frozenset(
         "train",
     }
 )
-#: callables to which a flag is handed as it is, and keywords
+#: callables, and keywords, that take a flag unchanged
 _SWITCHES = frozenset({"set_grad_enabled", "inference_mode", "train", "requires_grad_"})
 _SWITCHING_WORDS = frozenset({"create_graph", "retain_graph", "requires_grad"})
 #: a longer string is data
@@ -82,7 +82,8 @@ def _asks_for(body: tuple[ir.Stmt, ...], flag: str) -> bool:
 
 
 def _deciding(part: ir.Expr) -> tuple[ir.Expr, ...]:
-    """The test of ``a if test else b``, and what switches of torch are given: ``set_grad_enabled(self.training)``."""
+    """The tests of an expression: of ``a if test else b``, and the arguments of torch's switches:
+    ``set_grad_enabled(self.training)``."""
     if isinstance(part, ir.IfExp):
         return (part.test,)
     return part.args if isinstance(part, ir.Call) and last_name(part.func) in _SWITCHES - {"train"} else ()
@@ -99,8 +100,8 @@ def of_eval_mode(function: Function, tests: tuple[ir.Expr, ...]) -> bool:
 
 
 def test_value(test: ir.Expr, leaf: Callable[[ir.Expr], bool | None]) -> bool | None:
-    """Three-valued evaluation of a test; ``leaf`` gives the value of its parts other than ``not``, ``and`` and ``or``.
-    None is unknown."""
+    """Three-valued evaluation of a test; None is unknown. ``leaf``: the value of its parts other than ``not``,
+    ``and`` and ``or``."""
     match test:
         case ir.Unary(op="not"):
             inner = test_value(test.operand, leaf)
@@ -157,8 +158,7 @@ def _switching(body: tuple[ir.Stmt, ...]) -> Iterator[str]:
 
 @kept
 def _matter(body: tuple[ir.Stmt, ...]) -> bool:
-    """Whether it makes a difference for memory that a block runs: by what it calls, or because it returns another
-    result."""
+    """Whether it matters for memory that a block runs: by the names that it uses, or because it returns a value."""
     if body and isinstance(body[-1], ir.Return) and body[-1].value is not None:
         return True
     return any(_names(*expressions(statement)) & _MATTERS or any(map(_matter, bodies(statement))) for statement in body)
@@ -173,13 +173,13 @@ def _names(*exprs: ir.Expr) -> set[str]:
 
 
 def _handed_on(call: ir.Call) -> Iterator[str]:
-    """Flags that a call takes as they are: of torch's own switches, of functions with a flag of that name, and of what
-    looks for a method by its name."""
+    """The flags that a call takes unchanged: arguments of torch's switches, keywords of the same name, and the name
+    in ``getattr``."""
     if last_name(call.func) in _SWITCHES and dotted(call.func):
         for arg in call.args:
             yield from _tested(arg)
     if dotted(call.func) == "getattr" and len(call.args) > 1 and isinstance(call.args[1], ir.Name):
-        yield call.args[1].id  # (the method that is called of each callback)
+        yield call.args[1].id  # the name of the callbacks' method that is called
     for word in call.keywords:
         if isinstance(word.value, ir.Name) and (word.name == word.value.id or word.name in _SWITCHING_WORDS):
             yield word.value.id
@@ -199,7 +199,8 @@ def _tested(test: ir.Expr) -> Iterator[str]:
 
 
 def _is_literal(expr: ir.Expr) -> bool:
-    """A constant, be it a member of an enumeration or another that a class holds: ``Phase.TRAIN``; or several."""
+    """Whether an expression is a constant, be it a member of an enumeration or class (``Phase.TRAIN``), or a display
+    of constants."""
     if isinstance(expr, ir.Display):
         return all(map(_is_literal, expr.elements))
     return isinstance(expr, ir.Const) or (isinstance(expr, ir.Attr) and expr.name.isupper())
@@ -208,8 +209,8 @@ def _is_literal(expr: ir.Expr) -> bool:
 @kept_for
 def case_split(body: tuple[ir.Stmt, ...], flags: frozenset[str]) -> tuple[str, tuple[bool | str, ...]] | None:
     """The parameter by which a function with a backward is split into cases, and its possible literals: the strings
-    that it is compared with and another one, or True and False. A join over all branches would lose that a test which
-    holds in one branch holds in the next."""
+    that it is compared with and another one, or True and False; None for no split. A join over all branches would
+    lose that a test which holds in one branch holds in the next."""
     if "backward" not in _names(*(expr for statement in walk_statements(body) for expr in expressions(statement))):
         return None
     asked: dict[str, list[tuple[str, ...]]] = {}
@@ -229,9 +230,9 @@ def case_split(body: tuple[ir.Stmt, ...], flags: frozenset[str]) -> tuple[str, t
     return name, (*texts, _ANOTHER) if texts else (True, False)
 
 
-#: a string that no flag is compared with
+#: stands for a string that the parameter is compared with nowhere
 _ANOTHER = "*"
-#: strings that a flag is told apart by
+#: most strings in a case split
 _MAX_WORLDS = 4
 
 
@@ -255,7 +256,7 @@ def _asked(test: ir.Expr) -> Iterator[tuple[str, tuple[str, ...]]]:
 
 
 def chosen(flags: frozenset[str], bound: dict[str, V], trains: bool | None) -> Flags:
-    """The literals that a call passes for a function's flags, and the mode of its module, where known."""
+    """The literals that a call passes for a function's flags, and the mode of its module, as far as they are known."""
     found: list[tuple[str, bool | str | None]] = []
     for name in sorted(flags):
         if "." in name and trains is not None:
@@ -271,12 +272,12 @@ def chosen(flags: frozenset[str], bound: dict[str, V], trains: bool | None) -> F
 
 
 def truth(summary: Summary, state: State, test: ir.Expr) -> bool | None:
-    """The value of a test on the flags in a summary that is specialised to literals; None for unknown."""
+    """The value of a test of the flags in a summary that is specialised to literals; None for unknown."""
     return test_value(test, lambda part: _leaf(summary, state, part))
 
 
 def usual_side(frame: FunctionState, state: State, test: ir.Expr) -> bool | None:
-    """The value of a test on parameters under their defaults, where no known call passes another flag; None for
+    """The value of a test of parameters under their defaults, where no known call passes another flag; None for
     unknown."""
 
     def by_default(part: ir.Expr) -> bool | None:
@@ -292,7 +293,7 @@ def usual_side(frame: FunctionState, state: State, test: ir.Expr) -> bool | None
 def _leaf(summary: Summary, state: State, test: ir.Expr) -> bool | None:
     match test:
         case ir.Const(value=bool() | int() | str() as known):
-            return bool(known)  # (of a text too: ``x == "a" or "b"`` holds always)
+            return bool(known)  # the truth of a text as well: ``x == "a" or "b"`` always holds
         case ir.Name():
             literal = _literal(summary, state, test)
             return None if literal is _OPEN else bool(literal)
@@ -313,7 +314,7 @@ def _leaf(summary: Summary, state: State, test: ir.Expr) -> bool | None:
 
 
 def _constant(summary: Summary, state: State, expr: ir.Expr) -> object:
-    """What a flag is compared with, where that is one of the literals that are told apart."""
+    """The literal that a flag is compared with; `_OPEN` for another expression."""
     if isinstance(expr, ir.Const):
         return expr.value if expr.kind in _KINDS else _OPEN
     if not _is_literal(expr):
@@ -322,7 +323,7 @@ def _constant(summary: Summary, state: State, expr: ir.Expr) -> object:
     return value.const if value.is_only(DATA) and isinstance(value.const, str | bool) else _OPEN
 
 
-#: the literals that are told apart
+#: kinds of literals by which summaries are specialised
 _KINDS = ("bool", "str", "None")
 _OPEN = object()
 
@@ -332,7 +333,7 @@ def _same(a: object, b: object) -> bool:
 
 
 def _literal(summary: Summary, state: State, name: ir.Name) -> object:
-    """The literal that a flag holds here; a flag that was assigned since holds what it was given."""
+    """The literal that a flag has here; `_OPEN` where it is unknown, as after an assignment."""
     for flag, literal in summary.flags:
         if flag == name.id:
             value = state.env.get(flag)

@@ -1,4 +1,4 @@
-"""Modules that code freezes: by a weight, and by what they are put together of."""
+"""Modules that are frozen through their weight, or because all their members are frozen."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ if TYPE_CHECKING:
     from memlint.analysis.domain.summary.function_state import FunctionState
 
 
-#: modules that run what they are made of
+#: modules that consist of the modules that they are given
 _HOLDERS = frozenset({"torch.nn.Sequential", "torch.nn.ModuleList", "torch.nn.ModuleDict"})
 
 
 def weight_frozen(frame: FunctionState, state: State, place: ir.Expr, frozen: bool | None) -> None:
-    """``layer.weight.requires_grad = False``, of one of torch's layers: without its weight, it saves no input."""
+    """Record ``layer.weight.requires_grad = False`` for a layer of torch: it saves no input then."""
     if not isinstance(place, ir.Attr) or place.name != "weight":
         return
     layer = frame.interpreter.evaluate(frame, state, place.value)
@@ -30,7 +30,7 @@ def weight_frozen(frame: FunctionState, state: State, place: ir.Expr, frozen: bo
 
 
 def put_together(frame: FunctionState, state: State, name: str, args: list[V], made: V) -> None:
-    """``nn.Sequential(*parts)``: it is frozen where all of the modules that it is made of are."""
+    """Record that ``nn.Sequential(*parts)`` is frozen where all its parts are."""
     if name not in _HOLDERS or not args:
         return
     found = [frozen for value in args for frozen in _members_frozen(frame, state, value)]
@@ -39,7 +39,7 @@ def put_together(frame: FunctionState, state: State, name: str, args: list[V], m
 
 
 def _members_frozen(frame: FunctionState, state: State, value: V) -> Iterator[bool]:
-    """For each of the modules that a value is, or may hold, whether it is frozen."""
+    """For each module that a value may be or hold, whether it is frozen."""
     for part in _parts(state, value):
         for item in (*part.syms, *part.store):
             one = frozenset((item,))
@@ -50,7 +50,7 @@ def _members_frozen(frame: FunctionState, state: State, value: V) -> Iterator[bo
 
 
 def _parts(state: State, value: V) -> Iterator[V]:
-    """What may be a module in a value or, where it is a list, a dictionary or a tuple, in its members."""
+    """The possible modules among a value and the members of its containers."""
     if value.kinds & (MODULE | UNKNOWN):
         yield value
     for key in ordered(value.objs):

@@ -1,4 +1,4 @@
-"""Parts that a class freezes when it is made or by a method, and modules put together of such: they record nothing."""
+"""Parts of a module that its class freezes in its constructor or in another method: their runs record nothing."""
 
 from __future__ import annotations
 
@@ -27,8 +27,8 @@ if TYPE_CHECKING:
 
 
 def made_frozen(summary: Summary, module: V) -> bool:
-    """Whether all that a module may be are parts of the object whose method this is, which its ``__init__`` froze,
-    or another method that the program calls."""
+    """Whether the module is surely a part of ``self`` that the class freezes, in ``__init__`` or in a method that
+    the program calls."""
     function = summary.function
     if function.cls is None or not function.takes_self or not function.params or function.name == "__init__":
         return False
@@ -55,7 +55,7 @@ def _freezes_part(analyser: Analyser, cls: Class, steps: tuple[str, ...]) -> boo
 
 
 def _is_frozen_by(analyser: Analyser, method: Function, steps: tuple[str, ...]) -> bool:
-    """Whether a method freezes a part of its object, whatever it is given."""
+    """Whether a method freezes a part of its object, for any arguments."""
     summary = analyser.summary(method) if method.params else None
     if summary is None or summary.exit is None:
         return False
@@ -67,7 +67,7 @@ def _is_frozen_by(analyser: Analyser, method: Function, steps: tuple[str, ...]) 
     made = summary.exit.sym.get(Path(own, steps[:1])) if method.name == "__init__" else None
     if made is None:
         return False
-    # (of what is made in one way or another, each has to be)
+    # the part may be created in several ways, each of which must be frozen
     ways = [V(UNKNOWN, syms=frozenset((item,))) for item in made.syms]
     ways += [V(UNKNOWN, store=frozenset((item,))) for item in made.store]
     return bool(ways) and all(look_up(modes, way, "", "frozen") is True for way in ways)
@@ -75,20 +75,20 @@ def _is_frozen_by(analyser: Analyser, method: Function, steps: tuple[str, ...]) 
 
 @kept
 def _freezes(body: tuple[ir.Stmt, ...]) -> bool:
-    """Whether a body says of some parameters that they do not require grad."""
+    """Whether a body sets requires_grad of some parameters to False."""
     assigned = (one for one in walk_statements(body) if isinstance(one, ir.Assign) and is_false(one.value))
     return any("requires_grad" in map(last_name, one.targets) for one in assigned) or any(
         call.args and is_false(call.args[0]) for call in calls_named(body, {"requires_grad_"})
     )
 
 
-#: of more files that have a method's name, nobody reads all
+#: most files with a method's name that are searched for calls
 _MAX_FILES = 24
 
 
 def _is_surely_called(analyser: Analyser, method: Function) -> bool:
-    """Whether a call of a method stands under no condition: in its own file, or anywhere if no other class has one of
-    that name."""
+    """Whether some call of a method is unconditional: one in its own file, or anywhere if no other class has a
+    method of that name."""
     own = method.module.key
     alone = len(analyser.facts.methods.few(method.name, own)) == 1
     files = analyser.program.words.files(method.name) if alone else [own]
@@ -104,7 +104,7 @@ def _is_surely_called(analyser: Analyser, method: Function) -> bool:
 
 
 def _is_unconditional(body: tuple[ir.Stmt, ...], call: ir.Call) -> bool:
-    """Whether a call is made whenever its function runs to its end; loops are taken to have a round."""
+    """Whether a call runs whenever its function runs to its end, where each loop is taken to have a round."""
     way = way_to(body, call.at)
     if any(isinstance(block[number], ir.If | ir.Try | ir.Match) for block, number in way[:-1]):
         return False
@@ -114,7 +114,7 @@ def _is_unconditional(body: tuple[ir.Stmt, ...], call: ir.Call) -> bool:
 
 @kept
 def _thaws(body: tuple[ir.Stmt, ...]) -> bool:
-    """Whether some parameters may be made to require grad."""
+    """Whether a body may make some parameters trainable."""
     for statement in walk_statements(body):
         targets = statement.targets if isinstance(statement, ir.Assign) and not is_false(statement.value) else ()
         if "requires_grad" in map(last_name, targets):

@@ -1,4 +1,4 @@
-"""Grad mode: with blocks, decorators, user context managers, and guards that guard nothing."""
+"""Grad mode of code: with blocks, context managers of the project, and guards entered by hand."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from memlint.patterns import lazy_pattern
 
 
 def entered_grad(frame: FunctionState, state: State, context: ir.Expr) -> tuple[int | None, V]:
-    """(grad mode inside of ``with context:``, None for unchanged; what ``as`` binds)."""
+    """The grad mode inside ``with context:`` (None for unchanged), and the value that ``as`` binds."""
     value = frame.interpreter.evaluate(frame, state, context)
     if isinstance(context, ir.IfExp):
         return _either(frame, state, context), value
@@ -39,7 +39,7 @@ def entered_grad(frame: FunctionState, state: State, context: ir.Expr) -> tuple[
 
 
 def _of_object(frame: FunctionState, state: State, value: V) -> int | None:
-    """The grad mode that an object of the project's own class enters: ``with self:``."""
+    """The grad mode that an object of a project class enters: ``with self:``; None for unchanged."""
     found: int | None = None
     for ref in ordered(value.refs):
         cls = frame.analyser.cls(ref) if ref.kind == "instance" else None
@@ -48,14 +48,14 @@ def _of_object(frame: FunctionState, state: State, value: V) -> int | None:
     return found if found != state.grad else None
 
 
-#: names of what turns autograd off
+#: names of context managers that turn autograd off
 _GUARD = lazy_pattern(r"(^|_)(no_?(param_?)?grad|inference_mode|disable_grad|without_grad)(_|$)")
 _HUMP = lazy_pattern(r"(?<=[a-z0-9])(?=[A-Z])")
 
 
 def _named_grad(state: State, func: V, context: ir.Call) -> int | None:
-    """The grad mode inside what cannot be followed, and is named as what turns autograd off: ``ctx_noparamgrad(net)``;
-    None for all else."""
+    """The grad mode inside an unresolved context manager that is named like one that turns autograd off:
+    ``ctx_noparamgrad(net)``; None for another name."""
     if any(ref.kind in ("func", "class") for ref in func.refs):
         return None
     name = _HUMP.sub("_", dotted(context.func).rpartition(".")[2]).lower()
@@ -66,7 +66,7 @@ def _named_grad(state: State, func: V, context: ir.Call) -> int | None:
 
 
 def _entered(frame: FunctionState, func: V, context: ir.Call, value: V, state: State) -> V:
-    """The value that ``as`` binds: amp's ``scale_loss`` gives the loss itself."""
+    """The value that ``as`` binds: of amp's ``scale_loss``, the loss itself."""
     for ref in ordered(func.refs):
         if ref.kind == "ext" and ref.name.endswith("amp.scale_loss") and context.args:
             return frame.interpreter.evaluate(frame, state, context.args[0])
@@ -82,7 +82,7 @@ def _either(frame: FunctionState, state: State, context: ir.IfExp) -> int | None
 
 
 def grad_of_reference(summary: Summary, state: State, func: V, call: ir.Call | None) -> int | None:
-    """The grad mode that a guard's class or function sets; None if it is no guard."""
+    """The grad mode that a guard's class or function sets; None for another callable."""
     found: int | None = None
     for ref in ordered(func.refs):
         name = ref.name if ref.kind in ("ext", "partial") else ""
@@ -122,12 +122,12 @@ def _flag(summary: Summary, state: State, call: ir.Call | None) -> bool | None:
 
 
 def _overridden(summary: Summary, cls: Class, name: str) -> bool:
-    """Whether a subclass gives a class attribute another value."""
+    """Whether a subclass defines the class attribute anew."""
     return any(name in other.attributes for other in summary.analyser.program.below(cls))
 
 
 def _stored_guard(frame: FunctionState, value: V) -> int | None:
-    """``guard = torch.no_grad(); with guard:``"""
+    """The grad mode of a stored guard (``guard = torch.no_grad(); with guard:``); None for another value."""
     found: int | None = None
     for ref in ordered(value.refs):
         if ref.kind == "guard":
@@ -136,13 +136,13 @@ def _stored_guard(frame: FunctionState, value: V) -> int | None:
 
 
 def guard_value(frame: FunctionState, state: State, grad: int) -> V:
-    """A guard object that was not entered yet."""
+    """A guard object that is not entered yet."""
     return V(CALLABLE, refs=frozenset((Ref("guard", "", str(grad)),)))
 
 
 def entered_by_hand(frame: FunctionState, state: State, receiver: V, name: str, args: list[V]) -> bool:
-    """``guard.__enter__()`` lasts beyond the statement, until ``guard.__exit__(…)``, and ``stack.enter_context(guard)``
-    until the block of the stack ends; whether it is a guard."""
+    """Whether a call enters or leaves a guard. ``guard.__enter__()`` lasts until ``guard.__exit__(…)``, and
+    ``stack.enter_context(guard)`` until the stack's block ends."""
     if name == "enter_context" and len(args) == 1:
         entered = _stored_guard(frame, args[0])
         if entered is not None:
@@ -155,7 +155,7 @@ def entered_by_hand(frame: FunctionState, state: State, receiver: V, name: str, 
 
 
 def switches_off(body: tuple[ir.Stmt, ...]) -> bool:
-    """Whether statements of a body turn grad mode off and leave it so, by the last of them that says."""
+    """Whether the statements of a body leave grad mode off."""
     off = False
     for statement in body:
         if not isinstance(statement, ir.ExprStmt) or not isinstance(statement.value, ir.Call):
@@ -170,7 +170,7 @@ def switches_off(body: tuple[ir.Stmt, ...]) -> bool:
 
 
 def _user_context(frame: FunctionState, state: State, func: V, at: int) -> int | None:
-    """A project's own context manager: the grad mode at its yield."""
+    """The grad mode at the yield of a project's own context manager; None for unchanged."""
     found: int | None = None
     for ref in ordered(func.refs):
         if ref.kind == "func":
@@ -192,7 +192,7 @@ def _user_context(frame: FunctionState, state: State, func: V, at: int) -> int |
 
 
 def class_grad(summary: Summary, cls: Class) -> int | None:
-    """The grad mode that a guard class of the project enters; None for a class that is no guard."""
+    """The grad mode that a guard class of the project enters; None for another class."""
     enter = summary.analyser.program.method(cls, "__enter__")
     entered = summary.analyser.summary(enter) if enter is not None else None
     if entered is not None and entered.exit is not None and entered.exit.grad != AMBIENT:
@@ -203,7 +203,8 @@ def class_grad(summary: Summary, cls: Class) -> int | None:
 
 
 def is_guard(summary: Summary, function: Function, expr: ir.Expr) -> bool:
-    """``torch.no_grad``, ``torch.inference_mode()`` and either of them: with it, nothing is recorded."""
+    """Whether an expression is a guard under which nothing is recorded: ``torch.no_grad``,
+    ``torch.inference_mode()``, or a conditional expression of such."""
     if isinstance(expr, ir.IfExp):
         return is_guard(summary, function, expr.body) and is_guard(summary, function, expr.orelse)
     if isinstance(expr, ir.Call):

@@ -1,4 +1,4 @@
-"""Guards without effect: built and dropped, ignored since PyTorch 0.4, or ended before the model runs."""
+"""Guards without effect: created and dropped, ignored since PyTorch 0.4, or ended before the model runs."""
 
 from __future__ import annotations
 
@@ -66,12 +66,12 @@ _PREPARES = frozenset(
 )
 
 
-#: releases before this one know volatile
+#: the first release that ignores volatile
 _LAST_VOLATILE = (0, 4)
 
 
 def dropped(frame: FunctionState, state: State, statement: ir.ExprStmt, value: V) -> None:
-    """``torch.no_grad()`` or ``torch.no_grad`` as a statement of its own."""
+    """Record ``torch.no_grad()`` or ``torch.no_grad`` as a statement of its own."""
     if not value.resolved() or state.grad == OFF:
         return
     expr = statement.value
@@ -89,7 +89,8 @@ def dropped(frame: FunctionState, state: State, statement: ir.ExprStmt, value: V
 
 
 def _over_class(analyser: Analyser, summary: Summary, cls: Class, shown: str) -> Iterator[Guard]:
-    """``@torch.no_grad()`` over a class, told once, by the first of its methods in which a model runs unguarded."""
+    """The guard ``@torch.no_grad()`` over a class, reported once, for the first of its methods in which a model runs
+    unguarded."""
     for method in sorted(cls.methods.values(), key=lambda one: one.node.at if one.node is not None else 0):
         inner = analyser.summary(method)
         if inner is not None and _records(analyser, inner):
@@ -99,7 +100,7 @@ def _over_class(analyser: Analyser, summary: Summary, cls: Class, shown: str) ->
 
 
 def _guard_over(analyser: Analyser, cls: Class) -> str:
-    """The guard that decorates a class, "" for none."""
+    """The source text of the guard that decorates a class; "" for none."""
     for decorator in cls.node.decorators:
         func = decorator.func if isinstance(decorator, ir.Call) else decorator
         row = knowledge.function(analyser.program.outside(cls.module, func, cls.enclosing))
@@ -109,14 +110,14 @@ def _guard_over(analyser: Analyser, cls: Class) -> str:
 
 
 def _records(analyser: Analyser, summary: Summary) -> bool:
-    """Whether a model runs in a method of a class, its constructor apart, outside of any guard."""
+    """Whether a model runs unguarded in a method other than the constructor."""
     if summary.function.name in ("__init__", "__new__") or analyser.facts.modes.of(summary.function) == OFF:
         return False
     return any(run.grad & (AMBIENT | ON) for run in summary.runs.values())
 
 
 def guards_in_its_time(summary: Summary) -> bool:
-    """Whether a function has volatile inputs, in a file that is written for the torch in which they guarded."""
+    """Whether a function has volatile inputs, in a file for a release of torch in which they disable recording."""
     known = summary.module.key
     return any(kind == "volatile" for kind, _ in summary.notes.inert.values()) and not (
         summary.analyser.program.project.knows_grad_mode(known)
@@ -124,19 +125,19 @@ def guards_in_its_time(summary: Summary) -> bool:
 
 
 def volatile(frame: FunctionState, state: State, expr: ir.Call, flag: V) -> None:
-    """``Variable(x, volatile=True)``, unless a test of the release around it keeps it for those that know it."""
+    """Record ``Variable(x, volatile=True)``, unless a test of the release guards it."""
     if flag.const is True and state.grad != OFF and not any("version" in text(test).lower() for test in frame.tests):
         frame.notes.inert[expr.at] = ("volatile", "volatile=True")
 
 
 def entered(frame: FunctionState, statement: ir.With, before: int, inside: int) -> None:
-    """A with block turns grad mode off: remembered, in case that it ends before the model runs."""
+    """Record a with block that turns grad mode off, which may end before the model runs."""
     if inside == OFF and before != OFF:
         frame.notes.blocks[statement.at] = statement
 
 
 def _is_followed_by_a_block(summary: Summary, at: int) -> bool:
-    """Whether a block that does guard comes behind, and no model runs behind outside of it."""
+    """Whether a with block that guards follows, and no model runs later outside of it."""
     behind = any(block > at for block in summary.notes.blocks)
     return behind and not any(run.site.at > at for run in summary.runs.values())
 
@@ -144,9 +145,9 @@ def _is_followed_by_a_block(summary: Summary, at: int) -> bool:
 def guards(
     analyser: Analyser, summary: Summary, calls: Sequence[ModelCall], is_small: Callable[[ModelRun], bool]
 ) -> Iterator[Guard | ModelCall]:
-    """The guards without effect, and the model calls, each told which guard was meant for it."""
+    """The guards without effect, and the model calls, each with the guard that was meant for it."""
     cls = summary.function.cls
-    # (who calls a function is asked last, of the few that it matters for)
+    # the callers are looked up last, since few functions have such guards
     over = _guard_over(analyser, cls) if cls is not None and cls.node.decorators else ""
     over = over if over and _records(analyser, summary) else ""
     if cls is not None and over:
@@ -195,13 +196,13 @@ def guards(
 
 
 def _runs_small(summary: Summary, is_small: Callable[[ModelRun], bool]) -> bool:
-    """Whether all networks that a function runs save little, or none runs (a matrix alone is multiplied)."""
+    """Whether all networks that a function runs save little, or it runs none."""
     return summary.notes.models.keys() <= summary.runs.keys() and all(map(is_small, summary.runs.values()))
 
 
 def _meant_for_a_model(summary: Summary, at: int) -> bool:
-    """Whether a volatile input reaches a model: targets of a loss, and constants that an object keeps, do not. One that
-    backward() leads to wherever it is volatile was never guarded so: before 0.4 that raised."""
+    """Whether a volatile input reaches a model, unlike the targets of a loss and the constants of an object. An
+    input of a model that a backward reaches wherever it is volatile never was: before 0.4 that raised."""
     if summary.function.name == "__init__":
         return False
     if not summary.backwards:
@@ -228,7 +229,7 @@ def _meant_for_a_model(summary: Summary, at: int) -> bool:
 
 
 def _sides_around(summary: Summary, at: int) -> set[tuple[int, bool]]:
-    """The sides of ifs in which an ordinal stands: what stands in the same ones, or in more, runs with it."""
+    """The branches of ifs around an ordinal: code in the same or more branches runs only if it does."""
     return {
         (one.at, side)
         for one in walk_statements(summary.function.body, into_definitions=False)
@@ -239,7 +240,7 @@ def _sides_around(summary: Summary, at: int) -> set[tuple[int, bool]]:
 
 
 def _takes_numbers_apart(summary: Summary) -> bool:
-    """``loss.data.cpu().numpy()[0]``: since 0.4 a loss has no dimension, and this raises."""
+    """Whether a function indexes a loss as an array, ``loss.data.cpu().numpy()[0]``, which raises since 0.4."""
     return any(
         isinstance(part, ir.Subscript)
         and isinstance(part.index, ir.Const)
@@ -253,7 +254,7 @@ def _takes_numbers_apart(summary: Summary) -> bool:
 
 
 def _is_number(expr: ir.Expr) -> bool:
-    """Whether a chain of attributes and calls begins with a loss, or reduces what it begins with to one number."""
+    """Whether a chain of attributes and calls starts at a loss, or reduces a tensor to one number."""
     while isinstance(expr, ir.Attr | ir.Call):
         if isinstance(expr, ir.Call):
             reduces = isinstance(expr.func, ir.Attr) and expr.func.name in ("sum", "mean") and not expr.args
@@ -266,7 +267,8 @@ def _is_number(expr: ir.Expr) -> bool:
 
 
 def _freezes(summary: Summary) -> bool:
-    """``for parameter in model.parameters(): parameter.requires_grad = False``: its runs record nothing."""
+    """Whether a function freezes parameters, ``for parameter in model.parameters(): parameter.requires_grad =
+    False``, so that its runs record nothing."""
     return any(
         isinstance(inner, ir.Assign)
         and isinstance(inner.value, ir.Const)
@@ -279,7 +281,7 @@ def _freezes(summary: Summary) -> bool:
 
 
 def _assigned_from(summary: Summary, ordinals: set[int]) -> set[str]:
-    """The variables that are assigned from one of some expressions, or from what holds it."""
+    """The variables that are assigned from one of the expressions, or from an expression that contains it."""
     return {
         part.id
         for statement in walk_statements(summary.function.body)
@@ -291,12 +293,13 @@ def _assigned_from(summary: Summary, ordinals: set[int]) -> set[str]:
 
 
 def _compares(call: ir.Call, outputs: set[str]) -> bool:
-    """``criterion(model(x), y)``: a loss, which is given what a model made and what it should have made."""
+    """Whether a call is a loss of a model's output: ``criterion(model(x), y)``."""
     return len(call.args) > 1 and any(isinstance(arg, ir.Name) and arg.id in outputs for arg in call.args)
 
 
 def _ended_before(summary: Summary, blocks: dict[int, ir.With], at: int) -> ir.With | None:
-    """The last block before a model call that holds nothing but preparation, in the same block of statements."""
+    """The last guarding block before a model call that only prepares inputs or models, in the same block of
+    statements; None for none."""
     candidates = [block for block in blocks.values() if block.at < at and _only_prepares(block)]
     for block in sorted(candidates, key=lambda block: -block.at):
         rest = _after(summary.function.body, block)
@@ -305,7 +308,7 @@ def _ended_before(summary: Summary, blocks: dict[int, ir.With], at: int) -> ir.W
     return None
 
 
-#: attributes that are parameters, and their values
+#: attributes for parameters and their values
 _PARAMETERS = frozenset({"data", "grad", "weight", "bias"})
 
 
@@ -321,7 +324,7 @@ def _only_prepares(block: ir.With) -> bool:
         if not isinstance(statement, ir.Assign | ir.AnnAssign | ir.ExprStmt | ir.AugAssign):
             return False
         if any(isinstance(one, ir.Attr) and one.name in _PARAMETERS for one in _targets(statement)):
-            return False  # weights are set, which is what the guard is for
+            return False  # setting weights is what the guard is for
         for expr in expressions(statement):
             for part in walk_expression(expr):
                 if not isinstance(part, ir.Call):
@@ -335,7 +338,7 @@ def _only_prepares(block: ir.With) -> bool:
 
 
 def _after(body: tuple[ir.Stmt, ...], wanted: ir.Stmt) -> tuple[ir.Stmt, ...]:
-    """The statements that follow ``wanted`` in its own block."""
+    """The statements that follow a statement in its own block."""
     for position, statement in enumerate(body):
         if statement is wanted:
             return body[position + 1 :]

@@ -1,4 +1,4 @@
-"""Tensors that code makes leaves of a graph: operations on them are recorded, whatever model computes them."""
+"""Tensors that code makes leaves: operations on them are recorded, whichever model runs."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from memlint.analysis.transfer.modules.optimizer_parameters import parameters_of
 from memlint.analysis.transfer.modules.touched_parameters import switched
 from memlint.ir import nodes as ir
 
-#: how the mark of such a leaf begins
+#: the first item of the graph source of such a leaf
 _FLAG = "requires_grad"
 
 
 def flagged(frame: FunctionState, state: State, place: ir.Expr, value: V, on: bool | None, at: int) -> V:
-    """``value.requires_grad = on``, ``value.requires_grad_(on)``: the value as it is then, also for the variable that
-    holds it; of a parameter or a module, its network is told. None: a flag that is no literal."""
+    """The value after ``value.requires_grad = on`` or ``value.requires_grad_(on)``, which its variable holds from
+    then on; the network of a parameter is recorded. ``on`` is None for an unknown flag."""
     if on is not True:
         switched(frame, value)
     weight_frozen(frame, state, place, None if on is None else not on)
@@ -29,19 +29,19 @@ def flagged(frame: FunctionState, state: State, place: ir.Expr, value: V, on: bo
 
 
 def _leaf(frame: FunctionState, state: State, value: V, at: int) -> V:
-    """The value as a new leaf; a parameter, which is one already, and a module are left as they are."""
+    """The value as a new leaf; a parameter and a module stay unchanged."""
     if value.kinds & MODULE or not value.kinds & (TENSORS | UNKNOWN) or parameters_of(value):
         return value
     if any((node := frame.graphs.nodes.get(item)) is not None and node.definite for item in value.src):
         return value
-    grad, state.grad = state.grad, ON  # (a leaf is one in any mode)
+    grad, state.grad = state.grad, ON  # a leaf is one in any grad mode
     leaf = frame.record(state, (_FLAG, at), at, _FLAG, EMPTY, definite=True, leaf=True)
     state.grad = grad
     return value.but(src=value.src | leaf)
 
 
 def _no_leaf(value: V) -> V:
-    """What is computed from it from here on is not recorded."""
+    """The value without its mark as a leaf: operations on it are not recorded from here on."""
     return value.but(src=frozenset(item for item in value.src if not _is_flag(item)))
 
 

@@ -1,7 +1,7 @@
 """Modes of modules: eval or train, and frozen or trainable. A mode belongs to the module, not to its name.
 
-A module is known by the symbols that it came from (`Path`), by the call that made it (its ``store``), and, where
-neither is known, by the variable that it was reached through.
+A module is identified by the symbols that it came from (`Path`), by the call that made it (its ``store``), and, where
+neither is known, by the variable through which it was reached.
 """
 
 from __future__ import annotations
@@ -32,13 +32,13 @@ if TYPE_CHECKING:
     from memlint.analysis.facts.analyser import Analyser
     from memlint.analysis.index.program import Class
 
-#: methods that give the parameters of a module, and the modules in it
+#: methods that give the parameters of a module, and its submodules
 PARAMETERS = frozenset({"parameters", "named_parameters"})
 _OF_MODULES = frozenset({"children", "named_children", "modules", "named_modules"})
 
 
 def set_mode(state: State, func: ir.Attr, receiver: V, name: str, args: list[V], words: dict[str, V]) -> None:
-    """``model.eval()`` or ``model.train(mode)``: record the mode under the module's keys."""
+    """Record the mode that ``model.eval()`` or ``model.train(mode)`` sets."""
     flag = next(iter([*args, *words.values()]), None)
     training: bool | None = name == "train"
     if flag is not None and name == "train":
@@ -48,7 +48,8 @@ def set_mode(state: State, func: ir.Attr, receiver: V, name: str, args: list[V],
 
 
 def settle_mode(frame: FunctionState, other: State, statement: ir.If) -> None:
-    """``if model.training: model.eval()``: where it does not train, it is in eval mode already."""
+    """Record eval mode in the other branch of ``if model.training: model.eval()``, where the module is in eval mode
+    already."""
     test = statement.test
     if not isinstance(test, ir.Attr) or test.name != "training" or not (place := dotted(test.value)):
         return
@@ -60,7 +61,7 @@ def settle_mode(frame: FunctionState, other: State, statement: ir.If) -> None:
 
 
 def frozen_of(summary: Summary, state: State, module: V, expr: ir.Expr | None) -> bool | None:
-    """Whether no parameter of the module requires grad; None for unknown: a flag decides."""
+    """Whether no parameter of the module requires grad; None for unknown, as where a flag decides."""
     frozen, told = _said(state.modes, mode_keys(module, expr), "frozen") if state.modes else (None, None)
     if told is not None:
         return None if frozen and _part_trains(state, module, expr) else frozen
@@ -68,26 +69,26 @@ def frozen_of(summary: Summary, state: State, module: V, expr: ir.Expr | None) -
         if ref.kind == "instance":
             cls = summary.analyser.program.module(ref.key).cls(ref.name)
             if cls is not None and freezes_itself(summary.analyser, cls):
-                # (what is made where nothing was passed in says nothing of what was)
+                # the class of a default that is made here says nothing of a module that was passed in
                 return None if module.syms and is_made(module) else True
     return made_frozen(summary, module)
 
 
-#: modules that hold parameters, and no modules
+#: modules that hold parameters instead of modules
 _HOLDERS = frozenset({"torch.nn.ParameterDict", "torch.nn.ParameterList"})
 
 
 def member(frame: FunctionState, state: State, module: V) -> V:
-    """A value for any of the modules inside a module, whose frozenness it shares."""
+    """A submodule of the module, whichever it is, which is frozen as the module is."""
     if any(ref.kind == "extinstance" and ref.name in _HOLDERS for ref in module.refs):
-        return UNKNOWN_VALUE  # tensors, whose graph is what is made of them
+        return UNKNOWN_VALUE  # a parameter: the operations on it are recorded, not a run of it
     if not state.modes or not module.store or module.syms or frozen_of(frame, state, module, None) is not True:
         return V(MODULE, store=frozenset([item for item in module.store if whole_of(item) is not None]))
     return V(MODULE, store=frozenset(("part", item, "[]") for item in module.store if _depth(item) < _MAX_PARTS))
 
 
 def parts_of(frame: FunctionState, state: State, module: V) -> V:
-    """``module.children()``: modules that are marked as parts of that one, no matter which."""
+    """The submodules of ``module.children()``, marked as parts of the module."""
     part = member(frame, state, module)
     return part if part.store else V(MODULE, store=frozenset([_inside(item) for item in (*module.syms, *module.store)]))
 
@@ -97,7 +98,7 @@ def _inside(item: Source) -> Source:
 
 
 def _part_trains(state: State, module: V, expr: ir.Expr | None) -> bool:
-    """Whether a part of the module was given parameters that require grad again."""
+    """Whether a part of the module was made trainable again."""
     for key, frozen in state.modes.items():
         if frozen or not isinstance(key, tuple) or key[0] != "frozen" or frozen is None:
             continue
@@ -107,7 +108,7 @@ def _part_trains(state: State, module: V, expr: ir.Expr | None) -> bool:
 
 
 def frozen_class(analyser: Analyser, cls: Class) -> bool:
-    """Whether a module freezes all its own parameters when it is made."""
+    """Whether a module class freezes all its own parameters in its constructor."""
     init = analyser.program.method(cls, "__init__")
     if init is None or not any(isinstance(item, ir.For | ir.ExprStmt) for item in init.body):
         return False
@@ -121,13 +122,13 @@ def frozen_class(analyser: Analyser, cls: Class) -> bool:
         for name in usual
         if name in switching and (flag := analyser.usual(init, name)) is not None
     }
-    # (as it is made in general, and as every call that is seen makes it)
+    # for any arguments, and for those of all known calls
     summaries = [analyser.summary(init), analyser.summary(init, flags)] if flags else [analyser.summary(init)]
     return any(one is not None and one.exit is not None and one.exit.modes.get(own) is True for one in summaries)
 
 
 def freezes_itself(analyser: Analyser, cls: Class) -> bool:
-    """As `frozen_class`, where a summary is made: of all that the constructor does, that hangs on this alone."""
+    """`frozen_class`, for use while a summary is made, which depends on nothing else that the constructor does."""
     value = analyser.summaries.apart(lambda: frozen_class(analyser, cls))
     analyser.summaries.note("frozen", cls.key, cls, value)
     return value
@@ -138,7 +139,7 @@ def _is_flag(param: ir.Param) -> bool:
 
 
 def forget_name(state: State, name: str, value: V) -> None:
-    """A variable was assigned: modes that were known by its name alone belong to another module."""
+    """A variable is assigned: the modes that were recorded by its name alone belong to another module."""
     if not value.kinds & (MODULE | UNKNOWN) or not (value.syms or value.store):
         return
     for key in list(state.modes):
@@ -153,7 +154,7 @@ def forget_name(state: State, name: str, value: V) -> None:
 
 
 def freezing_loop(frame: FunctionState, state: State, statement: ir.For) -> None:
-    """``for p in model.parameters(): p.requires_grad = False`` freezes the model."""
+    """Record what ``for p in model.parameters(): p.requires_grad = False`` freezes."""
     sides = _iterated(statement.target, statement.iter)
     for target, call in sides:
         said = _says(frame, state, statement.body, call, target, alone=len(sides) == 1)
@@ -163,7 +164,7 @@ def freezing_loop(frame: FunctionState, state: State, statement: ir.For) -> None
 
 
 def _iterated(target: ir.Expr, iterable: ir.Expr) -> list[tuple[ir.Expr, ir.Call]]:
-    """The calls of ``parameters()``, ``children()`` and the like that a loop goes through, each with what it binds."""
+    """The calls of ``parameters()``, ``children()`` and the like that a loop iterates over, each with its target."""
     if not isinstance(iterable, ir.Call):
         return []
     if isinstance(iterable.func, ir.Attr) and (iterable.func.name in PARAMETERS or iterable.func.name in _OF_MODULES):
@@ -182,8 +183,9 @@ def _iterated(target: ir.Expr, iterable: ir.Expr) -> list[tuple[ir.Expr, ir.Call
 def _says(
     frame: FunctionState, state: State, body: tuple[ir.Stmt, ...], call: ir.Call, target: ir.Expr, *, alone: bool
 ) -> str:
-    """What a loop over what a call gives does with it: yes (it is frozen), "on", some (a flag decides), no. (What goes
-    through nothing else may give it another name.)"""
+    """What a loop over the parameters or submodules of a call does to their requires_grad: "yes" (freezes), "on",
+    "some" (a flag or a test decides), "no" (nothing). ``alone``: the loop iterates over nothing else, so that any
+    variable may stand for its items."""
     func = call.func
     if isinstance(func, ir.Attr) and func.name in _OF_MODULES:
         return _says_of_modules(frame, state, body, _names_in(target))
@@ -204,7 +206,8 @@ def _says(
 
 
 def _says_of_modules(frame: FunctionState, state: State, body: tuple[ir.Stmt, ...], names: frozenset[str]) -> str:
-    """``for child in net.children(): child.requires_grad_(False)``, or a loop over the parameters of each."""
+    """The same for a loop over submodules: ``for child in net.children(): child.requires_grad_(False)``, or with a
+    loop over the parameters of each."""
     said = "no"
     leaves = any(isinstance(inner, ir.Jump) and inner.kind != "pass" for inner in walk_statements(body))
     for inner in walk_statements(body):
@@ -222,8 +225,8 @@ def _says_of_modules(frame: FunctionState, state: State, body: tuple[ir.Stmt, ..
 
 
 def _freezes(summary: Summary, state: State, statement: ir.Stmt, names: frozenset[str] | None) -> str:
-    """Whether a statement makes a parameter stop to require grad: yes, "on" (start), some (a flag decides), no. With
-    ``names``: a parameter, or a module, that one of them holds."""
+    """What a statement does to the requires_grad of a parameter: "yes" (freezes), "on", "some" (a flag decides),
+    "no" (nothing). ``names``: variables of which one must hold the parameter or module; None for any."""
     flag: ir.Expr | None = None
     if isinstance(statement, ir.Assign):
         held = [one.value for one in statement.targets if isinstance(one, ir.Attr) and one.name == "requires_grad"]
@@ -240,8 +243,8 @@ def _freezes(summary: Summary, state: State, statement: ir.Stmt, names: frozense
             return "no"
         if func.name == "detach_":
             if isinstance(func.value, ir.Attr) and func.value.name in ("grad", "data"):
-                return "no"  # (gradients that are zeroed by hand)
-            return "yes"  # (of a leaf, it is the same as ``requires_grad = False``)
+                return "no"  # gradients that are zeroed by hand
+            return "yes"  # on a leaf, it equals ``requires_grad = False``
         given = [*call.args, *(word.value for word in call.keywords)]
         if not given:
             return "on"

@@ -1,4 +1,5 @@
-"""What a function's optimizers own, which modules it hands on, and whose parameters it touches."""
+"""The parameters that a function's optimizers own, the modules that escape from it, and those whose gradients it
+uses."""
 
 from __future__ import annotations
 
@@ -13,9 +14,9 @@ from memlint.analysis.transfer.held_values import tensors_within
 from memlint.ir import nodes as ir
 from memlint.patterns import lazy_pattern
 
-#: names of what batches are drawn from
+#: names of sources of batches
 _DATA = lazy_pattern(r"loader|dataset|iter")
-#: calls that give data, so that what they return has no graph
+#: calls that return data without a graph
 _DATA_CALLS = (
     "sample",
     "next",
@@ -31,13 +32,13 @@ _DATA_CALLS = (
     "tokenizer",
     "collate",
 )
-#: modules that one function hands out: past this, it may have handed out any
+#: most modules that are recorded as escaping from a function; past it, any may have escaped
 MAX_GIVEN = 64
 ANY = ("any",)
 
 
 def marks_of_parameters(module: V, expr: ir.Expr | None) -> Sources:
-    """The storages of what ``module.parameters()`` gives."""
+    """The storage marks of the parameters that ``module.parameters()`` gives."""
     return frozenset(("params", key) for key in (*_keys(mode_keys(module, expr)), *made_of(module)))
 
 
@@ -51,12 +52,12 @@ def made_of(module: V) -> set[Source]:
 
 
 def parameters_of(value: V) -> set[Source]:
-    """What the modules are known by that a value is a parameter of."""
+    """The keys of the modules of which a value is a parameter."""
     return {item[1] for item in value.store if isinstance(item, tuple) and item[0] == "params"}
 
 
 def _keys(keys: list[Source]) -> list[Source]:
-    """``self.net`` as a variable's text is the same as the symbol."""
+    """The keys, with the symbol of ``self.net`` beside a variable of that text."""
     found: list[Source] = []
     for key in keys:
         if isinstance(key, tuple) and not isinstance(key, Path) and key[0] == "v" and str(key[1]).startswith("self."):
@@ -67,7 +68,7 @@ def _keys(keys: list[Source]) -> list[Source]:
 
 
 def note_optimizer(frame: FunctionState, state: State, params: V | None) -> None:
-    """An optimizer is made: remember whose parameters it takes, None where that cannot be told."""
+    """Record whose parameters a new optimizer owns; None where that is unknown."""
     frame.notes.owned.append(_owned_keys(frame, state, params) if params is not None else None)
 
 
@@ -84,7 +85,7 @@ def _owned_keys(frame: FunctionState, state: State, params: V) -> Sources | None
 
 
 def give_away(frame: FunctionState, state: State, values: list[V]) -> None:
-    """Modules escape to code that may put them into another module or an optimizer."""
+    """Record modules that escape to code that may put them into another module or an optimizer."""
     for value in values:
         if value.kinds & (MODULE | UNKNOWN) or value.objs:
             inner = tensors_within(frame, state, value)
@@ -92,7 +93,7 @@ def give_away(frame: FunctionState, state: State, values: list[V]) -> None:
 
 
 def gave(frame: FunctionState, keys: Iterable[Source]) -> None:
-    """Record what a function passes to code that cannot be followed."""
+    """Record the keys of modules that escape."""
     given = frame.notes.given
     if ANY not in given:
         given.update(keys)
@@ -102,8 +103,7 @@ def gave(frame: FunctionState, keys: Iterable[Source]) -> None:
 
 
 def is_touched(summary: Summary, mine: set[Source]) -> bool:
-    """Whether a function touches requires_grad of a module that is known by these keys, or of a part of it, or reads
-    its gradients."""
+    """Whether a function changes requires_grad, or reads gradients, of a module with these keys or of a part of it."""
     touched = summary.notes.switched | summary.notes.learned
     if ANY in touched or any(same in mine or mine & set(outward(same)) for same in _keys([*touched])):
         return True

@@ -1,4 +1,4 @@
-"""Whose parameters a function goes through, by the name of the network."""
+"""Loops over the parameters of networks, by the networks' names."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from memlint.ir import nodes as ir
 
 
 def of_other_networks(body: tuple[ir.Stmt, ...], model: str) -> frozenset[int]:
-    """The mentions (by identity) of what goes through the parameters of another network than the one that runs as
-    ``model``: ``p`` in ``for p in critic.parameters(): p.requires_grad = True``."""
+    """The mentions (by identity) of loop variables over the parameters of other networks than ``model``: ``p`` in
+    ``for p in critic.parameters(): p.requires_grad = True``."""
     model = model.removesuffix(".forward")
     return _through(body, lambda network: _is_apart(body, network, model))
 
 
 def of_networks(body: tuple[ir.Stmt, ...]) -> frozenset[int]:
-    """The same of any network."""
+    """The mentions of loop variables over the parameters of any network."""
     return _through(body, lambda _: True)
 
 
@@ -39,15 +39,15 @@ def _through(body: tuple[ir.Stmt, ...], is_meant: Callable[[str], bool]) -> froz
 
 
 def _goes_through(expr: ir.Expr) -> str:
-    """``net`` in ``net.parameters()``"""
+    """``net`` for ``net.parameters()``; "" for another expression."""
     if isinstance(expr, ir.Call) and isinstance(expr.func, ir.Attr) and expr.func.name == "parameters":
         return dotted(expr.func.value)
     return ""
 
 
 def _is_apart(body: tuple[ir.Stmt, ...], network: str, model: str) -> bool:
-    """Whether two places hold different networks: neither is in the other, nor is the first one a name for what another
-    place holds, or made of the second."""
+    """Whether two places hold different networks: neither is a part of the other, and the first is neither an alias
+    nor made from the second."""
     if f"{network}.".startswith(f"{model}.") or f"{model}.".startswith(f"{network}."):
         return False
     root, other = network.partition(".")[0], model.partition(".")[0]

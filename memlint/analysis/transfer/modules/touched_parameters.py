@@ -1,8 +1,8 @@
-"""Networks that code reaches by their parameters: it disables their gradients, or uses them.
+"""Networks whose parameters code uses: it disables or reads their gradients.
 
-The parameters may come one by one through a helper, out of a dictionary, or from several networks at once;
-`memlint.analysis.demand.optimizer_ownership` describes their marks. Even where it is unknown whose they are, disabled
-gradients somewhere forbid the conclusion that a network there records in vain.
+The parameters may come one by one through a helper, out of a dictionary, or from several networks; see
+`memlint.analysis.demand.optimizer_ownership` for their marks. Disabled gradients of unknown parameters still forbid the
+conclusion that a network there records in vain.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from memlint.ir import nodes as ir
 
 
 def switched(frame: FunctionState, value: V) -> None:
-    """``value.requires_grad = False`` or a flag: of a parameter, or of a module."""
+    """Record ``value.requires_grad = False``, or a flag instead of False, for a parameter or a module."""
     keys = keys_of(value)
     if not keys and value.kinds & (MODULE | UNKNOWN):
         keys = {ANY}
@@ -28,7 +28,7 @@ def switched(frame: FunctionState, value: V) -> None:
 
 
 def detached(frame: FunctionState, value: V, place: ir.Expr) -> None:
-    """``value.detach_()``: of a parameter, or of a state that is carried along, which no network is made of."""
+    """Record ``value.detach_()`` for a parameter, but not for a state that is carried over rounds."""
     keys = keys_of(value)
     rounds = {name for loop in frame.loops for name in loop.targets}
     one_of_many = isinstance(place, ir.Name) and place.id in rounds
@@ -40,12 +40,12 @@ def detached(frame: FunctionState, value: V, place: ir.Expr) -> None:
 
 
 def learns(frame: FunctionState, value: V) -> None:
-    """``value.grad`` is read: of a parameter, its network is trained by it."""
+    """Record that ``value.grad`` is read: its network is trained by it."""
     note(frame.notes.learned, keys_of(value))
 
 
 def keys_of(value: V) -> set[Source]:
-    """The keys of the networks that a value is, or is a parameter of."""
+    """The keys of the networks that a value is, or of which it is a parameter."""
     keys: set[Source] = {*value.syms, *parameters_of(value)}
     if value.kinds & (MODULE | UNKNOWN):
         keys |= made_of(value)
@@ -62,14 +62,15 @@ def note(noted: set[Source], keys: set[Source]) -> None:
 
 
 def handed(frame: FunctionState, state: State, values: list[V]) -> None:
-    """Parameters escape to code that cannot be followed, which may train them."""
+    """Record parameters that escape to code that may train them."""
     for value in values:
         if value.objs or value.store:
             note(frame.notes.learned, parameters_of(tensors_within(frame, state, value, 5)))
 
 
 def constructed(frame: FunctionState, state: State, cls: Class, args: Args, words: Words) -> None:
-    """An optimizer of the project's own: an object that is given parameters, and reads gradients."""
+    """Record the parameters in the constructor call of a project class that reads gradients: such a class is an
+    optimizer."""
     order, _ = frame.analyser.program.ancestors(cls)
     if any(_reads_gradients(method.body) for item in order for method in item.methods.values()):
         handed(frame, state, [*args, *words.values()])
@@ -81,7 +82,7 @@ def _reads_gradients(body: tuple[ir.Stmt, ...]) -> bool:
 
 
 def applied(frame: FunctionState, state: State, receiver: V, place: ir.Expr, given: V) -> None:
-    """``net.apply(off)``: what the function does with a module, it does with all of them."""
+    """Record ``net.apply(function)``: the function's effect on its parameter is one on all submodules."""
     for ref in given.refs:
         function = frame.analyser.function(ref) if ref.kind == "func" else None
         summary = frame.analyser.summary(function) if function is not None and function.params else None

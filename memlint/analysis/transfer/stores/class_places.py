@@ -11,13 +11,13 @@ from memlint.ir import nodes as ir
 if TYPE_CHECKING:
     from memlint.analysis.facts.analyser import Analyser
 
-#: what makes a container where it is called
+#: functions and classes that make a container
 _MAKERS = frozenset({"list", "dict", "set", "deque", "defaultdict", "OrderedDict", "Counter"})
 
 
 def class_places(analyser: Analyser, base: V, name: str) -> Sources:
-    """The symbolic places of an attribute of a class or a function, for a value that refers to it; none for a constant
-    that no code of the project writes."""
+    """The symbolic places of an attribute of a class or a function, for a value that refers to it; empty for a
+    constant that no code of the project writes."""
     if base.syms or base.objs or base.kinds != CALLABLE:
         return EMPTY
     assigned = analyser.facts.attributes.is_assigned
@@ -33,7 +33,8 @@ def class_places(analyser: Analyser, base: V, name: str) -> Sources:
 
 
 def class_place(analyser: Analyser, cls: Class, name: str) -> Path | None:
-    """The symbolic place of ``cls.name``: in the first class of the MRO that defines it."""
+    """The symbolic place of ``cls.name`` in the first class of the MRO that defines it; None where none does, or for
+    a constant."""
     owner = _owner(analyser, cls, name)
     if owner is None:
         return None
@@ -44,8 +45,9 @@ def class_place(analyser: Analyser, cls: Class, name: str) -> Path | None:
 
 
 def shared_place(analyser: Analyser, cls: Class, name: str) -> Path | None:
-    """The symbolic place of ``instance.name`` that is a container of the class, shared by all instances: no method
-    assigns an instance's own. (An annotated attribute may be a field, of which each instance gets a copy.)"""
+    """The symbolic place of ``instance.name`` that is a container of the class, shared by all instances, since no
+    method assigns the attribute; None for another attribute. (An annotated attribute may be a field, of which each
+    instance has a copy.)"""
     owner = _owner(analyser, cls, name)
     if owner is None or not _makes_container(owner.attributes[name]):
         return None
@@ -63,7 +65,7 @@ def _owner(analyser: Analyser, cls: Class, name: str) -> Class | None:
 
 
 def _place(key: str, qual: str, name: str) -> Path:
-    """An attribute of what has a qualified name in a module."""
+    """The place of an attribute of a definition, by its module and qualified name."""
     return Path(f"g:{key}:{qual}", ("." + name,))
 
 

@@ -1,4 +1,5 @@
-"""Closures that are handed to others: ``optimizer.minimize(lambda: loss_of(out, y))`` trains by what they read."""
+"""Closures that are passed to calls: ``optimizer.minimize(lambda: loss_of(out, y))`` trains by the graphs that they
+read."""
 
 from __future__ import annotations
 
@@ -17,13 +18,14 @@ if TYPE_CHECKING:
     from memlint.analysis.facts.analyser import Analyser
 
 
-#: how far down a closure is handed on before a backward runs
+#: depth of calls in which a backward is searched
 MAX_CALLS_DOWN = 1
 _BACKWARD = frozenset({"backward", "manual_backward"})
 
 
 def trains_by_closure(analyser: Analyser, summary: Summary, marks: set[Source]) -> bool:
-    """Whether a closure that reads these graphs is passed to a call, and a backward runs there or in this function."""
+    """Whether a closure that reads these graphs is passed to a call, and a backward runs in the callee or in this
+    function."""
     handed = _handed(summary.function)
     if not handed or summary.exit is None:
         return False
@@ -37,7 +39,7 @@ def trains_by_closure(analyser: Analyser, summary: Summary, marks: set[Source]) 
 
 
 def _runs_backward(analyser: Analyser, summary: Summary, at: int, depth: int = 0) -> bool:
-    """Whether a function of the project that a call runs calls a backward, directly or transitively."""
+    """Whether a project function that the call at ``at`` runs calls a backward, directly or through its calls."""
     for record in summary.calls.values():
         function = analyser.function_at(record.callee) if record.at == at or depth else None
         if function is None:
@@ -59,7 +61,7 @@ def _calls_backward(body: tuple[ir.Stmt, ...]) -> bool:
 
 @kept
 def _handed(function: Function) -> tuple[tuple[ir.Call, frozenset[str]], ...]:
-    """The calls of a function that get a closure of its own, and the names that the closure reads."""
+    """The calls of a function that get one of its closures, each with the names that the closure reads."""
     statements = list(walk_statements(function.body))
     inner = {part.name: frozenset(_read(part)) for part in statements if isinstance(part, ir.FunctionDef)}
     return tuple(

@@ -1,4 +1,4 @@
-"""The uses of tensors that a loop collects, in the function and in its callers."""
+"""How tensors that a loop collects are used, in the function and in its callers."""
 
 from __future__ import annotations
 
@@ -31,23 +31,23 @@ from memlint.ir import nodes as ir
 if TYPE_CHECKING:
     from memlint.analysis.facts.analyser import Analyser
 
-#: calls that show what they are given as pictures: nobody looks at those of a whole data set
+#: calls that show pictures, of which nobody looks at a whole data set
 _PICTURES = frozenset({"save_image", "make_grid", "add_image", "add_images", "imshow", "imsave"})
-#: calls that compare what is given with all of something
+#: products of two tensors: of a sample with all that was collected
 _AGAINST_ALL = frozenset({"mm", "matmul", "bmm", "addmm", "baddbmm", "einsum", "cdist", "inner", "tensordot"})
 #: methods whose result is on the host
 TO_HOST = frozenset({"cpu", "numpy", "tolist", "item"})
-#: calls of numpy that make an array of what they are given
+#: functions of numpy that turn their argument into an array
 _ARRAYS = frozenset({"np.array", "np.asarray", "numpy.array", "numpy.asarray"})
 
 
-#: how many callers up what a function returns is followed
+#: how many callers up a returned collection is followed
 _UP = 2
 
 
 def trained_on(analyser: Analyser, summary: Summary, store: Store) -> bool:
-    """Whether the collection, or what is built from it, is used in a later training loop or closure: in this function,
-    in a callee that gets it or in a caller. It is training data then, needed on the device."""
+    """Whether the collection, or what is built from it, is used in a later training loop or closure: in this
+    function, in a callee that receives it, or in a caller. It is training data then, which is needed on the device."""
     return any(_trained_on(analyser, *held) for held in holders(analyser, summary, store))
 
 
@@ -60,7 +60,7 @@ class Held(NamedTuple):
 
 
 def holders(analyser: Analyser, summary: Summary, store: Store) -> Iterator[Held]:
-    """The function that collects into a local container, and the callers that it returns it to."""
+    """The function that collects into a local container, and the callers to which it returns the container."""
     if not store.local:
         return
     held = [Held(summary, made_from(summary, {_holder(store)}), store.site.at)]
@@ -70,6 +70,7 @@ def holders(analyser: Analyser, summary: Summary, store: Store) -> Iterator[Held
 
 
 def _returned_to(analyser: Analyser, held: Held) -> Iterator[Held]:
+    """The callers that assign a returned collection to variables."""
     statements = walk_statements(held.summary.function.body, into_definitions=False)
     if not any(
         isinstance(one, ir.Return) and one.value is not None and mention(one.value, held.names) for one in statements
@@ -77,7 +78,8 @@ def _returned_to(analyser: Analyser, held: Held) -> Iterator[Held]:
         return
     for caller, record in analyser.facts.calls_of(held.summary.function):
         assigns = _assigns(caller.function.body)
-        last = bisect.bisect_right(assigns, record.at, key=_at)  # what is in a statement is numbered after it
+        # a part of a statement has a higher ordinal than the statement
+        last = bisect.bisect_right(assigns, record.at, key=_at)
         statement = assigns[last - 1] if last else None
         if statement is not None and any(part.at == record.at for part in walk_expression(statement.value)):
             names = {name for target in statement.targets for name in _bound(target)}
@@ -95,6 +97,7 @@ def _at(statement: ir.Stmt) -> int:
 
 
 def _trained_on(analyser: Analyser, summary: Summary, names: set[str], since: int) -> bool:
+    """Whether a training loop or closure after ``since``, or a callee that may train, reads one of the names."""
     loops = {loop for backward in summary.backwards for loop in backward.loops}
     for statement in walk_statements(summary.function.body, into_definitions=False):
         if statement.at <= since:
@@ -115,13 +118,13 @@ def _trained_on(analyser: Analyser, summary: Summary, names: set[str], since: in
 
 
 def _reads(body: tuple[ir.Stmt, ...], names: AbstractSet[str]) -> bool:
-    """Whether a body reads one of the variables before it gives it another value: an evaluation in each epoch, and one
-    before the first, have names for what they give that nobody uses in between."""
+    """Whether a body reads one of the variables before it rebinds it. (An evaluation in each epoch and one before
+    the first often bind the same names, which nobody reads in between.)"""
     left = set(names)
-    #: what each test that was met has given another value where it held (``if rank == 0:``, which is asked again)
+    #: by test, the names that were rebound where it held (``if rank == 0:``, which may be tested again)
     given: dict[str, set[str]] = {}
     for statement in body:
-        if isinstance(statement, ir.If):  # (what it asks for is a number)
+        if isinstance(statement, ir.If):  # the test itself reads a number at most
             known = given.setdefault(text(statement.test, 200), set())
             if _reads(statement.body, left - known) or _reads(statement.orelse, left):
                 return True
@@ -153,8 +156,8 @@ def _trains(analyser: Analyser, callee: tuple[str, str]) -> bool:
 
 
 def compared_with(analyser: Analyser, summary: Summary, store: Store) -> bool:
-    """Whether other tensors are multiplied with the whole collection, here, in a callee that gets it or in a caller: a
-    bank of features, needed on the device."""
+    """Whether other tensors are multiplied with the whole collection, here, in a callee that receives it, or in a
+    caller: a bank of features, which is needed on the device."""
     return any(_compared_with(analyser, held.summary, held.names) for held in holders(analyser, summary, store))
 
 
@@ -174,13 +177,14 @@ def _compared_with(analyser: Analyser, summary: Summary, names: set[str]) -> boo
 
 
 def given_as(callee: Function, call: ir.Call, is_meant: Callable[[ir.Expr], bool]) -> set[str]:
-    """The parameters that get the arguments of a call that are meant."""
+    """The parameters whose arguments satisfy ``is_meant``."""
     params = callee.params[callee.takes_self :]
     given = {param.name for param, arg in zip(params, call.args, strict=False) if is_meant(arg)}
     return given | {word.name for word in call.keywords if word.name is not None and is_meant(word.value)}
 
 
 def _is_multiplied(function: Function, names: set[str]) -> bool:
+    """Whether a function multiplies one of the names with something."""
     return any(
         len(given) > 1 and any(mention(one, names) for one in given)
         for part in parts(function.body)
@@ -198,7 +202,7 @@ def _multiplied(part: ir.Expr) -> tuple[ir.Expr, ...]:
 
 
 def drawn(summary: Summary, store: Store) -> bool:
-    """Whether what is collected by a loop that runs over no data ends in a picture."""
+    """Whether a collection of a loop that runs over no data ends in a picture."""
     if not store.local or store.loop is None or store.loop.loop.over == "loader":
         return False
     shown = calls_named(summary.function.body, _PICTURES)
@@ -207,7 +211,7 @@ def drawn(summary: Summary, store: Store) -> bool:
 
 
 def becomes_array(summary: Summary, store: Store) -> bool:
-    """Whether numpy makes an array of what is kept, or of the whole collection, which raises for a tensor with a
+    """Whether numpy makes an array of the stored value or of the whole collection, which raises for a tensor with a
     graph."""
     if store.kind != "retain" or not store.local:
         return False
@@ -221,9 +225,9 @@ def becomes_array(summary: Summary, store: Store) -> bool:
 
 
 def proved_free(summary: Summary, sources: Sources, tests: tuple[ir.Expr, ...]) -> bool:
-    """Whether a call of ``numpy()``, which raises for a tensor with a graph, is made of these graphs (or of what is
-    surely computed from them: a call that cannot be resolved may give a metric beside the loss) wherever the tests
-    around hold."""
+    """Whether these graphs do not exist wherever ``tests`` hold, since a call of ``numpy()``, which raises for a
+    tensor with a graph, takes a value that is surely computed from them. (An unresolved call may return a metric
+    beside the loss, which proves nothing.)"""
     nodes = {source for source in sources if source in summary.graphs.nodes}
     return bool(nodes) and any(
         all(test in tests for test in around) and nodes <= summary.graphs.sure(given)
@@ -232,8 +236,8 @@ def proved_free(summary: Summary, sources: Sources, tests: tuple[ir.Expr, ...]) 
 
 
 def gives_no_graph(summary: Summary, run: ModelRun) -> bool:
-    """Whether numpy() takes what a run gives, wherever it runs, so that the run recorded nothing. In one branch alone
-    that is no proof where the output is unpacked: the indices beside the scores have no graph of their own."""
+    """Whether numpy() takes the output of a run wherever it runs, so that the run recorded nothing. A call in one
+    branch is no proof where the output is unpacked: indices beside scores have no graph of their own."""
     nodes = frozenset((run.node,))
     return proved_free(summary, nodes, ()) or (
         bool(run.tests)
@@ -243,12 +247,12 @@ def gives_no_graph(summary: Summary, run: ModelRun) -> bool:
 
 
 def may_give_no_graph(summary: Summary, run: ModelRun) -> bool:
-    """Whether numpy() takes what a run gives where some test holds."""
+    """Whether numpy() takes the output of a run where some test holds."""
     return any(run.node in summary.graphs.sure(given) for given, _ in summary.notes.arrays)
 
 
 def is_unpacked(statement: ir.Stmt, run: ModelRun) -> bool:
-    """``scores, indices = model(x)``, of this run."""
+    """Whether a statement unpacks the output of this run: ``scores, indices = model(x)``."""
     return (
         isinstance(statement, ir.Assign)
         and any(isinstance(target, ir.Display) for target in statement.targets)
@@ -257,8 +261,8 @@ def is_unpacked(statement: ir.Stmt, run: ModelRun) -> bool:
 
 
 def is_moved_later(summary: Summary, store: Store) -> bool:
-    """Whether the function moves the whole collection to the host in the end, which proves that it is on the device
-    until then: ``torch.cat(rows).cpu()``, ``rows.numpy(force=True)``."""
+    """Whether the function later moves the whole collection to the host (``torch.cat(rows).cpu()``,
+    ``rows.numpy(force=True)``), so that it is on the device until then."""
     if not store.local or store.loop is None:
         return False
     names = {_holder(store)}
@@ -275,24 +279,25 @@ def is_moved_later(summary: Summary, store: Store) -> bool:
 
 
 def _holder(store: Store) -> str:
-    """The variable that holds what is collected: ``rows`` of ``rows["a"]``."""
+    """The variable that holds the collection: ``rows`` of ``rows["a"]``."""
     return store.place_text.partition("[")[0]
 
 
 def _moves(call: ir.Call) -> bool:
-    """``x.cpu()``, ``x.numpy(force=True)``: of a tensor on the host, nobody asks for either."""
+    """Whether a call moves to the host, for which nobody asks where the tensor is there: ``x.cpu()``,
+    ``x.numpy(force=True)``."""
     forced = any(word.name == "force" and is_true(word.value) for word in call.keywords)
     return isinstance(call.func, ir.Attr) and (call.func.name == "cpu" or (call.func.name == "numpy" and forced))
 
 
 def _joined(expr: ir.Expr, names: set[str]) -> bool:
-    """Whether all of a collection takes part, and not a member that is read alone."""
+    """Whether an expression uses the whole collection, not a member of it."""
     members = (part.value for part in walk_expression(expr) if isinstance(part, ir.Subscript))
     return mention(expr, names) and not any(isinstance(one, ir.Name) and one.id in names for one in members)
 
 
 def made_from(summary: Summary, names: set[str]) -> set[str]:
-    """The names of containers and of what is built from their members, as long as that stays on the device."""
+    """The names of the containers, and of what is built from their members and stays on the device."""
     for statement in walk_statements(summary.function.body, into_definitions=False):
         if isinstance(statement, ir.Assign) and mention(statement.value, names):
             bound = {name for target in statement.targets for name in _bound(target)}
@@ -301,21 +306,21 @@ def made_from(summary: Summary, names: set[str]) -> set[str]:
 
 
 def _with_holders(summary: Summary, names: set[str]) -> set[str]:
-    """The names, and those of the containers that any of this is put into."""
+    """The names, and those of the containers into which they are put."""
     puts = (_put_into(statement) for statement in walk_statements(summary.function.body, into_definitions=False))
     into = {put.holder for put in puts if put and mention(put.value, names) and not goes_to_host(put.value)}
     return made_from(summary, names | into)
 
 
 class _Put(NamedTuple):
-    """A variable that holds a container, and what is put into it."""
+    """A variable that holds a container, and a value that is put into it."""
 
     holder: str
     value: ir.Expr
 
 
 def _put_into(statement: ir.Stmt) -> _Put | None:
-    """``banks.append(bank)``, ``banks[task] = bank``"""
+    """The container and the value of ``banks.append(bank)`` or ``banks[task] = bank``; None for another statement."""
     match statement:
         case ir.ExprStmt(value=ir.Call(func=ir.Attr(value=ir.Name(id=holder), name=name), args=(*_, value))):
             return _Put(holder, value) if name in ("append", "extend", "insert") else None
@@ -325,7 +330,7 @@ def _put_into(statement: ir.Stmt) -> _Put | None:
 
 
 def goes_to_host(expr: ir.Expr) -> bool:
-    """``torch.cat(rows).cpu()``, ``rows.numpy()``"""
+    """Whether an expression calls a method whose result is on the host: ``torch.cat(rows).cpu()``, ``rows.numpy()``."""
     return any(
         isinstance(part, ir.Call) and isinstance(part.func, ir.Attr) and part.func.name in TO_HOST
         for part in walk_expression(expr)
@@ -342,4 +347,5 @@ def _bound(target: ir.Expr) -> Iterator[str]:
 
 
 def mention(expr: ir.Expr, names: AbstractSet[str]) -> bool:
+    """Whether an expression reads one of these names."""
     return any(mentions(expr, name) for name in names)

@@ -1,4 +1,4 @@
-"""Attributes of the context of an autograd function, as they are written."""
+"""Assignments to attributes of the context of an autograd function."""
 
 from __future__ import annotations
 
@@ -10,18 +10,18 @@ from memlint.analysis.syntax.bindings import assigned_names
 from memlint.analysis.transfer.narrowing import tells_tensors
 from memlint.ir import nodes as ir
 
-#: what the context itself reads
+#: attributes that autograd itself reads
 OWN = frozenset(
     {"to_save", "saved_tensors", "saved_variables", "dirty_tensors", "non_differentiable", "needs_input_grad"}
 )
-#: names of a context that a helper is handed
+#: parameters of helpers that receive the context
 _CONTEXTS = frozenset({"ctx", "context"})
 FORWARD = "forward"
 SETUP = "setup_context"
 
 
 def noted(frame: FunctionState, target: ir.Attr, value: V, statement: ir.Assign | ir.AnnAssign | None) -> None:
-    """An attribute is assigned."""
+    """Record an assignment to an attribute, if its object is a context."""
     function = frame.function
     if not function.params or not isinstance(target.value, ir.Name) or target.value.id != function.params[0].name:
         return
@@ -35,7 +35,8 @@ def noted(frame: FunctionState, target: ir.Attr, value: V, statement: ir.Assign 
 
 
 def _is_told_no_tensor(frame: FunctionState, name: str) -> bool:
-    """The other side of ``if torch.is_tensor(x)``, in a function that leaves ``x`` as it was given."""
+    """Whether a variable, which the function does not rebind, is no tensor here: the else branch of ``if
+    torch.is_tensor(x)``."""
     return name not in assigned_names(frame.function.body)[0] and any(
         isinstance(test, ir.Unary) and test.op == "not" and tells_tensors(test.operand, frozenset({name}))
         for test in frame.tests
@@ -43,7 +44,7 @@ def _is_told_no_tensor(frame: FunctionState, name: str) -> bool:
 
 
 def _source(target: ir.Attr, statement: ir.Assign | ir.AnnAssign | None) -> tuple[ir.Expr | None, frozenset[str]]:
-    """The expression that the target is given, and the names that the same statement gives it to."""
+    """The expression that the target is assigned, and the variables that the same statement assigns it to."""
     if statement is None or statement.value is None:
         return None, frozenset()
     targets = statement.targets if isinstance(statement, ir.Assign) else (statement.target,)
@@ -58,7 +59,8 @@ def _source(target: ir.Attr, statement: ir.Assign | ir.AnnAssign | None) -> tupl
 
 
 class Kept(NamedTuple):
-    """An assignment ``ctx.name = value``. ``value``: its expression, None where a tuple is unpacked."""
+    """An assignment ``ctx.name = value``. ``value``: its expression, None where a tuple is unpacked; ``names``: the
+    variables that it is assigned to as well; ``given``: its abstract value."""
 
     target: ir.Attr
     value: ir.Expr | None

@@ -1,4 +1,4 @@
-"""Loops over distinct values: what a test for one of them guards runs in one iteration at most."""
+"""Loops over distinct values: a store under a test for one of them runs in one iteration at most."""
 
 from __future__ import annotations
 
@@ -11,14 +11,15 @@ from memlint.analysis.transfer.loops import member_and_whole
 from memlint.analysis.transfer.stores.first_round import statement_of
 from memlint.ir import nodes as ir
 
-#: what gives the same values in the same order
+#: calls that keep the values distinct
 _SAME = frozenset({"list", "tuple", "array", "asarray", "sorted", "set", "reversed"})
-#: how many names lead from one to another
+#: most variables between a loop and the literal that it runs over
 _MAX_NAMES = 3
 
 
 def in_one_round(summary: Summary, store: Store) -> bool:
-    """``if key == "depth":`` in a loop over ``["depth", "pose"]``, or over what settings list, each of it once."""
+    """Whether a store runs in one round at most: ``if key == "depth":`` in a loop over ``["depth", "pose"]``, or
+    over a setting that lists each value once."""
     if store.loop is None or not store.tests:
         return False
     loop = statement_of(summary, store.loop)
@@ -33,7 +34,7 @@ def in_one_round(summary: Summary, store: Store) -> bool:
 
 
 def _asks_for(test: ir.Expr, name: str) -> bool:
-    """``name == 1``, be it one of several conditions"""
+    """Whether a test, or one operand of its conjunction, is ``name == literal``."""
     if isinstance(test, ir.BoolOp) and test.op == "and":
         return _asks_for(test.left, name) or _asks_for(test.right, name)
     if not isinstance(test, ir.Compare) or test.ops != ("==",):
@@ -42,7 +43,7 @@ def _asks_for(test: ir.Expr, name: str) -> bool:
 
 
 def _constant(expr: ir.Expr) -> object:
-    """A literal's value, with its sign; None for all else."""
+    """A literal's value, with its sign; None for another expression."""
     if isinstance(expr, ir.Unary) and expr.op == "-" and isinstance(expr.operand, ir.Const):
         return ("-", expr.operand.value)
     return expr.value if isinstance(expr, ir.Const) else None
@@ -67,7 +68,8 @@ def _are_distinct(summary: Summary, values: ir.Expr, depth: int) -> bool:
 
 
 def _given(summary: Summary, name: str) -> list[ir.Expr | None]:
-    """What a local variable is assigned; None where something else binds it."""
+    """The values that a local variable is assigned; None among them for another binding, empty for a parameter or a
+    variable of another scope."""
     if name not in summary.function.locals or any(param.name == name for param in summary.function.params):
         return []
     return [

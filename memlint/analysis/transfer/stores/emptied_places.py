@@ -1,4 +1,4 @@
-"""Places that are emptied: their stores are undone, at once or by the end of an iteration."""
+"""Places that are emptied: their stores are dropped, at once or by the end of an iteration."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from memlint.ir import nodes as ir
 
 
 def forget(frame: FunctionState, state: State, places: frozenset[Source]) -> None:
-    """Empty or overwrite the places: the stores of this iteration into them, or into parts of them, are undone on this
-    path."""
+    """The places are emptied or overwritten: on this path, the iteration's stores into them, or into parts of them,
+    are dropped."""
     if not places:
         return
     few = resets_soon(frame)
@@ -37,7 +37,7 @@ def forget(frame: FunctionState, state: State, places: frozenset[Source]) -> Non
 
 
 def _each_round(frame: FunctionState, body: tuple[ir.Stmt, ...]) -> bool:
-    """Whether the current statement runs in every iteration that reaches it of a loop."""
+    """Whether the current statement runs in every round of a loop with this body."""
     return any(
         statement is frame.statement or (isinstance(statement, ir.With) and _each_round(frame, statement.body))
         for statement in body
@@ -50,7 +50,7 @@ def _is_of(store: Store, places: Sources) -> bool:
 
 
 def _within(place: Source, places: Sources) -> bool:
-    """Whether a place is one of those, or a part of one: what ``self.kept`` held is gone with its members."""
+    """Whether a place is one of the places, or a part of one: ``self.kept`` is emptied with all its members."""
     if place in places:
         return True
     return isinstance(place, Path) and any(
@@ -59,7 +59,7 @@ def _within(place: Source, places: Sources) -> bool:
 
 
 def _note_cleared(frame: FunctionState, state: State, places: Sources) -> None:
-    """Record for callers what is emptied on some path, and whether flags alone decide over it."""
+    """Record for callers which places are emptied on some path, and whether flags alone decide over it."""
     _tell(frame, places, not frame.returns and all(is_flag(state, test) for test in frame.tests))
 
 
@@ -73,8 +73,7 @@ def _tell(frame: FunctionState, places: Sources, flagged: bool) -> None:
 
 
 def forget_later(frame: FunctionState, state: State, places: Sources, *, flagged: bool) -> None:
-    """Take over from a call that it empties the places on some path. ``flagged``: on all paths or on none, as a flag
-    decides."""
+    """A callee empties the places on some path. ``flagged``: on all paths or on none, as a flag decides."""
     few = flagged and (not frame.tests or any(switched(frame, state, loop) for loop in frame.loops))
     _tell(frame, places, flagged)
     loops = set(frame.loops)

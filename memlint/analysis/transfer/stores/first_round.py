@@ -1,4 +1,4 @@
-"""Variables that are unbound before a loop: each iteration assigns them as the first one has to."""
+"""Variables that are unbound before a loop, so that each iteration assigns them as the first one must."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from memlint.analysis.syntax.memo import kept, kept_for
 from memlint.analysis.syntax.syntax import bodies, dotted, expressions, walk_expression, walk_statements, way_to
 from memlint.ir import nodes as ir
 
-#: calls whose answer is the same in every round, where that of their arguments is
+#: functions whose result is the same in every round if their arguments are
 _PLAIN = frozenset({"all", "any", "bool", "callable", "hasattr", "isinstance", "issubclass", "len", "str", "type"})
 
 
 def begun_each_round(summary: Summary, store: Store) -> bool:
     """Whether each iteration assigns a carried variable as the first one does: it is unbound before the loop, and no
-    test around the assignment distinguishes iterations."""
+    test around the assignment differs between rounds."""
     if store.kind != "carry" or store.loop is None or not isinstance(store.place, tuple) or store.place[:1] != ("var",):
         return False
     name = store.place[1]
@@ -37,7 +37,7 @@ def begun_each_round(summary: Summary, store: Store) -> bool:
 
 
 def statement_of(summary: Summary, loop: LoopState) -> ir.For | ir.While | None:
-    """The statement of a loop of the function; None for one of a comprehension, or of a function that it calls."""
+    """The statement of a loop of the function; None for a loop of a comprehension or of a callee."""
     return _loops_of(summary.function.body).get(loop.id)
 
 
@@ -49,9 +49,9 @@ def _loops_of(body: tuple[ir.Stmt, ...]) -> dict[Source, ir.For | ir.While]:
 
 @kept_for
 def begun_anew(function: tuple[ir.Stmt, ...], loop: ir.For | ir.While) -> frozenset[str]:
-    """The names that each round of a loop of a function's body gives a value before it reads them: they have none when
-    its first round begins, and no test around what gives it to them there tells one round from another, of this loop
-    or of those around it (``if kind == "a": loss = …`` and ``if kind == "b": loss = …``, then ``loss.backward()``)."""
+    """The names that each round of a loop assigns before it reads them. They are unbound when the first round
+    begins, and no test around their assignments differs between the rounds of this loop or of those around it (``if
+    kind == "a": loss = …`` and ``if kind == "b": loss = …``, then ``loss.backward()``)."""
     around = _loops_to(function, loop)
     if not around:
         return frozenset()
@@ -67,7 +67,7 @@ def begun_anew(function: tuple[ir.Stmt, ...], loop: ir.For | ir.While) -> frozen
         return told[id(test)]
 
     for statement, apart, loose in _under_tests(loop.body, tells):
-        if not isinstance(statement, ir.AugAssign):  # (which needs a value that is there already)
+        if not isinstance(statement, ir.AugAssign):  # an augmented assignment reads the variable
             for name in names_bound_by(statement):
                 ways.setdefault(name, []).append((apart, loose))
                 first.setdefault(name, statement.at)
@@ -90,8 +90,8 @@ def begun_anew(function: tuple[ir.Stmt, ...], loop: ir.For | ir.While) -> frozen
 
 
 def _under_tests(body: tuple[ir.Stmt, ...], tells: Callable[[ir.Expr], bool]) -> Iterator[tuple[ir.Stmt, bool, bool]]:
-    """The statements of a body in order, each with whether a test around it tells rounds apart, and whether something
-    else than tests may leave it out."""
+    """The statements of a body in order, each with two flags: a test around it differs between rounds; something
+    other than a test may skip it."""
     todo = [(statement, False, False) for statement in reversed(body)]
     while todo:
         statement, apart, loose = todo.pop()
@@ -107,7 +107,8 @@ def _under_tests(body: tuple[ir.Stmt, ...], tells: Callable[[ir.Expr], bool]) ->
 
 
 def _loops_to(body: tuple[ir.Stmt, ...], loop: ir.Stmt) -> list[ir.For | ir.While]:
-    """The loops around a statement, the outermost first, and itself; nothing where a body does not have it."""
+    """The loops around a loop in a body, the outermost first, and the loop itself; empty where the body does not
+    contain it."""
     found: list[ir.For | ir.While] = []
     for block, number in way_to(body, loop.at):
         statement = block[number]
@@ -121,7 +122,7 @@ def _loops_to(body: tuple[ir.Stmt, ...], loop: ir.Stmt) -> list[ir.For | ir.Whil
 
 
 def _may_be_bound(body: tuple[ir.Stmt, ...], loop: ir.Stmt, name: str) -> bool:
-    """Whether some statement may have bound a name when a loop begins for the first time."""
+    """Whether some statement may have bound the name when the loop begins for the first time."""
     way = way_to(body, loop.at)
     for (block, number), (inner, _) in itertools.pairwise((*way, ((), 0))):
         statement = block[number]
@@ -138,7 +139,7 @@ def _may_be_bound(body: tuple[ir.Stmt, ...], loop: ir.Stmt, name: str) -> bool:
 
 @kept
 def _first_bound(block: tuple[ir.Stmt, ...]) -> dict[str, int]:
-    """The place of the first statement of a block that binds a name, itself or in its blocks."""
+    """By name, the position of the first statement of a block that binds it, in the statement or in its blocks."""
     found: dict[str, int] = {}
     for number, statement in enumerate(block):
         inner = () if isinstance(statement, ir.FunctionDef | ir.ClassDef) else bodies(statement)
@@ -152,7 +153,8 @@ _Tests = tuple[ir.Expr | None, ...]
 
 @kept_for
 def _binders(body: tuple[ir.Stmt, ...], left_out: ir.Stmt | None) -> dict[str, list[_Tests]]:
-    """By name, the tests around each statement that binds it; None stands for what may or may not run."""
+    """By name, the tests around each statement that binds it; None among them where something other than a test may
+    skip it."""
     found: dict[str, list[_Tests]] = {}
     _note_binders(body, (), left_out, found)
     return found
@@ -196,6 +198,7 @@ def _targets(statement: ir.Stmt) -> tuple[ir.Expr, ...]:
 
 
 def _tells_rounds_apart(test: ir.Expr, bound: frozenset[str], written: set[str]) -> bool:
+    """Whether a test may differ between rounds: it reads what the loop changes, or calls a function."""
     for part in walk_expression(test):
         if isinstance(part, ir.Name) and part.id in bound:
             return True

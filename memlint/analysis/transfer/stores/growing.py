@@ -1,4 +1,4 @@
-"""Tensors that are grown by concatenating onto themselves: ``x = torch.cat([x, part])``."""
+"""Tensors that grow by concatenation onto themselves: ``x = torch.cat([x, part])``."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from memlint.analysis.transfer.stores.stores import carried_by
 from memlint.analysis.transfer.stores.target_places import place_of
 from memlint.ir import nodes as ir
 
-#: calls that join tensors
+#: functions that concatenate tensors
 CATS = frozenset(
     {
         "cat",
@@ -34,7 +34,7 @@ CATS = frozenset(
 
 
 def noticed(frame: FunctionState, state: State, statement: ir.Assign | ir.AnnAssign, target: ir.Expr) -> bool:
-    """Whether ``target = …`` concatenates; a growing target is recorded for judgement."""
+    """Whether the assigned value is a concatenation; a target that grows by it is recorded."""
     if statement.value is None:
         return False
     found = False
@@ -48,7 +48,7 @@ def noticed(frame: FunctionState, state: State, statement: ir.Assign | ir.AnnAss
 
 
 def _results(expr: ir.Expr) -> Iterator[ir.Call]:
-    """The calls whose result the expression may be, through conditions and moves."""
+    """The calls whose result may be the expression's value, behind conditions and moves to a device."""
     if isinstance(expr, ir.IfExp):
         yield from _results(expr.body)
         yield from _results(expr.orelse)
@@ -60,7 +60,7 @@ def _results(expr: ir.Expr) -> Iterator[ir.Call]:
 
 
 def _parts(frame: FunctionState, state: State, call: ir.Call) -> tuple[ir.Expr, ...] | None:
-    """What a call concatenates: the members of a display; () where they cannot be told, None for other calls."""
+    """The operands of a concatenation: the members of a display; () where they are unknown, None for another call."""
     name = last_name(call.func)
     if name in CATS and _of_torch(frame, state, call.func, name):
         given = (
@@ -79,7 +79,8 @@ def _of_torch(frame: FunctionState, state: State, func: ir.Expr, name: str) -> b
 
 
 def _through_helper(frame: FunctionState, state: State, call: ir.Call) -> tuple[ir.Expr, ...] | None:
-    """``append(rows, part)``, where the function returns ``torch.cat([a, b])`` of its parameters."""
+    """The operands of a project function's call that returns ``torch.cat([a, b])`` of its parameters; None for
+    another call."""
     if not isinstance(call.func, ir.Name | ir.Attr) or len(call.args) < 2:
         return None
     for ref in frame.interpreter.evaluate(frame, state, call.func).refs:
@@ -119,7 +120,7 @@ def _note(
     old = frame.interpreter.evaluate(frame, state, target)
     index = target.index.id if isinstance(target, ir.Subscript) and isinstance(target.index, ir.Name) else ""
     if index and isinstance(found[0], Path):
-        return  # (a list of a few levels, more likely than a dictionary)
+        return  # more likely a list of a few levels than a dictionary
     carried, loop = _carried(frame, found[0], old, index)
     if not carried:
         return
@@ -136,7 +137,7 @@ def _note(
     if before is not None and before.incoming is not None:
         extents.append(before.incoming.extent)
         incoming = join(before.incoming, incoming)
-    # (all that is concatenated has rows of one width: what is known of some of it holds for the rest)
+    # all operands have rows of one width, so that the known extent of one holds for all
     incoming = incoming.but(extent=next((extent for extent in extents if extent is not None), None))
     shown = ", ".join(text(part, 40) for part in parts if part not in olds)
     frame.stores[key] = Store(
@@ -161,8 +162,8 @@ def _note(
 
 
 def _carried(frame: FunctionState, place: Source, old: V, index: str) -> tuple[bool, LoopState | None]:
-    """(whether the old value is the previous round's, the loop of those rounds, None for the function's calls);
-    ``index``: the name that picks the member."""
+    """Whether the old value is the previous round's, and the loop of those rounds (None for rounds of calls).
+    ``index``: the variable that picks the member."""
     loop = carried_by(frame, place, old.src, index)
     if loop is not None:
         return True, loop

@@ -1,4 +1,4 @@
-"""Iterations that a jump leaves, with the graphs that variables hold at that point."""
+"""Rounds that a ``continue`` ends early, with the graphs that variables hold there."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 def left_round(frame: FunctionState, state: State, statement: ir.Jump, loop: LoopState) -> None:
-    """A round is left."""
+    """Record the graphs that variables hold at a ``continue``."""
     held = {name: value.src for name, value in state.env.items() if value.src}
     if held:
         test = frame.tests[-1] if frame.tests else None
@@ -26,7 +26,7 @@ def left_round(frame: FunctionState, state: State, statement: ir.Jump, loop: Loo
 
 
 class LeftRound(NamedTuple):
-    """A ``continue``. ``held``: the graphs of the variables; ``freed``: those that some path has freed."""
+    """A ``continue``. ``held``: the graphs by variable; ``freed``: those that some path has freed."""
 
     loop: Source
     held: Mapping[str, Sources]

@@ -1,4 +1,4 @@
-"""Tensors without a graph that a loop replaces by an updated copy, where an update in place would do."""
+"""Tensors without a graph that a loop replaces by an updated copy, where an in-place update would do."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from memlint.analysis.transfer.library.optimizer_steps import is_setting
 from memlint.ir import nodes as ir
 
 _OPERATORS = {"+": "add_", "-": "sub_", "*": "mul_", "/": "div_"}
-#: element-wise operations of shape and dtype, with the same name and an underscore in place
+#: element-wise operations that keep shape and dtype; the in-place method has the same name and an underscore
 _ELEMENTWISE = frozenset(
     {
         "abs",
@@ -58,8 +58,8 @@ _ELEMENTWISE = frozenset(
 
 @dataclass
 class LoopUpdate:
-    """An update out of place. ``alone``: no pass over the loop found another reference to the old value's storage;
-    ``freed``: the graphs that a backward has freed by then on every path."""
+    """An out-of-place update in a loop. ``alone``: no pass over the loop found another reference to the old value's
+    storage; ``freed``: the graphs that a backward has freed by then on every path."""
 
     statement: ir.Assign
     target: ir.Name | ir.Attr | ir.Subscript
@@ -70,17 +70,18 @@ class LoopUpdate:
     spine: str
     alone: bool
     freed: Sources
-    #: what is added takes a tensor more while it is made
+    #: computing what is added needs another temporary tensor
     crowded: bool = False
 
 
 def rebound(frame: FunctionState, state: State, statement: ir.Assign | ir.AnnAssign, target: ir.Expr, value: V) -> None:
-    """Remember ``target = expression of target`` for judgement."""
+    """Record ``target = expression of target`` as a candidate for an in-place update."""
     if not isinstance(statement, ir.Assign) or len(statement.targets) != 1 or statement.targets[0] is not target:
         return
     candidate = _candidate(frame, state, statement, target, value)
     if isinstance(target, ir.Name) and target.id in frame.notes.updated:
-        _renew(frame, state, statement.value.at, value)  # only now: whoever holds the old tensor would see it change
+        # after the aliases of the old tensor were looked for: an alias would see it change
+        _renew(frame, state, statement.value.at, value)
     if candidate is not None:
         if isinstance(target, ir.Name):
             frame.notes.updated.add(target.id)
@@ -99,7 +100,7 @@ def _candidate(
     place = text(target, 200)
     form = inplace(frame, state, statement.value, place)
     if not form or mentions(statement.value, place + ".grad"):
-        return None  # a leaf that is made anew has no gradient yet, one that is updated keeps the old
+        return None  # replacing a leaf resets its gradient, updating it in place does not
 
     old = frame.interpreter.evaluate(frame, state, target)
     alone = _alone(frame, state, target, old)
@@ -117,7 +118,7 @@ def _candidate(
 
 
 def inplace(frame: FunctionState, state: State, expr: ir.Expr, place: str) -> str:
-    """The expression as an update in place of ``place``; "" where there is none that gives the same."""
+    """The expression as an in-place update of ``place``; "" where no in-place update is equivalent."""
     if isinstance(expr, ir.Call):
         return _call_in_place(frame, state, expr, place)
     steps: list[tuple[str, ir.Expr]] = []
@@ -142,7 +143,7 @@ def inplace(frame: FunctionState, state: State, expr: ir.Expr, place: str) -> st
         return ""
     steps.reverse()
     if any(mentions(operand, place) for _, operand in steps[1:]):
-        return ""  # a later operand needs the value from before the first step
+        return ""  # a later operand reads the value from before the first step
     if len(steps) == 1:
         op, operand = steps[0]
         return f"{place} {op}= {text(operand, 40)}"
@@ -177,9 +178,9 @@ def _short(args: tuple[ir.Expr, ...], expr: ir.Call) -> str:
 
 
 def _alone(frame: FunctionState, state: State, target: ir.Expr, old: V) -> bool:
-    """Whether nothing but the target is known to hold the old value's storage."""
+    """Whether the state has no other reference to the old value's storage."""
     if not isinstance(target, ir.Name):
-        return True  # judged over the class
+        return True  # an attribute is judged over the whole class
     if not old.store or old.syms or old.objs or ELSEWHERE in old.store:
         return False
     if old.store & frame.notes.lent:
@@ -195,7 +196,7 @@ def _alone(frame: FunctionState, state: State, target: ir.Expr, old: V) -> bool:
 
 
 def _held(state: State) -> Iterator[tuple[str, V]]:
-    """All values that the state holds; the names of variables."""
+    """All values that the state holds, each with the name of its variable; "" for other places."""
     yield from state.env.items()
     for value in state.sym.values():
         yield "", value
@@ -207,7 +208,8 @@ def _held(state: State) -> Iterator[tuple[str, V]]:
 
 
 def _renew(frame: FunctionState, state: State, at: int, value: V) -> None:
-    """A tensor was made just now: other references to one of the same allocation site are to an earlier iteration's."""
+    """A tensor was just made at ``at``: other references to this allocation site are to tensors of earlier
+    iterations."""
     if at not in value.store:
         return
     lent = frame.notes.lent
@@ -217,13 +219,13 @@ def _renew(frame: FunctionState, state: State, at: int, value: V) -> None:
 
 
 def lend(frame: FunctionState, value: V) -> None:
-    """A value escapes to code that cannot be followed, which may keep it."""
+    """The value escapes to code that cannot be followed, which may keep it."""
     if value.store:
         frame.notes.lent = frame.notes.lent | value.store
 
 
 def crowded(frame: FunctionState, update: ir.Expr, place: str) -> bool:
-    """Whether an operand of an operation is a chain of operations itself, so that another temporary tensor exists at
+    """Whether an operand of the update is a chain of operations itself, so that another temporary tensor exists at
     the peak."""
     if not isinstance(update, ir.Binary):
         return False
@@ -236,7 +238,7 @@ def crowded(frame: FunctionState, update: ir.Expr, place: str) -> bool:
 
 
 def makes(summary: Summary, part: ir.Binary) -> bool:
-    """Whether an operation makes a tensor, or may: one of its operands is no number."""
+    """Whether an operation may make a tensor: one of its operands is no number."""
     pair = summary.operands.get(part.at, ())
     return not pair or any(
         not value.is_only(DATA | NONE) and value.size != SCALAR and not is_setting(value) for value in pair

@@ -1,4 +1,4 @@
-"""Terms that parts of a model sum up for its loss, and that a method returns and resets (regularizers)."""
+"""Loss terms (regularizers) that parts of a model sum up, and that a method returns and resets."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ from memlint.ir import nodes as ir
 if TYPE_CHECKING:
     from memlint.analysis.facts.analyser import Analyser
 
-#: what empties a tensor or a container
+#: methods that empty a tensor or a container
 _EMPTIES = frozenset({"zero_", "detach_", "clear", "fill_"})
-#: classes that are asked
+#: most classes of an attribute's name that are searched
 _MOST = 8
 
 
 def is_popped(analyser: Analyser, store: Store) -> bool:
-    """Whether the place is an attribute that a module of the project returns and resets in one method: its graph is
-    part of a caller's loss, of whatever object."""
+    """Whether the place is an attribute that some method of a project module returns and resets: its graph becomes
+    part of a caller's loss."""
     if not isinstance(store.place, Path) or not store.place.steps or not store.place.steps[-1].startswith("."):
         return False
     name = store.place.steps[-1][1:]
@@ -35,7 +35,7 @@ def is_popped(analyser: Analyser, store: Store) -> bool:
 
 @kept
 def _popped(cls: Class) -> frozenset[str]:
-    """The attributes that some method of a class reads into what it returns, and empties."""
+    """The attributes that some method of a class returns and resets."""
     resets = {method.name: _emptied(method) for method in cls.methods.values() if method.name != "__init__"}
     found: set[str] = set()
     for method in cls.methods.values():
@@ -50,7 +50,7 @@ def _popped(cls: Class) -> frozenset[str]:
 
 
 def _added_to(method: Function, own: str) -> set[str]:
-    """The attributes that a method rebuilds from what they were: it is the one that adds them up."""
+    """The attributes that a method rebuilds from their old value: such a method sums them up."""
     found: set[str] = set()
     for statement in walk_statements(method.body, into_definitions=False):
         if isinstance(statement, ir.AugAssign):
@@ -62,7 +62,7 @@ def _added_to(method: Function, own: str) -> set[str]:
 
 
 def _emptied(method: Function) -> frozenset[str]:
-    """The attributes that a method assigns a value that does not depend on the old one, or empties in place."""
+    """The attributes that a method resets: assigns a value that does not depend on the old one, or empties in place."""
     if not method.takes_self or not method.params:
         return frozenset()
     own = method.params[0].name
@@ -80,7 +80,7 @@ def _emptied(method: Function) -> frozenset[str]:
 
 
 def _calls_of(method: Function, own: str) -> set[str]:
-    """The methods of its own object that a method calls."""
+    """The names of the methods that a method calls on its own object."""
     return {
         part.func.name
         for statement in walk_statements(method.body, into_definitions=False)
@@ -91,7 +91,7 @@ def _calls_of(method: Function, own: str) -> set[str]:
 
 
 def _returned(method: Function, own: str) -> set[str]:
-    """The attributes whose values a method returns, or puts into a variable that it returns."""
+    """The attributes whose values a method returns, directly or through a variable."""
     variables: dict[str, set[str]] = {}
     found: set[str] = set()
     for statement in walk_statements(method.body, into_definitions=False):
@@ -107,5 +107,5 @@ def _returned(method: Function, own: str) -> set[str]:
 
 
 def _attributes(expr: ir.Expr, own: str) -> set[str]:
-    """The attributes of its own object in an expression."""
+    """The attributes of the method's own object that an expression reads."""
     return {part.name for part in walk_expression(expr) if isinstance(part, ir.Attr) and is_name(part.value, own)}

@@ -1,8 +1,8 @@
-"""Attributes of a module that the function itself makes, outside of all loops: what its methods keep in them.
+"""Attributes of a module that the function itself creates outside of all loops, as places that its methods write to.
 
-What a module's ``__init__`` makes is layers, most of which matter to nobody: it is not read where the module is made,
-and so there is no object that holds its attributes. A symbol for what its methods write to is all that is needed to
-tell that they keep something there (``net = Net()``, then ``net.training_step(batch)`` in a loop).
+The ``__init__`` of such a module is not interpreted, since most of its attributes are layers; so no heap object holds
+them. Symbols for the attributes that its methods write suffice to see that they retain something there (``net =
+Net()``, then ``net.training_step(batch)`` in a loop).
 """
 
 from __future__ import annotations
@@ -24,19 +24,19 @@ from memlint.analysis.domain.values import (
 )
 from memlint.ir import nodes as ir
 
-#: the root of such symbols
+#: the root of the symbols of such places
 MADE = "m:"
 
 
 def note_made(frame: FunctionState, expr: ir.Call) -> None:
-    """A module of the project is made."""
+    """Record that a module of the project is created here."""
     if not frame.loops:
         frame.notes.own_modules.add(expr.at)
 
 
 def made_place(frame: FunctionState, base: V, name: str) -> Path | None:
-    """Where ``base.name`` is, if ``base`` is a module that this function has made; None for what it does not write
-    to after that: settings, layers."""
+    """The place of ``base.name``, if ``base`` is a module that this function created; None for an attribute that no
+    method writes after the constructor (settings, layers)."""
     if base.syms or base.objs or not base.kinds & MODULE or len(base.store) != 1 or not frame.notes.own_modules:
         return None
     (item,) = base.store
@@ -49,13 +49,13 @@ def made_place(frame: FunctionState, base: V, name: str) -> Path | None:
 
 
 def made_places(frame: FunctionState, base: V, name: str) -> Sources:
-    """The same, as places that are written to; of what is known by its symbols, those."""
+    """The places that a write to ``base.name`` goes to: those of its symbols, or that of a module created here."""
     place = None if base.syms or not base.kinds & MODULE else made_place(frame, base, name)
     return frozenset((place,)) if place is not None else frozenset(path.then("." + name) for path in base.syms)
 
 
 def read_made(frame: FunctionState, state: State, base: V, name: str, found: V) -> V | None:
-    """``base.name``, if it is such a place. ``found``: what the class says of it."""
+    """The value of ``base.name`` at such a place; None for another attribute. ``found``: its value by the class."""
     if base.kinds & MODULE == 0 or not found.kinds or found.kinds & ~(CONTAINER | DATA | NONE | TENSORS | UNKNOWN):
         return None
     place = made_place(frame, base, name)

@@ -1,4 +1,4 @@
-"""Containers that a name, an attribute or a statement releases: their content is dropped with them."""
+"""Containers that a name, an attribute or a statement releases, with their content."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from memlint.ir import nodes as ir
 
 
 def let_go(frame: FunctionState, state: State, keys: Sources) -> None:
-    """A name releases containers: those that nothing else refers to are gone, with their content."""
+    """A name releases containers: those to which nothing else refers are dropped with their content."""
     frame.spend((len(state.env) + len(state.sym) + len(state.heap)) // 16)
     gone = with_members(state, keys) - reachable(state)
     if gone:
@@ -20,8 +20,8 @@ def let_go(frame: FunctionState, state: State, keys: Sources) -> None:
 
 
 def rebind(frame: FunctionState, state: State, old: V | None, value: V, put: Callable[[V], None]) -> None:
-    """``put`` a value where an old one was. What the current statement makes anew has the identity of what it made in
-    the round before, which is gone where nothing else leads to it."""
+    """Bind a place whose value was ``old`` to ``value``, by ``put``. A container that the current statement makes
+    has the key of the one that it made in the round before, which is released where nothing else refers to it."""
     anew = _made_again(frame, state, old, value)
     if anew:
         put(NONE_VALUE)
@@ -32,8 +32,8 @@ def rebind(frame: FunctionState, state: State, old: V | None, value: V, put: Cal
 
 
 def is_rebuilt(frame: FunctionState, state: State, place: Source, value: V) -> bool:
-    """Whether a value is what the place held and more (``self.losses = self.losses + [loss]``), as a whole or each of
-    its members."""
+    """Whether a value contains what the place, or a member of it, held before (``self.losses = self.losses +
+    [loss]``)."""
     places = (place, place.then("[]")) if isinstance(place, Path) else (place,)
     return any(
         frame.stores[key].place in places and not frame.stores[key].objs.isdisjoint(value.objs) for key in state.pending
@@ -41,8 +41,7 @@ def is_rebuilt(frame: FunctionState, state: State, place: Source, value: V) -> b
 
 
 def _made_again(frame: FunctionState, state: State, old: V | None, value: V) -> Sources:
-    """The containers that the current statement has made just now, of nothing that was there before, and that the place
-    held already."""
+    """The containers that the current statement has just made from new values, and that the place already held."""
     statement = frame.statement
     if old is None or not old.objs or not frame.loops or not isinstance(statement, ir.Assign | ir.AnnAssign):
         return EMPTY
@@ -54,7 +53,7 @@ def _made_again(frame: FunctionState, state: State, old: V | None, value: V) -> 
 
 
 def empty(frame: FunctionState, state: State, container: V) -> None:
-    """The container drops its content."""
+    """Drop the content of the container."""
     for key in ordered(container.objs):
         obj = state.heap.get(key)
         if obj is not None and len(container.objs) == 1:

@@ -1,4 +1,4 @@
-"""Keys that tell one sample of a data set from all others: each batch brings new ones."""
+"""Keys that identify one sample of a data set: each batch has new ones."""
 
 from __future__ import annotations
 
@@ -12,23 +12,23 @@ from memlint.analysis.transfer.stores.collected import goes_to_host
 from memlint.ir import nodes as ir
 from memlint.patterns import lazy_pattern
 
-#: names of what tells one sample from all others
+#: names of variables and keys that identify a sample
 _OF_SAMPLE = lazy_pattern(
     r"(?:(?:im(?:a)?ge?|img|file|wav|audio|video|clip|sample|base)_?)?(?:names?|paths?|files?|stems?)|f_?names?"
     r"|(?:image|img|sample)_?ids?|u(?:tt_?|u)?ids?|urls?"
 )
-#: what a loop over files goes through
+#: names of iterables over files
 _OF_FILES = lazy_pattern(r"listdir|glob|scandir|iterdir|files?\b|paths?\b|filenames\b")
-#: calls of text that keep it apart from others
+#: operations on a text or number that keep it unique
 _OF_TEXT = frozenset({"Path", "basename", "decode", "item", "join", "replace", "split", "splitext", "str", "strip"})
-#: calls that give what they are given, one after the other
+#: calls that iterate over their arguments
 _IN_TURN = frozenset({"enumerate", "zip"})
 
 
 def by_sample(frame: FunctionState, target: ir.Subscript) -> tuple[LoopState, ...]:
-    """The loops over batches whose header gives the mark of a sample by which a member of a dictionary is set:
-    ``names[0]``, ``batch["image_id"]``, one that an inner loop goes through. (What is computed of a batch may come
-    again.)"""
+    """The loops over batches whose loop variable has the identifier of a sample by which a dictionary's member is
+    set: ``names[0]``, ``batch["image_id"]``, or the variable of an inner loop over it. (A key that is computed from
+    a batch may recur.)"""
     return tuple(
         loop
         for loop in frame.loops
@@ -65,7 +65,7 @@ def _is_mark(loop: LoopState, expr: ir.Expr, depth: int = 3) -> bool:
 
 
 def _is_moved_on(loop: LoopState, target: ir.Subscript) -> bool:
-    """``kept[name] = kept[name].cpu()``, behind it"""
+    """Whether the loop later replaces the member by a copy on the host: ``kept[name] = kept[name].cpu()``."""
     shown = text(target, 200)
     return any(
         isinstance(one, ir.Assign) and goes_to_host(one.value) and any(text(each, 200) == shown for each in one.targets)
@@ -75,8 +75,8 @@ def _is_moved_on(loop: LoopState, target: ir.Subscript) -> bool:
 
 @kept
 def _made_in(body: tuple[ir.Stmt, ...]) -> dict[str, tuple[ir.Expr, ...]]:
-    """What each variable is that a loop's body binds, by plain assignments and by loops: there, what these go
-    through. A variable that is bound in another way as well is none of them."""
+    """By variable that a loop's body binds, the values of its assignments, and the iterables of its loops; a binding
+    of another kind has the value `_NOTHING`."""
     found: dict[str, tuple[ir.Expr, ...]] = {}
     for statement in walk_statements(body, into_definitions=False):
         given: dict[str, ir.Expr] = {}
@@ -90,12 +90,13 @@ def _made_in(body: tuple[ir.Stmt, ...]) -> dict[str, tuple[ir.Expr, ...]]:
     return found
 
 
-#: in place of a value that is not followed
+#: stands for a value that is not followed
 _NOTHING = ir.Const(0, "None", None)
 
 
 def _bound(target: ir.Expr, value: ir.Expr) -> dict[str, ir.Expr]:
-    """``name`` of ``for name, row in zip(names, rows)`` is one of ``names``."""
+    """The variables of a target with the expressions that they are, or are members of: ``name`` of ``for name, row
+    in zip(names, rows)`` is one of ``names``."""
     if isinstance(target, ir.Name):
         return {target.id: value}
     if not isinstance(target, ir.Display) or not isinstance(value, ir.Call) or dotted(value.func) not in _IN_TURN:

@@ -1,4 +1,4 @@
-"""What a step returns to a framework that keeps the outputs of all steps for a hook at the end of the epoch."""
+"""Outputs of a step that a framework collects for a hook at the end of the epoch."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ from memlint.analysis.transfer.held_values import tensors_within
 from memlint.analysis.transfer.stores.stores import note_store
 from memlint.ir import nodes as ir
 
-#: how such a store is told from those that statements make
+#: the operation (``how``) of such a store
 OUTPUT_OF_STEP = "output"
 
 
 def note_output(frame: FunctionState, state: State, value: V, statement: ir.Return) -> None:
-    """Remember what a step returns, where its class has the hook for which the framework collects it. (The framework
-    detaches what it collects in training.)"""
+    """Record what a step returns, where its class has the hook for which the framework collects the outputs. The
+    framework detaches what it collects in training."""
     function, hook = frame.function, frame.hook
     if hook is None or function.cls is None or statement.value is None or not function.takes_self:
         return
@@ -38,7 +38,7 @@ def note_output(frame: FunctionState, state: State, value: V, statement: ir.Retu
     if reader is None or len(reader.params) < 2:
         return
     if frame.analyser.program.method(function.cls, f"{function.name}_end") is not None:
-        return  # what that makes of it is collected
+        return  # the result of the ``_end`` hook is collected instead
     inner = _kept(frame, state, value) if hook.returns == "backward" else tensors_within(frame, state, value)
     inner = inner.but(src=EMPTY)
     if inner.size == SOME_SIZE and (size := _of_a_member(frame, state, value)) is not None:
@@ -59,8 +59,8 @@ def note_output(frame: FunctionState, state: State, value: V, statement: ir.Retu
 
 
 def _kept(frame: FunctionState, state: State, value: V) -> V:
-    """All tensors of what a training step returns. What the framework calls backward() on is one number: the tensor
-    itself, or the member ``loss``."""
+    """The join of all tensors that a training step returns. The tensor itself, or the member ``loss``, is one
+    number, since the framework calls backward() on it."""
     objs = [state.heap.get(key) for key in ordered(value.objs)]
     if any(obj is None or not obj.fields for obj in objs):
         return tensors_within(frame, state, value)
@@ -77,7 +77,7 @@ def _as_number(value: V) -> V:
 
 
 def _of_a_member(frame: FunctionState, state: State, value: V) -> int | None:
-    """The size of a tensor among the members that has one of a batch for certain, whatever the others have."""
+    """The size of a tensor among the members that has a batch's size for certain; None where there is none."""
     objs = [state.heap.get(key) for key in value.objs]
     sizes = [
         {held.size for part in obj.fields.values() if (held := tensors_within(frame, state, part)).is_only(TENSORS)}
@@ -90,7 +90,7 @@ def _of_a_member(frame: FunctionState, state: State, value: V) -> int | None:
 
 
 def _shown(frame: FunctionState, state: State, inner: V, expr: ir.Expr) -> str:
-    """What is kept, by its source: of a dictionary, the first variable in it that has the size of all."""
+    """The source text of what is kept; of a dictionary, the first variable in it with the size of the whole."""
     if isinstance(expr, ir.DictDisplay):
         for member in expr.values:
             held = state.env.get(member.id) if isinstance(member, ir.Name) else None

@@ -1,4 +1,4 @@
-"""The place that a target of an assignment names, and what kind of place it is."""
+"""The place of an assignment's target, and its kind."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from memlint.ir import nodes as ir
 
 
 def place_of(frame: FunctionState, state: State, target: ir.Expr) -> tuple[Source, PlaceKind] | None:
-    """The place that a target names: (its identity, its kind); None where it cannot be told."""
+    """The place of a target and its kind; None where it is unknown."""
     if isinstance(target, ir.Name) and target.id == "_":
         return None
     if isinstance(target, ir.Name):
@@ -37,7 +37,8 @@ def place_of(frame: FunctionState, state: State, target: ir.Expr) -> tuple[Sourc
 
 
 def _literal_key(index: ir.Expr) -> bool:
-    """``d["loss"]``: what is indexed so is a dict; other subscripts of unknown values may be parts of a tensor."""
+    """Whether the index is a text (``d["loss"]``), so that the indexed value is a dict; another index may select a
+    part of a tensor."""
     return isinstance(index, ir.Const) and isinstance(index.value, str)
 
 

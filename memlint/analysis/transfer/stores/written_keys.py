@@ -1,4 +1,4 @@
-"""Keys that a loop writes to: new ones in each round, or those of what is there, again."""
+"""Keys that a loop writes to: new ones in each round, or the existing ones again."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from memlint.ir import nodes as ir
 
 
 def is_replaced(frame: FunctionState, target: ir.Subscript) -> bool:
-    """Whether an assignment writes each member of what its loop runs over anew, or each that is a tensor."""
+    """Whether an assignment replaces each member, or each tensor, of the container that its loop runs over."""
     if not frame.loops or not over_itself(frame, target):
         return False
     loop = frame.loops[-1]
@@ -29,7 +29,7 @@ def is_replaced(frame: FunctionState, target: ir.Subscript) -> bool:
 
 
 def is_of_pairs(frame: FunctionState, target: ir.Subscript) -> bool:
-    """Whether the innermost loop runs over all items, or all keys, of what an assignment writes to."""
+    """Whether the innermost loop runs over the items or keys of the container that an assignment writes to."""
     name, shown = text(target.value, 40), frame.loops[-1].loop.text
     if any(f" in {over}" in shown for over in (f"{name}.items()", f"enumerate({name}.items()")):
         return True
@@ -41,13 +41,13 @@ def is_of_pairs(frame: FunctionState, target: ir.Subscript) -> bool:
 
 
 def _may_stop(body: tuple[ir.Stmt, ...]) -> bool:
-    """Whether some path leaves a loop before all its rounds."""
+    """Whether some path leaves the loop before its last round."""
     statements = walk_statements(body)
     return any(isinstance(one, ir.Return) or (isinstance(one, ir.Jump) and one.kind == "break") for one in statements)
 
 
 def over_itself(frame: FunctionState, target: ir.Subscript) -> bool:
-    """``for i, x in enumerate(items): items[i] = x.to(device)``: the members are replaced, not more. So are those of
+    """Whether an assignment replaces existing members: ``for i, x in enumerate(items): items[i] = x.to(device)``,
     ``for name in names: sums[name] = sums[name].item()``."""
     name = text(target.value, 40)
     by_name = isinstance(target.index, ir.Name) and frame.loops and target.index.id in frame.loops[-1].targets
@@ -60,10 +60,10 @@ def over_itself(frame: FunctionState, target: ir.Subscript) -> bool:
 
 
 def counted_by(frame: FunctionState, index: ir.Expr) -> tuple[LoopState, ...]:
-    """The loops of which each round brings a new key: the index is a loop's own counter, a number that the loop counts
-    up, or a text, a sum or a tuple with one of these in it. Other keys may come again."""
+    """The loops each round of which writes a new key: the key is a loop's counter, a number that the loop counts up,
+    or a text, a sum or a tuple with one of these in it. Other keys may recur."""
     if isinstance(index, ir.FormattedString):
-        # (``f"loss_{i}"`` of a few parts comes again with the next batch)
+        # ``f"loss_{i}"`` of a few parts recurs with the next batch
         through_data = [loop for loop in frame.loops if loop.counts and loop.loop.over == "loader"]
         names = {part.id for part in index.parts if isinstance(part, ir.Name)}
         return tuple(loop for loop in through_data if names & loop.counters)
@@ -81,7 +81,7 @@ def counted_by(frame: FunctionState, index: ir.Expr) -> tuple[LoopState, ...]:
 
 
 def _counts_up(body: tuple[ir.Stmt, ...], name: str, store: ir.Stmt | None) -> bool:
-    """``step += 1``, wherever the store runs, and nothing else that sets it."""
+    """Whether ``step += 1`` runs whenever the store does, and nothing else binds ``step``."""
     counted = [statement for statement in _beside(body, store) if _is_step(statement, name)]
     return bool(counted) and not any(
         name in names_bound_by(statement) for statement in walk_statements(body) if statement not in counted
@@ -89,7 +89,7 @@ def _counts_up(body: tuple[ir.Stmt, ...], name: str, store: ir.Stmt | None) -> b
 
 
 def _is_step(statement: ir.Stmt, name: str) -> bool:
-    """``n += 1``, ``n = n + 1``"""
+    """Whether a statement is ``n += 1`` or ``n = n + 1``."""
     if isinstance(statement, ir.Assign) and isinstance(statement.value, ir.Binary):
         target, value = statement.targets[0], statement.value
         return (
@@ -110,8 +110,8 @@ def _is_step(statement: ir.Stmt, name: str) -> bool:
 
 
 def _beside(body: tuple[ir.Stmt, ...], store: ir.Stmt | None) -> Iterator[ir.Stmt]:
-    """The statements of a block and of those in it that hold the store: what runs with it in a round, in an inner loop
-    once for all of its stores or for each."""
+    """The statements of a block, and of the nested blocks that contain the store outside of inner loops: those that
+    run in each round of the store."""
     yield from body
     for statement in body:
         inside = [block for block in bodies(statement) if any(one is store for one in walk_statements(block))]
@@ -120,8 +120,8 @@ def _beside(body: tuple[ir.Stmt, ...], store: ir.Stmt | None) -> Iterator[ir.Stm
 
 
 def begun_where_missing(body: tuple[ir.Stmt, ...], member: str) -> bool:
-    """Whether a member of a dictionary is made where there is none, and is none that is made anew:
-    ``if name not in kept: kept[name] = []``."""
+    """Whether a member of a dictionary is created where it is missing, and never removed: ``if name not in kept:
+    kept[name] = []``."""
     return member.endswith("]") and member in _made_where_missing(body)
 
 
@@ -138,7 +138,7 @@ def _made_where_missing(body: tuple[ir.Stmt, ...]) -> frozenset[str]:
 
 
 def _loses_members(statements: list[ir.Stmt], name: str) -> bool:
-    """``del kept[name]``, ``kept.pop(name)``"""
+    """Whether members are removed: ``del kept[name]``, ``kept.pop(name)``."""
     for statement in statements:
         if isinstance(statement, ir.Delete):
             gone = (one.value for one in statement.targets if isinstance(one, ir.Subscript))
@@ -148,12 +148,13 @@ def _loses_members(statements: list[ir.Stmt], name: str) -> bool:
     return any(func.name in _LOSING and text(func.value) == name for func in methods)
 
 
-#: methods by which a dictionary loses members
+#: methods that remove members of a dictionary
 _LOSING = frozenset({"clear", "pop", "popitem"})
 
 
 def _missing(test: ir.Expr) -> str | None:
-    """``kept[name]`` of ``name not in kept``, ``not name in kept`` and ``name not in kept.keys()``"""
+    """``kept[name]`` for a test ``name not in kept`` or ``not name in kept``, also of ``kept.keys()``; None for
+    another test."""
     inverted = isinstance(test, ir.Unary) and test.op == "not"
     if isinstance(test, ir.Unary) and inverted:
         test = test.operand
