@@ -89,9 +89,7 @@ def run_module(
         return _shaped_as(found, args)
     shown = text(expr.func)
     frozen = freezes is True
-    parents = EMPTY
-    for value in (*args, *words.values()):
-        parents |= tensors_within(frame, state, value).src
+    parents = EMPTY.union(*(tensors_within(frame, state, value).src for value in (*args, *words.values())))
     if method == "forward" and not module.resolved() and (is_loss(expr.func) or names_metric(shown)):
         # a loss has few parameters, if any: its result has the graph of its arguments
         return V(TENSOR, frame.record(state, expr.at, expr.at, text(expr), parents, guess=True), size=SCALAR)
