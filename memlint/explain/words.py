@@ -34,7 +34,7 @@ from memlint.analysis.domain.values import (
     Path,
     V,
 )
-from memlint.analysis.judge.described import ambient_only, analyser_grad
+from memlint.analysis.judge.described import ambient_only, grad_with_callers
 from memlint.analysis.syntax.expression_text import text
 from memlint.explanation import ValueFacts
 from memlint.ir import nodes as ir
@@ -114,7 +114,11 @@ class Words:
         """Whether a value has a graph."""
         frame = self._frame
         fact = frame.graphs.attached(value.src, None)[0]
-        if fact == "yes" and ambient_only(frame, value.src) and not analyser_grad(self._analyser, frame, AMBIENT) & ON:
+        if (
+            fact == "yes"
+            and ambient_only(frame, value.src)
+            and not grad_with_callers(self._analyser, frame, AMBIENT) & ON
+        ):
             return "no"
         if fact == "yes" and value.bare:
             return "some"

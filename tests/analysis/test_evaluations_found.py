@@ -256,12 +256,21 @@ def fit(model, loaders, criterion, optimizer):
         ("val", "with torch.set_grad_enabled(phase == 'train'):", "phase == 'train'", set()),
         ("val", "if True:", "phase in ('train', 'val')", set()),
         ("val", "if phase == 'train':", "phase == 'train'", set()),
-        ("develop", "if True:", "phase == 'train'", set()),  # what it does in that phase, its name does not tell
+        ("develop", "if True:", "phase == 'train'", {"MEM201"}),  # the loop puts the model into eval mode
         ("val", "if True:", "loss > 0", {"MEM115"}),  # a round that is left out leaves its graph in `loss`
     ],
 )
 def test_one_body_for_two_phases(tmp_path: Path, other: str, around: str, test: str, codes: set[str]) -> None:
     assert told(tmp_path, fit=PHASES.format(other=other, around=around, test=test, first="pass")) == codes
+
+
+@pytest.mark.parametrize(("other", "codes"), [("val", {"MEM201"}), ("develop", set())])
+def test_phase_without_eval_mode(tmp_path: Path, other: str, codes: set[str]) -> None:
+    """Only the name of the phase can then say that it evaluates."""
+    source = PHASES.format(other=other, around="if True:", test="phase == 'train'", first="pass")
+    mode = 'model.train() if phase == "train" else model.eval()'
+    assert mode in source
+    assert told(tmp_path, fit=source.replace(mode, "model.train()")) == codes
 
 
 @pytest.mark.parametrize(

@@ -40,7 +40,7 @@ def may_be_bounded(analyser: Analyser, summary: Summary, store: Store, value: Va
     return (
         _emptied_by_others(analyser, summary, store)
         or _shares_a_needed_graph(analyser, summary, store)
-        or (value.freed == "some" and _told_of_backward(summary, store))
+        or (value.freed == "some" and _backward_flag_is_set_by_call(summary, store))
         or _no_step_returns_it(analyser, summary, store)
         or drawn(summary, store)
     )
@@ -56,35 +56,35 @@ def holds_layers(summary: Summary, store: Store) -> bool:
 # -------------------------------------------------------------------------------------- emptied elsewhere
 
 
-def _emptied_by_others(analyser: Analyser, frame: Summary, store: Store) -> bool:
+def _emptied_by_others(analyser: Analyser, summary: Summary, store: Store) -> bool:
     """Whether other code empties an attribute of that name, of any object, as often as the store runs."""
     if not isinstance(store.place, Path) or store.cleared:
         return False
     name = next((step for step in reversed(store.place.steps) if step.startswith(".")), None)
     if name is None:
         return False
-    own = store.place.steps == (name,) and store.place.root == f"p:{self_name(frame.function)}"
+    own = store.place.steps == (name,) and store.place.root == f"p:{self_name(summary.function)}"
     if own and analyser.facts.attributes.is_emptied_through(name):
         return True
     if store.loop is None:
         attributes = analyser.facts.attributes
-        followed = frame.function if not store.lifted else None
+        followed = summary.function if not store.lifted else None
         return attributes.is_emptied_each_round(name, followed) and (
-            not own or attributes.is_reset(frame.function, name[1:])
+            not own or attributes.is_reset(summary.function, name[1:])
         )
     if own:
         return False  # the analysis follows the object's own methods
     called = {dotted(call.func).rsplit(".", 1)[-1] for call in calls(store.loop.body)}
     member = store.place.steps[-1]
     return any(
-        (summary := analyser.summary(method)) is not None
+        (other := analyser.summary(method)) is not None
         and any(
-            name in path.steps and (path not in summary.notes.members_set or path.steps[-1] == member)
-            for path in summary.notes.cleared
+            name in path.steps and (path not in other.notes.members_set or path.steps[-1] == member)
+            for path in other.notes.cleared
         )
         for item in sorted(called)
-        for method in analyser.methods_named(item, frame.function)
-        if method.key != frame.function.key
+        for method in analyser.methods_named(item, summary.function)
+        if method.key != summary.function.key
     )
 
 
@@ -151,7 +151,7 @@ def _models(summary: Summary, store: Store) -> set[Source]:
     return {item for item in reached if (node := summary.graphs.nodes.get(item)) is not None and node.model}
 
 
-def _told_of_backward(summary: Summary, store: Store) -> bool:
+def _backward_flag_is_set_by_call(summary: Summary, store: Store) -> bool:
     """Whether the backward runs under a flag that the loop sets from a call that takes the stored value: that call may
     have run a backward of its own."""
     if store.loop is None:
@@ -202,7 +202,7 @@ def begun_by_inner_loop(store: Store) -> bool:
         return False
     if store.kind == "cat":
         return _always_begun(store.loop.body, place[1])
-    for inner in _loops_in(store.loop.body):
+    for inner in for_loops(store.loop.body):
         names = {part.id for part in walk_expression(inner.target) if isinstance(part, ir.Name)}
         for statement in walk_statements(inner.body, into_definitions=False):
             if isinstance(statement, ir.If) and _is_first(statement.test, names, inner.body):
@@ -211,7 +211,8 @@ def begun_by_inner_loop(store: Store) -> bool:
 
 
 @kept
-def _loops_in(body: tuple[ir.Stmt, ...]) -> tuple[ir.For, ...]:
+def for_loops(body: tuple[ir.Stmt, ...]) -> tuple[ir.For, ...]:
+    """The for loops of a body, nested definitions left out."""
     return tuple([one for one in walk_statements(body, into_definitions=False) if isinstance(one, ir.For)])
 
 
@@ -253,14 +254,16 @@ def _always_begun(body: tuple[ir.Stmt, ...], name: str) -> bool:
     return False
 
 
-def spent_and_begun(store: Store) -> bool:
+def reset_after_backward(store: Store) -> bool:
     """Whether each iteration, or one in every few, runs backward on the sum itself and then assigns it a new value:
     ``sum.backward(); sum = 0``. Until then the backward needs the graph."""
     place = store.place
     if store.kind != "carry" or store.loop is None or isinstance(place, Path) or place[0] != "var":
         return False
     name = place[1]
-    return any(name in _spent(block) and _spends(block, name) for block in _periodic(store.loop.body))
+    return any(
+        name in _run_backward_on(block) and _resets_after_backward(block, name) for block in _periodic(store.loop.body)
+    )
 
 
 @kept
@@ -270,19 +273,19 @@ def _periodic(body: tuple[ir.Stmt, ...]) -> tuple[tuple[ir.Stmt, ...], ...]:
 
 
 @kept
-def _spent(body: tuple[ir.Stmt, ...]) -> frozenset[str]:
+def _run_backward_on(body: tuple[ir.Stmt, ...]) -> frozenset[str]:
     """The places, as source text, on which the statements of a block call ``backward()``."""
     calls = (dotted(one.value.func) for one in body if isinstance(one, ir.ExprStmt) and isinstance(one.value, ir.Call))
     return frozenset(name.removesuffix(".backward") for name in calls if name.endswith(".backward"))
 
 
-def _spends(body: tuple[ir.Stmt, ...], name: str) -> bool:
-    spent = False
+def _resets_after_backward(body: tuple[ir.Stmt, ...], name: str) -> bool:
+    ran = False
     for statement in body:
         call = statement.value if isinstance(statement, ir.ExprStmt) else None
         if isinstance(call, ir.Call) and dotted(call.func) == f"{name}.backward":
-            spent = True
-        elif spent and isinstance(statement, ir.Assign) and name in names_bound_by(statement):
+            ran = True
+        elif ran and isinstance(statement, ir.Assign) and name in names_bound_by(statement):
             return not mentions(statement.value, name)
     return False
 

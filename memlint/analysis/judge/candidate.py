@@ -80,7 +80,7 @@ class Candidate:
     def has_no_graph(self) -> bool:
         return self.value.attached == "no"
 
-    def tell(self, effect: Literal["dropped", "low"], reason: Reason[Candidate]) -> None:
+    def report(self, effect: Literal["dropped", "low"], reason: Reason[Candidate]) -> None:
         """Report a reason to the observer, if there is one."""
         if self.analyser.observer is not None:
             report_store_reason(self.analyser, self.summary, self.store, self.loop, effect, reason)
@@ -170,5 +170,5 @@ def handed_down(summary: Summary, store: Store) -> bool:
     """Whether the place is an argument, such as a list that a forward passes to its parts. The caller's summary decides
     about it."""
     place = store.place
-    own = f"p:{self_name(summary.function)}" if summary.function.takes_self else ""
+    own = f"p:{summary.function.own_name}"
     return isinstance(place, Path) and place.root.startswith("p:") and place.root != own

@@ -64,7 +64,7 @@ def is_carried_alone(analyser: Analyser, summary: Summary, store: Store) -> bool
 
 def state_of(summary: Summary, store: Store) -> str:
     """The attribute of ``self`` that a method computes from its own previous value; "" if there is none."""
-    own = f"p:{summary.function.params[0].name}" if summary.function.takes_self and summary.function.params else ""
+    own = f"p:{summary.function.own_name}"
     place = store.place
     if store.loop is not None or store.how != "call" or not isinstance(place, Path) or place.root != own:
         return ""

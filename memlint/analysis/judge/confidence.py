@@ -162,9 +162,9 @@ def _nodes_of(summary: Summary, value: V) -> Sources:
     return frozenset(source for source in value.src if source in summary.graphs.nodes)
 
 
-def begun_elsewhere(analyser: Analyser, summary: Summary, store: Store) -> bool:
+def reset_elsewhere(analyser: Analyser, summary: Summary, store: Store) -> bool:
     """Whether other code resets a state of a module, at its own time: with each sequence, or each epoch."""
-    if _asks_to_begin(summary, store):
+    if _owner_is_reset(summary, store):
         return True
     if store.kind == "carry" and _is_handed_on(summary, store):
         return True  # the function that gets the module may reset it
@@ -178,15 +178,15 @@ def begun_elsewhere(analyser: Analyser, summary: Summary, store: Store) -> bool:
 _BEGINS_ANEW = lazy_pattern(r"_?(re_?set|clear|zero|empty|flush|re_?init|begin|start)(_|$)")
 
 
-def _asks_to_begin(summary: Summary, store: Store) -> bool:
+def _owner_is_reset(summary: Summary, store: Store) -> bool:
     """Whether the loop, or the function, calls a reset on the place's owner: ``self.meter.reset()``, with a meter of
     unknown class, beside ``self.meter.add(loss)``."""
     body = store.loop.body if store.loop is not None else summary.function.body
-    return any(store.place_text.startswith(f"{place}.") for place in _begun_anew(body))
+    return any(store.place_text.startswith(f"{place}.") for place in _reset_receivers(body))
 
 
 @kept
-def _begun_anew(body: tuple[ir.Stmt, ...]) -> frozenset[str]:
+def _reset_receivers(body: tuple[ir.Stmt, ...]) -> frozenset[str]:
     """The receivers, as source text, on which the statements of a block call a reset method."""
     calls = (statement.value for statement in body if isinstance(statement, ir.ExprStmt))
     return frozenset(
@@ -223,7 +223,7 @@ def may_sum_itself(analyser: Analyser, summary: Summary, store: Store) -> bool:
     )
 
 
-def counts(store: Store) -> bool:
+def adds_a_count(store: Store) -> bool:
     """Whether the names alone say that the added value is an integer: ``total_steps += epoch_steps``."""
     return store.kind == "carry" and store.how == "add" and names_count(store.text)
 
@@ -312,12 +312,12 @@ def is_array(summary: Summary, store: Store) -> bool:
     """Whether the sum begins as a NumPy array, to which no tensor with a graph can be added."""
     if store.kind != "carry" or not isinstance(store.place, tuple) or store.place[:1] != ("var",):
         return False
-    begun, other = _begun(summary.function.body).get(store.place[1], (math.inf, math.inf))
+    begun, other = _first_assigned(summary.function.body).get(store.place[1], (math.inf, math.inf))
     return begun < store.site.at <= other  # assignments after the store say nothing about it
 
 
 @kept
-def _begun(body: tuple[ir.Stmt, ...]) -> dict[str, tuple[float, float]]:
+def _first_assigned(body: tuple[ir.Stmt, ...]) -> dict[str, tuple[float, float]]:
     """By name, the ordinals of its first assignment and of its first assignment from something other than NumPy."""
     found: dict[str, tuple[float, float]] = {}
     for name, statements in assignments(body).items():

@@ -52,7 +52,7 @@ def value_of(analyser: Analyser, summary: Summary, store: Store, value: V) -> Va
     own = {store.place} if isinstance(store.place, Path) else set()
     layered = isinstance(store.place, Path) and takes_activations(analyser, summary)
     sources = frozenset(source for source in value.src if source not in own)
-    grad_off = not analyser_grad(analyser, summary, store.grad) & ON
+    grad_off = not grad_with_callers(analyser, summary, store.grad) & ON
 
     def symbol(path: Path) -> bool | None:
         if path in own:
@@ -79,7 +79,7 @@ def value_of(analyser: Analyser, summary: Summary, store: Store, value: V) -> Va
         and summary.graphs.attached(sources, lambda path: None)[0] != "yes"
     ):
         certainty = "low"
-    if attached == "yes" and ambient_only(summary, sources) and not analyser_grad(analyser, summary, AMBIENT) & ON:
+    if attached == "yes" and ambient_only(summary, sources) and not grad_with_callers(analyser, summary, AMBIENT) & ON:
         attached = "no"
     if attached == "unknown" and _of_runs_without_grad(analyser, summary, sources):
         attached = "no"
@@ -120,7 +120,7 @@ def _is_loss(function: Function) -> bool:
     return function.cls is not None and function.cls.node.name.lower().endswith(("loss", "criterion"))
 
 
-def analyser_grad(analyser: Analyser, summary: Summary, grad: int) -> int:
+def grad_with_callers(analyser: Analyser, summary: Summary, grad: int) -> int:
     """A set of grad modes in which the callers' modes replace AMBIENT."""
     if not grad & AMBIENT:
         return grad
@@ -147,7 +147,7 @@ def _of_runs_without_grad(analyser: Analyser, summary: Summary, sources: frozens
     """Whether only unresolved models made the value, and every caller turns grad mode off."""
     nodes = [summary.graphs.nodes.get(item) for item in sources]
     off = bool(nodes) and all(node is not None and node.opaque and node.ambient for node in nodes)
-    return off and not analyser_grad(analyser, summary, AMBIENT) & ON
+    return off and not grad_with_callers(analyser, summary, AMBIENT) & ON
 
 
 def _device(analyser: Analyser, summary: Summary, store: Store, value: V, fact: Fact) -> Device:
@@ -199,9 +199,9 @@ def _weight(value: V, names: list[str], compared: frozenset[str]) -> Weight:
     known = value.extent
     if known is not None and (known.weight != "unknown" or known.most < NO_BOUND):
         return known.weight
-    told = next((said for name in names if (said := of_name(name)) is not None), None)
-    if told is not None:
-        return told.weight
+    named = next((extent for name in names if (extent := of_name(name)) is not None), None)
+    if named is not None:
+        return named.weight
     if value.size == SCALAR:
         return "small"
     if names[0] in compared:

@@ -27,7 +27,7 @@ from memlint.analysis.domain.values import CPU, Source, Sources
 from memlint.analysis.index.program import Function
 from memlint.analysis.index.roles_by_name import is_evaluation_name
 from memlint.analysis.judge.judged_runs import Verdict, consumed_as, is_layer_code, judge_run, loop_of, records
-from memlint.analysis.judge.phases import Phase
+from memlint.analysis.judge.roles import Phase
 from memlint.analysis.judge.run_callers import left_to_callers, reported_inside, spent_inside
 from memlint.analysis.judge.run_doubts import doubt_of
 from memlint.analysis.judge.run_reasons import report_run_reason
@@ -56,7 +56,7 @@ class Keeper(NamedTuple):
     place: str
     rounds: Loop
     #: the confidence that no backward needs the graph
-    lost: Confidence = "low"
+    unneeded: Confidence = "low"
     #: a trace step to the statement that keeps it
     step: Step | None = None
 
@@ -185,8 +185,8 @@ def _certainty(
     """The confidence that a run is an evaluation that records in vain, and the name of the reason that lowers it; "" if
     there is none."""
     run = first.run
-    told = run.mode is not None or first.thread is not None
-    certainty: Confidence = "high" if told and first.evaluation == "eval" else "medium"
+    is_set = run.mode is not None or first.thread is not None
+    certainty: Confidence = "high" if is_set and first.evaluation == "eval" else "medium"
     if first.unguarded:
         certainty = "medium"
     script = _is_script(analyser, summary, loop, run)
@@ -200,7 +200,7 @@ def _certainty(
     if loop is None and _made_here(run) and (first.evaluation == "spent" or _tries(summary.function)):
         return certainty, "new-model-runs-once"
     if first.evaluation == "kept" and retained is not None:
-        return weakest(certainty, retained.lost), "may-be-trained-by" if retained.lost == "low" else ""
+        return weakest(certainty, retained.unneeded), "may-be-trained-by" if retained.unneeded == "low" else ""
     return certainty, ""
 
 
@@ -212,7 +212,7 @@ def _may_be_asked(summary: Summary) -> bool:
 
 def _keeps_for_nobody(keeper: Keeper | None) -> bool:
     """Whether a place keeps the graphs of all batches and, with more than low confidence, no backward reaches them."""
-    return keeper is not None and keeper.lost != "low"
+    return keeper is not None and keeper.unneeded != "low"
 
 
 #: every file that trains holds one of these names
@@ -235,7 +235,7 @@ def _is_evaluation(analyser: Analyser, summary: Summary, verdict: Verdict, kept:
         return not verdict.wanted
     run = verdict.run
     keeper = kept.get(run.node)
-    if keeper is None or keeper.lost == "low" or run.origin is not None or run.loop is None:
+    if keeper is None or keeper.unneeded == "low" or run.origin is not None or run.loop is None:
         return False
     if any(run.node in reached for reached, *_ in summary.backwards) or reason_gradients_needed(analyser, summary, run):
         return False
@@ -303,8 +303,8 @@ def is_small(analyser: Analyser, summary: Summary, run: ModelRun) -> bool:
 
 def _held_by(summary: Summary, run: ModelRun) -> str:
     """The attribute of ``self`` in which the function stores the run's output with its graph; "" if there is none."""
-    own = f"p:{summary.function.params[0].name}" if summary.function.takes_self and summary.function.params else ""
-    if summary.exit is None or not own:
+    own = f"p:{summary.function.own_name}"
+    if summary.exit is None:
         return ""
     marks = {run.node, *run.value.src}
     held = (

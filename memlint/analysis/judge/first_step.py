@@ -9,7 +9,7 @@ from memlint.analysis.domain.summary.effects import Store
 from memlint.analysis.domain.summary.summary import Summary
 from memlint.analysis.index.function import Function
 from memlint.analysis.syntax.bindings import assigned_names, mentions
-from memlint.analysis.syntax.syntax import dotted, last_name, loops_around, parts, walk_statements
+from memlint.analysis.syntax.syntax import dotted, last_name, loops_around, parts
 from memlint.ir import nodes as ir
 
 if TYPE_CHECKING:
@@ -107,7 +107,7 @@ def _passes_count(
     for loop in loops_around(caller.body, at):
         if isinstance(loop, ir.For) and isinstance(loop.target, ir.Name) and loop.target.id == given.id:
             same = caller is outer[0] and outer[1] == ("loop", loop.at)
-            return not same and _from_zero(loop.iter) and not _binds(loop.body, given.id)
+            return not same and _from_zero(loop.iter) and given.id not in assigned_names(loop.body)[0]
     passed = any(each.name == given.id for each in caller.params) and given.id not in assigned_names(caller.body)[0]
     return passed and caller.cls is not None and _counts_from_zero(analyser, caller, given.id, outer, depth + 1)
 
@@ -122,7 +122,3 @@ def _from_zero(iterated: ir.Expr) -> bool:
         return False
     first = iterated.args[0] if len(iterated.args) > 1 else None
     return len(iterated.args) == 1 or (isinstance(first, ir.Const) and first.value == 0)
-
-
-def _binds(body: tuple[ir.Stmt, ...], name: str) -> bool:
-    return any(name in assigned_names((statement,))[0] for statement in walk_statements(body))

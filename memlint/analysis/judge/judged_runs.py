@@ -21,7 +21,8 @@ from memlint.analysis.facts.repeats import each_call, repeated
 from memlint.analysis.index.program import Function
 from memlint.analysis.index.roles_by_name import is_evaluation_name, is_test
 from memlint.analysis.index.uses import of_module
-from memlint.analysis.judge.phases import Phase, phase_of
+from memlint.analysis.judge.phases import phase_of
+from memlint.analysis.judge.roles import Phase
 from memlint.analysis.judge.run_reasons import report_run_reason
 from memlint.analysis.judge.sizes.large_networks import starts_evaluating
 from memlint.analysis.transfer.library.threads import out_of_guard

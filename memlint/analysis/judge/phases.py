@@ -3,28 +3,25 @@ parameter."""
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 from memlint.analysis.domain.summary.effects import ModelRun
 from memlint.analysis.domain.summary.summary import Summary
-from memlint.analysis.judge.roles import EVALUATION, role_of
-from memlint.analysis.syntax.bindings import mentions, names_bound_by
+from memlint.analysis.judge.bounded_places import for_loops
+from memlint.analysis.judge.roles import (
+    EVALUATION,
+    Phase,
+    holds,
+    leaves_early,
+    named_tests,
+    puts_into_eval_mode,
+    role_of,
+)
+from memlint.analysis.syntax.bindings import mentions
 from memlint.analysis.syntax.expression_text import text
-from memlint.analysis.syntax.memo import kept
 from memlint.analysis.syntax.syntax import walk_expression, walk_statements
-from memlint.analysis.transfer.modules.flags import test_value
 from memlint.ir import nodes as ir
 
 #: a list longer than this holds data, not phases
 _MOST = 6
-
-
-class Phase(NamedTuple):
-    """A phase without training. ``quiet``: a test, as source, of the iterations without a backward; ``training``: one
-    of those with a backward."""
-
-    quiet: str
-    training: str
 
 
 def phase_of(summary: Summary, run: ModelRun) -> Phase | None:
@@ -40,119 +37,56 @@ def phase_of(summary: Summary, run: ModelRun) -> Phase | None:
         or summary.notes.gradients
     ):
         return None
-    left = summary.left - summary.notes.logged  # a logger runs no backward
-    for statement in _loops(summary.function.body):
-        names = _phases(statement) if ("loop", statement.at) in run.loops else None
-        if names is None:
+    escaping = summary.left - summary.notes.logged  # a logger runs no backward
+    for loop in for_loops(summary.function.body):
+        found = _phases(loop) if ("loop", loop.at) in run.loops and not marks & escaping else None
+        if found is None:
             continue
-        asked = _Asked(names[0].id, _aliases(statement, names[0].id))
-        if any(mentions(test, name) for test in run.tests for name in (asked.name, *asked.aliases)):
+        name, phases = found
+        aliases = {alias: test for alias, test in named_tests(loop.body).items() if mentions(test, name)}
+        if any(mentions(test, one) for test in run.tests for one in (name, *aliases)):
             continue
-        if _told_otherwise(statement, asked) or marks & left:
+        if _is_tested_elsewhere(loop, name, aliases) or leaves_early(loop.body, name, aliases):
             continue
-        name, phases = names
-        trained = [phase for phase in phases if any(_may_run(one.tests, asked, phase.value) for one in backwards)]
+        trained = [
+            phase for phase in phases if any(_may_run(one.tests, name, phase.value, aliases) for one in backwards)
+        ]
         quiet = [phase for phase in phases if phase not in trained]
-        if quiet and trained and all(_evaluates(statement, asked, phase) for phase in quiet):
-            return Phase(f"{name.id} == {text(quiet[0])}", f"{name.id} == {text(trained[0])}")
-    if marks & (left | summary.notes.returned):
+        if quiet and trained and all(_evaluates(loop, name, phase, aliases) for phase in quiet):
+            return Phase(f"{name} == {text(quiet[0])}", f"{name} == {text(trained[0])}")
+    if marks & (escaping | summary.notes.returned):
         return None  # the caller may run the backward
-    role = role_of(summary, backwards, run)
-    return Phase(role.quiet, role.training) if role is not None else None
+    return role_of(summary, backwards, run)
 
 
-@kept
-def _loops(body: tuple[ir.Stmt, ...]) -> tuple[ir.For, ...]:
-    return tuple(one for one in walk_statements(body, into_definitions=False) if isinstance(one, ir.For))
-
-
-def _phases(loop: ir.For) -> tuple[ir.Name, tuple[ir.Const, ...]] | None:
+def _phases(loop: ir.For) -> tuple[str, tuple[ir.Const, ...]] | None:
     """The variable and the literals of a loop over phases; None for another loop."""
     if not isinstance(loop.target, ir.Name) or not isinstance(loop.iter, ir.Display):
         return None
     literals = tuple(one for one in loop.iter.elements if isinstance(one, ir.Const) and isinstance(one.value, str))
     if len(literals) != len(loop.iter.elements) or not 2 <= len(literals) <= _MOST:
         return None
-    return loop.target, literals
+    return loop.target.id, literals
 
 
-class _Asked(NamedTuple):
-    """The variable of a loop over phases, and the names of tests of it: ``training = phase == "train"``."""
-
-    name: str
-    aliases: dict[str, ir.Expr]
-
-
-def _aliases(loop: ir.For, name: str) -> dict[str, ir.Expr]:
-    """The names that each iteration assigns a test of its phase, and that nothing else binds, with these tests."""
-    bound: dict[str, int] = {}
-    found: dict[str, ir.Expr] = {}
-    for statement in walk_statements(loop.body, into_definitions=False):
-        for one in names_bound_by(statement):
-            bound[one] = bound.get(one, 0) + 1
-        match statement:
-            case ir.Assign(targets=(ir.Name() as target,), value=ir.Compare() | ir.Unary() | ir.BoolOp() as value):
-                if statement in loop.body and mentions(value, name):
-                    found[target.id] = value
-            case _:
-                pass
-    return {one: value for one, value in found.items() if bound[one] == 1}
-
-
-def _told_otherwise(loop: ir.For, asked: _Asked) -> bool:
-    """Whether the loop stores the phase in another form, or leaves an iteration early in some phase. The tests around a
-    statement then do not decide in which phases it runs."""
-    for statement in walk_statements(loop.body, into_definitions=False):
-        if isinstance(statement, ir.Assign) and any(
-            isinstance(part, ir.Compare) and mentions(part, asked.name) for part in walk_expression(statement.value)
-        ):
-            target = statement.targets[0]
-            if not isinstance(target, ir.Name) or asked.aliases.get(target.id) is not statement.value:
-                return True
-        if isinstance(statement, ir.If) and any(mentions(statement.test, one) for one in (asked.name, *asked.aliases)):
-            inner = walk_statements((*statement.body, *statement.orelse), into_definitions=False)
-            if any(isinstance(one, ir.Jump | ir.Return) for one in inner):
-                return True
-    return False
-
-
-def _may_run(tests: tuple[ir.Expr, ...], asked: _Asked, phase: object) -> bool:
-    return all(_holds(test, asked, phase) is not False for test in tests)
-
-
-def _holds(test: ir.Expr, asked: _Asked, phase: object) -> bool | None:
-    """Whether a test holds in a phase; None if it tests something else."""
-
-    def asks(part: ir.Expr) -> bool | None:
-        match part:
-            case ir.Name(id=alias) if alias in asked.aliases:
-                return _holds(asked.aliases[alias], _Asked(asked.name, {}), phase)
-            case ir.Compare(left=ir.Name(id=name), ops=("==" | "!=" as op,), rights=(ir.Const(value=value),)):
-                return (value == phase) == (op == "==") if name == asked.name else None
-            case ir.Compare(left=ir.Name(id=name), ops=("in" | "not in" as op,), rights=(ir.Display() as several,)):
-                values = [one.value for one in several.elements if isinstance(one, ir.Const)]
-                known = name == asked.name and len(values) == len(several.elements)
-                return (phase in values) == (op == "in") if known else None
-            case _:
-                return None
-
-    return test_value(test, asks)
-
-
-def _evaluates(loop: ir.For, asked: _Asked, phase: ir.Const) -> bool:
-    """Whether a phase is one of evaluation, by its name or by an ``eval()`` call under a test of it."""
-    return EVALUATION.search(str(phase.value).lower()) is not None or any(
-        _holds(statement.test, asked, phase.value) is not None and _switches(statement)
+def _is_tested_elsewhere(loop: ir.For, name: str, aliases: dict[str, ir.Expr]) -> bool:
+    """Whether the loop stores a comparison of the phase other than as an alias. The tests around a statement then do
+    not decide in which phases it runs."""
+    return any(
+        isinstance(part, ir.Compare) and mentions(part, name)
         for statement in walk_statements(loop.body, into_definitions=False)
-        if isinstance(statement, ir.If)
+        if isinstance(statement, ir.Assign)
+        and not (isinstance(target := statement.targets[0], ir.Name) and aliases.get(target.id) is statement.value)
+        for part in walk_expression(statement.value)
     )
 
 
-def _switches(statement: ir.If) -> bool:
-    return any(
-        isinstance(inner, ir.ExprStmt)
-        and isinstance(inner.value, ir.Call)
-        and isinstance(inner.value.func, ir.Attr)
-        and inner.value.func.name == "eval"
-        for inner in (*statement.body, *statement.orelse)
+def _may_run(tests: tuple[ir.Expr, ...], name: str, phase: object, aliases: dict[str, ir.Expr]) -> bool:
+    return all(holds(test, name, phase, aliases) is not False for test in tests)
+
+
+def _evaluates(loop: ir.For, name: str, phase: ir.Const, aliases: dict[str, ir.Expr]) -> bool:
+    """Whether a phase is one of evaluation, by its name or because the loop puts the model into eval mode in it."""
+    return EVALUATION.search(str(phase.value).lower()) is not None or puts_into_eval_mode(
+        loop.body, name, phase.value, aliases
     )

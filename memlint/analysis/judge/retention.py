@@ -12,13 +12,12 @@ from memlint.analysis.judge.bounded_places import (
     ends_with_members,
     holds_layers,
     once_in_a_loop,
-    spent_and_begun,
+    reset_after_backward,
 )
 from memlint.analysis.judge.candidate import Candidate, builds_layers, handed_down, in_few_rounds, in_forward
 from memlint.analysis.judge.confidence import (
+    adds_a_count,
     adds_a_graph,
-    begun_elsewhere,
-    counts,
     from_last_call,
     goes_through_data,
     held_already,
@@ -30,6 +29,7 @@ from memlint.analysis.judge.confidence import (
     of_one_step,
     once_a_batch,
     rebuilt_each_batch,
+    reset_elsewhere,
     would_raise,
 )
 from memlint.analysis.judge.first_step import begun_at_first_step
@@ -133,7 +133,7 @@ DROPPED: tuple[Reason[Candidate], ...] = (
     Reason(
         "new-each-round",
         "each round gives {place} a new value before it reads it",
-        lambda one: begun_each_round(one.summary, one.store) or spent_and_begun(one.store),
+        lambda one: begun_each_round(one.summary, one.store) or reset_after_backward(one.store),
     ),
     Reason(
         "new-each-sequence",
@@ -229,7 +229,7 @@ DOUBTED: tuple[Reason[Candidate], ...] = (
     Reason(
         "begun-elsewhere",
         "other code begins {place} anew, or may do so",
-        lambda one: begun_elsewhere(one.analyser, one.summary, one.store),
+        lambda one: reset_elsewhere(one.analyser, one.summary, one.store),
     ),
     Reason(
         "held-already",
@@ -246,7 +246,11 @@ DOUBTED: tuple[Reason[Candidate], ...] = (
         "a method of the class returns {place} and empties it: whoever calls that may train by it",
         lambda one: is_popped(one.analyser, one.store),
     ),
-    Reason("names-a-count", "{value} is named like a count", lambda one: one.certainty != "high" and counts(one.store)),
+    Reason(
+        "names-a-count",
+        "{value} is named like a count",
+        lambda one: one.certainty != "high" and adds_a_count(one.store),
+    ),
     Reason(
         "loop-ends-early",
         "{loop} ends after a few rounds",

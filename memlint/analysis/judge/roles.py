@@ -24,35 +24,36 @@ _GIVEN = object()
 _Value = object
 
 
-class Role(NamedTuple):
-    """``quiet``: a test, as source, that holds where no backward runs; ``training``: one that holds where it does."""
+class Phase(NamedTuple):
+    """A phase without training. ``quiet``: a test, as source, that holds where no backward runs; ``training``: one that
+    holds where it does."""
 
     quiet: str
     training: str
 
 
-def role_of(summary: Summary, backwards: list[Backward], run: ModelRun) -> Role | None:
+def role_of(summary: Summary, backwards: list[Backward], run: ModelRun) -> Phase | None:
     """How a parameter selects evaluation or training. With the parameter off, no backward runs, and either the function
     puts the model into eval mode or a caller shows that it evaluates; the model runs in both cases. None if no
     parameter does so."""
     tests = run.tests
     params = {param.name for param in summary.function.params if param.kind not in ("star", "double-star")}
     body = summary.function.body
-    aliases = _aliases(body)
+    aliases = named_tests(body)
     for test in backwards[0].tests:
         for name in sorted(params & set(_asked(test, aliases))):
             if is_guarded(body, name, run.text):
                 continue
             for off, on in _values(test, name, aliases):
-                if any(_holds(one, name, on, aliases) is False for one in (*tests, *backwards[0].tests)):
+                if any(holds(one, name, on, aliases) is False for one in (*tests, *backwards[0].tests)):
                     continue
-                if any(_holds(one, name, off, aliases) is False for one in tests):
+                if any(holds(one, name, off, aliases) is False for one in tests):
                     continue
-                silent = all(any(_holds(one, name, off, aliases) is False for one in each.tests) for each in backwards)
-                quiet = silent and (_evaluates(body, name, off, aliases) or _is_told_to(summary, name, off))
-                if quiet and not (_leaves_early(body, name, aliases) or _cannot_be(summary, name, off, aliases)):
+                silent = all(any(holds(one, name, off, aliases) is False for one in each.tests) for each in backwards)
+                quiet = silent and (puts_into_eval_mode(body, name, off, aliases) or _is_told_to(summary, name, off))
+                if quiet and not (leaves_early(body, name, aliases) or _cannot_be(summary, name, off, aliases)):
                     shown = text(test)
-                    return Role(_denied(test), shown)
+                    return Phase(_denied(test), shown)
     return None
 
 
@@ -81,7 +82,7 @@ def _denied(test: ir.Expr) -> str:
 
 
 @kept
-def _aliases(body: tuple[ir.Stmt, ...]) -> dict[str, ir.Expr]:
+def named_tests(body: tuple[ir.Stmt, ...]) -> dict[str, ir.Expr]:
     """The names that the function binds once, to a test, with these tests: ``training = optimizer is not None``."""
     bound: dict[str, int] = {}
     for statement in walk_statements(body, into_definitions=False):
@@ -132,7 +133,7 @@ def _values(test: ir.Expr, name: str, aliases: dict[str, ir.Expr]) -> Iterator[t
                         yield right.value, _GIVEN
 
 
-def _holds(test: ir.Expr, name: str, value: _Value, aliases: dict[str, ir.Expr]) -> bool | None:
+def holds(test: ir.Expr, name: str, value: _Value, aliases: dict[str, ir.Expr]) -> bool | None:
     """Whether a test holds if a parameter is ``value``; None if it tests something else."""
 
     def asks(part: ir.Expr) -> bool | None:
@@ -141,7 +142,7 @@ def _holds(test: ir.Expr, name: str, value: _Value, aliases: dict[str, ir.Expr])
                 return bool(value)
             case ir.Name(id=asked) if asked in aliases:
                 rest = {other: expr for other, expr in aliases.items() if other != asked}
-                return _holds(aliases[asked], name, value, rest)
+                return holds(aliases[asked], name, value, rest)
             case ir.Compare(
                 left=ir.Name(id=asked), ops=("is" | "is not" | "==" | "!=" as op,), rights=(ir.Const() as right,)
             ):
@@ -160,22 +161,27 @@ def _holds(test: ir.Expr, name: str, value: _Value, aliases: dict[str, ir.Expr])
     return test_value(test, asks)
 
 
-def _evaluates(body: tuple[ir.Stmt, ...], name: str, off: _Value, aliases: dict[str, ir.Expr]) -> bool:
+def _branch(statement: ir.Stmt, name: str, value: _Value, aliases: dict[str, ir.Expr]) -> tuple[ir.Stmt, ...]:
+    """The branch of an ``if`` that runs if a parameter is ``value``; empty for another statement, or if unknown."""
+    taken = holds(statement.test, name, value, aliases) if isinstance(statement, ir.If) else None
+    if not isinstance(statement, ir.If) or taken is None:
+        return ()
+    return statement.body if taken else statement.orelse
+
+
+def puts_into_eval_mode(body: tuple[ir.Stmt, ...], name: str, off: _Value, aliases: dict[str, ir.Expr]) -> bool:
     """Whether the function puts a model into eval mode where the parameter is off, and not where it is on."""
     for statement in walk_statements(body, into_definitions=False):
-        if isinstance(statement, ir.If):
-            holds = _holds(statement.test, name, off, aliases)
-            side = () if holds is None else statement.body if holds else statement.orelse
-            if any(_calls(inner, "eval") for inner in side):
-                return True
+        if any(_calls(inner, "eval") for inner in _branch(statement, name, off, aliases)):
+            return True
         if isinstance(statement, ir.ExprStmt) and isinstance(choice := statement.value, ir.IfExp):
-            holds = _holds(choice.test, name, off, aliases)
-            chosen = None if holds is None else choice.body if holds else choice.orelse
+            runs = holds(choice.test, name, off, aliases)
+            chosen = None if runs is None else choice.body if runs else choice.orelse
             if chosen is not None and _calls(ir.ExprStmt(statement.at, chosen), "eval"):
                 return True
         call = _calls(statement, "train")
         given = [*call.args, *(word.value for word in call.keywords if word.name == "mode")] if call is not None else []
-        if len(given) == 1 and _holds(given[0], name, off, aliases) is False:
+        if len(given) == 1 and holds(given[0], name, off, aliases) is False:
             return True
     return False
 
@@ -224,13 +230,10 @@ def _cannot_be(summary: Summary, name: str, off: _Value, aliases: dict[str, ir.E
     """Whether the parameter is never off: the function rejects it (``if optimizer is None: raise``), or every known
     caller turns it on."""
     for statement in walk_statements(summary.function.body, into_definitions=False):
-        if isinstance(statement, ir.Assert) and _holds(statement.test, name, off, aliases) is False:
+        if isinstance(statement, ir.Assert) and holds(statement.test, name, off, aliases) is False:
             return True
-        if isinstance(statement, ir.If):
-            holds = _holds(statement.test, name, off, aliases)
-            side = () if holds is None else statement.body if holds else statement.orelse
-            if any(isinstance(one, ir.Raise) for one in side):
-                return True
+        if any(isinstance(one, ir.Raise) for one in _branch(statement, name, off, aliases)):
+            return True
     given = [record.args.get(name) for _, record in summary.analyser.facts.calls_of(summary.function)]
     return bool(given) and all(value is not None and _is_on(value, off) for value in given)
 
@@ -250,7 +253,7 @@ def _calls(statement: ir.Stmt, method: str) -> ir.Call | None:
     return call if named and isinstance(call, ir.Call) else None
 
 
-def _leaves_early(body: tuple[ir.Stmt, ...], name: str, aliases: dict[str, ir.Expr]) -> bool:
+def leaves_early(body: tuple[ir.Stmt, ...], name: str, aliases: dict[str, ir.Expr]) -> bool:
     """Whether a branch on the parameter leaves an iteration, or the function, early. The tests around a statement then
     do not decide for which values it runs."""
     return any(
@@ -259,6 +262,3 @@ def _leaves_early(body: tuple[ir.Stmt, ...], name: str, aliases: dict[str, ir.Ex
         if isinstance(statement, ir.If) and name in set(_asked(statement.test, aliases))
         for one in walk_statements((*statement.body, *statement.orelse), into_definitions=False)
     )
-
-
-__all__ = ["EVALUATION", "Role", "role_of"]

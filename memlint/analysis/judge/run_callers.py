@@ -23,8 +23,8 @@ def reported_inside(analyser: Analyser, run: ModelRun) -> bool:
     surely = run.loop is not None and run.mode is not None
     summary, inner = run.origin
     while not is_layer_code(analyser, summary):
-        told = analyser.summary(summary.function) if summary.flags else summary
-        if told is not None and _reports(analyser, told, surely):
+        unspecialised = analyser.summary(summary.function) if summary.flags else summary
+        if unspecialised is not None and _reports(analyser, unspecialised, surely):
             return True
         if inner.origin is None:
             break
@@ -49,7 +49,7 @@ def _reports(analyser: Analyser, summary: Summary, surely: bool) -> bool:
     if surely not in summary.notes.reports:
         summary.notes.reports[surely] = False  # the answer for a recursive query: functions may call each other
         summary.notes.reports[surely] = any(
-            not (surely and _is_alone(analyser, summary, one))
+            not (surely and _is_weak_evidence(analyser, summary, one))
             and (item := judge_run(analyser, summary, one)) is not None
             and item.evaluation == "eval"
             and not item.wanted
@@ -60,7 +60,7 @@ def _reports(analyser: Analyser, summary: Summary, surely: bool) -> bool:
     return summary.notes.reports[surely]
 
 
-def _is_alone(analyser: Analyser, summary: Summary, run: ModelRun) -> bool:
+def _is_weak_evidence(analyser: Analyser, summary: Summary, run: ModelRun) -> bool:
     """Whether the evidence for an evaluation is weak: a single run whose output is returned (see MEM201)."""
     if run.loop is None and run.mode is None and _is_evaluated_by_callers(analyser, summary, run):
         return True

@@ -130,12 +130,12 @@ def _keeps(event: Retain | Carry) -> bool:
 def _keeper(analyser: Analyser, summary: Summary, event: Retain | Carry) -> Keeper:
     """The place that keeps a graph, with a trace step that names the rule if that rule reports there."""
     code = "MEM102" if isinstance(event, Retain) else _CODES.get(event.how, "MEM103")
-    told = f" ({code} reports the same memory)" if summary.module.key in analyser.program.project.reported else ""
-    step = Step(event.site, f"`{event.place.text}` keeps this graph{told}")
-    return Keeper(event.place.text, event.loop, _lost_to(event), step)
+    note = f" ({code} reports the same memory)" if summary.module.key in analyser.program.project.reported else ""
+    step = Step(event.site, f"`{event.place.text}` keeps this graph{note}")
+    return Keeper(event.place.text, event.loop, _graph_unneeded(event), step)
 
 
-def _lost_to(event: Retain | Carry) -> Confidence:
+def _graph_unneeded(event: Retain | Carry) -> Confidence:
     """The confidence that nothing needs the kept graph: no backward has freed it, and none follows."""
     if event.value.freed != "no" or event.value.attached != "yes" or not event.loop.over_data or event.reset:
         return "low"
@@ -146,7 +146,7 @@ def _judge_store(analyser: Analyser, summary: Summary, store: Store, fixes: FixP
     one = Candidate(analyser, summary, store)
     reason = first(DROPPED, one)
     if reason is not None:
-        one.tell("dropped", reason)
+        one.report("dropped", reason)
         return
     loop, value = one.loop, one.value
     assert loop is not None
@@ -201,20 +201,20 @@ def _certainty(one: Candidate) -> tuple[Confidence, Step | None]:
             certainty, "medium" if one.is_alone else confidence_unneeded(analyser, summary, store, value)
         )
         if certainty == "low":
-            one.tell("low", MAY_BE_NEEDED)
+            one.report("low", MAY_BE_NEEDED)
     one.certainty = certainty
     doubt = first(DOUBTED if has_graph else DOUBTED_TENSOR, one)
     if doubt is not None:
-        one.tell("low", doubt)
+        one.report("low", doubt)
         certainty = "low"
     # a module's state that an evaluation carries on is a finding, even if training code resets it
     name = state_of(summary, store) if certainty != "low" and has_graph else ""
     seen = carried_on(analyser, summary, name) if name else None
     if certainty != "low" and seen is None and not one.is_alone and may_be_bounded(analyser, summary, store, value):
-        one.tell("low", BOUNDED)
+        one.report("low", BOUNDED)
         certainty = "low"
     few = store.loop is None or store.loop.loop.over not in ("loader", "epochs")
     if few and is_test(summary.function, by_name=summary.hook is None):
-        one.tell("low", FEW_ROUNDS_OF_A_TEST)  # a framework's ``test_step`` is no test
+        one.report("low", FEW_ROUNDS_OF_A_TEST)  # a framework's ``test_step`` is no test
         certainty = "low"
     return certainty, seen

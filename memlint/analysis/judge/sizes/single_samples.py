@@ -10,7 +10,7 @@ from memlint.analysis.domain.extents import by_name
 from memlint.analysis.domain.extents.by_operation import SAME
 from memlint.analysis.domain.summary.effects import ModelRun
 from memlint.analysis.domain.summary.summary import Summary
-from memlint.analysis.syntax.bindings import names_bound_by
+from memlint.analysis.syntax.bindings import binds, names_bound_by
 from memlint.analysis.syntax.syntax import (
     call_at,
     dotted,
@@ -18,7 +18,6 @@ from memlint.analysis.syntax.syntax import (
     last_name,
     parts,
     walk_expression,
-    walk_statements,
     way_to,
 )
 from memlint.analysis.transfer.library.extent_ops import literal
@@ -127,7 +126,7 @@ class _Given:
     """Evaluates a question for an expression of a function, and for the expressions that it is made of."""
 
     def __init__(self, analyser: Analyser, summary: Summary, asked: _Question, depth: int = _CALLERS_UP) -> None:
-        self._analyser, self._frame, self._asked, self._depth = analyser, summary, asked, depth
+        self._analyser, self._summary, self._asked, self._depth = analyser, summary, asked, depth
         self._seen: set[tuple[str, int]] = set()
 
     def holds(self, expr: ir.Expr, before: int) -> bool | None:
@@ -164,10 +163,10 @@ class _Given:
             return False
         name = expr.id
         seen.add(name)
-        loops = [loop.loop for loop in self._frame.notes.rounds.values() if name in loop.targets]
+        loops = [loop.loop for loop in self._summary.notes.rounds.values() if name in loop.targets]
         if any(loop.over == "loader" and not loop.single for loop in loops):
             return True
-        bound = bindings(self._frame.function.body).get(name, [])
+        bound = bindings(self._summary.function.body).get(name, [])
         if any(self._is_batch(value, seen) for value, _ in bound):
             return True
         return any(given is not None and inner._is_batch(given, set()) for inner, given, _ in self._given(name))
@@ -177,18 +176,18 @@ class _Given:
         (``self.normalize(state)``) or a function that makes an array, and the answer holds for it."""
         if last_name(call.func) in _MAKE_ARRAYS:
             return bool(call.args) and self.holds(call.args[0], before) is True
-        function = self._frame.function
+        function = self._summary.function
         kind, _ = self._analyser.program.find_expression(function.module, call.func, function)
         own = isinstance(call.func, ir.Attr) and dotted(call.func.value) == function.own_name != ""
         return bool(call.args) and (kind == "function" or own) and self.holds(call.args[0], before) is True
 
     def _name_holds(self, name: str, before: int) -> bool | None:
-        body = self._frame.function.body
+        body = self._summary.function.body
         sure, last = _last_bound(body, name, before)
         if (name, last.at if last is not None else -1) in self._seen:
             return None
         self._seen.add((name, last.at if last is not None else -1))
-        if any(param.name == name for param in self._frame.function.params) and last is None:
+        if any(param.name == name for param in self._summary.function.params) and last is None:
             return sure and self._callers_hold(name)
         bound = bindings(body if last is None else (last,)).get(name, [])
         found = [self._bound_holds(value, unpacked, value.at if last is None else last.at) for value, unpacked in bound]
@@ -207,7 +206,7 @@ class _Given:
     def _given(self, name: str) -> Iterator[tuple[_Given, ir.Expr | None, int]]:
         """For each call of the function, the caller's context, the argument for a parameter (None if unknown) and its
         ordinal."""
-        function = self._frame.function
+        function = self._summary.function
         at = next((number for number, param in enumerate(function.given) if param.name == name), None)
         for caller, record in self._analyser.facts.calls_of(function) if self._depth and at is not None else ():
             call = call_at(caller.function.body, record.at)
@@ -222,15 +221,11 @@ def _last_bound(body: tuple[ir.Stmt, ...], name: str, before: int) -> tuple[bool
         for statement in reversed(block[:place]):
             if isinstance(statement, ir.Assign) and name in names_bound_by(statement):
                 return True, statement
-            if _binds(statement, name):
+            if binds(statement, name):
                 return False, None
-        if isinstance(block[place], ir.For | ir.While) and _binds(block[place], name):
+        if isinstance(block[place], ir.For | ir.While) and binds(block[place], name):
             return False, None  # an earlier iteration may bind it
     return True, None
-
-
-def _binds(statement: ir.Stmt, name: str) -> bool:
-    return any(name in names_bound_by(inner) for inner in walk_statements((statement,), into_definitions=False))
 
 
 def _is_observed(expr: ir.Expr, unpacked: bool) -> bool:

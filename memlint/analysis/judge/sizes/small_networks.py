@@ -171,9 +171,8 @@ class _Network:
         self.of_samples = True
         #: how much each call that makes a layer saves
         self._layers: dict[tuple[Function, int], int] = {}
-        #: the names of unknown output widths, and those of input widths
+        #: the names of unknown output widths
         self._open: list[str] = []
-        self._taken: set[str] = set()
 
     def saved(self) -> int:
         """The numbers that the network saves for a row."""
@@ -272,8 +271,6 @@ class _Network:
         graph.
         """
         made, taken = argument(call, *_WIDTHS["Linear"]), argument(call, 0, "in_features")
-        if taken is not None:
-            self._taken.add(last_name(taken))
         if self._depth < _DEPTH or made is None or self._numbers.most(made, scope) is not None:
             return None
         given, name = self._numbers.most(taken, scope), last_name(made)
