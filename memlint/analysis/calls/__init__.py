@@ -1,4 +1,5 @@
-"""Which function does a call mean, and what does its summary do here?
+"""Which function a call may run, and what its summary does in the caller.
 
-Resolution (`functions`, `methods`), instantiation of summaries (`application`), lifting of what they store and run.
+Resolution (`functions`, `methods`), instantiation of summaries (`application`), and lifting of the callee's stores and
+model runs to the caller.
 """

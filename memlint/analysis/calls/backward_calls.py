@@ -1,4 +1,4 @@
-"""Calls of ``backward()`` on a value, and those that code of the project makes inside."""
+"""Calls of ``backward()`` on a value, and the ones that a project's own ``backward`` method makes."""
 
 from __future__ import annotations
 
@@ -33,7 +33,8 @@ def backward_called(frame: FunctionState, state: State, expr: ir.Call, receiver:
 
 
 def _backward_inside(frame: FunctionState, state: State, expr: ir.Call, receiver: V) -> None:
-    """A method ``backward`` of an object of the project, which may call that of any tensor among its attributes."""
+    """Record the backward of an object's own ``backward`` method, which may run through any tensor among its
+    attributes."""
     held = frozenset(
         source
         for path in receiver.syms

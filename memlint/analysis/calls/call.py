@@ -1,4 +1,4 @@
-"""Calls: what is called, and what that does."""
+"""Evaluation of calls: which callables a call may run, and their joined effect."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ from memlint.ir import nodes as ir
 
 
 def evaluate_call(frame: FunctionState, state: State, expr: ir.Call) -> V:
-    """The value of a call; its effects go to ``state``."""
+    """The value of a call. Its effects are applied to ``state``."""
     func = expr.func
     if isinstance(func, ir.Attr) and _is_super(func.value):
         args, words = arguments(frame, state, expr)
@@ -68,7 +68,7 @@ def arguments(frame: FunctionState, state: State, expr: ir.Call) -> tuple[Args, 
         held = [state.heap.get(key) for key in value.objs] if word.name is None else []
         known = value.is_only(CONTAINER) and not value.syms
         if known and len(held) == 1 and held[0] is not None and held[0].kind == "dict" and not held[0].elem.kinds:
-            words.update(held[0].fields)  # ``**options``, of which all keys are known
+            words.update(held[0].fields)  # ``**options`` with known keys
         else:
             words[word.name or f"**{number}"] = value
     return args, words
@@ -93,13 +93,13 @@ def _super_call(frame: FunctionState, state: State, expr: ir.Call, name: str, ar
     if held is not None:
         return held
     if receiver.kinds & MODULE and _computes_outside(frame, cls, name):
-        # what runs is the forward of the library, not that of the object's own class
+        # the library's forward runs, not that of the object's own class
         return run_module(frame, state, expr, receiver.but(refs=EMPTY), args, words)
     return unknown_call(frame, state, expr, NOTHING, args, words)
 
 
 def _computes_outside(frame: FunctionState, cls: Class, name: str) -> bool:
-    """Whether a library's method runs the model: of torch's own modules, none but the forward does."""
+    """Whether a library's method of this name runs the model. Of torch's own modules, only the forward does."""
     if name in ("forward", "__call__"):
         return True
     _, outside = frame.analyser.program.ancestors(cls)
@@ -110,11 +110,11 @@ def _computes_outside(frame: FunctionState, cls: Class, name: str) -> bool:
 
 
 def call_value(frame: FunctionState, state: State, callee: V, args: Args, words: Words, expr: ir.Call) -> V:
-    """Call a value: the join over all that it may be."""
+    """The value of calling a value: the join over all callables that it may be."""
     found = NOTHING
     known = not callee.kinds & UNKNOWN or _called_as_model(callee, args, expr) or _has_mode(state, callee)
     if callee.may_be_module() and known:
-        callee = callee.as_module()  # what a file held, and is called
+        callee = callee.as_module()  # a value loaded from a file is a module if it is called
     for ref in ordered(_with_one_owner(fitting(frame, callee.refs, expr))):
         found = join(found, _call_ref(frame, state, ref, callee, args, words, expr))
     if callee.kinds & MODULE and not callee.kinds & CALLABLE and not any(ref.kind == "instance" for ref in callee.refs):
@@ -134,8 +134,8 @@ def call_value(frame: FunctionState, state: State, callee: V, args: Args, words:
 
 
 def _with_one_owner(refs: Collection[Ref]) -> frozenset[Ref]:
-    """A method of one of several objects is called once, with the join of the objects: ``a.encode if first else
-    b.encode``."""
+    """The callables, with a method of several possible objects as one, on the join of these objects: ``a.encode if
+    first else b.encode``."""
     if len(refs) < 2:
         return frozenset(refs)
     owners: dict[Ref, V] = {}
@@ -147,7 +147,8 @@ def _with_one_owner(refs: Collection[Ref]) -> frozenset[Ref]:
 
 
 def _method_by_name(frame: FunctionState, state: State, callee: V, args: Args, words: Words, expr: ir.Call) -> V | None:
-    """``getattr(callback, "on_step")(loss)``, ``step = agent.step``: a method of an unknown object."""
+    """The result of calling a method of an unknown object, by the method's name: ``getattr(callback,
+    "on_step")(loss)``, ``step = agent.step``. None if no method fits."""
     if isinstance(expr.func, ir.Attr) or not callee.is_only(UNKNOWN) or len(callee.syms) != 1:
         return None
     (path,) = callee.syms
@@ -159,7 +160,7 @@ def _method_by_name(frame: FunctionState, state: State, callee: V, args: Args, w
 
 
 def _called_as_model(callee: V, args: Args, expr: ir.Call) -> bool:
-    """``model(batch)``: what nothing is known of but its name, given a tensor on the device first."""
+    """Whether an unknown value is named like a model and called with a tensor on a device: ``model(batch)``."""
     return (
         callee.is_only(UNKNOWN)
         and bool(args)
@@ -170,7 +171,8 @@ def _called_as_model(callee: V, args: Args, expr: ir.Call) -> bool:
 
 
 def _has_mode(state: State, callee: V) -> bool:
-    """Whether it was put into eval or train mode, under whatever name: ``for net in nets.values(): net.eval()``."""
+    """Whether an unknown value has been put into eval or train mode, also as a member of a collection: ``for net in
+    nets.values(): net.eval()``."""
     if not state.modes or not callee.is_only(UNKNOWN):
         return False
     places = ((path, Path(path.root, (*path.steps[:-1], "[]"))) for path in callee.syms if path.steps)

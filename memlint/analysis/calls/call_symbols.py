@@ -1,4 +1,4 @@
-"""A callee's symbols in the terms of its caller: parameters, variables around it, attributes and members."""
+"""The values of a callee's symbols in the caller: parameters, closure variables, attributes and members."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from memlint.ir import nodes as ir
 
 
 class Symbols:
-    """One call of a function: what the symbols of its summary are in the caller's state, before the call."""
+    """One call site: the values of the summary's symbols in the caller's state before the call."""
 
     def __init__(
         self, frame: FunctionState, state: State, callee: Summary, bound: dict[str, V], at: int, expr: ir.Call | None
@@ -38,7 +38,7 @@ class Symbols:
         self.proved = {item for evidence in callee.graphs.evidence for item in evidence if item in callee.graphs.nodes}
 
     def resolve(self, path: Path) -> V:
-        """The caller's value of a callee's symbol, before the call."""
+        """The caller's value of a callee's symbol before the call."""
         known = self._resolved.get(path)
         if known is None:
             known = self._resolved[path] = self._resolve(path)
@@ -80,7 +80,7 @@ class Symbols:
             path = Path(root)
             return read_symbol(self.frame, self.before, path)
         if root.startswith(MADE):
-            return NOTHING  # of the callee's own
+            return NOTHING  # the callee's own module
         path = Path(root)
         if kind == "g" and root.rsplit(":", 1)[0] == f"g:{self.frame.module.key}" and self.frame.function.node is None:
             variable = root.rsplit(":", 1)[1]

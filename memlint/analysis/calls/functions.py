@@ -1,4 +1,4 @@
-"""Functions and classes of the project are called: their summaries, applied to these arguments."""
+"""Calls of the project's functions and classes, by their summaries."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ from memlint.ir import nodes as ir
 def call_function(
     frame: FunctionState, state: State, function: Function, args: Args, words: Words, at: int, expr: ir.Call | None
 ) -> V:
-    """Call a project function through its summary."""
+    """The value of a call of a project function. Applies its summary, and records the call."""
     if function.cls is not None and is_abstract(function):
         overriding = frame.analyser.program.overrides(function.cls, function.name)
         if overriding:
@@ -85,7 +85,8 @@ def _applied(
     at: int,
     expr: ir.Call | None,
 ) -> V | None:
-    """The value and the effects of a function, by its summary; None where it has none (recursion, call depth)."""
+    """The value of a function, with the effects of its summary applied. None if it has no usable summary (recursion,
+    call depth)."""
     summary = frame.analyser.summary(function, bound, trains)
     if summary is None or summary.is_wide:
         return None
@@ -103,8 +104,8 @@ def _in_each_case(
     at: int,
     expr: ir.Call | None,
 ) -> V | None:
-    """Case split: where a call leaves a flag unknown on which the function's effects depend, the join of its effects
-    for each literal. None where there is no such flag, or one of the cases has no summary."""
+    """Case split: if a call leaves a flag unknown on which the function's effects depend, the join of the effects for
+    each literal. None if there is no such flag, or if one of the cases has no summary."""
     if frame.flags or not function.names & {"backward"}:
         return None
     found = case_split(function.body, frame.analyser.flags(function))
@@ -119,7 +120,7 @@ def _in_each_case(
         result = _applied(frame, inner, function, given, trains, at, expr)
         if result is None:
             return None
-        if result.kinds:  # (else it raises)
+        if result.kinds:  # without a result, this case raises
             joined = join(joined, result)
             ends.append((inner, begin, frame.graphs.clock))
     after = join_branches(frame, ends)
@@ -137,7 +138,7 @@ def _call_overrides(
     at: int,
     expr: ir.Call | None,
 ) -> V:
-    """A call of an abstract method may mean any of its overrides."""
+    """The value of a call of an abstract method: the join over its overrides."""
     found = NOTHING
     ends: list[tuple[State | None, int, int]] = []
     for function in functions:
@@ -151,7 +152,7 @@ def _call_overrides(
 
 
 def construct(frame: FunctionState, state: State, cls: Class, args: Args, words: Words, expr: ir.Call) -> V:
-    """``Class(…)``: an instance whose attributes are what its ``__init__`` stores."""
+    """``Class(…)``: an instance whose attributes are those that its ``__init__`` stores."""
     program = frame.analyser.program
     give_away(frame, state, [*args, *words.values()])
     ref = frozenset((Ref("instance", cls.module.key, cls.qual),))
@@ -201,19 +202,19 @@ def construct(frame: FunctionState, state: State, cls: Class, args: Args, words:
             fields.update({str(i): fields[name] for i, name in enumerate(names) if name in fields})
         obj = state.heap[key]
         state.heap[key] = Obj(obj.kind, NOTHING, {**obj.fields, **fields}, obj.loops, cls=cls, text=cls.qual)
-    elif outside:  # ``class Output(BaseModel)``: whatever makes it takes its fields by name
+    elif outside:  # ``class Output(BaseModel)``: an unknown constructor takes its fields by name
         fields = {name: given for name, given in words.items() if name in cls.annotations}
         obj = state.heap[key]
         state.heap[key] = Obj(obj.kind, NOTHING, {**obj.fields, **fields}, obj.loops, cls=cls, text=cls.qual)
     return value
 
 
-#: what a field's ``default_factory`` makes for each object
+#: the container that a field's ``default_factory`` makes for each object
 _FACTORIES = {"list": "list", "dict": "dict", "set": "set", "deque": "deque", "OrderedDict": "dict", "Counter": "dict"}
 
 
 def _made_by_factory(frame: FunctionState, state: State, key: Source, default: ir.Expr) -> V | None:
-    """``losses: list = field(default_factory=list)``"""
+    """The container of ``losses: list = field(default_factory=list)``; None for another default."""
     words = default.keywords if isinstance(default, ir.Call) else ()
     made = next((word.value for word in words if word.name == "default_factory"), None)
     kind = _FACTORIES.get(last_name(made)) if made is not None else None

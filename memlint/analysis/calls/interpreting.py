@@ -1,4 +1,4 @@
-"""The interpreter, as what stands below it is handed it.
+"""The interpreter that lower layers receive.
 
 See `memlint.analysis.domain.summary.interpreter.Interpreter`.
 """

@@ -1,7 +1,7 @@
-"""The methods of a project that have a name, for calls of which nothing but the name is known.
+"""The project's methods by name, for calls on receivers of unknown class.
 
-Projects may lie beside each other in one repository, with the same classes in files of the same names: code of one of
-them means its own copy, which is the nearest to it.
+A repository may hold several projects with the same classes in files of the same names. Code of one project then means
+its own copy, which is the nearest.
 """
 
 from __future__ import annotations
@@ -11,14 +11,14 @@ from collections.abc import Iterator
 
 from memlint.analysis.index.program import Function, Program, in_tests
 
-#: beyond so many methods of a name, none is followed
+#: if a name has more methods than this, none is followed
 MAX_METHODS = 8
-#: beyond so many files with a method of a name, nobody knows which of them may be meant
+#: if more files than this define a method of a name, no guess is made
 FILES = 100
 
 
 class NamedMethods:
-    """Found when it is asked for. ``near``: the file that asks; "" for any."""
+    """Found on demand. ``near``: the file with the call; "" for any file."""
 
     def __init__(self, program: Program) -> None:
         self._program = program
@@ -32,11 +32,11 @@ class NamedMethods:
         return len(self._places_of(name, near)) > MAX_METHODS
 
     def are_there(self, name: str) -> bool:
-        """Whether there is a method of that name, be they few or many."""
+        """Whether there is any method of that name."""
         return bool(self._places_of(name, ""))
 
     def few(self, name: str, near: str = "") -> list[Function]:
-        """The methods of that name, if they are few."""
+        """The methods of that name; empty if there are more than are followed."""
         question = (name, self._folder(name, near))
         if question not in self._few:
             places = self._places_of(name, near)
@@ -45,8 +45,8 @@ class NamedMethods:
         return self._few[question]
 
     def nearest(self, name: str, near: str) -> list[Function]:
-        """Some of the methods of that name, where they are many: those in the files next to one, as many as are
-        followed; none where so many files have one that nobody knows which it may be."""
+        """For a name with many methods, those in the files nearest to ``near``, as many as are followed. Empty if too
+        many files define one."""
         folder = near.rpartition("/")[0]
         known = self._nearest.get((name, folder))
         if known is None:
@@ -64,14 +64,15 @@ class NamedMethods:
         return known
 
     def _places_of(self, name: str, near: str) -> list[tuple[str, str]]:
-        """The classes (module, name) with a method of that name; not all, where they are too many."""
+        """The classes (module, name) with a method of that name, at most one more than are followed."""
         question = (name, self._folder(name, near))
         if question not in self._places:
             self._places[question] = list(itertools.islice(self._find(*question), MAX_METHODS + 1))
         return self._places[question]
 
     def _folder(self, name: str, near: str) -> str:
-        """The folder that asks, where the answer hangs on it: several files of one name define such a method."""
+        """The folder of ``near`` if the answer depends on it, because several files of the same name define such a
+        method; else ""."""
         if name not in self._files:
             found: dict[str, list[str]] = {}
             for key in self._program.words.defining(name):
@@ -92,6 +93,6 @@ class NamedMethods:
 
 
 def _shared(key: str, folder: str) -> int:
-    """How many folders a file lies in that are around another folder, or are that folder."""
+    """How many folders a file has in common with another folder, from the root down."""
     own, other = key.split("/")[:-1], folder.split("/")
     return next((at for at, (a, b) in enumerate(zip(own, other, strict=False)) if a != b), min(len(own), len(other)))

@@ -1,4 +1,4 @@
-"""Methods of modules that the project defines, which run the module's layers."""
+"""Calls of project-defined module methods that run the module's layers."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from memlint.ir import nodes as ir
 
 
 def is_self(frame: FunctionState, receiver: V) -> bool:
-    """Whether a value is the object whose method the function is."""
+    """Whether a value is the receiver of the current method."""
     own = frame.function.own_name
     return any(path.root == f"p:{own}" and not path.steps for path in receiver.syms)
 
@@ -24,7 +24,7 @@ def is_self(frame: FunctionState, receiver: V) -> bool:
 def module_call(
     frame: FunctionState, state: State, expr: ir.Call, receiver: V, name: str, member: V, args: Args, words: Words
 ) -> V:
-    """A resolved method of a module: what it computes is a model's output."""
+    """The value of a call of a resolved method of a module: what it computes is a model's output."""
     before = len(frame.graphs.nodes)
     result = frame.interpreter.call_value(frame, state, member, args, words, expr)
     if name in ("eval", "train"):
@@ -39,7 +39,7 @@ def module_call(
 
 def _is_of_unknown_part(frame: FunctionState, state: State, receiver: V, name: str, result: V) -> bool:
     """Whether a method returns the output of an unknown part of its module (``return self.inner.encode(x)``, with
-    ``inner`` from the constructor): the output is as unknown as that of a class outside the project."""
+    ``inner`` from the constructor). The output is then treated as that of a class outside the project."""
     if not result.kinds & UNKNOWN or unseen(name) == "unheard" or is_self(frame, receiver):
         return False
     if frozen_of(frame, state, receiver, None) is True:
@@ -56,7 +56,7 @@ def _is_of_unknown_part(frame: FunctionState, state: State, receiver: V, name: s
 def note_method_run(
     frame: FunctionState, state: State, expr: ir.Call, receiver: V, name: str, result: V, args: Args
 ) -> None:
-    """Remember the call of a module's method that gave what its layers compute."""
+    """Record a model run for a call of a module's method that returns what its layers compute."""
     if knowledge.is_bookkeeping(name):
         return
     inner = tensors_within(frame, state, result)
