@@ -1,4 +1,5 @@
-"""Instantiation of a summary at a call: what the callee returns, stores, frees and retains, in the caller's terms."""
+"""Instantiation of a summary at a call site: what the callee returns, stores, frees and retains, in the caller's
+terms."""
 
 from __future__ import annotations
 
@@ -46,9 +47,9 @@ from memlint.analysis.transfer.stores.emptied_places import forget, forget_later
 from memlint.analysis.transfer.stores.made_places import MADE, made_places
 from memlint.ir import nodes as ir
 
-#: attribute writes of a callee that a call takes over
+#: the most attribute writes of a callee that a call applies
 MAX_WRITES = 128
-#: model runs of one call that are told to the caller
+#: the most model runs of one call that are lifted to the caller
 MAX_RUNS = 4
 
 
@@ -58,7 +59,7 @@ class Application(Translation):
     # ---------------------------------------------------------------------------- effects
 
     def effects(self) -> None:
-        """Attribute writes, freed graphs, modes and evidence of the callee."""
+        """Apply the callee's attribute writes, freed graphs, module modes and evidence to the caller's state."""
         self.frame.spend((len(self.exit.sym) + len(self.exit.freed_may)) // 4 + self.callee.width // 4)
         if len(self.exit.sym) > MAX_WRITES:
             self.frame.cut_short = True
@@ -78,7 +79,7 @@ class Application(Translation):
                 site, tests = self.frame.site(self.at), tuple(self.frame.tests)
                 self.frame.backwards.append(Backward(reached, self.frame.loop_ids, site, tests))
             elif paths:
-                if self.callee.function.enclosing is not None:  # it reads what it likes of the caller's
+                if self.callee.function.enclosing is not None:  # a closure may read any variable of the caller
                     self.frame.notes.blind_backward = True
                 self.frame.notes.blind_calls.add(self.at)
                 self.frame.notes.blind_at.add(self.at)
@@ -88,7 +89,7 @@ class Application(Translation):
             self.frame.leave(self.frame.graphs.closure(self.graph_of(path)))
         for drawn in self.callee.notes.drawn:
             standard_library.draws(self.frame, self.resolve(drawn))
-        if self.callee.cut_short:  # what it was given may have gone anywhere
+        if self.callee.cut_short:  # without a complete summary, the arguments may have gone anywhere
             for value in self.bound.values():
                 self.frame.leave(self.frame.graphs.closure(tensors_within(self.frame, self.before, value).src))
         for path in outward.used:
@@ -107,7 +108,8 @@ class Application(Translation):
             self.frame.notes.gradient_calls.add(self.at)
 
     def _modes(self) -> None:
-        """Modes that the callee gave to modules that are known here, and to those that it made and that come here."""
+        """Apply the modes that the callee sets: on modules that the caller knows, and on those that the callee made and
+        returns or stores."""
         for key, mode in self.exit.modes.items():
             inner = without_tag(key)
             if not isinstance(inner, Path):
@@ -126,8 +128,8 @@ class Application(Translation):
                 self.state.modes[made if inner is key else (key[0], made)] = mode
 
     def _touched(self, keys: set[Source], *, unknown: bool) -> set[Source]:
-        """The caller's keys of modules that the callee reaches by their parameters. ``unknown``: one may be any
-        module."""
+        """The caller's keys of the modules whose parameters the callee touches. ``unknown``: include `ANY` for an
+        argument that may be any module."""
         found: set[Source] = set()
         for key in keys:
             if not isinstance(key, Path):
@@ -135,7 +137,7 @@ class Application(Translation):
                 continue
             value = self.resolve(key)
             here, whole = keys_of(value), key
-            while not here and whole.steps:  # (a part that is not told apart from what it is a part of)
+            while not here and whole.steps:  # the caller does not distinguish the part from its whole
                 whole = whole.around
                 here = keys_of(self.resolve(whole))
             if not here and unknown and value.kinds & (MODULE | UNKNOWN):
@@ -145,7 +147,7 @@ class Application(Translation):
         return found
 
     def _modules_in(self, value: V, depth: int = 3) -> Sources:
-        """The storages of a callee's value and of what it holds (``return model, teacher``)."""
+        """The storages of a callee's value and of the values that it holds (``return model, teacher``)."""
         found = value.store
         for key in value.objs if depth else ():
             obj = self.exit.heap.get(key)
@@ -155,7 +157,8 @@ class Application(Translation):
         return found
 
     def _made_inside(self, key: Source, visible: Sources) -> Source | None:
-        """The caller's key of a module that the callee made, or of a part of one, if it is returned or stored."""
+        """The caller's key of a module that the callee made, or of a part of one, if the callee returns or stores it;
+        else None."""
         if not isinstance(key, tuple) or isinstance(key, Path) or key[0] != "made":
             return None
         item, names = key[1], []
@@ -170,7 +173,7 @@ class Application(Translation):
         return ("made", here)
 
     def _owned(self, entry: Sources | None) -> Sources | None:
-        """The caller's view of what an optimizer owns that the callee makes."""
+        """The caller's keys of the parameters that an optimizer of the callee owns; None if unknown."""
         if entry is None:
             return None
         found: set[Source] = set()
@@ -185,7 +188,7 @@ class Application(Translation):
         return frozenset(found)
 
     def _named_here(self, key: Path) -> list[Source]:
-        """The caller's key of a module of the callee."""
+        """The caller's keys of a module that the callee names by a symbol."""
         root = self._root(key.root)
         found: list[Source] = [Path(base.root, base.steps + key.steps) for base in root.syms]
         found += [each for each in mode_keys(self.resolve(key), None) if each not in found]
@@ -196,7 +199,7 @@ class Application(Translation):
         return found
 
     def _members_here(self, key: Path) -> list[Source]:
-        """The caller's key for all members of a list that the callee was given."""
+        """The caller's keys of all members of a list argument; empty for any other path."""
         if key.steps != ("[]",):
             return []
         lists = [obj for item in ordered(self._root(key.root).objs) if (obj := self.before.heap.get(item)) is not None]
@@ -205,7 +208,7 @@ class Application(Translation):
         return [each for part in known for each in mode_keys(part, None)]
 
     def _argument_of(self, name: str) -> ir.Expr | None:
-        """The expression that this call passes for a parameter."""
+        """The expression that this call passes for a parameter; None if it is unknown."""
         if self.expr is None:
             return None
         params = [param.name for param in self.callee.function.params]
@@ -218,7 +221,7 @@ class Application(Translation):
         return next((word.value for word in self.expr.keywords if word.name == name), None)
 
     def _cleared(self) -> None:
-        """Take over what the callee empties on some path; its writes say what it empties on all of them."""
+        """Apply what the callee empties on some path. What it empties on all paths is among its writes."""
         places: dict[bool, set[Source]] = {True: set(), False: set()}
         for path, flagged in itertools.islice(self.callee.notes.cleared.items(), MAX_WRITES):
             held = self.resolve(path)
@@ -233,7 +236,7 @@ class Application(Translation):
 
     def _write(self, path: Path, value: V) -> None:
         if path.root.startswith(MADE):
-            return None  # it is the callee's own
+            return None  # the callee's own module
         if not path.steps:
             if path.root.startswith("c:"):
                 name = path.root[2:]
@@ -253,7 +256,7 @@ class Application(Translation):
         if not parent.objs and not parent.syms:
             if value.src and parent.kinds & (TENSORS | UNKNOWN):
                 self._into_argument(path, value)
-            # an object of which nothing is known here but its class has the graph now, and may differentiate it
+            # an unresolved object gets the graph, and may run a backward through it
             if not parent.is_only(TENSORS):
                 self.frame.leave(self.frame.graphs.closure(tensors_within(self.frame, self.state, value).src))
         if step.startswith("."):
@@ -269,7 +272,7 @@ class Application(Translation):
             elif obj.kind == "instance" and not parent.kinds & CONTAINER:
                 continue
             elif step == "[]":
-                # what it held is among what it holds, unless every member was replaced
+                # the list keeps its old members unless the callee replaced all of them
                 added = path in self.exit.sym[path].src
                 self.state.heap[key] = obj.with_elem(join(obj.elem, value)) if added else obj.emptied().with_elem(value)
             else:
@@ -282,16 +285,11 @@ class Application(Translation):
         return None
 
     def _in_place(self, path: Path, value: V) -> None:
-        """The callee changed a tensor parameter in place: the argument's variable has the new graph."""
-        if self.expr is None:
-            return
+        """Apply an in-place change of a tensor parameter: the argument's variable has the new graph."""
         name = path.root[2:]
-        params = [param.name for param in self.callee.function.params]
-        offset = 1 if self.callee.function.takes_self else 0
-        position = params.index(name) - offset if name in params else -1
-        if not 0 <= position < len(self.expr.args):
+        argument = self._argument_of(name) if name != self.callee.function.own_name else None
+        if argument is None:
             return
-        argument = self.expr.args[position]
         place = dotted(argument)
         if place and place in self.state.env:
             self.state.env[place] = self.state.env[place].but(src=self.state.env[place].src | value.src)
@@ -299,7 +297,7 @@ class Application(Translation):
             self.state.sym[sym] = value
 
     def _into_argument(self, path: Path, value: V) -> None:
-        """The callee put a graph into an argument of which is not known what it holds (a batch)."""
+        """Add a graph that the callee stored into an argument of unknown content (a batch)."""
         given = self._argument_of(path.root[2:]) if path.root.startswith("p:") else None
         if given is not None:
             user_containers.put_somewhere(self.frame, self.state, given, value.src, self.at)
@@ -323,7 +321,8 @@ class Application(Translation):
     # ---------------------------------------------------------------------------- model runs
 
     def runs(self) -> None:
-        """Models that run in the callee under the caller's grad mode, where the callee does not set their mode."""
+        """Lift the model runs that the callee makes under the caller's grad mode, if it does not set the model's
+        mode."""
         function = self.callee.function
         if (
             self.state.grad == OFF
@@ -369,7 +368,7 @@ class Application(Translation):
 
 
 def apply(frame: FunctionState, state: State, callee: Summary, bound: dict[str, V], at: int, expr: ir.Call | None) -> V:
-    """Instantiate a callee's summary; the value of the call."""
+    """Instantiate a callee's summary in the caller's state. Returns the value of the call."""
     work = Application(frame, state, callee, bound, at, expr)
     frame.applying += 1
     try:
@@ -392,7 +391,7 @@ def apply(frame: FunctionState, state: State, callee: Summary, bound: dict[str, 
 
 
 def _as_annotated(frame: FunctionState, callee: Summary, result: V) -> V:
-    """A function that is annotated to return a number returns no tensor."""
+    """The result, or a number if the callee is annotated to return one."""
     node = callee.function.node
     if not isinstance(node, ir.FunctionDef) or node.returns is None or not result.src:
         return result

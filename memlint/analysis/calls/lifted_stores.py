@@ -1,4 +1,4 @@
-"""Escapes that are lifted to the caller: stores of a callee into places of the caller, or of its values."""
+"""Escapes lifted to the caller: stores of a callee into the caller's places or into its arguments."""
 
 from __future__ import annotations
 
@@ -24,19 +24,19 @@ from memlint.analysis.transfer.stores.stores import (
 )
 from memlint.ir import nodes as ir
 
-#: how many stores of callees a function hands on to its callers, and through how many calls
+#: the most stores of one callee that are lifted, and through how many calls
 MAX_LIFTED, MAX_DEPTH = 48, 6
 
 
 class Lifting:
-    """The stores of one call."""
+    """Lifts the stores of one call."""
 
     def __init__(self, call: Translation) -> None:
         self.call = call
         self.frame = call.frame
         self.state = call.state
         self.callee = call.callee
-        #: the parameters that were asked about, and whether they were given a graph
+        #: whether a parameter's argument has a graph, for each parameter queried so far
         self._graphs: dict[str, bool] = {}
 
     def stores(self) -> None:
@@ -46,12 +46,12 @@ class Lifting:
             if not isinstance(store.place, Path) or store.lifted >= MAX_DEPTH or count >= MAX_LIFTED:
                 continue
             if store.kind == "cat" or store.how in ("key", OUTPUT_OF_STEP):
-                # (each call counts its keys anew, and overwrites what the last one left there; what a caller that is
-                # no framework gets from a step, nobody collects)
+                # each call starts its keys from the same number, and so overwrites the entries of the last call. Only
+                # a framework collects the outputs of a step
                 continue
             if store.key not in self.call.exit.pending and store.loop is None:
                 continue
-            if store.kind == "carry" and self._set_anew(store, store.place):
+            if store.kind == "carry" and self._is_overwritten(store, store.place):
                 continue
             if any(test_value(test, self._passed) is False for test in store.tests):
                 continue
@@ -59,12 +59,12 @@ class Lifting:
             self._lift(store)
 
     def _passed(self, test: ir.Expr) -> bool | None:
-        """A flag that is passed as a literal in this call."""
+        """The value of a flag that this call passes as a literal; None if it is unknown."""
         const = self.call.bound[test.id].const if isinstance(test, ir.Name) and test.id in self.call.bound else None
         return const if isinstance(const, bool) else None
 
-    def _set_anew(self, store: Store, place: Path) -> bool:
-        """Whether the callee leaves in the place only what does not depend on its previous content."""
+    def _is_overwritten(self, store: Store, place: Path) -> bool:
+        """Whether the place's content at the callee's exit does not depend on its previous content."""
         if place not in self.callee.graphs.closure(store.value.src):
             return True
         left = self.call.exit.sym.get(place)
@@ -90,7 +90,7 @@ class Lifting:
         parts = parts or {name: self.call.value(part) for name, part in store.parts.items()}
         sure_part = any(has_graph_for_sure(tensors_within(self.frame, self.state, part)) for part in parts.values())
         if incoming.objs and not incoming.src:
-            incoming = tensors_within(self.frame, self.state, incoming)  # (a dict of tensors, as it is given)
+            incoming = tensors_within(self.frame, self.state, incoming)  # an argument that is a dict of tensors
         trace = (
             Step(
                 store.site,
@@ -106,7 +106,7 @@ class Lifting:
             if made is not None:
                 made.record = made.record or record
                 made.sure_part = made.sure_part or sure_part
-                self._tell(made, store, passed=passed)
+                self._copy_facts(made, store, passed=passed)
 
     def _retained(
         self, store: Store, where: Source, kind: PlaceKind, shown: str, incoming: V, trace: tuple[Step, ...]
@@ -133,7 +133,7 @@ class Lifting:
         marks: Sources = frozenset(("prev", loop.id, _mark(where)) for loop in self.frame.loops)
         marks |= {where} if isinstance(where, Path) else EMPTY
         if store.place.steps:
-            # what the place held before the call: made anew in this round, it leads back to no other
+            # the place's content before the call; if this iteration created it, no earlier iteration is reached
             marks = self.call.graph_of(store.place)
         return note_carry(
             self.frame,
@@ -150,8 +150,8 @@ class Lifting:
             tag=(*self.call.key, store.key),
         )
 
-    def _tell(self, made: Store, store: Store, *, passed: bool) -> None:
-        """Copy to a lifted store what is known of the callee's. ``passed``: what is stored came in by an argument."""
+    def _copy_facts(self, made: Store, store: Store, *, passed: bool) -> None:
+        """Copy the facts about the callee's store to the lifted one. ``passed``: the stored value is an argument."""
         if store.objs:
             assert isinstance(store.place, Path)
             made.objs = self.call.resolve(store.place).objs
@@ -168,8 +168,8 @@ class Lifting:
             made.site, made.trace, made.text = store.site, (step, *store.trace), store.text
 
     def _of_starred(self, reached: frozenset[Source]) -> V | None:
-        """The join of what a starred parameter has collected, where a part of it is stored:
-        ``self.rows.append(Row(*args))``."""
+        """The join of a starred parameter's arguments if a part of it is stored: ``self.rows.append(Row(*args))``. None
+        if no starred parameter is stored."""
         for param in self.callee.function.params:
             if param.kind == "star" and param.name in self.call.bound:
                 name = f"p:{param.name}"
@@ -178,25 +178,25 @@ class Lifting:
         return None
 
     def _is_record(self, given: V) -> bool:
-        """Whether what the callee keeps is a tuple or dictionary that the caller has put together:
+        """Whether the argument that the callee stores is a tuple, list or dict that the caller has built:
         ``memory.put((reward, log_prob))``."""
         held = (self.state.heap.get(key) for key in given.objs)
         return any(obj is not None and obj.kind in ("tuple", "list", "dict") and obj.fields for obj in held)
 
     def _made_inside(self, store: Store, reached: frozenset[Source]) -> bool:
-        """Whether the callee itself recorded the stored graph: the finding then belongs at its store."""
+        """Whether the callee itself recorded the stored graph: the finding then belongs at the callee's store."""
         place = store.place
         value = store.incoming or store.value
         sources = frozenset(item for item in value.src if item != place)
         if self.callee.graphs.attached(sources, lambda path: None)[0] == "yes":
             return True
-        computed = bool(value.store) and not value.syms  # (indices, or what is detached there)
+        computed = bool(value.store) and not value.syms  # indices, or detached values
         return takes_activations(self.frame.analyser, self.callee) and (
             computed or any(isinstance(item, Path) and item != place for item in reached)
         )
 
     def _argument(self, store: Store) -> str:
-        """The argument that carries the graph in, as the user wrote it."""
+        """The source text of the argument that carries the graph in."""
         if self.call.expr is None:
             return store.text
         reached = self.callee.graphs.closure((store.incoming or store.value).src)
@@ -208,7 +208,7 @@ class Lifting:
         with_graph = {name for name in roots if name in self.call.bound and self._has_graph(name)}
         roots = with_graph or roots
         params = [param.name for param in self.callee.function.params]
-        offset = int(self.callee.function.takes_self)  # what is called (``meter.update``, ``meter``) comes before
+        offset = int(self.callee.function.takes_self)  # the receiver (``meter``) precedes the arguments
         for position, name in enumerate(params[offset:]):
             if name in roots and position < len(self.call.expr.args):
                 return text(self.call.expr.args[position]) + _attribute(name, reached)
@@ -243,7 +243,7 @@ class Lifting:
                 if not any(ref.kind == "bounded" for ref in target.refs)
             ]
             if not found and place.steps and place.steps[-1].startswith("["):
-                # a member that the callee makes on demand (setdefault): what grows is the container around it
+                # the callee makes the member on demand (setdefault), so the container around it grows
                 return self._places(Path(place.root, place.steps[:-1]), store)
             return found
         if not place.steps:
@@ -257,7 +257,9 @@ class Lifting:
         parent = self.call.resolve(Path(place.root, place.steps[:-1]))
         step = place.steps[-1]
         if place.root.startswith("g:") and not parent.objs and not parent.syms:
-            return [(place, store.place_kind, store.place_text)]  # of a class, which is the same everywhere
+            return [
+                (place, store.place_kind, store.place_text)
+            ]  # a class attribute is the same place in every function
         found += [((key, step), "local", self._shown(place, store)) for key in sorted(parent.objs, key=repr)]
         if step.startswith("."):
             held = sorted(made_places(self.frame, parent, step[1:]))
@@ -267,15 +269,15 @@ class Lifting:
         return found[:4]
 
     def _named(self, here: Path, place: Path, store: Store) -> str:
-        """A place in the caller's words: what is held by a module that it made itself has no name but by that."""
+        """The text of a place in the caller. A place in a module that the caller made is named by the receiver."""
         return self._shown(place, store) if here.root.startswith(MADE) else here.text
 
     def _shown(self, place: Path, store: Store) -> str:
-        """``self.sum`` of the callee in the caller's words: ``meter.sum``."""
+        """The text of a callee's place in the caller: ``meter.sum`` for ``self.sum``."""
         if place.root == "p:self" and self.call.expr is not None and self.callee.function.takes_self:
             func, method = self.call.expr.func, self.callee.function.name
             if method in ("__call__", "forward") and not (isinstance(func, ir.Attr) and func.name == method):
-                receiver = func  # the object itself is called
+                receiver = func  # the call is on the object itself
             elif isinstance(func, ir.Attr):
                 receiver = func.value
             else:
@@ -285,7 +287,8 @@ class Lifting:
 
 
 def _attribute(name: str, reached: frozenset[Source]) -> str:
-    """The attribute of an argument that is all that is kept of it: ``self.losses.append(trainer.loss)``."""
+    """The attribute of an argument, if the callee stores only that: ``self.losses.append(trainer.loss)``. "" if it
+    stores more."""
     steps = {item.steps for item in reached if isinstance(item, Path) and item.root == f"p:{name}"}
     only = next(iter(steps)) if len(steps) == 1 else ()
     return "".join(only) if all(step.startswith(".") for step in only) else ""
@@ -301,6 +304,6 @@ def _mark(place: Source) -> Source:
 
 
 def takes_activations(analyser: Any, callee: Summary) -> bool:
-    """A module's forward is there to get attached values: what it keeps of its inputs, it keeps with their graph."""
+    """Whether the function is a module's forward, whose arguments are taken to have a graph."""
     function = callee.function
     return function.cls is not None and function.name == "forward" and bool(analyser.program.is_module(function.cls))

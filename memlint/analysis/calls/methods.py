@@ -1,4 +1,4 @@
-"""Methods: of the project's classes, of modules, of tensors and of what is not known."""
+"""Calls of methods: of project classes, modules, tensors and unknown receivers."""
 
 from __future__ import annotations
 
@@ -59,14 +59,14 @@ from memlint.analysis.transfer.unresolved import unknown_call
 from memlint.analysis.transfer.user_containers import updated
 from memlint.ir import nodes as ir
 
-#: methods that optimizers have as well as modules, or alone
+#: methods that optimizers have, alone or as well as modules
 _OF_OPTIMIZERS = frozenset({"step", "zero_grad", "state_dict", "load_state_dict", "add_param_group"})
-#: methods of text, which no tensor has
+#: methods of strings that tensors lack
 _OF_TEXT = frozenset(
     {"strip", "lstrip", "rstrip", "lower", "upper", "splitlines", "startswith", "endswith", "casefold", "capitalize"}
 )
 
-#: what a value refers to that can be called
+#: the kinds of references that are callable
 _CALLED = frozenset({"func", "class", "ext", "partial", "instance", "extinstance", "bound"})
 
 
@@ -79,11 +79,11 @@ def call_method(
     if name == "requires_grad_" and isinstance(expr.func, ir.Attr):
         flag = next(iter([*args, *words.values()]), None)
         on = True if flag is None else flag.const if isinstance(flag.const, bool) else None
-        if receiver.is_only(UNKNOWN) and receiver.syms:  # (a network, or a tensor, of which this says nothing)
+        if receiver.is_only(UNKNOWN) and receiver.syms:  # the receiver may be a network or a tensor
             freeze(state, receiver, expr.func.value, None if on is None else not on)
         receiver = flagged(frame, state, expr.func.value, receiver, on, expr.at)
     if name == "__get__" and receiver.is_only(CALLABLE) and args:
-        return standard_library.bound_to(receiver, args, words)  # (as ``types.MethodType`` does)
+        return standard_library.bound_to(receiver, args, words)  # as ``types.MethodType`` does
     if entered_by_hand(frame, state, receiver, name, args):
         return NONE_VALUE
     receiver = with_its_parts(frame, state, expr, _narrowed(receiver, name), name)
@@ -107,14 +107,14 @@ def call_method(
         if name == "add_param_group":
             note_optimizer(frame, state, next(iter(args), words.get("param_group")))
         return UNKNOWN_VALUE if name == "step" else NONE_VALUE
-    told = _mode_by_method_name(frame, state, expr, receiver, name, args, words)
-    return told if told is not None else _by_kind(frame, state, expr, receiver, name, args, words)
+    of_network = _mode_by_method_name(frame, state, expr, receiver, name, args, words)
+    return of_network if of_network is not None else _by_kind(frame, state, expr, receiver, name, args, words)
 
 
 def _narrowed(receiver: V, name: str) -> V:
-    """A receiver of several possible kinds, without those that lack the method."""
+    """A receiver of several possible kinds, without the kinds that lack the method."""
     if receiver.kinds & OPTIMIZER and receiver.kinds & MODULE and name not in _OF_OPTIMIZERS:
-        receiver = receiver.but(kinds=receiver.kinds & ~OPTIMIZER)  # what a helper gives back that loads either
+        receiver = receiver.but(kinds=receiver.kinds & ~OPTIMIZER)  # the result of a helper that loads either kind
     if name in PARAMETERS and receiver.kinds & UNKNOWN and not receiver.kinds & (TENSORS | CONTAINER):
         receiver = receiver.but(kinds=receiver.kinds & ~UNKNOWN | MODULE, src=EMPTY)
     if (
@@ -127,7 +127,8 @@ def _narrowed(receiver: V, name: str) -> V:
 
 
 def _looked_up(frame: FunctionState, state: State, expr: ir.Call, receiver: V, name: str, args: Args) -> V | None:
-    """What a table, or the settings of a program, give under a key; what a method of text gives."""
+    """The entry of a table or of the program's settings under a key, or the result of a string method. None for another
+    call."""
     if name == "get" and not receiver.objs and args and isinstance(expr.func, ir.Attr):
         found = function_tables.entries(frame, expr.func.value)
         if found.kinds:
@@ -151,8 +152,8 @@ def _run_closures(frame: FunctionState, state: State, expr: ir.Call, args: Args)
 def _mode_by_method_name(
     frame: FunctionState, state: State, expr: ir.Call, receiver: V, name: str, args: Args, words: Words
 ) -> V | None:
-    """Methods of networks and of what wraps them (an ``Accelerator``, a ``GradScaler``) that have names of their own,
-    also where the receiver's class is not known."""
+    """The result of methods that only networks and their wrappers have (an ``Accelerator``, a ``GradScaler``), also for
+    a receiver of unknown class. None for another method."""
     if name in ("eval", "train") and receiver.is_only(UNKNOWN) and is_no_network(expr.func):
         return UNKNOWN_VALUE
     if name in ("eval", "train") and receiver.kinds & (MODULE | UNKNOWN):
@@ -174,14 +175,14 @@ def _mode_by_method_name(
         name in ("scale", "gather", "gather_for_metrics", "reduce", "unwrap_model", "setup_module")
         and args
         and not receiver.kinds & (TENSORS | MODULE)
-        and not args[0].is_only(DATA)  # (``scores.gather(1, labels)`` is a tensor's own)
+        and not args[0].is_only(DATA)  # ``scores.gather(1, labels)`` is a method of tensors
     ):
         return args[0]
     return None
 
 
 def _by_kind(frame: FunctionState, state: State, expr: ir.Call, receiver: V, name: str, args: Args, words: Words) -> V:
-    """What the method gives for each kind of value that the receiver may be, joined."""
+    """The join of the method's results over the kinds that the receiver may have."""
     found = NOTHING
     if receiver.kinds & CONTAINER or (
         receiver.syms and receiver.kinds & UNKNOWN and containers.is_container_method(name, args)
@@ -204,8 +205,8 @@ def _by_kind(frame: FunctionState, state: State, expr: ir.Call, receiver: V, nam
 
 
 def _held_module(frame: FunctionState, state: State, expr: ir.Call, receiver: V, name: str) -> V | None:
-    """``trainer.model(x)`` where ``trainer.model.eval()`` shows what it is: no method of the object, but a module that
-    the object holds."""
+    """The module that a call runs if it is an attribute and no method: ``trainer.model(x)``, where
+    ``trainer.model.eval()`` is called elsewhere. None if it is not known to be one."""
     func = expr.func
     if receiver.kinds & MODULE:
         return None
@@ -216,8 +217,8 @@ def _held_module(frame: FunctionState, state: State, expr: ir.Call, receiver: V,
 
 
 def _kept_by_classes(frame: FunctionState, state: State, receiver: V, name: str, expr: ir.Call) -> V | None:
-    """``learner.critic(x)`` of an unknown object, where the project's classes keep modules under that name, and none
-    has a method of it."""
+    """The module attribute of an unknown object (``learner.critic(x)``), if the project's classes store modules under
+    that name and none has such a method; else None."""
     unknown = bool(receiver.kinds & UNKNOWN) and receiver.is_only(UNKNOWN | TENSORS | NONE) and not receiver.objs
     if not unknown or receiver.resolved() or not (expr.args or expr.keywords):
         return None
@@ -228,7 +229,8 @@ def _kept_by_classes(frame: FunctionState, state: State, receiver: V, name: str,
 
 
 def _names_setting(args: Args) -> bool:
-    """``options.get("update_freq", 1)``: an option whose default is no tensor (a loss that is not there is 0)."""
+    """Whether the arguments look up an option whose default is no tensor: ``options.get("update_freq", 1)``. A default
+    of 0 does not count, as it may stand for a missing loss."""
     if len(args) != 2 or not isinstance(args[0].const, str):
         return False
     return isinstance(args[1].const, str | int) and (bool(args[1].const) or isinstance(args[1].const, str | bool))
@@ -237,7 +239,8 @@ def _names_setting(args: Args) -> bool:
 def _resolved_method(
     frame: FunctionState, state: State, expr: ir.Call, receiver: V, name: str, args: Args, words: Words
 ) -> V | None:
-    """Call the project methods, attributes and external functions that the receiver is known to have."""
+    """The result of the project methods, attributes and external functions that the receiver is known to have. None if
+    none is known."""
     func = expr.func
     assert isinstance(func, ir.Attr)
     if not receiver.resolved() and not receiver.objs:
@@ -256,7 +259,7 @@ def _resolved_method(
     member = read_attribute(frame, state, receiver, name, func)
     callable_refs = {ref for ref in member.refs if ref.kind in _CALLED}
     if not member.kinds & MODULE and not _own_method(frame, receiver, name):
-        # (a method that only classes below have: ``self._predict(batch)`` of a base class)
+        # only subclasses have the method: ``self._predict(batch)`` in a base class
         frame.named.add((name, state.grad))
     if not callable_refs and not member.kinds & MODULE:
         if any(ref.kind in ("module", "package") for ref in receiver.refs) and member.kinds:
@@ -272,16 +275,16 @@ def _resolved_method(
         return run_module(frame, state, expr, receiver, args, words)
     if receiver.kinds & MODULE:
         return method_runs.module_call(frame, state, expr, receiver, name, member, args, words)
-    given = frame.interpreter.call_value(frame, state, member, args, words, expr)
+    known = frame.interpreter.call_value(frame, state, member, args, words, expr)
     if receiver.kinds & UNKNOWN and _stands_in(frame, callable_refs):
         guessed = by_name(frame, state, expr, receiver, name, args, words, idles=True)
-        return join(given, guessed) if guessed is not None else given
-    return given
+        return join(known, guessed) if guessed is not None else known
+    return known
 
 
 def _stands_in(frame: FunctionState, known: set[Ref]) -> bool:
-    """Whether the known methods of a receiver do nothing (a logger for where none was given), so that the unknown rest
-    of it decides."""
+    """Whether the receiver's known methods do nothing (a null logger as a default), so that the unknown rest of the
+    receiver decides."""
     methods = [frame.analyser.function(ref) if ref.kind == "func" else None for ref in known]
     return all(method is not None and is_idle(frame, method) for method in methods)
 
@@ -308,13 +311,13 @@ def _unknown_method(
     return join(guessed, rest) if guessed is not None else rest
 
 
-#: how many project methods of a name an unknown receiver may mean
+#: the most project methods that a call on an unknown receiver is resolved to
 MAX_CANDIDATES = 3
 
 
 def _worth_keeping(value: V) -> bool:
-    """Whether it matters for memory who keeps a value or a part of it: it has a graph, holds something, is a model's
-    output, or is an object that may hold such (``callback.on_step(self)``)."""
+    """Whether a value matters for memory if somebody keeps it or a part of it: it has a graph, holds values, is a
+    model's output, or is an object that may hold such values (``callback.on_step(self)``)."""
     if value.src or value.objs or (value.kinds & INSTANCE and value.syms):
         return True
     return value.size in (OUTPUT, ACTIVATION) and value.is_only(TENSORS)
@@ -322,12 +325,12 @@ def _worth_keeping(value: V) -> bool:
 
 @kept
 def _mappings(body: tuple[ir.Stmt, ...]) -> frozenset[str]:
-    """What a body reads or writes the members of by literal names: ``stats[phase]["loss"] = …``."""
+    """The expressions, as text, whose members a body accesses by literal names: ``stats[phase]["loss"] = …``."""
     return frozenset(text(part.value, 200) for part in parts(body) if is_member(part))
 
 
 def _has_members(frame: FunctionState, method: Function) -> bool:
-    """Whether an object that has the method may be read by keys as well."""
+    """Whether the objects that have a method may be subscripted as well."""
     return method.cls is None or frame.analyser.program.method(method.cls, "__getitem__") is not None
 
 
@@ -342,7 +345,8 @@ def by_name(
     *,
     idles: bool = False,
 ) -> V | None:
-    """A call on an unknown receiver may mean any project method of that name. ``idles``: or one that does nothing."""
+    """The join over the project methods that a call on an unknown receiver may mean, by name. None if there is no
+    fitting one, or there are too many. ``idles``: it may also mean a method that does nothing."""
     if name.startswith("__") or not any(map(_worth_keeping, (*args, *words.values()))):
         return None
     candidates = [
@@ -356,7 +360,7 @@ def by_name(
     acting = [method for method in candidates if not is_abstract(method)] or candidates
     if not 0 < len(acting) <= MAX_CANDIDATES:
         return None
-    # (what replaces an abstract method is among them; an empty one that nothing replaces does just that)
+    # overrides of an abstract method are among the candidates; an empty method without an override does nothing
     idles = idles or any(method not in acting and is_idle(frame, method) for method in candidates)
     found, after = (NONE_VALUE, state.copy()) if idles else (NOTHING, None)
     starred = any(isinstance(arg, ir.Starred) for arg in expr.args)
@@ -366,12 +370,8 @@ def by_name(
             continue
         fits = True
         inner = state.copy()
-        self_value = V(
-            INSTANCE,
-            EMPTY,
-            syms=receiver.syms,
-            refs=frozenset((Ref("instance", method.module.key, method.cls.qual),)) if method.cls else frozenset(),
-        )
+        refs = frozenset((Ref("instance", method.module.key, method.cls.qual),)) if method.cls else EMPTY
+        self_value = V(INSTANCE, syms=receiver.syms, refs=refs)
         runs = len(frame.runs)
         found = join(
             found, frame.interpreter.call_function(frame, inner, method, [self_value, *args], words, expr.at, expr)
@@ -380,14 +380,14 @@ def by_name(
         after = join_states(after, inner)
     if after is None or not fits:
         return None
-    if not all_run:  # one of those that it may mean runs no model, or does so under a guard of its own
+    if not all_run:  # one of the candidates runs no model, or has a guard of its own
         for run in set(frame.runs) - before_runs:
             del frame.runs[run]
     for key in set(frame.stores) - before_stores:
         frame.stores[key].guessed = True
     merged = join_states(state, after)
     assert merged is not None
-    # where all that it may mean run backward, nobody can say that the graph stays
+    # a graph that all candidates free counts as freed
     merged.freed_must |= after.freed_must
     state.take(merged)
     return found

@@ -41,35 +41,35 @@ from memlint.analysis.transfer.library.placement import device_of
 from memlint.analysis.transfer.modules.modes import frozen_of
 from memlint.ir import nodes as ir
 
-#: objects of a callee that a call takes over, and objects that a function knows of at once
+#: the most objects that a call copies from a callee, and the most objects in one state
 MAX_OBJECTS, MAX_HEAP = 200, 500
-#: calls through which a model run, or the making of a module, is told apart
+#: through how many calls model runs and created modules are distinguished
 MAX_RUN_DEPTH = 3
-#: graphs of one call whose descent from each other is told to the caller
+#: the most lifted graphs of one call that are linked to their ancestors
 MAX_KIN = 200
-#: storages of one value that are told apart: where many functions call each other, a value is one of each on each way
+#: the most storages that one value distinguishes; functions that call each other multiply them on each path
 MAX_STORES = 100
-#: parents of a node that are free
+#: how many parents a node may have without a charge to the budget
 MANY_PARENTS = 256
 
 
 class Translation(Symbols):
-    """One call of a function: what its summary's symbols, values and graphs are in the caller's state."""
+    """One call site: the summary's symbols, values and graphs in the caller's state."""
 
     def value(self, value: V, depth: int = 4) -> V:
         """The caller's view of a callee's value."""
         plain = not (value.syms or value.src or value.objs or value.store)
         if plain and value.device == ANYWHERE and not value.kinds & TENSORS and not _is_bound(value):
-            return value.but() if value.kinds else NOTHING  # (a copy: what is the same object was not set anew)
+            return value.but() if value.kinds else NOTHING  # a copy, as an identical object counts as not assigned
         result = NOTHING
         for path in ordered(value.syms) if value.syms else ():
             result = join(result, self.resolve(path))
         if value.device != ANYWHERE and value.syms and result.kinds:
-            # the callee moved what it was given
+            # the callee moved its argument
             device = CPU | ACCELERATOR if self._chosen(value.device) else value.device
             result = result.but(device=device & ~ANYWHERE | (result.device if device & ANYWHERE else 0))
         if value.size == SAMPLE and value.syms and result.size == BATCH:
-            result = result.but(size=SOME_SIZE)  # (the callee has a name for it that says so)
+            result = result.but(size=SOME_SIZE)  # the callee names it as one sample
         own = value.src - value.syms if value.syms else value.src
         kinds = value.kinds & ~UNKNOWN if value.syms else value.kinds
         if kinds & CONTAINER and value.syms and not value.objs:
@@ -84,7 +84,7 @@ class Translation(Symbols):
                     self.frame.graphs.nodes[item].partial = True
             refs = frozenset(self._bound(ref) for ref in value.refs) if value.refs else EMPTY
             if own and value.kinds & UNKNOWN and not kinds & ~(DATA | NONE):
-                kinds |= UNKNOWN  # (a number on one path, and what was computed from a symbol on another)
+                kinds |= UNKNOWN  # a number on one path, and a value computed from a symbol on another
             rest = V(
                 kinds or (UNKNOWN if own else 0),
                 src,
@@ -101,12 +101,12 @@ class Translation(Symbols):
         return result if result.kinds else (UNKNOWN_VALUE if value.kinds else NOTHING)
 
     def _bound(self, ref: Ref) -> Ref:
-        """What a value refers to, with the objects in it (a container, a distribution's shape, a method's object) in
-        the caller's terms."""
+        """A reference with the objects in it (a container, a distribution's shape, a method's receiver) in the caller's
+        terms."""
         return ref._replace(self_=self.value(ref.self_)) if ref.kind == "shape" or is_of_object(ref) else ref
 
     def _placed(self, value: V) -> int:
-        """The device of a callee's value in the caller: unless it says another, that of the arguments."""
+        """The device of a callee's value in the caller: that of the arguments, unless the value has its own."""
         if self._chosen(value.device):
             return CPU | ACCELERATOR
         if value.device != ANYWHERE or not value.kinds & TENSORS:
@@ -120,20 +120,20 @@ class Translation(Symbols):
         return self._device if self._device == ACCELERATOR else ANYWHERE
 
     def _chosen(self, device: int) -> bool:
-        """Whether the callee takes a parameter for the accelerator's name, while this call passes a choice that
-        includes the host."""
+        """Whether the callee takes the device from a parameter, for which this call passes a choice that includes the
+        host."""
         if not on_accelerator(device) or self.expr is None:
             return False
         given = (*self.expr.args, *(word.value for word in self.expr.keywords))
         return any(isinstance(item, ir.IfExp) and _names_host(item) for item in given)
 
     def _made_here(self, value: V) -> Sources:
-        """The storages of a callee's value; modules that it made get keys of this call."""
+        """The storages of a callee's value. Modules that the callee made get keys of this call."""
         if not value.store:
             return EMPTY
         if not value.kinds & (MODULE | UNKNOWN) or len(value.store) > MAX_STORES:
             return frozenset((self.key,))
-        # (what is only known to be inside of another is not followed out of the callee)
+        # a part that is known only by its whole is not followed out of the callee
         return frozenset([self._made(item) for item in value.store if whole_of(item) is None])
 
     def _made(self, item: Source) -> Source:
@@ -145,7 +145,7 @@ class Translation(Symbols):
         return self.key
 
     def object(self, key: Source, depth: int) -> Source:
-        """The caller's object for one of the callee's."""
+        """The caller's object for an object of the callee."""
         if key in self._objects:
             return self._objects[key]
         self.frame.spend(1)
@@ -177,7 +177,7 @@ class Translation(Symbols):
         return frozenset(found)
 
     def source(self, source: Source) -> frozenset[Source]:
-        """The caller's nodes for a graph source of the callee: at most a few stand for all of the callee's nodes."""
+        """The caller's nodes for a graph source of the callee. A few nodes stand for all of the callee's nodes."""
         if isinstance(source, Path):
             return self.graph_of(source)
         if source not in self._nodes:
@@ -197,7 +197,7 @@ class Translation(Symbols):
             here = self.graph_of(path)
             parents |= here
             certain |= here if sure else EMPTY
-        # a node that stands on thousands of others takes as much room, and so does each of its kind
+        # a node with thousands of parents takes as much memory, once for each such node
         if len(parents) > MANY_PARENTS and not self.frame.spend(len(parents) // 16):
             return self._unfollowed()
         definite, unknown, model = self._recorded(nodes)
@@ -205,16 +205,16 @@ class Translation(Symbols):
         if own.ambient and self.state.grad == OFF:
             return EMPTY
         if graphs.beside(source):
-            # (whatever stands beside the output of a model that cannot be followed may well be a number to show)
+            # a value beside the output of an unresolved model may be a number for display
             definite, model, unknown = None, False, own
         if definite is None and source in self.proved:
             definite = own
         if definite is None and unknown is None and not parents:
             return EMPTY
-        fate = self._freed_by_callee(source)
+        freed = self._freed_by_callee(source)
         tag = "d" if definite else "u" if unknown else "o"
-        # of one kind, but from different arguments: graphs of their own
-        key = (*self.key, tag, fate, source if tag == "u" else roots)
+        # graphs of one kind from different arguments are distinct
+        key = (*self.key, tag, freed, source if tag == "u" else roots)
         shown = definite or own
         open_mode = own.ambient or shown.ambient
         node = Node(
@@ -233,11 +233,11 @@ class Translation(Symbols):
             loose=parents - certain,
         )
         self.frame.graphs.record(key, node)
-        return self._recorded_anew(key, fate)
+        return self._record(key, freed)
 
     def _recorded(self, nodes: Iterable[Node]) -> tuple[Node | None, Node | None, bool]:
-        """Of the operations behind a graph those that record in the caller: a definite one, an unknown one, and whether
-        a model is among the definite ones."""
+        """Of the operations behind a graph, those that autograd records in the caller: a definite one, an unknown one
+        (None if there is none), and whether a model is among the definite ones."""
         definite: Node | None = None
         unknown: Node | None = None
         model = False
@@ -255,20 +255,20 @@ class Translation(Symbols):
                 definite, model = _shown_first(definite, node), True
         return definite, unknown, model
 
-    def _recorded_anew(self, key: Source, fate: str) -> frozenset[Source]:
-        """The sources of a graph that this call has recorded, freed in the state as the callee leaves it."""
+    def _record(self, key: Source, freed: str) -> frozenset[Source]:
+        """The source of a graph that this call records. Its freed state becomes what the callee leaves."""
         one = frozenset((key,))
-        if key in self.state.freed_may:  # which holds all of `freed_must`
+        if key in self.state.freed_may:  # a superset of `freed_must`
             self.state.freed_must -= one
             self.state.freed_may -= one
-        if fate == "freed":
+        if freed == "freed":
             self.state.freed_must |= one
-        if fate != "live":
+        if freed != "live":
             self.state.freed_may |= one
         return one
 
     def _freed_by_callee(self, source: Source) -> str:
-        """What the callee's backwards did to a graph, or to all models that took part: "freed", "some" of it, or
+        """What the callee's backwards did to a graph, or to all models in it: "freed", "some" (a part was freed) or
         "live"."""
         graphs, must, may = self.callee.graphs, self.exit.freed_must, self.exit.freed_may
         if source in must:
@@ -279,7 +279,7 @@ class Translation(Symbols):
         return "some" if source in may or not models.isdisjoint(may) else "live"
 
     def _unfollowed(self) -> frozenset[Source]:
-        """One node of which nothing is known, in place of a graph that is too large."""
+        """One unknown node in place of a graph that is too large."""
         key = (*self.key, "cut")
         self.frame.graphs.record(key, Node(self.at, self.key[-1], unknown=True, loops=self.frame.loop_ids))
         return frozenset((key,))
@@ -312,7 +312,7 @@ class Translation(Symbols):
         return bool(value.kinds) and not value.kinds & UNKNOWN
 
     def _runs_frozen(self, node: Node) -> bool:
-        """Whether a frozen module (in the caller) recorded the node."""
+        """Whether a module that is frozen in the caller recorded the node."""
         if node.callee is None or not (
             (node.definite and node.model) or (node.unknown and self._is_model(node.callee))
         ):
@@ -323,8 +323,7 @@ class Translation(Symbols):
         return bool(self.resolve(path).kinds & MODULE)
 
     def link_ancestors(self) -> None:
-        """Make lifted graphs parents of the graphs that were computed from them, so that a backward frees them
-        together."""
+        """Make lifted graphs the parents of the graphs computed from them, so that a backward frees them together."""
         lifted = {item: nodes for item, nodes in self._nodes.items() if nodes}
         if len(lifted) > MAX_KIN:
             return
@@ -350,5 +349,5 @@ def _names_host(choice: ir.IfExp) -> bool:
 
 
 def _shown_first(a: Node | None, b: Node) -> Node:
-    """The node that represents a graph in messages: a model's before others, the earlier before the later."""
+    """The node that represents a graph in messages: a model's before others, an earlier one before a later one."""
     return b if a is None or (not b.model, b.at, b.what) < (not a.model, a.at, a.what) else a
