@@ -5,6 +5,7 @@ from __future__ import annotations
 from memlint.analysis.domain.state import State
 from memlint.analysis.domain.summary.function_state import FunctionState
 from memlint.analysis.domain.values import (
+    CONTAINER,
     DATA,
     NONE,
     NOTHING,
@@ -21,6 +22,7 @@ from memlint.analysis.domain.values import (
 from memlint.analysis.index.program import Function
 from memlint.analysis.syntax.syntax import dotted
 from memlint.analysis.transfer.heap import make, read_item
+from memlint.analysis.transfer.stores.class_places import default_place
 from memlint.ir import nodes as ir
 
 
@@ -88,6 +90,8 @@ def bind(
             given = UNKNOWN_VALUE
             if param.default is not None:
                 given = frame.analyser.evaluate_constant(function.module, param.default)
+                shared = default_place(function, param)
+                given = given if shared is None else V(CONTAINER, syms=frozenset((shared,)))
             if spread and given.is_only(DATA | NONE | UNKNOWN):
                 given = join(UNKNOWN_VALUE, _spread(frame, state, param, words))
             bound[param.name] = given

@@ -1,11 +1,12 @@
-"""Attributes of a class itself (``Stats.total``, ``cls.history``), which live as long as the program."""
+"""Attributes of a class itself (``Stats.total``, ``cls.history``) and containers that are defaults of parameters, which
+live as long as the program."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
 from memlint.analysis.domain.values import CALLABLE, CONTAINER, DATA, EMPTY, NONE, Path, Ref, Source, Sources, V
-from memlint.analysis.index.program import Class
+from memlint.analysis.index.program import Class, Function
 from memlint.ir import nodes as ir
 
 if TYPE_CHECKING:
@@ -56,6 +57,15 @@ def shared_place(analyser: Analyser, cls: Class, name: str) -> Path | None:
     if analyser.facts.attributes.is_assigned(name):
         return None
     return _place(*owner.key, name)
+
+
+def default_place(function: Function, param: ir.Param) -> Path | None:
+    """The symbolic place of an empty container that is a parameter's default: all calls that pass nothing share it."""
+    made = param.default
+    empty = isinstance(made, ir.Call) and not made.args and not made.keywords
+    empty = empty or (isinstance(made, ir.Display) and not made.elements)
+    empty = empty or (isinstance(made, ir.DictDisplay) and not made.values)
+    return _place(*function.key, param.name) if made is not None and empty and _makes_container(made) else None
 
 
 def _owner(analyser: Analyser, cls: Class, name: str) -> Class | None:
