@@ -105,6 +105,25 @@ _GROWS = {
     )
     + "def main(loader, model):\n    kept = []\n    for x, y in loader:\n        evaluate(model, x, kept)\n",
 }
+_DEFAULT = """\
+def predict(model, x, seen=[]):
+    model.eval()
+    out = model(x.cuda())  # here
+    seen.append(out)
+    return out.argmax(1)
+
+
+"""
+_SHOW = "def main(loader, model):\n    for x, y in loader:\n        print(predict(model, x))\n"
+_GROWS["a list that is a parameter's default"] = _DEFAULT + _SHOW
+_GROWS["a list of its caller's object"] = _RETURNED + (
+    "class Runner:\n    def __init__(self):\n        self.kept = []\n\n    def run(self, loader, model):\n"
+    "        for x, y in loader:\n            self.kept.append(predict(model, x))\n"
+)
+_GROWS["a default of a constructor"] = (
+    _OBJECT.replace("__init__(self)", "__init__(self, history=[])").replace("history = []", "history = history")
+    + "def main(loader):\n    one = Predictor()\n    for x, y in loader:\n        print(one.predict(x))\n"
+)
 _GROWS["a method between"] = _OBJECT + (
     "    def run(self, batch):\n        x, y = batch\n        return self.predict(x)\n\n\n"
     "def main(loader):\n    one = Predictor()\n    for batch in loader:\n        print(one.run(batch))\n"
@@ -127,6 +146,8 @@ _STAYS = {
     + "        print(torch.cat(kept).shape)\n        kept.clear()\n",
     "each round has a list of its own": _GIVEN
     + "def main(loader, model):\n    for x, y in loader:\n        kept = []\n        evaluate(model, x, kept)\n",
+    "its caller gives another list each time": _DEFAULT + _SHOW.replace("(model, x)", "(model, x, [])"),
+    "a default that keeps numbers": _DEFAULT.replace("append(out)", "append(out.argmax(1).tolist())") + _SHOW,
     "it keeps numbers": _GLOBAL.replace("append(out)", "append(out.argmax(1).tolist())")
     + "def main(loader):\n    for x, y in loader:\n        print(predict(x))\n",
 }

@@ -10,6 +10,7 @@ from memlint.analysis.domain.summary.effects import ModelRun
 from memlint.analysis.domain.summary.summary import Summary
 from memlint.analysis.syntax.expression_text import text
 from memlint.analysis.syntax.syntax import calls, last_name, parts, walk_expression, withs_around
+from memlint.analysis.transfer.modules.optimizer_parameters import made_of
 from memlint.ir import nodes as ir
 from memlint.patterns import lazy_pattern
 
@@ -21,15 +22,33 @@ _TEACHERS = lazy_pattern(r"teacher|(^|_)(target|ema|momentum|reference|frozen|pr
 _OF_PARAMETERS = lazy_pattern(r"param|apply|children|modules|requires_grad|freez|optim|adam|sgd|clip|grad")
 
 
+#: how many calls a teacher's run may be away from the backward
+_LEVELS = 3
+
+
 def teaches(analyser: Analyser, summary: Summary, run: ModelRun) -> bool:
     """Whether a run of a model in eval mode is that of a teacher: another model is in train mode, or in a step of a
     framework that sees to it, and learns by the backward that both reach. (A backbone in eval mode for its statistics
     alone has another name.) A student that is in train mode in one phase alone is in train mode where it learns."""
-    if run.origin is not None or not _TEACHERS.search(run.text.rsplit(".", 1)[-1].lower()):
-        return False
+    named = _TEACHERS.search(run.text.rsplit(".", 1)[-1].lower())
+    return run.origin is None and named is not None and _teaches(analyser, summary, run, 0)
+
+
+def _teaches(analyser: Analyser, summary: Summary, run: ModelRun, depth: int) -> bool:
+    """As `teaches`, for a run as it is seen ``depth`` calls above the function that makes it. Where no backward
+    reaches it here, all callers have to agree."""
     if not gives_no_gradient(analyser, summary, run) or _is_trained_or_frozen(summary, run.text):
         return False
     backwards = [one for one in summary.backwards if run.node in one.reached]
+    if not backwards and depth < _LEVELS:
+        above = [
+            (caller, lifted)
+            for caller, _ in analyser.facts.calls_of(summary.function)
+            for lifted in caller.run_index.lifted(summary, run)
+        ]
+        return bool(above) and all(_teaches(analyser, *one, depth + 1) for one in above)
+    if depth and _may_be_owned(summary, run):
+        return False
     stepping = summary.hook is not None and summary.hook.returns == "backward"
     return any(
         (
@@ -41,6 +60,12 @@ def teaches(analyser: Analyser, summary: Summary, run: ModelRun) -> bool:
         for other in summary.runs.values()
         for one in backwards
     )
+
+
+def _may_be_owned(summary: Summary, run: ModelRun) -> bool:
+    """Whether an optimizer that the function makes takes the module's parameters, or an unknown selection."""
+    keys = {*run.module.syms, *made_of(run.module)}
+    return any(not entry or not keys.isdisjoint(entry) for entry in summary.notes.owned)
 
 
 def _learns(summary: Summary, other: ModelRun, run: ModelRun) -> bool:

@@ -23,12 +23,12 @@ from memlint.analysis.domain.events import Fact, Loop, ModelCall, Step
 from memlint.analysis.domain.sibling_functions import is_beside_training
 from memlint.analysis.domain.summary.effects import ModelRun, excluded
 from memlint.analysis.domain.summary.summary import Summary
-from memlint.analysis.domain.values import CPU, Source, Sources
+from memlint.analysis.domain.values import CPU, EMPTY, Source, Sources
 from memlint.analysis.index.program import Function
 from memlint.analysis.index.roles_by_name import is_evaluation_name
 from memlint.analysis.judge.judged_runs import Verdict, consumed_as, is_layer_code, judge_run, loop_of, records
 from memlint.analysis.judge.roles import Phase
-from memlint.analysis.judge.run_callers import left_to_callers, reported_inside, spent_inside
+from memlint.analysis.judge.run_callers import evaluated_inside, left_to_callers, reported_inside, spent_inside
 from memlint.analysis.judge.run_doubts import doubt_of
 from memlint.analysis.judge.run_reasons import report_run_reason
 from memlint.analysis.judge.sizes.large_networks import runs_a_large_network
@@ -64,6 +64,8 @@ class Keeper(NamedTuple):
 def evaluations(analyser: Analyser, summary: Summary) -> list[Verdict]:
     """The verdicts on the recorded runs of the function, in source order. Stores in the function's notes which graphs
     exist only because a guard is missing."""
+    inner = evaluated_inside(analyser, summary) if summary.stores else EMPTY
+    summary.notes.evaluations = summary.notes.unguarded = inner
     if not summary.runs:
         return []
     if is_layer_code(analyser, summary):
@@ -88,8 +90,8 @@ def evaluations(analyser: Analyser, summary: Summary) -> list[Verdict]:
         else:
             found.append(verdict)
     shown = [*inside, *(item for item in found if item.evaluation == "eval" and item.phase is None)]
-    summary.notes.evaluations = frozenset(item.run.node for item in shown if item.wanted in ("", ENABLED, ITSELF))
-    summary.notes.unguarded = frozenset(item.run.node for item in shown if item.wanted in ("", ENABLED))
+    summary.notes.evaluations = inner.union(item.run.node for item in shown if item.wanted in ("", ENABLED, ITSELF))
+    summary.notes.unguarded = inner.union(item.run.node for item in shown if item.wanted in ("", ENABLED))
     return found
 
 

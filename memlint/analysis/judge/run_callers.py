@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from memlint.analysis.domain.state import AMBIENT
 from memlint.analysis.domain.summary.effects import ModelRun
 from memlint.analysis.domain.summary.summary import Summary
+from memlint.analysis.domain.values import Source, Sources
 from memlint.analysis.index.program import Function
 from memlint.analysis.index.roles_by_name import is_evaluation_name
 from memlint.analysis.judge.judged_runs import consumed_as, is_layer_code, judge_run, loop_of
@@ -42,6 +43,27 @@ def spent_inside(analyser: Analyser, run: ModelRun) -> bool:
         if verdict is not None and verdict.evaluation == "spent" and not verdict.wanted:
             return True
     return False
+
+
+def evaluated_inside(analyser: Analyser, summary: Summary) -> Sources:
+    """The graphs of models that callees put into eval mode themselves, where they run no other model."""
+    found: set[Source] = set()
+    for record in summary.calls.values():
+        function = analyser.function_at(record.callee)
+        callee = analyser.summary(function) if function is not None and function.key != summary.function.key else None
+        runs = list(callee.runs.values()) if callee is not None else []
+        if callee is None or not runs or not all(_is_evaluated(analyser, callee, run) for run in runs):
+            continue
+        made = (record.at, *record.callee)
+        nodes = summary.graphs.nodes
+        found.update(key for key in nodes if isinstance(key, tuple) and key[:3] == made and nodes[key].model)
+    return frozenset(found)
+
+
+def _is_evaluated(analyser: Analyser, summary: Summary, run: ModelRun) -> bool:
+    """Whether the function itself puts the model into eval mode and no gradient is wanted."""
+    verdict = judge_run(analyser, summary, run) if run.mode is True else None
+    return verdict is not None and verdict.evaluation == "eval" and not verdict.wanted
 
 
 def _reports(analyser: Analyser, summary: Summary, surely: bool) -> bool:
@@ -118,10 +140,4 @@ def _callers(analyser: Analyser, function: Function) -> dict[tuple[str, str], Su
 
 def _evaluates(analyser: Analyser, caller: Summary, lifted: ModelRun) -> bool:
     """Whether a linted function runs a model that it has put into eval mode itself, and no gradients are needed."""
-    return (
-        lifted.mode is True
-        and caller.module.key in analyser.program.project.reported
-        and (verdict := judge_run(analyser, caller, lifted)) is not None
-        and verdict.evaluation == "eval"
-        and not verdict.wanted
-    )
+    return caller.module.key in analyser.program.project.reported and _is_evaluated(analyser, caller, lifted)
