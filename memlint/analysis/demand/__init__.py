@@ -1,1 +1,1 @@
-"""Does anybody need the gradient, the graph or the storage of a value later: here, in a caller, in an optimizer?"""
+"""Does a later use need the gradient, the graph or the storage of a value: here, in a caller, or in an optimizer?"""

@@ -1,4 +1,4 @@
-"""Tensors that a loop collects on the device and that are needed there as one tensor afterwards."""
+"""Tensors that a loop collects on the device and that later code needs there as one tensor."""
 
 from __future__ import annotations
 
@@ -31,9 +31,9 @@ from memlint.ir import nodes as ir
 if TYPE_CHECKING:
     from memlint.analysis.facts.analyser import Analyser
 
-#: calls that put all members of a collection together in one tensor
+#: calls that join the members of a collection to one tensor
 _JOINS = frozenset({"cat", "concat", "concatenate", "stack", "vstack", "hstack", "pad_sequence"})
-#: functions that bring no tensors of their own to what they are given, and the modules of such functions
+#: functions, and modules of functions, that combine their arguments with no other tensors
 _ALONE = frozenset(
     {
         "print",
@@ -52,17 +52,17 @@ _ALONE = frozenset(
         "F",
     }
 )
-#: methods that put away what they are given
+#: methods that store or write their arguments
 _PUT_AWAY = frozenset({"append", "extend", "save", "dump", "format", "write"})
-#: methods that move a tensor to where it is wanted
+#: methods that move a tensor to the place of its use
 _MOVES = frozenset({"to", "cuda", "type_as"})
-#: what is asked of a tensor and no computation
+#: attributes and methods that read a tensor's metadata, without a computation
 _ASKED = frozenset({"size", "shape", "dim", "ndim", "numel", "device", "dtype"})
 
 
 def needed_as_one_tensor(analyser: Analyser, summary: Summary, store: Store) -> bool:
     """Whether all collected members are joined to one tensor on the device, here or in a caller, and that tensor is
-    combined with others there or kept for it. False where something moves it to the host."""
+    then stored, or combined with other tensors. False if something moves it to the host."""
     if is_moved_later(summary, store):
         return False
     held = list(holders(analyser, summary, store))
@@ -80,7 +80,7 @@ def _is_read_on_host(held: Held) -> bool:
     return any(
         isinstance(part, ir.Call)
         and isinstance(part.func, ir.Attr)
-        and part.func.name in TO_HOST - {"item"}  # (a number that is computed of it shows nothing)
+        and part.func.name in TO_HOST - {"item"}  # a number computed from the tensor says nothing about the tensor
         and part.at > held.since
         and mention(part.func.value, held.names)
         for part in parts(held.summary.function.body)
@@ -88,7 +88,7 @@ def _is_read_on_host(held: Held) -> bool:
 
 
 def _collected_with(held: Held, store: Store) -> set[str]:
-    """The names of the collection and of the collections that the same loop fills beside it."""
+    """The names of the collection, of other collections that the same loop fills, and of what is made from them."""
     body = store.loop.body if store.loop is not None and held.since == store.site.at else ()
     beside = {
         call.func.value.id
@@ -134,7 +134,7 @@ def _meets_others(function: Function, names: AbstractSet[str], own: AbstractSet[
 
 
 def _becomes_attribute(statement: ir.Assign, names: AbstractSet[str]) -> bool:
-    """``self.bank = torch.cat(rows)``"""
+    """Whether the statement stores one of the names in an attribute: ``self.bank = torch.cat(rows)``."""
     whole = isinstance(statement.value, ir.Name | ir.Call) and _takes_part(statement.value, names)
     return whole and any(isinstance(target, ir.Attr) for target in statement.targets)
 
@@ -149,11 +149,11 @@ def _is_beside(left: ir.Expr, right: ir.Expr, names: AbstractSet[str], own: Abst
 
 
 def _takes_part(expr: ir.Expr, names: AbstractSet[str]) -> bool:
-    """Whether more than the shape of one of these names is read."""
+    """Whether an expression reads more than the shape of one of these names."""
     if isinstance(expr, ir.Attr) and expr.name in _ASKED:
         return False
     if isinstance(expr, ir.Call) and isinstance(expr.func, ir.Attr) and expr.func.name in _ASKED | _MOVES:
-        return False  # (what is moved to where it is used may come from anywhere)
+        return False  # a tensor that is moved to its use need not be on the device before
     if isinstance(expr, ir.Call) and dotted(expr.func) == "len":
         return False
     return mention(expr, names)
@@ -164,7 +164,8 @@ def _gets(call: ir.Call, names: AbstractSet[str]) -> bool:
 
 
 def _may_meet(call: ir.Call, own: AbstractSet[str]) -> bool:
-    """Whether a call that gets the whole may bring other tensors to it: of an object, or of its other arguments."""
+    """Whether a call that gets the whole tensor may combine it with others: those of its receiver or other
+    arguments."""
     name = last_name(call.func)
     if dotted(call.func).partition(".")[0] in _ALONE or name in _JOINS or name in _PUT_AWAY:
         return False

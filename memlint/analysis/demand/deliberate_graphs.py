@@ -1,4 +1,4 @@
-"""Model calls that are left unguarded on purpose: another branch of the same function guards the same call."""
+"""Model calls that are unguarded on purpose: another branch of the same function guards the same call."""
 
 from __future__ import annotations
 
@@ -12,8 +12,9 @@ from memlint.ir import nodes as ir
 
 
 def guarded_in_another_branch(summary: Summary, run: ModelRun) -> bool:
-    """``if evaluate: with no_grad(): y = net(x)``, and ``y = net(x)`` where that does not hold, of which the output
-    leaves: whoever asks for the other branch wants the graph."""
+    """Whether the function has a guarded and an unguarded branch for the same call, and returns or passes on the
+    output: ``if evaluate: with no_grad(): y = net(x)``, else ``y = net(x)``. Callers that select the unguarded branch
+    want the graph."""
     marks = {run.node, *run.value.src}
     if not marks & (summary.notes.returned | summary.left):
         return False
@@ -42,14 +43,14 @@ def _holds(body: tuple[ir.Stmt, ...], run: ModelRun) -> bool:
 
 
 def _is_asked_for(summary: Summary, test: ir.Expr) -> bool:
-    """Whether a caller, or who made the object, decides: the test reads a parameter, or an attribute of ``self``."""
+    """Whether the caller, or the constructor's caller, decides: the test reads a parameter (``self`` included)."""
     params = {param.name for param in summary.function.params}
     return any(isinstance(part, ir.Name) and part.id in params for part in walk_expression(test))
 
 
 def _guards(summary: Summary, body: tuple[ir.Stmt, ...], run: ModelRun) -> bool:
     if run.text.partition(".")[0] in assigned_names(body)[0]:
-        return False  # another network of that name
+        return False  # the branch binds the name to another network
     return any(
         isinstance(statement, ir.With)
         and any(is_off(summary, item.context) for item in statement.items)
@@ -59,7 +60,7 @@ def _guards(summary: Summary, body: tuple[ir.Stmt, ...], run: ModelRun) -> bool:
 
 
 def is_off(summary: Summary, context: ir.Expr) -> bool:
-    """``no_grad()`` and its like, or ``set_grad_enabled(False)``."""
+    """Whether a context manager turns grad mode off: ``no_grad()`` and its like, or ``set_grad_enabled(False)``."""
     if is_guard(summary, summary.function, context):
         return True
     if not isinstance(context, ir.Call) or last_name(context.func) != "set_grad_enabled":

@@ -1,4 +1,4 @@
-"""Networks that a function is given, and that all who call it have made and let no optimizer train."""
+"""Networks that a function takes as a parameter, and that no caller trains with an optimizer."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from memlint.analysis.transfer.modules.optimizer_parameters import ANY, is_touch
 if TYPE_CHECKING:
     from memlint.analysis.facts.analyser import Analyser
 
-#: of more callers, nobody asks all
+#: with more callers than this, none is analysed
 _MAX_CALLERS = 8
-#: how many functions may hand a network on
+#: through how many callers a parameter is followed
 _DEPTH = 3
 
 
 def parameter_of(summary: Summary, run: ModelRun) -> str:
-    """The parameter that a run's module is, as it stands; "" for any other."""
+    """The parameter that is the run's module itself; "" if the module is anything else."""
     (path,) = run.module.syms if len(run.module.syms) == 1 else (None,)
     if path is None or path.steps or not path.root.startswith("p:") or run.module.store:
         return ""
@@ -30,15 +30,15 @@ def parameter_of(summary: Summary, run: ModelRun) -> str:
 
 
 def is_trained_by_nobody(analyser: Analyser, summary: Summary, name: str) -> bool:
-    """Whether no optimizer in sight takes the parameters of the network that a function gets as a parameter: every
-    caller is known and hands it one that was made there, some optimizer takes those of another, and nothing that
-    cannot be followed has any of them."""
+    """Whether no known optimizer takes the parameters of the network that a function gets as a parameter. All callers
+    have to be known and to pass a network that they make themselves, one of them has to make an optimizer for another
+    network, and nothing unresolved may have any of the parameters."""
     seen: list[bool] = []
     return _is_left(analyser, summary, name, seen, _DEPTH) and any(seen)
 
 
 def _is_left(analyser: Analyser, summary: Summary, name: str, seen: list[bool], depth: int) -> bool:
-    """Whether the parameter's network is untrained in all callers. ``seen``: the functions on the way up, each with
+    """Whether all callers leave the parameter's network untrained. ``seen``: collects, for each function on the way up,
     whether it makes an optimizer."""
     own: set[Source] = {Path(f"p:{name}")}
     if not _lets_it_be(summary, own, seen) or analyser.facts.is_handed_on(summary.function):
@@ -64,7 +64,7 @@ def _is_made(analyser: Analyser, caller: Summary, record: CallRecord, name: str,
 
 
 def _may_train(analyser: Analyser, record: CallRecord, network: V) -> bool:
-    """Whether a function that gets the network as well makes an optimizer for it, or is not known."""
+    """Whether another callee that gets the network makes an optimizer for it, or is unknown."""
     given = [name for name, value in record.args.items() if value.store & network.store]
     if not given:
         return False
@@ -74,7 +74,7 @@ def _may_train(analyser: Analyser, record: CallRecord, network: V) -> bool:
 
 
 def _lets_it_be(summary: Summary, keys: set[Source], seen: list[bool]) -> bool:
-    """Whether a function neither passes the network on, nor changes it, nor gives it to an optimizer of its own."""
+    """Whether a function does not pass the network on, change it, or give it to an optimizer of its own."""
     notes = summary.notes
     if summary.cut_short or summary.exit is None or None in notes.owned or ANY in notes.given:
         return False

@@ -1,4 +1,4 @@
-"""Demand for gradients: whether the function, a caller or a backward needs the gradients of a model that runs."""
+"""Demand for gradients: whether the function, a caller or a backward needs the gradients of a model run."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ from memlint.ir import nodes as ir
 if TYPE_CHECKING:
     from memlint.analysis.facts.analyser import Analyser
 
-#: the gradients are wanted while the model runs; whether the graph is, afterwards, is another question
+#: the gradients are needed while the model runs; the graph need not be needed afterwards
 ENABLED = "grad mode is switched on"
 REQUIRES = "an input requires grad"
 ASKED = "gradients are asked for"
@@ -44,20 +44,18 @@ _RECORDING = frozenset({"requires_grad_", "enable_grad", "set_grad_enabled"})
 
 
 def reason_gradients_needed(analyser: Analyser, summary: Summary, run: ModelRun) -> str:
-    """Why the gradients of a run are needed, as a clause; "" where nothing is known to need them."""
+    """Why the gradients of a run are needed, as a clause; "" if nothing is known to need them."""
     why = asked_for(summary)
     if why == CLEARED and is_spent(analyser, summary, run):
-        why = ""  # (whatever makes them, it is not this run, of which nothing but numbers is left)
+        why = ""  # only numbers remain of this run, so other code makes the gradients
     if why in (REQUIRES, ASKED) and is_spent(analyser, summary, run):
         why = asked_for(summary, of_other_networks(summary.function.body, run.text))
     why = why or (ITSELF if differentiates_itself(analyser, run) else "")
     if why:
         return why
     deeper = run.origin
-    spent = deeper is not None and is_spent(
-        analyser, summary, run
-    )  # (who else gets what the helper returns: no matter)
-    while deeper is not None:  # what runs in a callee of a callee is wanted there, or on the way
+    spent = deeper is not None and is_spent(analyser, summary, run)  # other callers of the helper do not matter then
+    while deeper is not None:  # a callee, at any depth, may need the gradients of its own run
         inner, origin = deeper
         inside = {origin.node, *origin.value.src}
         if inside & inner.notes.returned and decorator_trains(analyser, inner.function):
@@ -71,7 +69,7 @@ def reason_gradients_needed(analyser: Analyser, summary: Summary, run: ModelRun)
     for caller, record in analyser.facts.calls_of(summary.function):
         given = any(value.may_be(TENSORS | CONTAINER | UNKNOWN) for value in record.args.values())
         if given and caller is not summary and (why := asked_for(caller)) == REQUIRES:
-            return why  # it may be what this function is given
+            return why  # the input that requires grad may be an argument of this function
     marks = {run.node, *run.value.src}
     if marks & summary.notes.returned and decorator_trains(analyser, summary.function):
         return REACHED
@@ -80,7 +78,7 @@ def reason_gradients_needed(analyser: Analyser, summary: Summary, run: ModelRun)
         and not marks & (summary.used | summary.escaped | summary.notes.returned)
         and is_hooked(analyser, summary, run)
     ):
-        return REACHED  # (it runs for what its hooks get, of which the loss may be made)
+        return REACHED  # the model runs for its hooks, whose values may form the loss
     if trains_by_closure(analyser, summary, marks) or trained_by_stranger(summary, run, marks):
         return REACHED
     return _reached(analyser, summary, marks, 0)
@@ -102,8 +100,8 @@ def trained_by_callers(analyser: Analyser, summary: Summary, run: ModelRun) -> b
 
 
 def differentiates_itself(analyser: Analyser, run: ModelRun) -> bool:
-    """Whether the forward that runs, or what it calls, differentiates (forces are the gradient of an energy) or makes
-    what it is given require grad: under a guard it would raise."""
+    """Whether the forward, or a callee of it, differentiates (forces are the gradient of an energy) or makes its inputs
+    require grad. Under a guard it would raise."""
     classes = [analyser.cls(ref) for ref in run.module.refs if ref.kind == "instance"]
     methods = [analyser.program.method(cls, run.method) for cls in classes if cls is not None]
     todo = [(method.key, 0) for method in methods if method is not None]
@@ -125,8 +123,8 @@ def differentiates_itself(analyser: Analyser, run: ModelRun) -> bool:
 
 @kept
 def requires_inputs(body: tuple[ir.Stmt, ...]) -> bool:
-    """Whether a body sets ``requires_grad`` of tensors, or enables grad mode whatever the caller's is; not in branches
-    for training alone."""
+    """Whether a body sets ``requires_grad`` of tensors, or enables grad mode itself, outside of branches for
+    training."""
     for statement in body:
         if isinstance(statement, ir.If) and _of_training(statement.test):
             continue
@@ -144,17 +142,17 @@ def requires_inputs(body: tuple[ir.Stmt, ...]) -> bool:
 
 
 def _of_training(test: ir.Expr) -> bool:
-    """Whether a test asks for training mode, or for activation checkpointing, which only training uses."""
+    """Whether a test reads training mode, or activation checkpointing, which only training uses."""
     names = (last_name(part) for part in walk_expression(test))
     return any("training" in name or "checkpoint" in name for name in names)
 
 
 def _reached(analyser: Analyser, summary: Summary, marks: set[Source], depth: int) -> str:
-    """Why a backward reaches these graphs: in this function, through an attribute, or in a caller that gets them
-    returned; "" for no backward that is known."""
+    """Why a backward reaches these graphs: in this function, through an attribute, or in a caller to which they are
+    returned. "" if no such backward is known."""
     known = analyser.facts.reached
     question = (summary, frozenset(marks), depth)
-    if question not in known:  # (where many functions call each other, there are too many ways to one question)
+    if question not in known:  # functions that call each other have many paths to the same query
         known[question] = _reached_by(analyser, summary, marks, depth)
     return known[question]
 
@@ -208,22 +206,20 @@ def _reached_by(analyser: Analyser, summary: Summary, marks: set[Source], depth:
 
 
 def _yields(summary: Summary, marks: set[Source]) -> bool:
-    """Whether a generator gives out these graphs, one after the other."""
+    """Whether a generator yields these graphs."""
     given = (tensors_within(summary, state, value).src for value, state in summary.yields)
     return any(marks & summary.graphs.closure(src) for src in given)
 
 
 def _is_given(path: Source, own: str) -> bool:
-    """Whether a place is in what the function was given: ``outputs["disp"]``, where ``outputs`` is a parameter; or is a
-    global."""
+    """Whether a place is a global, or is inside an argument: ``outputs["disp"]`` with a parameter ``outputs``."""
     if isinstance(path, Path) and path.root.startswith("g:"):
         return True
     return isinstance(path, Path) and bool(path.steps) and path.root.startswith("p:") and path.root != own
 
 
 def _held(caller: Summary, state: State, record: CallRecord, path: Path) -> Sources:
-    """What a place holds in the caller after the call, where the callee filled it: a place in an argument, or a
-    global."""
+    """The graph sources in a place of the caller that the callee filled: a place in an argument, or a global."""
     if path.root.startswith("g:"):
         return tensors_within(caller, state, state.sym[path]).src if path in state.sym else frozenset()
     value = record.args.get(path.root[2:])
@@ -243,9 +239,9 @@ def _held(caller: Summary, state: State, record: CallRecord, path: Path) -> Sour
 
 
 def asked_for(summary: Summary, others: frozenset[int] = frozenset()) -> str:
-    """Whether and how this function requests gradients or the graph itself: `autograd.grad`, ``requires_grad``,
-    saliency, an optimizer step, a drawing of the graph. ``others``: mentions of other networks' parameters, which count
-    for nothing."""
+    """How this function requests gradients or reads the graph: `autograd.grad`, ``requires_grad``, saliency, an
+    optimizer step, a drawing of the graph. "" if it does not. ``others``: mentions of other networks' parameters, which
+    do not count."""
     if summary.notes.gradients:
         return "autograd.grad is called"
     if "grad_fn" in summary.function.names:
@@ -261,8 +257,8 @@ def asked_for(summary: Summary, others: frozenset[int] = frozenset()) -> str:
 
 @kept
 def _asking(body: tuple[ir.Stmt, ...]) -> tuple[tuple[ir.Expr, str], ...]:
-    """The expressions of a body that request gradients, in source order, each with how; an attribute (``x.grad``)
-    requests those of its base."""
+    """The expressions of a body that request gradients, in source order, each with the kind of request. An attribute
+    (``x.grad``) requests those of its base."""
     found: list[tuple[ir.Expr, str]] = []
     for statement in walk_statements(body):
         if isinstance(statement, ir.Assign) and is_true(statement.value):

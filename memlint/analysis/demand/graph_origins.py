@@ -1,4 +1,4 @@
-"""What brings a graph into a value: into the input of a network, and into a loss beside the network's output."""
+"""The origins of a graph: in the input of a network, and in a loss beside the network's output."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 def gives_no_gradient(analyser: Analyser, summary: Summary, run: ModelRun) -> bool:
-    """Whether nothing that the module was given carries a graph."""
+    """Whether no input of the module carries a graph."""
     node = summary.graphs.nodes.get(run.node)
     if node is None:
         return False
@@ -28,7 +28,7 @@ def gives_no_gradient(analyser: Analyser, summary: Summary, run: ModelRun) -> bo
                 return False
             continue
         inner = summary.graphs.nodes.get(item)
-        if inner is None or inner.at == run.site.at or _is_its_own(summary, run, item):  # what the call itself recorded
+        if inner is None or inner.at == run.site.at or _is_its_own(summary, run, item):  # the call itself recorded it
             continue
         if inner.definite or inner.guess or _may_record(inner):
             return False
@@ -38,8 +38,8 @@ def gives_no_gradient(analyser: Analyser, summary: Summary, run: ModelRun) -> bo
 def networks_beside(
     analyser: Analyser, summary: Summary, run: ModelRun, backward: Backward
 ) -> tuple[ModelRun, ...] | None:
-    """The runs of other modules whose graphs a backward reaches beside that of a run; None where it may reach some that
-    are not known: an unresolved call, a parameter, or a callee's own network takes part."""
+    """The runs of other modules whose graphs a backward also reaches. None if it may reach unknown ones: an unresolved
+    call, a parameter, or a callee's own network takes part."""
     nodes = summary.graphs.nodes
     own = {run.node, *run.value.src}
     given = summary.graphs.closure(parent for item in own if item in nodes for parent in nodes[item].parents)
@@ -67,7 +67,7 @@ def _is_same_module(run: ModelRun, other: ModelRun) -> bool:
 
 
 def _may_record(node: Node) -> bool:
-    """Whether it is an unresolved call that may be of a network: its name is not one of what gives data."""
+    """Whether the node is an unresolved call that may run a network: its name is not one of a data source."""
     name = node.what.split("(", 1)[0].rsplit(".", 1)[-1].lstrip("_")
     return node.unknown and not name.startswith(_DATA_CALLS)
 
@@ -90,8 +90,8 @@ def _may_be_attached(analyser: Analyser, summary: Summary, path: Path) -> bool:
 
 
 def _made_by_model(path: Path) -> bool:
-    """Whether a model may have computed the value. An attribute may hold an output (``self.fake``), so only arguments
-    count as data."""
+    """Whether a model may have computed the value. An attribute may hold an output (``self.fake``), so only arguments,
+    and attributes named like data, count as data."""
     if path.root == "p:self" and path.steps and _DATA.search(path.steps[0].lower()):
         return False
     return not path.root.startswith("p:") or path.root == "p:self"
@@ -106,5 +106,5 @@ def _attached_by_callers(analyser: Analyser, summary: Summary, path: Path) -> bo
         sources = tensors_within(caller, caller.exit, value).src
         nodes = (caller.graphs.nodes.get(item) for item in sources)
         if caller.graphs.attached(sources)[0] == "yes" or any(node is not None and node.leaf for node in nodes):
-            return True  # (a leaf is learned, or looked at)
+            return True  # a leaf is trained, or its gradient is read
     return False

@@ -1,4 +1,4 @@
-"""Networks that each make an optimizer of their own, of which one is never stepped: a target network beside
+"""Networks that each make an optimizer of their own, one of which is never stepped: a target network beside
 learners."""
 
 from __future__ import annotations
@@ -15,13 +15,13 @@ from memlint.ir import nodes as ir
 if TYPE_CHECKING:
     from memlint.analysis.facts.analyser import Analyser
 
-#: beyond so many files with a name, nobody reads them all
+#: if more files than this mention a name, none is read
 MAX_FILES = 40
 
 
 def is_never_stepped(analyser: Analyser, summary: Summary, run: ModelRun) -> bool:
-    """Whether no code in sight touches the optimizer that the module of a run made over its own parameters, while that
-    of another module is stepped in this function: ``self.q_eval.optimizer.step()``, and ``self.q_next(x)``."""
+    """Whether no known code touches the optimizer that a run's module made for its own parameters, while this function
+    steps that of another module: ``self.q_eval.optimizer.step()`` beside ``self.q_next(x)``."""
     place = next(iter(run.module.syms)) if len(run.module.syms) == 1 else None
     classes = [cls for ref in run.module.refs if ref.kind == "instance" and (cls := analyser.cls(ref)) is not None]
     if place is None or len(place.steps) != 1 or not classes:
@@ -34,7 +34,7 @@ def is_never_stepped(analyser: Analyser, summary: Summary, run: ModelRun) -> boo
 
 
 def _own_optimizers(analyser: Analyser, cls: Class) -> frozenset[str]:
-    """The attributes of a module that hold optimizers of all its parameters, where it does not step them itself."""
+    """The attributes of a module that hold optimizers of all its parameters; empty if it steps one itself."""
     init = analyser.program.method(cls, "__init__")
     summary = analyser.summary(init) if init is not None else None
     if init is None or summary is None or not init.params:
@@ -61,7 +61,7 @@ def _own_optimizers(analyser: Analyser, cls: Class) -> frozenset[str]:
 
 
 def _takes_all(value: ir.Expr, me: str) -> bool:
-    """``Adam(self.parameters(), lr=lr)``"""
+    """Whether an expression makes an optimizer of all own parameters: ``Adam(self.parameters(), lr=lr)``."""
     return isinstance(value, ir.Call) and any(
         isinstance(arg, ir.Call) and dotted(arg.func) == f"{me}.parameters" for arg in value.args[:1]
     )

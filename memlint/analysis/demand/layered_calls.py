@@ -1,4 +1,4 @@
-"""What a callee tells of the models that run in it: parts of unknown class, and paths that record no graph."""
+"""Facts about the models that run inside a callee: parts of unknown class, and paths that record no graph."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 def may_be_any(analyser: Analyser, run: ModelRun) -> bool:
-    """Whether it is not known of which class the module is that runs, or a part that its forward runs."""
+    """Whether the class of the module that runs, or of a part that its forward runs, is unknown."""
     if not run.resolved:
         return True
     summaries = (analyser.summary(forward) for _, forward in _forwards(analyser, run))
@@ -30,9 +30,9 @@ def may_be_any(analyser: Analyser, run: ModelRun) -> bool:
 
 
 def guards_a_way(analyser: Analyser, run: ModelRun) -> bool:
-    """Whether a forward returns, on one of its ways, what a method of its own gives that turns grad mode off: ``if not
-    self.trainable: return self.infer(x)``; or what a block gives that does: ``if self.frozen: with torch.no_grad():
-    return self.net(x)``."""
+    """Whether a forward returns, on one of its paths, the result of a method that turns grad mode off (``if not
+    self.trainable: return self.infer(x)``), or of a block that does (``if self.frozen: with torch.no_grad(): return
+    self.net(x)``)."""
     return any(
         any(_is_guarded(analyser, cls, one) for one in _given(forward)) or _guards_a_branch(analyser, forward)
         for cls, forward in _forwards(analyser, run)
@@ -40,8 +40,8 @@ def guards_a_way(analyser: Analyser, run: ModelRun) -> bool:
 
 
 def _guards_a_branch(analyser: Analyser, forward: Function) -> bool:
-    """Whether a setting of the object (``self.frozen``) decides that what is given back is computed with grad mode off,
-    by what computes it elsewhere in the forward with grad mode as it is."""
+    """Whether a setting of the object (``self.frozen``) selects whether the result is computed with grad mode off: the
+    forward makes the same calls elsewhere under the ambient grad mode."""
     summary, own = analyser.summary(forward), forward.own_name
     tests = [
         one
@@ -67,7 +67,7 @@ def _guards_a_branch(analyser: Analyser, forward: Function) -> bool:
 
 
 def _results(body: tuple[ir.Stmt, ...], names: frozenset[str]) -> Iterator[ir.Expr]:
-    """What a block returns, and what it assigns to one of the names."""
+    """The expressions that a block returns or assigns to one of the names."""
     for one in walk_statements(body, into_definitions=False):
         gives = isinstance(one, ir.Return) or not names.isdisjoint(names_bound_by(one))
         if gives and isinstance(one, ir.Return | ir.Assign) and one.value is not None:
@@ -75,7 +75,7 @@ def _results(body: tuple[ir.Stmt, ...], names: frozenset[str]) -> Iterator[ir.Ex
 
 
 def _own_calls(among: Iterable[ir.Expr], own: str) -> Iterator[str]:
-    """The layers and methods of the object that are called among some expressions, each as often as it is."""
+    """The layers and methods of the object that the expressions call, one entry for each call."""
     called = (part.func for part in among if isinstance(part, ir.Call))
     return (text(func) for func in called if dotted(func).startswith(f"{own}."))
 
@@ -91,7 +91,7 @@ def _forwards(analyser: Analyser, run: ModelRun) -> Iterator[tuple[Class, Functi
 
 
 def _given(forward: Function) -> Iterator[str]:
-    """The methods of ``self`` whose result is returned as it is."""
+    """The methods of ``self`` whose result the forward returns unchanged."""
     own = forward.own_name
     for statement in walk_statements(forward.body, into_definitions=False):
         call = statement.value if isinstance(statement, ir.Return) else None
@@ -107,7 +107,7 @@ def _is_guarded(analyser: Analyser, cls: Class, name: str) -> bool:
 
 
 def runs_model(analyser: Analyser, summary: Summary, call: ir.Call, depth: int) -> bool:
-    """Whether a call runs a model, by itself or in what it calls."""
+    """Whether a call runs a model, directly or through callees up to a bounded depth."""
     if call.at in summary.notes.models:
         return True
     return any(
@@ -118,7 +118,7 @@ def runs_model(analyser: Analyser, summary: Summary, call: ir.Call, depth: int) 
 
 
 def leads_to_model(analyser: Analyser, key: tuple[str, str], depth: int) -> bool:
-    """Whether a function runs a model, itself or through callees up to a bounded call depth."""
+    """Whether a function runs a model, directly or through callees up to a bounded depth."""
     function = analyser.function_at(key)
     known = analyser.summary(function) if function is not None and function.name != "__init__" else None
     if known is None or known.notes.models or depth <= 0:

@@ -1,4 +1,4 @@
-"""Demand for a graph: whether a later backward, or anybody else, needs the graph of what a place keeps."""
+"""Demand for a graph: whether a later backward, or unresolved code, needs the graph of what a place keeps."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ if TYPE_CHECKING:
 if TYPE_CHECKING:
     from memlint.analysis.facts.analyser import Analyser
 
-#: what the test of a flag is made of: ``training and not validate``, ``optimizer is not None``
+#: the expressions that tests of flags consist of: ``training and not validate``, ``optimizer is not None``
 _OF_FLAGS = (ir.Name, ir.Const, ir.Unary, ir.BoolOp, ir.Compare)
 
 
 def marks_of(summary: Summary | None, store: Store) -> set[Source]:
-    """The marks (graph sources) by which a later use of the place is recognised."""
+    """The marks (graph sources) that identify a later use of the place."""
     place = store.place
     if isinstance(place, Path):
         own = {place, place.then("[]")} if store.kind == "retain" else {place}
@@ -37,14 +37,14 @@ def marks_of(summary: Summary | None, store: Store) -> set[Source]:
 
 
 def graph_needed_later(analyser: Analyser, summary: Summary, store: Store) -> bool:
-    """Whether the graph that the place keeps reaches a backward, or escapes to code that cannot be followed."""
+    """Whether the graph that the place keeps reaches a backward, or escapes to unresolved code."""
     if summary.notes.gradients and store.freed != "yes":
         return True
     marks = marks_of(summary, store)
     held = _in_records(summary, store)
     inside = store.loop.id if store.loop is not None else None
     for backward in summary.backwards:
-        # a backward of the same round frees what it needs; one on some rounds only (accumulation) needs the rest
+        # a backward of each iteration frees what it needs; one of only some iterations (accumulation) needs the rest
         if (marks | held) & backward.reached and (
             inside not in backward.loops or (store.freed == "some" and _is_for_several(summary, store, backward))
         ):
@@ -59,15 +59,18 @@ def graph_needed_later(analyser: Analyser, summary: Summary, store: Store) -> bo
         return True
     if marks & summary.notes.returned:
         return not dropped_by_callers(analyser, summary)
-    # what is returned may have come through all rounds without a mark (in the parts of a state)
+    # the returned value may have passed through all iterations without a mark (in the parts of a state)
     known = _made_by_what_is_returned(summary, store) and bool(analyser.facts.calls_of(summary.function))
     return known and not dropped_by_callers(analyser, summary)
 
 
 def _is_for_several(summary: Summary, store: Store, backward: Backward) -> bool:
-    """Whether a backward inside a loop may go through a sum over several iterations. A backward that runs in each
-    iteration does not: the second one would reach graphs that the first has freed, and raise. Where a flag decides for
-    all iterations whether it runs, those without it (evaluations) need no graph either."""
+    """Whether a backward inside a loop may go through a sum over several iterations.
+
+    A backward in each iteration does not: the second one would reach graphs that the first has freed, and raise. If a
+    flag decides for all iterations whether the backward runs, the runs without it (evaluations) need no graph
+    either.
+    """
     if store.kind != "carry" or store.cleared or store.loop is None:
         return True
     if any(record.at == backward.site.at for record in summary.calls.values()):
@@ -91,15 +94,15 @@ def _is_for_several(summary: Summary, store: Store, backward: Backward) -> bool:
 
 
 def _in_records(summary: Summary, store: Store) -> Sources:
-    """The graphs in what is kept where that is a record, of which a part is read without a mark of the place:
-    ``memory.append({"log_prob": log_prob, "reward": reward})``."""
+    """The graphs in a stored record, whose parts are read without a mark of the place: ``memory.append({"log_prob":
+    log_prob, "reward": reward})``. Empty for a value that is no record."""
     kept = store.value.src if store.record and store.freed != "yes" else frozenset()
     return frozenset(item for item in kept if item in summary.graphs.nodes)
 
 
 def _made_by_what_is_returned(summary: Summary, store: Store) -> bool:
-    """Whether the models that recorded the kept graph also recorded what is returned, whose graph may contain it
-    then."""
+    """Whether the models that recorded the kept graph also recorded the returned value, whose graph may then contain
+    it."""
     if store.kind != "retain":
         return False
     reached = summary.graphs.closure((store.incoming or store.value).src)
@@ -108,7 +111,7 @@ def _made_by_what_is_returned(summary: Summary, store: Store) -> bool:
 
 
 def _in_a_loss(analyser: Analyser, summary: Summary, marks: set[Source]) -> bool:
-    """Whether it becomes a part of an attribute that is a loss, by a backward elsewhere or by its name:
+    """Whether the graph becomes a part of an attribute that is a loss, by a backward elsewhere or by its name:
     ``strategy.loss += penalty``."""
     return summary.exit is not None and any(
         isinstance(path, Path)
@@ -119,14 +122,14 @@ def _in_a_loss(analyser: Analyser, summary: Summary, marks: set[Source]) -> bool
     )
 
 
-#: classes with a backward of their own
+#: classes that define their own backward
 _FUNCTIONS = frozenset({"torch.autograd.Function", "torch.autograd.function.Function"})
-#: attributes that hold what somebody trains by; ``running_loss`` and the like are sums for a log
+#: attributes that hold a training loss; ``running_loss`` and the like are sums for a log
 _LOSSES = frozenset({".loss", ".total_loss", ".reg_loss", ".aux_loss"})
 
 
 def dropped_by_callers(analyser: Analyser, summary: Summary) -> bool:
-    """Whether every known caller uses the result without its graph."""
+    """Whether every known caller uses the result without its graph. False if no caller is known."""
     if summary.notes.evaluations:
         return True
     records = analyser.facts.calls_of(summary.function)
@@ -136,7 +139,7 @@ def dropped_by_callers(analyser: Analyser, summary: Summary) -> bool:
         sources = _given_to(caller, record)
         if blindly_reached(caller, sources) or sources & (caller.escaped | caller.left | caller.notes.returned):
             return False
-        # (what is cut off in place is at the end no longer in the result, and may have had its backward before)
+        # a value detached in place has lost its graph by now, but a backward may have run before that
         nodes = caller.graphs.nodes
         cut = [item for item in caller.notes.cut_off if item in nodes and nodes[item].at == record.at]
         sources = sources.union(cut)
@@ -146,7 +149,7 @@ def dropped_by_callers(analyser: Analyser, summary: Summary) -> bool:
 
 
 def _saved_by_callers(analyser: Analyser, summary: Summary) -> bool:
-    """Whether a caller is the forward of an autograd function, which keeps the result for its own backward."""
+    """Whether a caller is the forward of an autograd function, which saves the result for its own backward."""
     for caller, record in analyser.facts.calls_of(summary.function):
         cls = caller.function.cls
         if cls is None or caller.exit is None or caller.function.name != "forward":
@@ -159,13 +162,13 @@ def _saved_by_callers(analyser: Analyser, summary: Summary) -> bool:
 
 
 def _given_to(caller: Summary, record: CallRecord) -> Sources:
-    """The graph sources of what a call returns to its caller."""
+    """The graph sources of the value that a call returns to its caller."""
     inner = tensors_within(caller, caller.exit, record.result).src if caller.exit is not None else EMPTY
     return record.result.src | inner
 
 
 def _needed_elsewhere(analyser: Analyser, summary: Summary, store: Store) -> bool:
-    """Whether any function of the project sends this attribute or global into a backward."""
+    """Whether some function of the project passes this attribute or global into a backward."""
     place = store.place
     assert isinstance(place, Path)
     marks = marks_of(summary, store)
@@ -178,7 +181,7 @@ def _needed_elsewhere(analyser: Analyser, summary: Summary, store: Store) -> boo
 
 
 def _used_in_needed(analyser: Analyser, summary: Summary, store: Store) -> bool:
-    """Whether what is computed from a carried state is kept for a backward elsewhere (a rollout)."""
+    """Whether a value computed from a carried state is kept for a backward elsewhere (a rollout)."""
     if store.kind != "carry":
         return False
     incoming = (store.incoming or store.value).src

@@ -1,8 +1,8 @@
-"""Which modules an optimizer owns, and which network runs with a graph that nobody needs.
+"""Which modules an optimizer owns, and which networks run with a graph that nothing needs.
 
 A module's parameters carry marks (``("params", key)`` among their storages) from ``parameters()`` through lists,
-groups, chains and filters to the optimizer that takes them. "no" is said only where every optimizer in sight is
-resolved, the module was made in sight and given to nothing that could own it, and its input has no graph.
+groups, chains and filters to the optimizer that takes them. The answer "no" requires that every known optimizer is
+resolved, that known code made the module and gave it to nothing that could own it, and that its input has no graph.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 
 def owner_of(analyser: Analyser, summary: Summary, run: ModelRun) -> Fact:
-    """Whether an optimizer owns the module of a run; "no" only for one that needs no graph at all."""
+    """Whether an optimizer owns the module of a run. "no" only if the run needs no graph at all."""
     owner = _owner(analyser, summary, run)
     if owner != "no":
         return owner
@@ -39,8 +39,8 @@ def owner_of(analyser: Analyser, summary: Summary, run: ModelRun) -> Fact:
 
 
 def _is_differentiated(analyser: Analyser, summary: Summary, run: ModelRun) -> bool:
-    """Whether the gradients of a run's module are what a backward is for: it goes through no network that is trained.
-    So do a test that reads them, a benchmark, pruning scores, and a diagonal of the Fisher information."""
+    """Whether the gradients of a run's module are the purpose of a backward: it goes through no trained network.
+    Examples are a test that reads gradients, a benchmark, pruning scores and a Fisher diagonal."""
     for backward in summary.backwards:
         if run.node in backward.reached or run.value.src & backward.reached:
             others = networks_beside(analyser, summary, run, backward)
@@ -50,7 +50,7 @@ def _is_differentiated(analyser: Analyser, summary: Summary, run: ModelRun) -> b
 
 
 def _owner(analyser: Analyser, summary: Summary, run: ModelRun) -> Fact:
-    """Whether an optimizer owns the module of a run, whatever its graph is for."""
+    """Whether an optimizer owns the module of a run, whatever its graph is used for."""
     if run.origin is not None or not summary.backwards:
         return "unknown"
     if _in_training(summary, run) and is_private(analyser, summary, run):
@@ -77,26 +77,27 @@ def _owner(analyser: Analyser, summary: Summary, run: ModelRun) -> Fact:
                 return "yes"
     given: set[Source] = summary.notes.given | home.notes.given
     if ANY in given or given & (keys | {key for entry in owned for key in entry or ()}):
-        return "unknown"  # one may hold the other
+        return "unknown"  # one of the modules may hold the other
     if _owned_elsewhere(analyser, run.module) or _touched_anywhere(analyser, summary, home, run, mine):
         return "unknown"
     return "no"
 
 
 def _without_method(analyser: Analyser, run: ModelRun) -> str:
-    """The module whose method a run calls: ``net`` of ``net.encode``, where some class that it may have defines one."""
+    """The text of the module whose method a run calls: ``net`` for ``net.encode``, if one of its possible classes
+    defines that method. Otherwise the run's own text."""
     module, _, name = run.text.rpartition(".")
     classes = [cls for ref in run.module.refs if ref.kind == "instance" and (cls := analyser.cls(ref)) is not None]
     return module if any(analyser.program.method(cls, name) is not None for cls in classes) else run.text
 
 
 def _in_training(summary: Summary, run: ModelRun) -> bool:
-    """Whether a backward runs in the same iteration, after what may be an inner loop over steps."""
+    """Whether a backward runs in the same iteration, possibly after an inner loop over steps."""
     return any(run.loops[: len(loops)] == loops for _, loops, *_ in summary.backwards)
 
 
 def _writes_gradients(summary: Summary) -> bool:
-    """``shared.grad = local.grad``: gradients of one network step another."""
+    """Whether the function assigns gradients, so that one network steps by another's: ``shared.grad = local.grad``."""
     return _assigns_gradients(summary.function.body)
 
 
@@ -111,7 +112,7 @@ def _assigns_gradients(body: tuple[ir.Stmt, ...]) -> bool:
 
 
 def _home(analyser: Analyser, summary: Summary, module: V) -> tuple[set[Source], Summary | None]:
-    """(the key of the module, the function that made it)"""
+    """The keys of the module, and the summary of the function that made it. An empty set and None if unknown."""
     if len(module.syms) > 1 or len(module.store) > 1 or any(whole_of(item) is not None for item in module.store):
         return set(), None
     for path in ordered(module.syms):
@@ -156,7 +157,7 @@ def _owned_elsewhere(analyser: Analyser, module: V) -> bool:
 
 
 def _touched_anywhere(analyser: Analyser, summary: Summary, home: Summary, run: ModelRun, mine: set[Source]) -> bool:
-    """Whether any code in sight touches requires_grad of the module or of a part of it, or reads its gradients."""
+    """Whether known code sets requires_grad of the module or of a part of it, or reads its gradients."""
     frames = [summary, home]
     if summary.function.cls is not None:
         order, _ = analyser.program.ancestors(summary.function.cls)

@@ -1,4 +1,4 @@
-"""Networks that a function makes for itself, and whose parameters never leave their name: no optimizer trains them."""
+"""Networks that a function makes for itself and whose parameters nothing else gets: no optimizer trains them."""
 
 from __future__ import annotations
 
@@ -16,15 +16,15 @@ from memlint.ir import nodes as ir
 if TYPE_CHECKING:
     from memlint.analysis.facts.analyser import Analyser
 
-#: methods that set modes or move a module, and give it back
+#: methods that set a mode or move a module, and return it
 _SAME = frozenset({"eval", "train", "to", "cuda", "cpu", "half", "float", "double"})
-#: methods that show nobody a parameter that requires grad
+#: methods that expose no parameter that requires grad
 _QUIET = frozenset({"load_state_dict", "state_dict", "zero_grad"})
 
 
 def is_private(analyser: Analyser, summary: Summary, run: ModelRun) -> bool:
-    """``old = Policy(4); old.load_state_dict(policy.state_dict())``: a name that stands for a copy of another network,
-    by its weights or all of it, and that is called, loaded and placed, and used for nothing else."""
+    """Whether the run's name is a private copy of another network that is only called, loaded and placed: ``old =
+    Policy(4); old.load_state_dict(policy.state_dict())``."""
     function = summary.function
     name = run.text
     if function.node is None or not name.isidentifier() or any(param.name == name for param in function.params):
@@ -58,13 +58,13 @@ def is_private(analyser: Analyser, summary: Summary, run: ModelRun) -> bool:
     )
     if not loaded or any(id(part) not in known for part in mentions):
         return False
-    # (nobody asks for the gradient of what it is given)
+    # a request for the gradient of its input needs the graph
     return not any(asked_for(one) for one in (summary, *(caller for caller, _ in analyser.facts.calls_of(function))))
 
 
 @kept
 def _mentions(body: tuple[ir.Stmt, ...]) -> tuple[set[str], dict[str, list[ir.Stmt]]]:
-    """(the names that a body says are global, the statements that mention a name)"""
+    """The names that a body declares global or nonlocal, and, by name, the statements that mention it."""
     scoped: set[str] = set()
     found: dict[str, list[ir.Stmt]] = {}
     for statement in walk_statements(body):
@@ -76,7 +76,8 @@ def _mentions(body: tuple[ir.Stmt, ...]) -> tuple[set[str], dict[str, list[ir.St
 
 
 def _copies_what_trains(summary: Summary, made: ir.Expr) -> bool:
-    """``copy.deepcopy(model)`` of a model that a backward reaches here: what is frozen has frozen copies."""
+    """Whether an expression is ``copy.deepcopy(model)`` of a model that a backward reaches here. The copy of a frozen
+    model is frozen itself."""
     if not isinstance(made, ir.Call) or last_name(made.func) != "deepcopy" or len(made.args) != 1:
         return False
     source = dotted(made.args[0])
@@ -88,15 +89,15 @@ def _copies_what_trains(summary: Summary, made: ir.Expr) -> bool:
 
 
 def _base(expr: ir.Expr) -> ir.Expr:
-    """``Net(4)`` in ``Net(4).to(device).eval()``"""
+    """The expression under calls that only place a module: ``Net(4)`` in ``Net(4).to(device).eval()``."""
     while isinstance(expr, ir.Call) and isinstance(expr.func, ir.Attr) and expr.func.name in _SAME:
         expr = expr.func.value
     return expr
 
 
 def _is_its_own(analyser: Analyser, frame: Summary, made: ir.Expr) -> bool:
-    """Whether a call makes a module of a class in sight that keeps nothing that it is given but plain data: no part of
-    it is a part of another."""
+    """Whether a call makes a module of a known class that stores only plain data of its arguments, so that it shares no
+    part with another module."""
     if not isinstance(made, ir.Call):
         return False
     kind, what = analyser.program.find_expression(frame.function.module, made.func, frame.function)

@@ -1,4 +1,4 @@
-"""Networks that others learn from, and that learn nothing themselves: teachers in eval mode, beside what trains."""
+"""Networks that others learn from and that do not learn themselves: teachers in eval mode beside trained networks."""
 
 from __future__ import annotations
 
@@ -18,25 +18,28 @@ if TYPE_CHECKING:
     from memlint.analysis.facts.analyser import Analyser
 
 _TEACHERS = lazy_pattern(r"teacher|(^|_)(target|ema|momentum|reference|frozen|pretrained)(_|$)|(^|_)ref(_model|_net)?$")
-#: methods and functions by which parameters learn, or stop to
+#: names of methods and functions that train or freeze parameters
 _OF_PARAMETERS = lazy_pattern(r"param|apply|children|modules|requires_grad|freez|optim|adam|sgd|clip|grad")
 
 
-#: how many calls a teacher's run may be away from the backward
+#: through how many callers a backward is looked for
 _LEVELS = 3
 
 
 def teaches(analyser: Analyser, summary: Summary, run: ModelRun) -> bool:
-    """Whether a run of a model in eval mode is that of a teacher: another model is in train mode, or in a step of a
-    framework that sees to it, and learns by the backward that both reach. (A backbone in eval mode for its statistics
-    alone has another name.) A student that is in train mode in one phase alone is in train mode where it learns."""
+    """Whether a run in eval mode is that of a teacher: a backward reaches it and also another model that learns, which
+    is in train mode or in a framework's training step.
+
+    A backbone in eval mode for its statistics alone does not count, as its name is no teacher's. A student that is in
+    train mode in a single phase learns in that phase.
+    """
     named = _TEACHERS.search(run.text.rsplit(".", 1)[-1].lower())
     return run.origin is None and named is not None and _teaches(analyser, summary, run, 0)
 
 
 def _teaches(analyser: Analyser, summary: Summary, run: ModelRun, depth: int) -> bool:
-    """As `teaches`, for a run as it is seen ``depth`` calls above the function that makes it. Where no backward
-    reaches it here, all callers have to agree."""
+    """As `teaches`, for a run that is ``depth`` calls above the function that makes it. If no backward reaches it here,
+    all callers have to agree."""
     if not gives_no_gradient(analyser, summary, run) or _is_trained_or_frozen(summary, run.text):
         return False
     backwards = [one for one in summary.backwards if run.node in one.reached]
@@ -69,7 +72,8 @@ def _may_be_owned(summary: Summary, run: ModelRun) -> bool:
 
 
 def _learns(summary: Summary, other: ModelRun, run: ModelRun) -> bool:
-    """Whether grad mode is on for both in one phase alone, in which the other one is put into train mode."""
+    """Whether both runs record in the same single phase, for which the function puts the other model into train
+    mode."""
     by_phases = run.grad == other.grad == ON | OFF and _guards(summary, other) == _guards(summary, run)
     if not by_phases or other.mode is not None or other.text == run.text:
         return False
@@ -84,8 +88,8 @@ def _guards(summary: Summary, run: ModelRun) -> list[ir.With]:
 
 
 def _is_trained_or_frozen(summary: Summary, model: str) -> bool:
-    """Whether the file hands a model, or its parameters, to what trains or freezes them: an optimizer, a list for one,
-    a helper by its name. (A teacher's that follows are gone through beside its student's, by zip.)"""
+    """Whether the file passes a model, or its parameters, to code that trains or freezes them: an optimizer, a list for
+    one, a helper by its name. Under ``zip``, a teacher that follows its student does not count."""
     name = model.rsplit(".", 1)[-1]
     for body in summary.module.bodies:
         made = [part for part in parts(body, into_definitions=True) if isinstance(part, ir.Call)]

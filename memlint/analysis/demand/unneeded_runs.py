@@ -1,4 +1,4 @@
-"""Networks that run beside the trained one and whose output no backward can use: a target, a teacher, a reference."""
+"""Networks beside the trained one whose output no backward can use: a target, a teacher, a reference."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ if TYPE_CHECKING:
 
 
 def records_unneeded_graph(analyser: Analyser, summary: Summary, run: ModelRun) -> bool:
-    """Whether a run in training code (or in a forward) records a graph that nothing can need: every use of its output
-    cuts the graph. Its class has to be in the project, in a file that freezes no module, or in one that also trains
-    here."""
+    """Whether a run in training code (or in a forward) records a graph that nothing needs: every use of the output cuts
+    the graph. The module's class has to be known, or the module also trains here, and the file must not freeze
+    modules."""
     marks = {mark for mark in (run.node, *run.value.src) if mark in summary.graphs.nodes}
     if not marks or marks & summary.notes.returned or run.origin is not None or _is_differentiated(summary, marks):
         return False
     if run.text.rsplit(".", 1)[-1].startswith("train") or is_trial(summary.function):
-        return False  # (a method that trains by itself)
+        return False  # a method that trains itself
     classes = [cls for ref in ordered(run.module.refs) if ref.kind == "instance" and (cls := analyser.cls(ref))]
     known = bool(classes) or any(ref.kind == "extinstance" for ref in run.module.refs)
     if any(frozen_class(analyser, cls) or _runs_backward(analyser, cls, run.method) for cls in classes):
@@ -48,7 +48,7 @@ def records_unneeded_graph(analyser: Analyser, summary: Summary, run: ModelRun) 
 
 
 def _is_differentiated(summary: Summary, marks: set[Source]) -> bool:
-    """Whether `autograd.grad` may go through these graphs: here, or in a function that is given one of them."""
+    """Whether `autograd.grad` may go through these graphs, here or in a callee that gets one of them."""
     end = summary.exit
     if summary.notes.differentiates or end is None:
         return True
@@ -60,28 +60,28 @@ def _is_differentiated(summary: Summary, marks: set[Source]) -> bool:
 
 
 def _runs_backward(analyser: Analyser, cls: Class, method: str) -> bool:
-    """Whether what runs goes backward through its graph by itself, as a wrapper's forward may."""
+    """Whether the method runs a backward itself, as a wrapper's forward may."""
     function = analyser.program.method(cls, method)
     summary = analyser.summary(function) if function is not None else None
     return summary is not None and bool(summary.backwards or summary.notes.blind_backward)
 
 
 def _has_no_parameters(summary: Summary, ref: Ref) -> bool:
-    """Whether it is one of torch's layers that has none unless it is asked for them, which the file does not: with an
-    input that has no graph, what it gives has none."""
+    """Whether it is a torch layer that has parameters only on request, and the file requests none. Its output has no
+    graph if its input has none."""
     plain = ref.kind == "extinstance" and ref.name.startswith("torch.nn.InstanceNorm")
     return plain and "affine=True" not in summary.module.text.replace(" ", "")
 
 
-#: names of what may freeze a network
+#: names that may freeze a network
 _FREEZES = lazy_pattern(r"(?<!un)freeze|requires?_?grad")
-#: torch's own, which may as well do the opposite
+#: torch's own names, which may also unfreeze
 _FLAGS = frozenset({"requires_grad", "requires_grad_"})
 
 
 def _freezes(summary: Summary, run: ModelRun) -> bool:
-    """Whether the file turns requires_grad of anything off: which network that is for, a helper may hide. (It is
-    another one where this function says so by its name, and also trains by the one that runs.)"""
+    """Whether the file turns requires_grad off anywhere, as a helper may do so for the run's network. Code of this
+    function that names another network does not count if the function also trains the run's network."""
     names = summary.module.names
     if any(_FREEZES.search(name.lower()) for name in names - _FLAGS):
         return True
@@ -92,8 +92,8 @@ def _freezes(summary: Summary, run: ModelRun) -> bool:
 
 
 def _turned_off(body: tuple[ir.Stmt, ...]) -> Iterator[ir.Expr]:
-    """``p`` and ``net`` in ``p.requires_grad = False``, ``net.requires_grad_(flag)``: of anything but what asks for
-    gradients."""
+    """The objects whose ``requires_grad`` is not set to True: ``p`` and ``net`` in ``p.requires_grad = False``,
+    ``net.requires_grad_(flag)``."""
     for statement in walk_statements(body):
         targets = statement.targets if isinstance(statement, ir.Assign) and not is_true(statement.value) else ()
         for target in targets:
@@ -106,7 +106,7 @@ def _turned_off(body: tuple[ir.Stmt, ...]) -> Iterator[ir.Expr]:
 
 
 def gives_a_graph(summary: Summary) -> bool:
-    """Whether a forward returns something that a backward can go through; one that returns labels alone belongs to an
+    """Whether a forward returns a value with a model's graph. A forward that returns only labels belongs to an
     evaluation."""
     nodes = summary.graphs.nodes
     return any(item in nodes and nodes[item].model for item in summary.graphs.closure(summary.notes.returned))

@@ -1,7 +1,7 @@
-"""Graphs that a function makes and uses up: every use of the output cuts the graph, and nothing keeps or returns it.
+"""Graphs that a function uses up: every use of the output cuts the graph, and nothing stores or returns it.
 
-A model that runs so while autograd records saves its activations for nothing, whatever its mode and whatever the
-function's name: the uses prove that no gradient is needed.
+If autograd records such a model run, the saved activations are useless, whatever the model's mode and the function's
+name: the uses prove that nothing needs a gradient.
 """
 
 from __future__ import annotations
@@ -25,20 +25,20 @@ from memlint.ir import nodes as ir
 if TYPE_CHECKING:
     from memlint.analysis.facts.analyser import Analyser
 
-#: names of what brings weights from a file
+#: names of functions that load weights from a file
 _LOADING = frozenset({"load_state_dict", "load_from_checkpoint", "load_model", "load_weights", "restore"})
 #: how many callers up a returned output is followed
 MAX_CALLERS_UP = 2
 
 
 def is_spent(analyser: Analyser, summary: Summary, run: ModelRun, *, of_library: bool = False) -> bool:
-    """Whether every use of a run's graph cuts it: in this function, or in every caller that gets it returned.
+    """Whether every use of a run's graph cuts it: in this function, or in every caller to which it is returned.
     ``of_library``: callers show that a library made the module."""
     if summary.hook is not None or (run.origin is not None and not _is_given_back(run)):
         return False
     loop = run.loop.loop if run.loop is not None else None
     if summary.function.node is None and not run.module.is_unpickled() and not is_script_loop(summary, loop):
-        return False  # (a single forward at a file's end may be what others import)
+        return False  # a single module-level forward may be meant for importers
     trains = trains_otherwise(summary, run)
     known = run.resolved or run.method == "forward" or trains or of_library or run.module.is_of_library()
     if not known and not _records_inside(analyser, run.method, summary.function):
@@ -51,28 +51,28 @@ def is_spent(analyser: Analyser, summary: Summary, run: ModelRun, *, of_library:
 
 
 def _is_dropped_each_round(summary: Summary, run: ModelRun) -> bool:
-    """Whether a loop through data runs the model for what its hooks see. (What times it repeats it a few times.)"""
+    """Whether a loop over data runs the model only for its hooks. A timing loop does not run over data."""
     loop = run.loop.loop if run.loop is not None else None
     through = loop is not None and loop.kind == "for" and (loop.over_data or loop.names_samples)
     return through and is_dropped(summary, run)
 
 
 def is_dropped(summary: Summary, run: ModelRun) -> bool:
-    """``net(x)`` as a statement of its own: the output is dropped at once."""
+    """Whether the call is a statement of its own (``net(x)``), so that its output is dropped at once."""
     statement = statement_at(summary.function.body, run.site.at) if run.origin is None else None
     return isinstance(statement, ir.ExprStmt) and statement.value.at == run.site.at
 
 
 def _trains_inside(analyser: Analyser, summary: Summary, run: ModelRun) -> bool:
-    """``loss = self.training_step(batch).item()``: a method that runs its own backward, and a step of an optimizer. (An
-    attack takes a backward alone.)"""
+    """Whether the call runs a method with its own backward and optimizer step: ``loss =
+    self.training_step(batch).item()``. An attack runs only a backward."""
     called = (analyser.function_at(record.callee) for record in summary.calls.values() if record.at == run.site.at)
     inner = [analyser.summary(function) for function in called if function is not None and "step" in function.names]
     return any(one is not None and bool(one.backwards or one.notes.blind_backward) for one in inner)
 
 
 def _is_let_go_of(summary: Summary, run: ModelRun, marks: set[Source]) -> bool:
-    """``_, _, action = policy(state)``: the part that is read has no graph, and no part with a graph is read."""
+    """Whether the output is unpacked and only parts without a graph are read: ``_, _, action = policy(state)``."""
     statements = list(walk_statements(summary.function.body, into_definitions=False))
     own = next((one for one in statements if isinstance(one, ir.Assign) and is_unpacked(one, run)), None)
     if own is None or summary.last is None:
@@ -96,9 +96,8 @@ def _is_given_back(run: ModelRun) -> bool:
 
 
 def is_script_loop(summary: Summary, loop: Loop | None, *, loaded: bool = False) -> bool:
-    """Whether a loop among a file's own statements goes through data, or through whatever gives out rounds in a file
-    that loads weights, or the model itself (``loaded``): it applies a trained model, be it in an environment, or to
-    what a generator makes."""
+    """Whether a loop in module-level code applies a trained model: it runs over data, or it is a loop of unknown length
+    in a file that loads weights or the whole model (``loaded``)."""
     if loop is None or loop.over_data:
         return loop is not None
     rounds = loop.kind == "while" or (loop.kind == "for" and loop.over == "unknown" and loop.trips is None)
@@ -106,12 +105,12 @@ def is_script_loop(summary: Summary, loop: Loop | None, *, loaded: bool = False)
 
 
 def loads_weights(summary: Summary) -> bool:
-    """Whether the file has something that brings weights from another file."""
+    """Whether the file names a function that loads weights."""
     return bool(_LOADING & summary.module.names)
 
 
 def _records_inside(analyser: Analyser, method: str, asker: Function) -> bool:
-    """Whether the project's methods of that name leave it to their callers to disable grad mode."""
+    """Whether the project's methods of that name leave grad mode to their callers."""
     summaries = [analyser.summary(function) for function in analyser.methods_named(method, asker)]
     return bool(summaries) and all(
         summary is not None and any(run.grad & (AMBIENT | ON) for run in summary.runs.values()) for summary in summaries
@@ -119,8 +118,8 @@ def _records_inside(analyser: Analyser, method: str, asker: Function) -> bool:
 
 
 def trains_otherwise(summary: Summary, run: ModelRun) -> bool:
-    """Whether another call of the same module reaches the backward: then this one is not what it trains by. (A module
-    may train by its forward, and show samples by another method.)"""
+    """Whether another call of the same module reaches a backward, so that this run is not the one that trains. A module
+    may train by its forward, and show samples by another method."""
     names = {run.text, run.text.rpartition(".")[0]} if run.origin is None else {run.text}
     index = summary.run_index
     return any(
@@ -141,8 +140,10 @@ def used_up(
     apart: Source | None = None,
 ) -> bool:
     """Whether every use of these graphs cuts them, here or in every caller that gets them, and nothing keeps them.
-    ``of_gradients``: the graphs are graphs of gradients, of which the differentiation of others says nothing.
-    ``dropped``: no use at all counts, too. ``apart``: a place that keeps them and that is judged by itself."""
+
+    ``of_gradients``: the graphs are those of gradients, which `autograd.grad` elsewhere does not concern. ``dropped``:
+    no use at all counts as well. ``apart``: a place that keeps them and is judged on its own.
+    """
     if summary.cut_short or summary.last is None or blindly_reached(summary, marks):
         return False
     if summary.notes.gradients and not of_gradients:
@@ -165,7 +166,7 @@ def used_up(
 
 
 def decorator_trains(analyser: Analyser, function: Function) -> bool:
-    """Whether a decorator of the project, which gets the function's result before its callers do, runs a backward."""
+    """Whether a decorator of the project, which gets the function's result first, runs a backward."""
     for shown in function.decorators:
         name = shown.func if isinstance(shown, ir.Call) else shown
         kind, what = analyser.program.find_expression(function.module, name, function.around)
@@ -192,12 +193,12 @@ def blindly_reached(summary: Summary, marks: AbstractSet[Source]) -> bool:
 
 
 def is_trial(function: Function) -> bool:
-    """Whether the code is a test, or a single forward at a file's end: a finding there is true, but unimportant."""
+    """Whether the code is a test, or module-level code: a finding there is true, but unimportant."""
     return function.node is None or named_test(function)
 
 
 def _used_up_by_callers(analyser: Analyser, summary: Summary, depth: int, of_gradients: bool) -> bool:
-    """Whether every caller uses the output up; what tests do with it says nothing of those that it is made for."""
+    """Whether every caller uses the output up. Tests do not count as callers."""
     calls = [
         (caller, record)
         for caller, record in analyser.facts.calls_of(summary.function)
@@ -215,8 +216,7 @@ def _used_up_by_callers(analyser: Analyser, summary: Summary, depth: int, of_gra
 
 
 def _lost(summary: Summary, marks: set[Source]) -> bool:
-    """Whether a helper gets the graph and returns tensors of which the graph is unknown, as it is lost in nested
-    containers."""
+    """Whether a helper gets the graph and returns tensors of unknown graph, because nested containers lose it."""
     assert summary.last is not None
     for record in summary.calls.values():
         if not record.result.kinds & (TENSORS | CONTAINER | UNKNOWN):
