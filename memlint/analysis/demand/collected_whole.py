@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 #: calls that join the members of a collection to one tensor
 _JOINS = frozenset({"cat", "concat", "concatenate", "stack", "vstack", "hstack", "pad_sequence"})
 #: functions, and modules of functions, that combine their arguments with no other tensors
-_ALONE = frozenset(
+_COMBINES_NOTHING = frozenset(
     {
         "print",
         "len",
@@ -57,7 +57,7 @@ _PUT_AWAY = frozenset({"append", "extend", "save", "dump", "format", "write"})
 #: methods that move a tensor to the place of its use
 _MOVES = frozenset({"to", "cuda", "type_as"})
 #: attributes and methods that read a tensor's metadata, without a computation
-_ASKED = frozenset({"size", "shape", "dim", "ndim", "numel", "device", "dtype"})
+_METADATA = frozenset({"size", "shape", "dim", "ndim", "numel", "device", "dtype"})
 
 
 def needed_as_one_tensor(analyser: Analyser, summary: Summary, store: Store) -> bool:
@@ -73,7 +73,7 @@ def needed_as_one_tensor(analyser: Analyser, summary: Summary, store: Store) -> 
         for one in held
         for call in calls(one.summary.function.body)
     )
-    return joined and any(_is_met(analyser, one, _collected_with(one, store)) for one in held)
+    return joined and any(_is_combined(analyser, one, _collected_with(one, store)) for one in held)
 
 
 def _is_read_on_host(held: Held) -> bool:
@@ -98,9 +98,9 @@ def _collected_with(held: Held, store: Store) -> set[str]:
     return made_from(held.summary, held.names | beside)
 
 
-def _is_met(analyser: Analyser, held: Held, own: set[str]) -> bool:
+def _is_combined(analyser: Analyser, held: Held, own: set[str]) -> bool:
     function = held.summary.function
-    if _meets_others(function, held.names, own, held.since):
+    if _is_combined_in(function, held.names, own, held.since):
         return True
     known = {record.at: analyser.function_at(record.callee) for record in held.summary.calls.values()}
     for call in calls(function.body):
@@ -108,18 +108,18 @@ def _is_met(analyser: Analyser, held: Held, own: set[str]) -> bool:
             continue
         callee = known.get(call.at)
         if callee is None:
-            if _may_meet(call, own):
+            if _may_combine(call, own):
                 return True
             continue
         given = given_as(callee, call, lambda arg: _takes_part(arg, held.names))
-        if _meets_others(callee, given, given, -1) or any(
-            _gets(inner, given) and _may_meet(inner, given) for inner in calls(callee.body)
+        if _is_combined_in(callee, given, given, -1) or any(
+            _gets(inner, given) and _may_combine(inner, given) for inner in calls(callee.body)
         ):
             return True
     return False
 
 
-def _meets_others(function: Function, names: AbstractSet[str], own: AbstractSet[str], since: int) -> bool:
+def _is_combined_in(function: Function, names: AbstractSet[str], own: AbstractSet[str], since: int) -> bool:
     """Whether one of the names takes part in an operation with other tensors, or becomes an attribute."""
     for statement in walk_statements(function.body, into_definitions=False):
         if statement.at <= since:
@@ -150,9 +150,9 @@ def _is_beside(left: ir.Expr, right: ir.Expr, names: AbstractSet[str], own: Abst
 
 def _takes_part(expr: ir.Expr, names: AbstractSet[str]) -> bool:
     """Whether an expression reads more than the shape of one of these names."""
-    if isinstance(expr, ir.Attr) and expr.name in _ASKED:
+    if isinstance(expr, ir.Attr) and expr.name in _METADATA:
         return False
-    if isinstance(expr, ir.Call) and isinstance(expr.func, ir.Attr) and expr.func.name in _ASKED | _MOVES:
+    if isinstance(expr, ir.Call) and isinstance(expr.func, ir.Attr) and expr.func.name in _METADATA | _MOVES:
         return False  # a tensor that is moved to its use need not be on the device before
     if isinstance(expr, ir.Call) and dotted(expr.func) == "len":
         return False
@@ -163,11 +163,11 @@ def _gets(call: ir.Call, names: AbstractSet[str]) -> bool:
     return any(_takes_part(arg, names) for arg in (*call.args, *(word.value for word in call.keywords)))
 
 
-def _may_meet(call: ir.Call, own: AbstractSet[str]) -> bool:
+def _may_combine(call: ir.Call, own: AbstractSet[str]) -> bool:
     """Whether a call that gets the whole tensor may combine it with others: those of its receiver or other
     arguments."""
     name = last_name(call.func)
-    if dotted(call.func).partition(".")[0] in _ALONE or name in _JOINS or name in _PUT_AWAY:
+    if dotted(call.func).partition(".")[0] in _COMBINES_NOTHING or name in _JOINS or name in _PUT_AWAY:
         return False
     if isinstance(call.func, ir.Attr):
         return not mention(call.func.value, own)

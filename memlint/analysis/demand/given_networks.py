@@ -25,8 +25,7 @@ def parameter_of(summary: Summary, run: ModelRun) -> str:
     if path is None or path.steps or not path.root.startswith("p:") or run.module.store:
         return ""
     name = path.root[2:]
-    own = summary.function.takes_self and summary.function.params and name == summary.function.params[0].name
-    return "" if own or name != run.text else name
+    return name if name == run.text != summary.function.own_name else ""
 
 
 def is_trained_by_nobody(analyser: Analyser, summary: Summary, name: str) -> bool:
@@ -34,14 +33,14 @@ def is_trained_by_nobody(analyser: Analyser, summary: Summary, name: str) -> boo
     have to be known and to pass a network that they make themselves, one of them has to make an optimizer for another
     network, and nothing unresolved may have any of the parameters."""
     seen: list[bool] = []
-    return _is_left(analyser, summary, name, seen, _DEPTH) and any(seen)
+    return _is_untrained_in_callers(analyser, summary, name, seen, _DEPTH) and any(seen)
 
 
-def _is_left(analyser: Analyser, summary: Summary, name: str, seen: list[bool], depth: int) -> bool:
+def _is_untrained_in_callers(analyser: Analyser, summary: Summary, name: str, seen: list[bool], depth: int) -> bool:
     """Whether all callers leave the parameter's network untrained. ``seen``: collects, for each function on the way up,
     whether it makes an optimizer."""
     own: set[Source] = {Path(f"p:{name}")}
-    if not _lets_it_be(summary, own, seen) or analyser.facts.is_handed_on(summary.function):
+    if not _leaves_untrained(summary, own, seen) or analyser.facts.is_handed_on(summary.function):
         return False
     calls = analyser.facts.calls_of(summary.function)
     if not 0 < len(calls) <= _MAX_CALLERS:
@@ -56,24 +55,24 @@ def _is_made(analyser: Analyser, caller: Summary, record: CallRecord, name: str,
     if len(value.syms) == 1 and not value.store:
         (path,) = value.syms
         handed = path.root.startswith("p:") and not path.steps
-        return handed and depth > 0 and _is_left(analyser, caller, path.root[2:], seen, depth - 1)
+        return handed and depth > 0 and _is_untrained_in_callers(analyser, caller, path.root[2:], seen, depth - 1)
     keys: set[Source] = {("made", item) for item in value.store}
-    if len(keys) != 1 or value.syms or not _lets_it_be(caller, keys, seen):
+    if len(keys) != 1 or value.syms or not _leaves_untrained(caller, keys, seen):
         return False
     return not any(_may_train(analyser, other, value) for other in caller.calls.values())
 
 
 def _may_train(analyser: Analyser, record: CallRecord, network: V) -> bool:
     """Whether another callee that gets the network makes an optimizer for it, or is unknown."""
-    given = [name for name, value in record.args.items() if value.store & network.store]
-    if not given:
+    names = [name for name, value in record.args.items() if value.store & network.store]
+    if not names:
         return False
     callee = analyser.function_at(record.callee)
     summary = analyser.summary(callee) if callee is not None else None
-    return summary is None or any(not _lets_it_be(summary, {Path(f"p:{name}")}, []) for name in given)
+    return summary is None or any(not _leaves_untrained(summary, {Path(f"p:{name}")}, []) for name in names)
 
 
-def _lets_it_be(summary: Summary, keys: set[Source], seen: list[bool]) -> bool:
+def _leaves_untrained(summary: Summary, keys: set[Source], seen: list[bool]) -> bool:
     """Whether a function does not pass the network on, change it, or give it to an optimizer of its own."""
     notes = summary.notes
     if summary.cut_short or summary.exit is None or None in notes.owned or ANY in notes.given:

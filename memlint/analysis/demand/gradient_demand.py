@@ -53,10 +53,10 @@ def reason_gradients_needed(analyser: Analyser, summary: Summary, run: ModelRun)
     why = why or (ITSELF if differentiates_itself(analyser, run) else "")
     if why:
         return why
-    deeper = run.origin
-    spent = deeper is not None and is_spent(analyser, summary, run)  # other callers of the helper do not matter then
-    while deeper is not None:  # a callee, at any depth, may need the gradients of its own run
-        inner, origin = deeper
+    callee = run.origin
+    spent = callee is not None and is_spent(analyser, summary, run)  # other callers of the helper do not matter then
+    while callee is not None:  # a callee, at any depth, may need the gradients of its own run
+        inner, origin = callee
         inside = {origin.node, *origin.value.src}
         if inside & inner.notes.returned and decorator_trains(analyser, inner.function):
             return REACHED
@@ -65,7 +65,7 @@ def reason_gradients_needed(analyser: Analyser, summary: Summary, run: ModelRun)
             why = _reached(analyser, inner, inside, MAX_CALLERS_UP)
         if why:
             return why
-        deeper = origin.origin
+        callee = origin.origin
     for caller, record in analyser.facts.calls_of(summary.function):
         given = any(value.may_be(TENSORS | CONTAINER | UNKNOWN) for value in record.args.values())
         if given and caller is not summary and (why := asked_for(caller)) == REQUIRES:
@@ -102,8 +102,7 @@ def trained_by_callers(analyser: Analyser, summary: Summary, run: ModelRun) -> b
 def differentiates_itself(analyser: Analyser, run: ModelRun) -> bool:
     """Whether the forward, or a callee of it, differentiates (forces are the gradient of an energy) or makes its inputs
     require grad. Under a guard it would raise."""
-    classes = [analyser.cls(ref) for ref in run.module.refs if ref.kind == "instance"]
-    methods = [analyser.program.method(cls, run.method) for cls in classes if cls is not None]
+    methods = [analyser.program.method(cls, run.method) for cls in analyser.classes(run.module)]
     todo = [(method.key, 0) for method in methods if method is not None]
     seen = {key for key, _ in todo}
     while todo:
@@ -162,7 +161,7 @@ def _reached_by(analyser: Analyser, summary: Summary, marks: set[Source], depth:
         return REACHED
     if blindly_reached(summary, marks):
         return "a backward() of unknown origin is called"
-    own = f"p:{summary.function.params[0].name}" if summary.function.takes_self and summary.function.params else ""
+    own = f"p:{summary.function.own_name}"
     stored = summary.exit.sym.items() if summary.exit is not None else ()
     if any(
         summary.exit is not None

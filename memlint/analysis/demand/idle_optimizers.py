@@ -23,7 +23,7 @@ def is_never_stepped(analyser: Analyser, summary: Summary, run: ModelRun) -> boo
     """Whether no known code touches the optimizer that a run's module made for its own parameters, while this function
     steps that of another module: ``self.q_eval.optimizer.step()`` beside ``self.q_next(x)``."""
     place = next(iter(run.module.syms)) if len(run.module.syms) == 1 else None
-    classes = [cls for ref in run.module.refs if ref.kind == "instance" and (cls := analyser.cls(ref)) is not None]
+    classes = analyser.classes(run.module)
     if place is None or len(place.steps) != 1 or not classes:
         return False
     name = place.steps[0].lstrip(".")

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING
 from memlint.analysis.demand.deliberate_graphs import is_off
 from memlint.analysis.domain.state import OFF
 from memlint.analysis.domain.summary.effects import ModelRun
-from memlint.analysis.domain.values import ordered
 from memlint.analysis.index.program import Class, Function
 from memlint.analysis.syntax.bindings import names_bound_by, names_read
 from memlint.analysis.syntax.expression_text import text
@@ -34,7 +33,8 @@ def guards_a_way(analyser: Analyser, run: ModelRun) -> bool:
     self.trainable: return self.infer(x)``), or of a block that does (``if self.frozen: with torch.no_grad(): return
     self.net(x)``)."""
     return any(
-        any(_is_guarded(analyser, cls, one) for one in _given(forward)) or _guards_a_branch(analyser, forward)
+        any(_is_guarded(analyser, cls, one) for one in _returned_methods(forward))
+        or _guards_a_branch(analyser, forward)
         for cls, forward in _forwards(analyser, run)
     )
 
@@ -83,14 +83,13 @@ def _own_calls(among: Iterable[ir.Expr], own: str) -> Iterator[str]:
 def _forwards(analyser: Analyser, run: ModelRun) -> Iterator[tuple[Class, Function]]:
     if run.method != "forward":
         return
-    for ref in ordered(run.module.refs):
-        cls = analyser.program.module(ref.key).cls(ref.name) if ref.kind == "instance" else None
-        forward = analyser.program.method(cls, "forward") if cls is not None else None
-        if cls is not None and forward is not None:
+    for cls in analyser.classes(run.module):
+        forward = analyser.program.method(cls, "forward")
+        if forward is not None:
             yield cls, forward
 
 
-def _given(forward: Function) -> Iterator[str]:
+def _returned_methods(forward: Function) -> Iterator[str]:
     """The methods of ``self`` whose result the forward returns unchanged."""
     own = forward.own_name
     for statement in walk_statements(forward.body, into_definitions=False):

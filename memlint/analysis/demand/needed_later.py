@@ -16,9 +16,6 @@ from memlint.ir import nodes as ir
 if TYPE_CHECKING:
     from memlint.analysis.facts.analyser import Analyser
 
-if TYPE_CHECKING:
-    from memlint.analysis.facts.analyser import Analyser
-
 #: the expressions that tests of flags consist of: ``training and not validate``, ``optimizer is not None``
 _OF_FLAGS = (ir.Name, ir.Const, ir.Unary, ir.BoolOp, ir.Compare)
 
@@ -55,7 +52,7 @@ def graph_needed_later(analyser: Analyser, summary: Summary, store: Store) -> bo
         return False
     if isinstance(store.place, Path):
         return _needed_elsewhere(analyser, summary, store) or _used_in_needed(analyser, summary, store)
-    if marks & summary.escaped or _in_a_loss(analyser, summary, marks):
+    if marks & summary.escaped or _is_in_loss_attribute(analyser, summary, marks):
         return True
     if marks & summary.notes.returned:
         return not dropped_by_callers(analyser, summary)
@@ -110,7 +107,7 @@ def _made_by_what_is_returned(summary: Summary, store: Store) -> bool:
     return bool(models) and models <= summary.notes.returned
 
 
-def _in_a_loss(analyser: Analyser, summary: Summary, marks: set[Source]) -> bool:
+def _is_in_loss_attribute(analyser: Analyser, summary: Summary, marks: set[Source]) -> bool:
     """Whether the graph becomes a part of an attribute that is a loss, by a backward elsewhere or by its name:
     ``strategy.loss += penalty``."""
     return summary.exit is not None and any(

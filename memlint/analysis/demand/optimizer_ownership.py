@@ -17,8 +17,7 @@ from memlint.analysis.domain.events import Fact
 from memlint.analysis.domain.recorded_modes import outward, whole_of
 from memlint.analysis.domain.summary.effects import ModelRun
 from memlint.analysis.domain.summary.summary import Summary
-from memlint.analysis.domain.values import Path, Source, Sources, V, ordered
-from memlint.analysis.index.program import Class
+from memlint.analysis.domain.values import Path, Source, V, ordered
 from memlint.analysis.syntax.memo import kept
 from memlint.analysis.syntax.syntax import walk_statements
 from memlint.analysis.transfer.modules.modes import frozen_class
@@ -34,8 +33,8 @@ def owner_of(analyser: Analyser, summary: Summary, run: ModelRun) -> Fact:
     owner = _owner(analyser, summary, run)
     if owner != "no":
         return owner
-    needless = gives_no_gradient(analyser, summary, run) and not _is_differentiated(analyser, summary, run)
-    return "no" if needless else "unknown"
+    no_gradient = gives_no_gradient(analyser, summary, run) and not _is_differentiated(analyser, summary, run)
+    return "no" if no_gradient else "unknown"
 
 
 def _is_differentiated(analyser: Analyser, summary: Summary, run: ModelRun) -> bool:
@@ -57,16 +56,16 @@ def _owner(analyser: Analyser, summary: Summary, run: ModelRun) -> Fact:
         return "no"
     if summary.exit is None:
         return "unknown"
-    given_as = parameter_of(summary, run)
-    if given_as and _in_training(summary, run) and not _writes_gradients(summary):
-        left = is_trained_by_nobody(analyser, summary, given_as) and not _is_frozen_class(analyser, run)
-        return "no" if left else "unknown"
+    param = parameter_of(summary, run)
+    if param and _in_training(summary, run) and not _writes_gradients(summary):
+        untrained = is_trained_by_nobody(analyser, summary, param) and not _is_frozen_class(analyser, run)
+        return "no" if untrained else "unknown"
     keys, home = _home(analyser, summary, run.module)
     if not keys or home is None or home.exit is None:
         return "unknown"
     if run.text.replace(".", "").isidentifier():
         keys = {*keys, ("v", run.text), ("v", _without_method(analyser, run))}
-    owned = _owned_in_sight(analyser, summary)
+    owned = [entry for one in _of_class(analyser, summary) for entry in one.notes.owned]
     known = any(owned) or is_never_stepped(analyser, summary, run)
     if not known or None in owned or not _in_training(summary, run) or _writes_gradients(summary):
         return "unknown"
@@ -87,8 +86,8 @@ def _without_method(analyser: Analyser, run: ModelRun) -> str:
     """The text of the module whose method a run calls: ``net`` for ``net.encode``, if one of its possible classes
     defines that method. Otherwise the run's own text."""
     module, _, name = run.text.rpartition(".")
-    classes = [cls for ref in run.module.refs if ref.kind == "instance" and (cls := analyser.cls(ref)) is not None]
-    return module if any(analyser.program.method(cls, name) is not None for cls in classes) else run.text
+    defined = any(analyser.program.method(cls, name) is not None for cls in analyser.classes(run.module))
+    return module if defined else run.text
 
 
 def _in_training(summary: Summary, run: ModelRun) -> bool:
@@ -117,12 +116,7 @@ def _home(analyser: Analyser, summary: Summary, module: V) -> tuple[set[Source],
         return set(), None
     for path in ordered(module.syms):
         cls = summary.function.cls
-        if (
-            cls is None
-            or not summary.function.params
-            or path.root != f"p:{summary.function.params[0].name}"
-            or not path.steps
-        ):
+        if cls is None or path.root != f"p:{summary.function.own_name}" or not path.steps:
             return set(), None
         init = analyser.program.method(cls, "__init__")
         home = analyser.summary(init) if init is not None else None
@@ -137,17 +131,11 @@ def _home(analyser: Analyser, summary: Summary, module: V) -> tuple[set[Source],
     return {("made", item) for item in module.store}, summary
 
 
-def _owned_in_sight(analyser: Analyser, frame: Summary) -> list[Sources | None]:
-    owned: list[Sources | None] = list(frame.notes.owned)
-    cls: Class | None = frame.function.cls
-    if cls is not None:
-        order, _ = analyser.program.ancestors(cls)
-        for item in order:
-            for method in item.methods.values():
-                summary = analyser.summary(method)
-                if summary is not None and summary is not frame:
-                    owned += summary.notes.owned
-    return owned
+def _of_class(analyser: Analyser, summary: Summary) -> list[Summary]:
+    """The function's own summary, and those of all methods of its class."""
+    order = analyser.program.ancestors(summary.function.cls)[0] if summary.function.cls is not None else []
+    methods = (analyser.summary(method) for item in order for method in item.methods.values())
+    return [summary, *(one for one in methods if one is not None and one is not summary)]
 
 
 def _owned_elsewhere(analyser: Analyser, module: V) -> bool:
@@ -158,21 +146,10 @@ def _owned_elsewhere(analyser: Analyser, module: V) -> bool:
 
 def _touched_anywhere(analyser: Analyser, summary: Summary, home: Summary, run: ModelRun, mine: set[Source]) -> bool:
     """Whether known code sets requires_grad of the module or of a part of it, or reads its gradients."""
-    frames = [summary, home]
-    if summary.function.cls is not None:
-        order, _ = analyser.program.ancestors(summary.function.cls)
-        frames += [
-            found
-            for item in order
-            for method in item.methods.values()
-            if (found := analyser.summary(method)) is not None
-        ]
-    return any(is_touched(one, mine) for one in frames) or _is_frozen_class(analyser, run)
+    return any(is_touched(one, mine) for one in (home, *_of_class(analyser, summary))) or _is_frozen_class(
+        analyser, run
+    )
 
 
 def _is_frozen_class(analyser: Analyser, run: ModelRun) -> bool:
-    for ref in ordered(run.module.refs):
-        cls = analyser.program.module(ref.key).cls(ref.name) if ref.kind == "instance" else None
-        if cls is not None and frozen_class(analyser, cls):
-            return True
-    return False
+    return any(frozen_class(analyser, cls) for cls in analyser.classes(run.module))

@@ -95,12 +95,12 @@ def _base(expr: ir.Expr) -> ir.Expr:
     return expr
 
 
-def _is_its_own(analyser: Analyser, frame: Summary, made: ir.Expr) -> bool:
+def _is_its_own(analyser: Analyser, caller: Summary, made: ir.Expr) -> bool:
     """Whether a call makes a module of a known class that stores only plain data of its arguments, so that it shares no
     part with another module."""
     if not isinstance(made, ir.Call):
         return False
-    kind, what = analyser.program.find_expression(frame.function.module, made.func, frame.function)
+    kind, what = analyser.program.find_expression(caller.function.module, made.func, caller.function)
     if kind != "class" or not isinstance(what, Class) or not analyser.program.is_module(what):
         return False
     init = analyser.program.method(what, "__init__")

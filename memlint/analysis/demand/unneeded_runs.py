@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from memlint.analysis.demand.used_up_graphs import is_trial, trains_otherwise, used_up
 from memlint.analysis.domain.summary.effects import ModelRun
 from memlint.analysis.domain.summary.summary import Summary
-from memlint.analysis.domain.values import Ref, Source, ordered
+from memlint.analysis.domain.values import Ref, Source
 from memlint.analysis.facts.module_facts import context_mode
 from memlint.analysis.index.program import Class
 from memlint.analysis.syntax.syntax import calls, is_true, last_name, walk_statements
@@ -31,7 +31,7 @@ def records_unneeded_graph(analyser: Analyser, summary: Summary, run: ModelRun) 
         return False
     if run.text.rsplit(".", 1)[-1].startswith("train") or is_trial(summary.function):
         return False  # a method that trains itself
-    classes = [cls for ref in ordered(run.module.refs) if ref.kind == "instance" and (cls := analyser.cls(ref))]
+    classes = analyser.classes(run.module)
     known = bool(classes) or any(ref.kind == "extinstance" for ref in run.module.refs)
     if any(frozen_class(analyser, cls) or _runs_backward(analyser, cls, run.method) for cls in classes):
         return False

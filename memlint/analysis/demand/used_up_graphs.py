@@ -46,7 +46,9 @@ def is_spent(analyser: Analyser, summary: Summary, run: ModelRun, *, of_library:
     marks = {mark for mark in (run.node, *run.value.src) if mark in summary.graphs.nodes}
     if not marks or (summary.backwards and not trains) or _trains_inside(analyser, summary, run):
         return False
-    dropped = run.origin is None and (_is_let_go_of(summary, run, marks) or _is_dropped_each_round(summary, run))
+    dropped = run.origin is None and (
+        _is_unpacked_without_graph(summary, run, marks) or _is_dropped_each_round(summary, run)
+    )
     return used_up(analyser, summary, marks, dropped=dropped)
 
 
@@ -71,7 +73,7 @@ def _trains_inside(analyser: Analyser, summary: Summary, run: ModelRun) -> bool:
     return any(one is not None and bool(one.backwards or one.notes.blind_backward) for one in inner)
 
 
-def _is_let_go_of(summary: Summary, run: ModelRun, marks: set[Source]) -> bool:
+def _is_unpacked_without_graph(summary: Summary, run: ModelRun, marks: set[Source]) -> bool:
     """Whether the output is unpacked and only parts without a graph are read: ``_, _, action = policy(state)``."""
     statements = list(walk_statements(summary.function.body, into_definitions=False))
     own = next((one for one in statements if isinstance(one, ir.Assign) and is_unpacked(one, run)), None)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from memlint.analysis.domain.state import State
 from memlint.analysis.domain.summary.summary import Summary
-from memlint.analysis.domain.values import CALLABLE, UNKNOWN_VALUE, Ref, V
+from memlint.analysis.domain.values import CALLABLE, UNKNOWN_VALUE, Ref, V, ordered
 from memlint.analysis.index.program import Class, Function, Program
 from memlint.ir import nodes as ir
 
@@ -34,6 +34,10 @@ class DefinitionValues:
 
     def cls(self, ref: Ref) -> Class | None:
         return self.program.module(ref.key).cls(ref.name)
+
+    def classes(self, value: V) -> list[Class]:
+        """The project's classes of which a value may be an instance, as far as they are known."""
+        return [cls for ref in ordered(value.refs) if ref.kind == "instance" and (cls := self.cls(ref)) is not None]
 
     def owner(self, key: str, qual: str) -> V | None:
         """The class or function of a file under which a place lives; None for a variable."""

@@ -15,6 +15,7 @@ from memlint.analysis.domain.summary.summary import Summary
 from memlint.analysis.domain.values import Path
 from memlint.analysis.facts.given_anew import is_given_anew, is_some_member
 from memlint.analysis.facts.repeats import layer_code, repeated
+from memlint.analysis.facts.sizes.scopes import bound_pairs
 from memlint.analysis.index.program import Class, Function
 from memlint.analysis.judge.bounded_places import begun_by_inner_loop, of_one_update
 from memlint.analysis.judge.described import lacks_guard, value_of
@@ -260,7 +261,7 @@ def _set(body: tuple[ir.Stmt, ...]) -> tuple[dict[str, set[int]], dict[str, list
             for place in places_of(statement.test.left):
                 starts.setdefault(place, set()).update(inner.at for inner in statement.body)
         elif isinstance(statement, ir.Assign):
-            for place in {text(target, 200) for target, _ in _pairs(statement)}:
+            for place in {text(target, 200) for target, _ in bound_pairs(statement.targets, statement.value)}:
                 assigned.setdefault(place, []).append(statement)
     return starts, assigned
 
@@ -272,25 +273,8 @@ def _around(function: Function) -> list[Function]:
     return [method for method in cls.methods.values() if method.name != "__init__"]
 
 
-def _pairs(statement: ir.Assign) -> list[tuple[ir.Expr, ir.Expr]]:
-    """Each target of an assignment with its value. If a tuple cannot be split, each target gets the whole value."""
-    targets: list[ir.Expr] = []
-    values: list[ir.Expr] = []
-    for target in statement.targets:
-        if isinstance(target, ir.Display) and isinstance(statement.value, ir.Display):
-            targets += target.elements
-            values += statement.value.elements
-        elif isinstance(target, ir.Display):
-            targets += target.elements
-            values += [statement.value] * len(target.elements)
-        else:
-            targets.append(target)
-            values.append(statement.value)
-    return list(zip(targets, values, strict=False))
-
-
 def _cut_back(statement: ir.Assign, place: str, local: bool) -> bool:
-    for target, value in _pairs(statement):
+    for target, value in bound_pairs(statement.targets, statement.value):
         if not isinstance(target, ir.Name | ir.Attr | ir.Subscript) or text(target, 200) != place:
             continue
         if mentions(value, place) and not (_keeps_all(value, place) if local else _uncut(value, place)):

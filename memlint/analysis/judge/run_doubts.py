@@ -44,8 +44,7 @@ def doubt_of(analyser: Analyser, summary: Summary, one: Verdict, consumed: str) 
 def _freezes_itself(analyser: Analyser, summary: Summary, run: ModelRun) -> bool:
     """Whether ``train()`` of the model's class, or of the class that owns the model, sets ``requires_grad``, directly
     or in a method that it calls. With ``eval()``, nothing is then recorded."""
-    made = [analyser.program.module(ref.key).cls(ref.name) for ref in run.module.refs if ref.kind == "instance"]
-    for cls in (summary.function.cls, *made):
+    for cls in (summary.function.cls, *analyser.classes(run.module)):
         train = analyser.program.method(cls, "train") if cls is not None else None
         if cls is None or train is None or [param.name for param in train.given] != ["mode"]:
             continue

@@ -33,14 +33,15 @@ def attributes_of(scopes: list[Scope]) -> dict[str, list[tuple[ir.Expr, Scope]]]
                 targets, value = (statement.target,), ir.Const(statement.at, "Ellipsis", None)
             else:
                 continue
-            for target, one in _pairs(targets, value):
+            for target, one in bound_pairs(targets, value):
                 if isinstance(target, ir.Attr) and dotted(target.value) == scope.function.own_name:
                     held.setdefault(target.name, []).append((one, scope))
     return held
 
 
-def _pairs(targets: tuple[ir.Expr, ...], value: ir.Expr) -> Iterator[tuple[ir.Expr, ir.Expr]]:
-    """What an assignment binds: ``self.a, self.b = a, b`` each to its own."""
+def bound_pairs(targets: tuple[ir.Expr, ...], value: ir.Expr) -> Iterator[tuple[ir.Expr, ir.Expr]]:
+    """The targets of an assignment, each with its value: ``self.a, self.b = a, b``. If the value cannot be split, each
+    target gets the whole."""
     for target in targets:
         if not isinstance(target, ir.Display):
             yield target, value
