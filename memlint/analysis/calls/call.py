@@ -6,7 +6,7 @@ from collections.abc import Collection
 
 from memlint import knowledge
 from memlint.analysis.calls import method_runs, methods
-from memlint.analysis.calls.functions import call_function, construct
+from memlint.analysis.calls.functions import call_function, construct, loaded
 from memlint.analysis.domain.call_arity import fitting
 from memlint.analysis.domain.state import State
 from memlint.analysis.domain.summary.function_state import FunctionState
@@ -197,6 +197,8 @@ def _call_ref(frame: FunctionState, state: State, ref: Ref, callee: V, args: Arg
     if ref.kind == "class":
         cls = frame.analyser.cls(ref)
         return construct(frame, state, cls, args, words, expr) if cls is not None else UNKNOWN_VALUE
+    if ref.kind == "loads":
+        return loaded(frame, state, ref, args, words, expr)
     if ref.kind == "instance":
         cls = program.module(ref.key).cls(ref.name)
         if cls is None:

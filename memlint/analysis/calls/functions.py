@@ -151,6 +151,17 @@ def _call_overrides(
     return found
 
 
+def loaded(frame: FunctionState, state: State, ref: Ref, args: Args, words: Words, expr: ir.Call) -> V:
+    """``Net.from_pretrained(name)``, a method of a base class outside the project: a module as the class makes them,
+    with weights from a file."""
+    give_away(frame, state, [*args, *words.values()])
+    note_made(frame, expr)
+    if last_name(expr.func) == "from_pretrained":
+        state.modes["starts", ("made", expr.at)] = True
+    instance = frozenset((Ref("instance", ref.key, ref.name),))
+    return V(MODULE | INSTANCE, refs=instance, store=frozenset((expr.at,)))
+
+
 def construct(frame: FunctionState, state: State, cls: Class, args: Args, words: Words, expr: ir.Call) -> V:
     """``Class(…)``: an instance whose attributes are those that its ``__init__`` stores."""
     program = frame.analyser.program

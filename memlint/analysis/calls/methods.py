@@ -67,7 +67,7 @@ _OF_TEXT = frozenset(
 )
 
 #: the kinds of references that are callable
-_CALLED = frozenset({"func", "class", "ext", "partial", "instance", "extinstance", "bound"})
+_CALLED = frozenset({"func", "class", "ext", "partial", "instance", "extinstance", "bound", "loads"})
 
 
 def call_method(

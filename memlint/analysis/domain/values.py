@@ -70,6 +70,7 @@ class Ref(NamedTuple):
     the source), partial (``args`` and ``keywords`` are fixed),
     foreign (an object that the class ``name`` made, of which nothing is known but that it is not the project's),
     record (a named tuple of the members ``args``), shape (of a distribution, ``self_`` is what its entropy is made of),
+    loads (a method that makes the module class ``name`` from a file),
     member (of a container: what is at the key ``name``, or at any other than those that are told where it is empty, is
     the module or object ``self_``).
     """

@@ -31,14 +31,28 @@ def each_call(function: Function) -> Loop:
 
 
 def is_training_step(analyser: Analyser, summary: Summary) -> bool:
-    """Whether a function runs one backward and lets an optimizer step, and nothing but tests is seen to call it:
+    """Whether a function runs one backward and lets an optimizer step, and nothing but tests is seen to start it:
     nobody trains by a single step, so the loop is elsewhere."""
     function = summary.function
     if function.node is None or not any(not loops for _, loops, *_ in summary.backwards):
         return False
     if not any(isinstance(call.func, ir.Attr) and call.func.name == "step" for call in calls(function.body)):
         return False
-    return all(in_tests(caller.module.key) for caller, _ in analyser.facts.calls_of(function))
+    return is_started_elsewhere(analyser, function)
+
+
+def is_started_elsewhere(
+    analyser: Analyser, function: Function, trail: frozenset[tuple[str, str]] = frozenset()
+) -> bool:
+    """Whether no call of the function stands in a loop, and each way up to it begins in a function of which no call is
+    in sight: one that users of the library call. (A program calls its ``main`` once.)"""
+    if function.node is None or function.name == "main" or function.key in trail or len(trail) > MAX_DEPTH:
+        return False
+    return all(
+        not record.counts and is_started_elsewhere(analyser, caller.function, trail | {function.key})
+        for caller, record in analyser.facts.calls_of(function)
+        if not in_tests(caller.module.key)
+    )
 
 
 def goes_on(held: LoopState) -> bool:

@@ -17,7 +17,7 @@ from memlint.analysis.domain.summary.effects import ModelRun
 from memlint.analysis.domain.summary.observations import MAX_CALLERS_UP
 from memlint.analysis.domain.summary.summary import Summary
 from memlint.analysis.facts.module_facts import context_mode
-from memlint.analysis.facts.repeats import each_call, repeated
+from memlint.analysis.facts.repeats import each_call, is_started_elsewhere, repeated
 from memlint.analysis.index.program import Function
 from memlint.analysis.index.roles_by_name import is_evaluation_name, is_test
 from memlint.analysis.index.uses import of_module
@@ -138,7 +138,9 @@ def _matters(analyser: Analyser, summary: Summary, run: ModelRun) -> bool:
         return False
     if function.node is None and run.module.is_unpickled():
         return True  # a script that loads the whole model is there to apply it
-    return loop_of(analyser, summary, run) is not None or repeated(analyser, function) is not None
+    if loop_of(analyser, summary, run) is not None or repeated(analyser, function) is not None:
+        return True
+    return not summary.backwards and is_started_elsewhere(analyser, function)
 
 
 def unguarded_module(analyser: Analyser, summary: Summary) -> bool:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from memlint.analysis.domain.values import MODULE, NONE, NOTHING, UNKNOWN, V, join
+from memlint.analysis.domain.values import INSTANCE, MODULE, NONE, NOTHING, UNKNOWN, V, join
 from memlint.analysis.index.program import in_tests
 
 if TYPE_CHECKING:
@@ -30,11 +30,12 @@ def _held_module(analyser: Analyser, name: str) -> V | None:
     found, sure = NOTHING, False
     for cls in _keepers(analyser, name):
         value = analyser.attribute(cls, name)
-        if value.kinds & ~(MODULE | NONE | UNKNOWN):
+        own = INSTANCE if value.kinds & MODULE else 0  # (a class of the project makes it)
+        if value.kinds & ~(MODULE | own | NONE | UNKNOWN):
             return None
         sure = sure or (bool(value.kinds & MODULE) and not value.kinds & UNKNOWN)
         found = join(found, value)
-    return V(MODULE, refs=found.refs) if sure else None
+    return V(MODULE | found.kinds & INSTANCE, refs=found.refs) if sure else None
 
 
 def _keepers(analyser: Analyser, name: str) -> list[Class]:

@@ -245,6 +245,10 @@ def _tensor_attribute(base: V, name: str) -> V:
 _OF_MEMBERS = frozenset({"enum.Enum", "object", "?.object"})
 
 
+#: methods of classes by which libraries make a module from a file
+_LOADING = frozenset({"from_pretrained", "load_from_checkpoint", "from_config", "from_single_file"})
+
+
 def _class_member(frame: FunctionState, state: State, cls: Class, name: str, receiver: V | None) -> V:
     """A method, property or attribute of a class, or of an instance of it where ``receiver`` is that instance."""
     analyser = frame.analyser
@@ -272,6 +276,12 @@ def _class_member(frame: FunctionState, state: State, cls: Class, name: str, rec
                 if "enum.Enum" in outside and outside <= _OF_MEMBERS:
                     return V(DATA, size=SCALAR, const=f"{item.qual}.{name}")
                 return analyser.evaluate_constant(item.module, item.attributes[name])
+        if (
+            name in _LOADING
+            and analyser.program.is_module(cls)
+            and any(not one.startswith("torch.") for one in outside)
+        ):
+            return V(CALLABLE, refs=frozenset((Ref("loads", cls.module.key, cls.qual),)))
         return NOTHING
     fact: V = analyser.attribute(cls, name)
     if not fact.kinds and not name.startswith(("set_", "_set_")):
