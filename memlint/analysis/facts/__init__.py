@@ -1,1 +1,1 @@
-"""What does the whole project say of a parameter, an attribute, a grad mode, a function's callers?"""
+"""What the whole project says of a parameter, an attribute, a module's mode and a function's callers."""

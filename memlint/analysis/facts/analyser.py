@@ -1,4 +1,4 @@
-"""One run over a project: summaries on demand, and what the project says of values."""
+"""One analysis run over a project: summaries on demand, and the project's facts about values."""
 
 from __future__ import annotations
 
@@ -60,49 +60,49 @@ if TYPE_CHECKING:
     from memlint.analysis.facts.calls_by_name import Mention
     from memlint.analysis.judge.reasons import Observer
 
-#: bytes of source in a project, up to which memory is no matter (other parts of a larger one may be worked on beside)
+#: bytes of source beyond which a project is analysed with less memory, as its parts may run in parallel
 ROOM = 8_000_000
-#: sources in what a function leaves behind, past which nobody reads what else it does
+#: with more graph sources than this at its exit, a function's summary is cut short
 MAX_SOURCES = 20_000
 
 
 class Analyser(DefinitionValues):
-    """One run over a project. Everything is computed on demand and kept."""
+    """One run over a project. All results are computed on demand and kept."""
 
     def __init__(self, project: Any, interpreter: Interpreter, detectors: Sequence[Detector] = ()) -> None:
         super().__init__(Program(project))
         self.interpreter = interpreter
-        #: the rules' own detection, and the calls that are noted for it: all, and those that are given a data loader
+        #: the rules' own detectors, and the calls that they need noted: all, and those with a data loader argument
         self.detectors = detectors
         self.noted_calls = frozenset[str]().union(*(one.calls for one in detectors))
         self.noted_of_loaders = frozenset[str]().union(*(one.loader_calls for one in detectors))
-        #: whether what is kept of a function has to be small, since there are that many: it costs time
+        #: whether the project is so large that summaries are stored in less memory, at a cost in time
         self.is_large = sum(map(project.size, project.sources)) > ROOM
         self.unused = Unused(self.program)
         self.known_calls = KnownCalls(self.program, self.unused)
-        #: the grad mode under which each decorator of the project, with its flags, runs a function; None: it leaves it
+        #: the grad mode in which each decorator of the project, with its flags, runs a function; None for unchanged
         self.wrappers: dict[tuple[object, ...], int | None] = {}
-        #: what names the functions that were asked for (see `calls_by_name`), None for too much to follow
+        #: the mentions of each function name queried so far (see `calls_by_name`); None for too many
         self.mentions: dict[str, tuple[Mention, ...] | None] = {}
-        #: the sets and values of finished summaries, each once
+        #: interns the sets and values of finished summaries
         self.shared = Shared()
         self.facts = Facts(self)
         self.summaries = Summaries(self._interpret, self._answer, spare=self.is_large)
         self._flags: dict[tuple[str, str], frozenset[str]] = {}
         self._switched_off: dict[str, bool] = {}
         self._constants: dict[tuple[str, int, int], V] = {}
-        #: the networks that each module which is asked for one by a computed name has; none where it may be any thing
+        #: by module, the networks that a computed name may select; empty if it may select anything
         self.networks_in: dict[str, frozenset[Ref]] = {}
         self.remarks: list[str] = []
-        #: who is told why candidates are dropped, None where nobody asks
+        #: receives the reasons why candidates are dropped; None for no observer
         self.observer: Observer | None = None
-        #: functions whose analysis failed, by (module, qualified name): mistakes of ours
+        #: the errors of functions whose analysis failed, by (module, qualified name)
         self.errors: dict[tuple[str, str], Exception] = {}
-        #: what the detection of rules raised, by (path of the file, code), the first of each
+        #: the first error of each rule's detector, by (path of the file, code)
         self.failed: dict[tuple[str, str], Exception | SystemExit] = {}
 
     def close(self) -> None:
-        """Drop everything that was computed; nothing is asked afterwards."""
+        """Drop all results. No query may follow."""
         self.summaries.close()
         self.facts.close()
         self.program.close()
@@ -116,14 +116,15 @@ class Analyser(DefinitionValues):
     def summary(
         self, function: Function, bound: dict[str, V] | None = None, trains: bool | None = None
     ) -> Summary | None:
-        """What the function does, called with ``bound``, as a method of a module that ``trains``; None for one that is
-        being analysed, or too deep."""
+        """The function's summary, specialised to the arguments ``bound`` and to the mode of its module (``trains``).
+        None if the function is being analysed, or the call depth is too large."""
         if bound is None:
             return self.summaries.get(function)
         return self.summaries.get(function, chosen(self.flags(function), bound, trains))
 
     def flags(self, function: Function) -> frozenset[str]:
-        """The flags of a function; a method of a module that calls one, or a part, that asks for the mode asks too."""
+        """The flags of a function. A method that calls a method or part that reads the module's mode has the mode as a
+        flag too."""
         if function.key not in self._flags:
             found = self._flags[function.key] = flags_of(function)
             own = mode_flag(function)
@@ -135,7 +136,7 @@ class Analyser(DefinitionValues):
         return self._flags[function.key]
 
     def _methods_behind(self, cls: Class, name: str) -> Iterator[Function]:
-        """What ``self.name(…)`` runs in a module: its method, or the forward of the part of that name."""
+        """The functions that ``self.name(…)`` runs in a module: its method, or the forward of the part of that name."""
         method = self.program.method(cls, name)
         if method is not None:
             yield method
@@ -147,7 +148,7 @@ class Analyser(DefinitionValues):
                 yield forward
 
     def _answer(self, kind: str, about: Any) -> Any:
-        """The answer to a question that a summary was made from, as things are now."""
+        """The current answer to a query that a summary was made from."""
         if kind == "parameter":
             return self.facts.parameter(*about)
         if kind == "usual":
@@ -164,7 +165,7 @@ class Analyser(DefinitionValues):
         frame = FunctionState(self, function, flags)
         try:
             self._run(frame)
-        except Exception as error:  # one function costs itself alone, and is said: the others go on
+        except Exception as error:  # a failed function is recorded, and the others are still analysed
             if not isinstance(error, RecursionError):
                 self.errors[function.key] = error
             frame = self._cut_short(frame)
@@ -178,11 +179,11 @@ class Analyser(DefinitionValues):
         return frame
 
     def again(self, function: Function) -> Summary:
-        """A summary that is made once more and not stored, for an observer that watches the interpretation."""
+        """A summary that is computed again and not stored, for an observer of the interpretation."""
         return self._interpret(function, ())
 
     def _run(self, frame: FunctionState) -> None:
-        """Interpret the body of a function, from its beginning."""
+        """Interpret the body of a function from its entry state."""
         function = frame.function
         hook = self.hook(function)
         grad = decorated_grad(frame, function)
@@ -209,7 +210,7 @@ class Analyser(DefinitionValues):
         self.interpreter.run(frame, state, backward=hook is not None and hook.returns == "backward")
 
     def _cut_short(self, summary: Summary) -> FunctionState:
-        """A summary of which everything is unknown, in place of one that was not finished or is too large."""
+        """An unknown summary, in place of one that failed or is too large."""
         empty = FunctionState(self, summary.function, summary.flags)
         empty.hook = summary.hook
         empty.cut_short = True
@@ -233,7 +234,7 @@ class Analyser(DefinitionValues):
         if known is not None and known.kinds & MODULE and param.default is not None:
             usual = self.evaluate_constant(function.module, param.default)
             if usual.refs and all(ref.kind == "class" or names_class(ref.name) for ref in usual.refs):
-                return usual.but(syms=place)  # ``norm: nn.Module = nn.LayerNorm``: what is asked for is the class
+                return usual.but(syms=place)  # ``norm: nn.Module = nn.LayerNorm``: the argument is a class
         if known is None:
             known = self.facts.parameter(function, param.name)
             self.summaries.note("parameter", (function.key, param.name), (function, param.name), known)
@@ -250,8 +251,8 @@ class Analyser(DefinitionValues):
 
     @staticmethod
     def _outputs(summary: Summary, param: ir.Param, hook: knowledge.Hook) -> V:
-        """What a framework hands to a hook that gets a step's outputs: on the device; with their graph where the
-        framework runs the hook in training as well and detaches nothing."""
+        """The argument that a framework passes to a hook for a step's outputs: on the device, and with their graph if
+        the framework also runs the hook in training and detaches nothing."""
         place = frozenset((Path(f"p:{param.name}"),))
         if hook.grad != "ambient":
             return V(TREE, size=OUTPUT, device=ACCELERATOR, syms=place)
@@ -260,7 +261,8 @@ class Analyser(DefinitionValues):
         return V(TREE, frozenset((key,)), bare=True, size=OUTPUT, syms=place)
 
     def hook(self, function: Function) -> knowledge.Hook | None:
-        """What a framework does with a method, by the class's external bases, or its own inside the framework."""
+        """The framework hook that a method is, by its class's external bases or by the class's own name in a framework;
+        None for no hook."""
         if function.cls is None or function.name not in knowledge.hooked_methods():
             return None
         order, outside = self.program.ancestors(function.cls)
@@ -275,13 +277,13 @@ class Analyser(DefinitionValues):
         return None
 
     def switched_off(self, module: Module) -> bool:
-        """Whether the module's own statements turn grad mode off for good."""
+        """Whether the module's own statements turn grad mode off permanently."""
         if module.key not in self._switched_off:
             self._switched_off[module.key] = switches_off(module.statements)
         return self._switched_off[module.key]
 
     def _made_off(self, function: Function) -> bool:
-        """Whether who made the method's object turned grad mode off for good by that."""
+        """Whether the constructor of the method's class turns grad mode off permanently."""
         if function.cls is None or function.name == "__init__" or not function.takes_self:
             return False
         init = self.program.method(function.cls, "__init__")
@@ -295,7 +297,7 @@ class Analyser(DefinitionValues):
         return self.global_value("class", cls) if cls is not None else UNKNOWN_VALUE
 
     def global_value(self, kind: str, what: Any, *, frame: Summary | None = None) -> V:
-        """The value of what `Program.find` found."""
+        """The value of a definition that `Program.find` returned."""
         if kind == "class" and what is not None:
             return V(CALLABLE, refs=frozenset((Ref("class", what.module.key, what.qual),)))
         if kind == "function" and what is not None:
@@ -311,7 +313,7 @@ class Analyser(DefinitionValues):
         return UNKNOWN_VALUE
 
     def _variable(self, module: Module, name: str) -> V:
-        """What a module's variable may be: the join of what the module's own statements assign."""
+        """The join of all values that are assigned to a module's variable."""
         found = NOTHING
         for statement in (*module.bindings.get(name, ()), *written(module, name)):
             if isinstance(statement, ir.Assign | ir.AnnAssign) and statement.value is not None:
@@ -325,9 +327,9 @@ class Analyser(DefinitionValues):
         return found if found.kinds else UNKNOWN_VALUE
 
     def evaluate_constant(self, module: Module, expr: ir.Expr) -> V:
-        """An expression of a module's scope, without the objects that it makes."""
+        """The value of an expression in a module's scope, without the objects that it creates."""
         if type(expr) is ir.Const:
-            return constant(expr.kind, expr.value)  # which nothing else decides over
+            return constant(expr.kind, expr.value)  # depends on no other query
         value = self._constants.get((module.key, id(expr), expr.at))
         if value is None:
             value = self.summaries.apart(lambda: self._evaluate_constant(module, expr))
@@ -336,7 +338,7 @@ class Analyser(DefinitionValues):
 
     def _evaluate_constant(self, module: Module, expr: ir.Expr) -> V:
         key = (module.key, id(expr), expr.at)
-        self._constants[key] = UNKNOWN_VALUE  # (what asks for itself)
+        self._constants[key] = UNKNOWN_VALUE  # the answer for a recursive query
         frame = FunctionState(
             self, Function(module, 0, ir.FunctionDef(0, "<constant>", (), (), None, (), False, False), "<constant>")
         )
@@ -348,13 +350,13 @@ class Analyser(DefinitionValues):
         return annotation_value(self, module, annotation)
 
     def usual(self, function: Function, name: str) -> bool | None:
-        """What a flag is by default, where no known call passes another."""
+        """The value of a flag if it is the default and no known call passes another; else None."""
         value = self.facts.usual(function, name)
         self.summaries.note("usual", (function.key, name), (function, name), value)
         return value
 
     def attribute(self, cls: Class, name: str) -> V:
-        """What an instance's attribute may be, by all that the class and its ancestors assign to it."""
+        """The join of what the class and its ancestors assign to an instance's attribute."""
         value = self.facts.attributes.known(cls, name)
         if value is None:
             value = self.summaries.apart(lambda: self.facts.attributes.value(cls, name))
@@ -365,7 +367,7 @@ class Analyser(DefinitionValues):
         return self.facts.free_variable(function, name)
 
     def methods_named(self, name: str, asker: Function) -> list[Function]:
-        """The project's methods of that name that code of ``asker`` may mean, if they are few."""
+        """The project's methods of that name that code of ``asker`` may mean; empty if there are too many."""
         found = self.facts.methods.few(name, asker.module.key)
         if not found or in_tests(asker.module.key):
             return found
@@ -375,24 +377,24 @@ class Analyser(DefinitionValues):
         return name in self.facts.attributes.buffers(cls)
 
     def renew(self) -> None:
-        """Begin stratum 1: use the call-site facts of stratum 0, and make summaries again that depend on them."""
+        """Begin stratum 1: use the call-site facts of stratum 0, and recompute the summaries that depend on them."""
         self.facts.learn()
         self.summaries.renew()
         self._constants.clear()
 
     def settle(self) -> None:
-        """End stratum 1: use its call-site facts. From here on summaries are only read."""
+        """End stratum 1: use its call-site facts. Summaries do not change any more."""
         self.facts.learn()
         self.summaries.settle()
         self.shared = Shared()
 
     def frames(self) -> Iterator[Summary]:
-        """All summaries that were made."""
+        """All summaries that were computed."""
         return self.summaries.frames()
 
 
 def written(module: Module, name: str) -> Iterator[ir.Stmt]:
-    """What functions bind a module's variable to that they say is global."""
+    """The statements of functions that bind a module's variable by a ``global`` declaration."""
     for function in module.writers(name):
         for statement in walk_statements(function.body, into_definitions=False):
             targets = statement.targets if isinstance(statement, ir.Assign) else ()

@@ -1,4 +1,4 @@
-"""What the classes of a project keep in their attributes, and who begins it anew."""
+"""What the project's classes store in their attributes, and which code resets them."""
 
 from __future__ import annotations
 
@@ -29,18 +29,18 @@ if TYPE_CHECKING:
     from memlint.analysis.facts.facts import Facts
 
 
-#: classes that keep something under a name, of which it is asked what that is
+#: of how many classes with an attribute of a name the attribute's value is read
 MAX_ASKED = 8
 
 
 class Attributes:
-    """Facts about attributes, by class and name; each is worked out once."""
+    """Facts about attributes by class and name, each computed once."""
 
     def __init__(self, facts: Facts) -> None:
         self.facts = facts
         self.analyser = facts.analyser
         self._values: dict[tuple[str, str, str], V] = {}
-        #: what a class itself assigns: a base has thousands of subclasses that ask
+        #: what a class itself assigns; kept apart, as a base may have thousands of subclasses
         self._own: dict[tuple[str, str, str], V] = {}
         self._assigning: dict[tuple[str, str], dict[str, list[Function]]] = {}
         self._modules_by_use: dict[tuple[str, str], frozenset[str]] = {}
@@ -52,24 +52,24 @@ class Attributes:
         self._called: dict[str, bool] = {}
         self.stored: dict[str, list[tuple[str, int]]] = {}
         self._dispatching: dict[tuple[str, str], bool] = {}
-        #: how often a method was asked that is being interpreted itself
+        #: how often a query met a method that is still being interpreted
         self._unfinished = 0
         self._emptied: dict[str, set[tuple[str, str]]] | None = None
         self._emptied_through: set[str] | None = None
 
     def renew(self) -> None:
-        """Forget the values: the call sites say more of what is passed."""
+        """Drop the values, since the call sites know more about the arguments."""
         self._values.clear()
         self._own.clear()
         self._emptied = None
         self._emptied_through = None
 
     def known(self, cls: Class, name: str) -> V | None:
-        """As `value`, where somebody has asked before."""
+        """The answer of `value` if it has been computed; else None."""
         return self._values.get((*cls.key, name))
 
     def value(self, cls: Class, name: str) -> V:
-        """The join of what the class and its project ancestors assign to ``self.name``; nothing for no assignment."""
+        """The join of what the class and its project ancestors assign to ``self.name``; `NOTHING` for no assignment."""
         key = (*cls.key, name)
         if key in self._values:
             return self._values[key]
@@ -86,11 +86,11 @@ class Attributes:
         if self._unfinished == unfinished:
             self._values[key] = found
         else:
-            del self._values[key]  # asked for by the constructor itself: when it is done, more is known
+            del self._values[key]  # the constructor itself made the query; the answer is complete only after it
         return found
 
     def _mentions(self, cls: Class, name: str) -> bool:
-        """Whether a class itself says anything of an attribute."""
+        """Whether the class itself assigns, defines or annotates an attribute."""
         return name in self._assignments(cls) or name in cls.attributes or name in cls.annotations
 
     def _assigned(self, cls: Class, name: str) -> V:
@@ -122,7 +122,7 @@ class Attributes:
                     place = Path(f"p:{method.params[0].name}" if method.params else "p:self", (f".{name}",))
                     value = summary.exit.sym.get(place)
                     if value is not None and value.syms == {place} and value.kinds & ~UNKNOWN:
-                        value = value.but(kinds=value.kinds & ~UNKNOWN)  # (where it is left as it is)
+                        value = value.but(kinds=value.kinds & ~UNKNOWN)  # one path leaves the attribute as it is
                     if value is not None:
                         value = as_held(summary.exit, self._through_parameters(method, summary, value))
             if value is None:
@@ -144,7 +144,7 @@ class Attributes:
         return value
 
     def _assignments(self, cls: Class) -> dict[str, list[Function]]:
-        """The methods and setters of a class that assign each attribute (of ``self``, or of another variable)."""
+        """By attribute, the methods and setters of a class that assign it, on ``self`` or another variable."""
         if cls.key not in self._assigning:
             found: dict[str, list[Function]] = {}
             for method in (*cls.methods.values(), *cls.accessors):
@@ -154,13 +154,13 @@ class Attributes:
         return self._assigning[cls.key]
 
     def used_as_modules(self, cls: Class) -> frozenset[str]:
-        """What the methods of a class use as only modules are used."""
+        """The places that the methods of a class use as only modules are used."""
         if cls.key not in self._modules_by_use:
             self._modules_by_use[cls.key] = frozenset().union(*(uses_of(method) for method in cls.methods.values()))
         return self._modules_by_use[cls.key]
 
     def _shallow(self, method: Function, name: str) -> V:
-        """What a method's assignments give by themselves: calls and literals, evaluated in the module's scope."""
+        """The join of a method's assignments without interpreting it: calls and literals, in the module's scope."""
         found = NOTHING
         for statement in storing(method.body).get(name, ()):
             if not isinstance(statement, (ir.Assign, ir.AnnAssign)) or statement.value is None:
@@ -172,7 +172,7 @@ class Attributes:
         return found
 
     def buffers(self, cls: Class) -> frozenset[str]:
-        """Names that the class registers as buffers."""
+        """The names that the class and its ancestors register as buffers."""
         if cls.key not in self._buffers:
             names: set[str] = set()
             order, _ = self.analyser.program.ancestors(cls)
@@ -189,7 +189,7 @@ class Attributes:
         return self._buffers[cls.key]
 
     def parameters(self, cls: Class) -> frozenset[str]:
-        """Names of the attributes that the class makes ``nn.Parameter`` of, and that nothing in it freezes."""
+        """The attributes to which the class assigns an ``nn.Parameter``, and which it does not freeze."""
         if cls.key not in self._trained:
             made: set[str] = set()
             frozen: set[str] = set()
@@ -202,8 +202,7 @@ class Attributes:
         return self._trained[cls.key]
 
     def is_kept_up(self, cls: Class, name: str) -> bool:
-        """Whether a class has methods that assign an attribute beside what makes the object, or keeps a container in
-        it."""
+        """Whether a method other than a constructor assigns the attribute, or the attribute holds a container."""
         order, _ = self.analyser.program.ancestors(cls)
         others = (method for item in order for method in self._assignments(item).get(name, ()))
         return any(MAKES.match(method.name) is None for method in others) or bool(
@@ -211,8 +210,8 @@ class Attributes:
         )
 
     def _own_parameters(self, cls: Class) -> tuple[set[str], set[str]]:
-        """The attributes that the methods of a class make parameters of, and those that they freeze: by itself, since a
-        base has thousands of subclasses that ask."""
+        """The attributes to which the methods of a class itself assign parameters, and those that they freeze. Kept
+        apart, as a base may have thousands of subclasses."""
         if cls.key not in self._made_and_frozen:
             made: set[str] = set()
             frozen: set[str] = set()
@@ -223,7 +222,7 @@ class Attributes:
         return self._made_and_frozen[cls.key]
 
     def is_reset(self, function: Function, name: str) -> bool:
-        """Whether other code sets this attribute anew: another module, or a method of the class that is called."""
+        """Whether other code assigns this attribute: another module, or a method of the class that is called."""
         cls = function.cls
         if cls is None:
             return False
@@ -237,7 +236,7 @@ class Attributes:
         )
 
     def is_called(self, name: str) -> bool:
-        """Whether something of that name is called anywhere but by constructors, which begin it once."""
+        """Whether a function of that name is called anywhere but in constructors, which run once."""
         if name not in self._called:
             program = self.analyser.program
             modules = (program.module(key) for key in program.words.files(name))
@@ -261,26 +260,26 @@ class Attributes:
         return self.stored[name]
 
     def is_emptied_each_round(self, step: str, followed: Function | None) -> bool:
-        """Whether code that runs with each iteration, by a loop or by a framework, empties an attribute of that name
-        (``step``: ".losses"); not by what ``followed`` does, which is known better."""
+        """Whether code that runs in each iteration, of a loop or of a framework, empties an attribute of that name
+        (``step``: ".losses"). ``followed``: a function that does not count, as it is analysed more precisely."""
         if self._emptied is None:
             self._emptied = {}
             for summary in self.analyser.frames():
-                # (a writer's hooks run as often as its interval says)
+                # a writer's hooks run once in its interval
                 hooked = (
                     summary.hook is not None
                     and summary.hook.every == "iteration"
                     and not summary.function.name.startswith("write_on_")
                 )
                 for path in summary.notes.cleared if hooked else summary.notes.cleared_in_rounds:
-                    # (one member that is set anew empties no other)
+                    # assigning one member does not empty the others
                     for name in () if path in summary.notes.members_set else path.steps:
                         self._emptied.setdefault(name, set()).add(summary.function.key)
         return bool(self._emptied.get(step, set()) - ({followed.key} if followed is not None else set()))
 
     def is_emptied_through(self, step: str) -> bool:
-        """Whether some function empties an attribute of that name (``step``: ".losses") of an object that it reaches
-        through another (``del self.tree.states[:]``): the object's own class does not tell how often."""
+        """Whether some function empties an attribute of that name (``step``: ".losses") of an object inside another
+        one: ``del self.tree.states[:]``. The object's own class does not show how often that runs."""
         if self._emptied_through is None:
             self._emptied_through = {
                 path.steps[-1]
@@ -291,7 +290,7 @@ class Attributes:
         return step in self._emptied_through
 
     def dispatches(self, cls: Class) -> bool:
-        """Whether the class or an ancestor calls its own methods by names that are computed."""
+        """Whether the class or an ancestor calls its own methods by computed names."""
         if cls.key not in self._dispatching:
             order, _ = self.analyser.program.ancestors(cls)
             self._dispatching[cls.key] = any(
@@ -313,7 +312,7 @@ class Attributes:
         """Whether any code of the project assigns an attribute of that name."""
         if name not in self._assigned_somewhere:
             program = self.analyser.program
-            # (one is enough: to find all of them may mean to read a large project)
+            # stop at the first one, as finding all may read a large project
             keys = program.words.files(name)
             self._assigned_somewhere[name] = bool(self.stored.get(name)) or any(
                 name in unit.stores for key in keys for unit in program.module(key).index.units
@@ -321,8 +320,8 @@ class Attributes:
         return self._assigned_somewhere[name]
 
     def is_begun(self, name: str) -> bool:
-        """Whether a method that is called, no constructor, or a function gives an attribute of this name a value of its
-        own."""
+        """Whether a called method other than the constructor, or a function, assigns an attribute of this name a value
+        that does not depend on the old one."""
         if name not in self._begun:
             self._begun[name] = any(sets_attribute(function, name) for function in self._functions_with(name)) or any(
                 method.name != "__init__" and self.is_called(method.name) and begins_attribute(method, name)
@@ -332,7 +331,7 @@ class Attributes:
         return self._begun[name]
 
     def _functions_with(self, name: str) -> Iterator[Function]:
-        """The functions, and files' own statements, that assign an attribute of this name."""
+        """The functions, and module-level code, that assign an attribute of this name."""
         for key, number in self._assigning_units(name):
             module = self.analyser.program.module(key)
             unit = module.index.units[number].name
@@ -341,7 +340,7 @@ class Attributes:
                 yield function
 
     def names_layer(self, name: str) -> bool:
-        """Whether a module of the project keeps a module under this name."""
+        """Whether a module class of the project stores a module under this name."""
         return any(
             self.analyser.attribute(cls, name).kinds & MODULE
             for cls in itertools.islice(self.classes_with(name), MAX_ASKED)

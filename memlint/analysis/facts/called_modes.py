@@ -1,4 +1,4 @@
-"""The grad modes under which functions are called: by whom, by what name, and to whom they are handed."""
+"""The grad modes in which functions are called: directly, by name, or by code to which they are passed."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 def _is_of_tests(module: Module) -> bool:
-    """Whether a test runner runs the file's functions, and nobody starts it for what it does."""
+    """Whether a file's functions are run by a test runner only, and not as a program."""
     if not in_tests(module.key):
         return False
     text = module.text
@@ -27,19 +27,19 @@ def _without_tests(records: list[tuple[Function, int]]) -> list[tuple[Function, 
 
 
 class CalledModes:
-    """Facts about grad modes, by function; each is worked out once for the calls that are known."""
+    """Facts about grad modes by function, computed once for the known calls."""
 
     def __init__(self, facts: Facts) -> None:
         self.facts = facts
         self.program = facts.analyser.program
         self._known: dict[tuple[str, str], int] = {}
-        #: (who does so, grad mode) of each call of a method by its name alone
+        #: (caller, grad mode) of each call of a method on an unknown receiver, by method name
         self._named: dict[str, list[tuple[Function, int]]] = {}
-        #: and of each time that a function is handed to code that cannot be followed
+        #: (caller, grad mode) of each time that a function is passed to unresolved code
         self._handed: dict[tuple[str, str], list[tuple[Function, int]]] = {}
 
     def learn(self, frames: Iterable[Summary]) -> None:
-        """Take the calls with an unknown callee from all summaries."""
+        """Take the unresolved calls from all summaries."""
         self.forget()
         for summary in frames:
             for name, grad in summary.named:
@@ -48,21 +48,20 @@ class CalledModes:
                 self._handed.setdefault(key, []).append((summary.function, grad))
 
     def forget(self) -> None:
-        """Drop all answers: they are computed again on demand."""
+        """Drop all answers, so that they are computed again."""
         self._known.clear()
         self._named.clear()
         self._handed.clear()
 
     def of(self, function: Function) -> int:
-        """The join of the grad modes under which a function is called, at any call distance: ON where no caller is
-        known, joined with AMBIENT for a module's forward, which torch calls for an unknown caller."""
+        """The join of the grad modes in which a function is called, over any number of calls. ON if no caller is known,
+        joined with AMBIENT for a module's forward, which torch calls for an unknown caller."""
         if function.key not in self._known:
             self._known.update(self._around(function))
         return self._known[function.key] or ON
 
     def _around(self, function: Function) -> dict[tuple[str, str], int]:
-        """The grad modes of a function and of all transitive callers that call it under their own mode, as far as
-        known."""
+        """The grad modes of a function and of its transitive callers that call it in their own mode; 0 for unknown."""
         found = {function.key: 0}
         inherits: dict[tuple[str, str], set[tuple[str, str]]] = {}
         todo = [function]
@@ -70,7 +69,7 @@ class CalledModes:
             callee = todo.pop()
             records = self._calls(callee)
             grads = OFF if not records and self._may_be_guarded(callee) else 0
-            # (what is handed to a library in a guarded block is there to run in it)
+            # a function passed to a library in a guarded block is meant to run in it
             records = records or self._handed_over(callee)
             grads |= 0 if records else ON
             for caller, grad in records:
@@ -95,18 +94,18 @@ class CalledModes:
         return found
 
     def _may_be_guarded(self, function: Function) -> bool:
-        """Whether who gets the function as a value, code of the project, may turn grad mode off and call it."""
+        """Whether project code that gets the function as a value may turn grad mode off and call it."""
         return self.facts.is_handed_on(function) and any(map(self.program.words.files, GUARDS))
 
     def _calls(self, function: Function) -> list[tuple[Function, int]]:
-        """(caller, grad mode) of each call of a function. A method that nobody else is seen to call may be what is
-        called by its name on objects of unknown class."""
+        """(caller, grad mode) of each call of a function. For a method without known calls, those of the method that it
+        overrides, or else those by its name on objects of unknown class."""
         known = self.facts.calls_of(function)
         direct = [(summary.function, record.grad) for summary, record in known if summary.function.key != function.key]
-        # (how its tests call a function says nothing of how it is used, where something else does)
+        # calls in tests count only if there is no other call
         records = _without_tests(direct)
         if not records and function.cls is not None and function.name != "__init__":
-            # an override is what calls of the method that it overrides run
+            # a call of the overridden method may run the override
             order, _ = self.program.ancestors(function.cls)
             inherited = [
                 (summary.function, record.grad)
@@ -122,8 +121,8 @@ class CalledModes:
         return records or direct
 
     def _handed_over(self, function: Function) -> list[tuple[Function, int]]:
-        """(who does so, grad mode) of each time that a function, or the method that it overrides, is handed to code
-        that cannot be followed."""
+        """(caller, grad mode) of each time that a function, or the method that it overrides, is passed to unresolved
+        code."""
         if function.cls is None:
             return self._handed.get(function.key, [])
         return [
@@ -135,7 +134,7 @@ class CalledModes:
         ]
 
     def _is_beside(self, caller: Function, cls: Class, base: Class) -> bool:
-        """Whether a caller is a method of a class that shares a base with this one alone: its own ``self`` is none of
+        """Whether the caller is a method of a sibling class, which shares only the base: its ``self`` is no object of
         this class."""
         other = caller.cls
         if other is None or other is cls:

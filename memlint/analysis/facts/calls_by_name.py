@@ -1,4 +1,4 @@
-"""Every function of the project that mentions a name: what a proof about a name has to look at."""
+"""Every function of the project that mentions a name: the places that a proof about the name has to check."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from memlint.ir import nodes as ir
 if TYPE_CHECKING:
     from memlint.analysis.facts.analyser import Analyser
 
-#: units that are looked at for one name; a name that more of them use is followed no further
+#: the most units with a name that are checked; a name in more units is not followed
 MAX_UNITS = 24
 
 
 class TooManyError(Exception):
-    """The name is mentioned in more places than a proof can look at."""
+    """The name is mentioned in more places than a proof checks."""
 
 
 def functions_naming(analyser: Analyser, name: str) -> Iterator[Function]:
@@ -36,7 +36,7 @@ def functions_naming(analyser: Analyser, name: str) -> Iterator[Function]:
 
 
 def functions_in(module: Module, number: int) -> Iterator[Function]:
-    """The functions of one unit; of the first one, the module's own statements too."""
+    """The functions of one unit; for the first unit, the module's own statements too."""
     module.build(number)
     if number == 0:
         yield module.main
@@ -75,7 +75,7 @@ def inside(outer: Function, function: Function) -> bool:
 
 
 def calls_of_function(analyser: Analyser, function: Function) -> list[tuple[Function, ir.Call | None]]:
-    """Every call that may be of a function, with its caller; with None, a mention that is no call. Raises
+    """Every call that may be of a function, with its caller; a mention that is no call has None. Raises
     TooManyError."""
 
     def means(other: Function, part: ir.Name | ir.Attr) -> bool:
@@ -88,7 +88,7 @@ def calls_of_function(analyser: Analyser, function: Function) -> list[tuple[Func
 
 
 def calls_of_class(analyser: Analyser, cls: Class) -> list[tuple[Function, ir.Call | None]]:
-    """Every call that makes an instance of a class, as `calls_of_function`."""
+    """Every call that makes an instance of a class, in the form of `calls_of_function`."""
 
     def means(other: Function, part: ir.Name | ir.Attr) -> bool:
         kind, what = analyser.program.find_expression(other.module, part, other)
@@ -108,9 +108,9 @@ def _calls(
 
 
 class Mention(NamedTuple):
-    """Where a function names something: the names or attributes that do, and the call of it, if it is called there.
+    """Where a function names something: the names or attributes, and the call if it is called there.
 
-    The names in one lambda are one mention: a lambda that calls what is named is a way of passing it on.
+    The names in one lambda are one mention: a lambda that calls the named function passes it on.
     """
 
     function: Function
@@ -121,8 +121,8 @@ class Mention(NamedTuple):
 def mentions_of(analyser: Analyser, name: str) -> tuple[Mention, ...]:
     """Where the project names a function or class. Raises TooManyError.
 
-    Kept by name: many functions of a project have one name (``forward``, a helper that is copied into each pipeline),
-    and the proofs of many stores ask for the calls of the same ones.
+    Kept by name: many functions of a project have the same name (``forward``, a helper that is copied into each
+    pipeline), and many proofs query the same ones.
     """
     known = analyser.mentions
     if name not in known:
@@ -140,7 +140,7 @@ def _find_mentions(analyser: Analyser, name: str) -> tuple[Mention, ...]:
     for key in analyser.program.project.sources:
         for row in analyser.program.module(key).index.imports:
             if row.name == name and row.asname not in (None, name):
-                raise TooManyError(name)  # it goes by another name there
+                raise TooManyError(name)  # that file imports it under another name
     found: list[Mention] = []
     for function in list(functions_naming(analyser, name)):
         for _, expr in own_expressions(function):

@@ -1,4 +1,4 @@
-"""What the known callers of a function choose together: its flags, and whether autograd records."""
+"""What all known callers of a function choose alike: its flags, and whether autograd records."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ if TYPE_CHECKING:
 
 
 def freed_by_callers_choice(analyser: Analyser, summary: Summary, store: Store) -> bool:
-    """Whether each known call that records also asks for the backward that frees the graph:
-    ``step(loader, train=True)``, and ``step(loader)`` under no_grad."""
+    """Whether each known call that records also selects the backward that frees the graph: ``step(loader,
+    train=True)``, and ``step(loader)`` under no_grad."""
     if store.loop is None or summary.flags:
         return False
     ways = [backward.tests for backward in summary.backwards if store.loop.id in backward.loops and backward.tests]
@@ -36,15 +36,15 @@ def freed_by_callers_choice(analyser: Analyser, summary: Summary, store: Store) 
 
 
 def _freed_with(analyser: Analyser, summary: Summary, store: Store, record: CallRecord) -> bool:
-    """Whether the graph is freed where the function is called so, by whatever function it hands its flags to."""
+    """Whether the graph is freed in a call with these arguments, by the specialised summary."""
     called = analyser.summary(summary.function, record.args, record.trains)
     same = called.stores.get(store.key) if called is not None and called is not summary else None
     return same is not None and same.freed == "yes"
 
 
 def left_out(analyser: Analyser, summary: Summary, tests: tuple[ir.Expr, ...]) -> bool:
-    """Whether no known call comes to what stands under these tests: ``if history is not None:``, where each leaves
-    ``history`` as it is by default. (Tests of the project say nothing of how it is used.)"""
+    """Whether no known call reaches the code under these tests: ``if history is not None:``, where each call leaves
+    ``history`` at its default. Calls in tests do not count."""
     function = summary.function
     own = {param.name for param in function.params} - assigned_names(function.body)[0]
     if all(own.isdisjoint(names_read(test)) for test in tests):
@@ -60,7 +60,7 @@ def left_out(analyser: Analyser, summary: Summary, tests: tuple[ir.Expr, ...]) -
 
 
 def _passed_over(record: CallRecord, test: ir.Expr, own: set[str]) -> bool:
-    """Whether a test on parameters does not hold by what a call passes for them, be it by default."""
+    """Whether a test on parameters is false for the arguments of a call, defaults included."""
 
     def passed(part: ir.Expr) -> bool | None:
         none = isinstance(part, ir.Compare) and part.ops in (("is",), ("is not",)) and _is_none(part.rights[0])
@@ -81,7 +81,7 @@ def _is_none(expr: ir.Expr) -> bool:
 
 
 def frozen_by_callers(analyser: Analyser, summary: Summary, store: Store) -> bool:
-    """Whether every model that made what is kept is frozen by all who call the function, so that nothing is recorded:
+    """Whether all callers have frozen every model that made the stored value, so that nothing is recorded:
     ``generator.freeze()``, then ``generator.sample(images)``."""
     reached = summary.graphs.closure((store.incoming or store.value).src)
     models = {item for item in reached if (node := summary.graphs.nodes.get(item)) is not None and node.model}
@@ -101,7 +101,7 @@ def _records(analyser: Analyser, caller: Summary, record: CallRecord) -> bool:
 
 
 def _holds(record: CallRecord, test: ir.Expr) -> bool:
-    """Whether a test on parameters holds by what the call passes for them: flags, and models in a mode."""
+    """Whether a test on parameters is true for the arguments of a call: flags, and the modes of models."""
 
     def passed(part: ir.Expr) -> bool | None:
         if isinstance(part, ir.Attr) and part.name == "training" and isinstance(part.value, ir.Name):

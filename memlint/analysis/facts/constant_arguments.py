@@ -1,4 +1,4 @@
-"""Tests of parameters that all known calls of a function decide alike: a switch that is never set."""
+"""Tests of parameters that have the same result in all known calls of a function: a switch that is never set."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ from memlint.patterns import lazy_pattern
 
 #: kinds of constants whose value is known
 _KNOWN = frozenset({"bool", "int", "None", "str"})
-#: what makes an object of a class without naming it, or makes one again
+#: code that makes an object without naming its class, or initialises one again
 _MAKES_ITSELF = lazy_pattern(r"__class__|type\(|\bcls\(|(?<!super\(\))\.__init__\(")
-#: how far the calls of a function are followed to those who make them
+#: through how many callers the calls of a function are followed
 MAX_DEPTH = 2
 
 
 class ConstantArguments:
-    """What the constants tell that all calls of a function pass for a parameter, be it by default."""
+    """The constants that all calls of a function pass for a parameter, defaults included."""
 
     def __init__(self, calls: KnownCalls) -> None:
         self._calls = calls
@@ -31,7 +31,7 @@ class ConstantArguments:
         self._tests: dict[tuple[str, str], dict[int, bool | None]] = {}
 
     def of(self, function: Function) -> Callable[[ir.Expr], bool | None]:
-        """What a test of the function gives in all known calls, None for not known."""
+        """A function that gives the result of a test in all known calls; None if it is unknown or differs."""
 
         def leaf(part: ir.Expr) -> bool | None:
             answers = {_answer(part, constant) for constant in self._passed(function, _subject(part))}
@@ -47,7 +47,7 @@ class ConstantArguments:
         return decide
 
     def why_left_out(self, function: Function, at: int) -> str:
-        """The test that keeps all known calls from a place of a function, as a clause; "" where one may come there."""
+        """The test that keeps all known calls from an ordinal of a function, as a clause; "" if a call may reach it."""
         return self._left_out(function, at, MAX_DEPTH)
 
     def _left_out(self, function: Function, at: int, depth: int) -> str:
@@ -60,7 +60,7 @@ class ConstantArguments:
         return ways[0] if ways and all(ways) else ""
 
     def _passed(self, function: Function, name: str) -> list[ir.Const]:
-        """The constants that the calls pass for a parameter; none where one passes anything else."""
+        """The constants that the calls pass for a parameter; empty if some call passes anything else."""
         if not name or function.node is None or all(param.name != name for param in function.params):
             return []
         if function.key not in self._constants:
@@ -101,7 +101,7 @@ def _all_passed(function: Function, param: ir.Param, calls: tuple[KnownCall, ...
 
 
 def _subject(part: ir.Expr) -> str:
-    """The name that a test asks of."""
+    """The name that a test reads; "" for any other test."""
     asked = part.left if isinstance(part, ir.Compare) and len(part.rights) == 1 else part
     return asked.id if isinstance(asked, ir.Name) else ""
 

@@ -1,4 +1,4 @@
-"""Functions and classes as values: by what refers to them, and as references for what is met in a body."""
+"""Functions and classes as values: the definitions behind references, and references to definitions."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from memlint.ir import nodes as ir
 
 
 class DefinitionValues:
-    """The functions and classes of a program, those met in bodies included, each by one reference."""
+    """The functions and classes of a program, nested ones and lambdas included, each with one reference."""
 
     def __init__(self, program: Program) -> None:
         self.program = program
@@ -22,7 +22,7 @@ class DefinitionValues:
         return found if found is not None else self._lambdas.get((ref.key, *self._lambda_place(ref.name)))
 
     def function_at(self, key: tuple[str, str]) -> Function | None:
-        """The function of a file and a qualified name."""
+        """The function with a module key and a qualified name; None if there is none."""
         return self.program.module(key[0]).function(key[1])
 
     @staticmethod
@@ -40,7 +40,7 @@ class DefinitionValues:
         return [cls for ref in ordered(value.refs) if ref.kind == "instance" and (cls := self.cls(ref)) is not None]
 
     def owner(self, key: str, qual: str) -> V | None:
-        """The class or function of a file under which a place lives; None for a variable."""
+        """The class or function of a file with this qualified name; None for a variable."""
         module = self.program.module(key)
         if module.cls(qual) is not None:
             return V(CALLABLE, refs=frozenset((Ref("class", key, qual),)))
@@ -71,6 +71,6 @@ class DefinitionValues:
     def external(self, name: str) -> V:
         known = self._externals.get(name)
         if known is None:
-            meant = name.replace("torch.torch.", "torch.")  # (torch holds itself)
+            meant = name.replace("torch.torch.", "torch.")  # ``torch.torch`` is torch itself
             known = self._externals[name] = V(CALLABLE, refs=frozenset((Ref("ext", "", meant),)))
         return known

@@ -1,4 +1,4 @@
-"""What the whole project says of a parameter, an attribute, a method name, a function's callers."""
+"""What the whole project says of a parameter, an attribute, a method name and a function's callers."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ from memlint.patterns import lazy_pattern
 if TYPE_CHECKING:
     from memlint.analysis.facts.analyser import Analyser
 
-#: names of modules that differentiate to train by it
+#: names of modules that differentiate for a loss
 _LOSSES = lazy_pattern(r"loss|penalt|regular|criterion|discrimin|critic|trainer")
 _PLAIN = MODULE | OPTIMIZER | LOADER | CALLABLE | INSTANCE | NONE
 
@@ -55,7 +55,7 @@ class Facts:
         self.modes = CalledModes(self)
         self.numbers = Numbers(analyser.program, self)
         self._calls: dict[tuple[str, str], list[tuple[Summary, CallRecord]]] = {}
-        #: by name: methods that modules of unknown class are asked for, and whether these are frozen
+        #: by name, the methods called on modules of unknown class, with the caller, the module and whether it is frozen
         self.asked: dict[str, list[tuple[Summary, V, bool | None]]] = {}
         self._parameters: dict[tuple[tuple[str, str], str], V | None] = {}
         self._usual: dict[tuple[tuple[str, str], str], bool | None] = {}
@@ -69,19 +69,19 @@ class Facts:
         self._owned: frozenset[str] | None = None
         self._differentiates: bool | None = None
         self._skipped: frozenset[str] | None = None
-        #: what callers say of modules (`memlint.analysis.facts.module_facts`), since the calls were last learnt
+        #: the memo of `memlint.analysis.facts.module_facts`, valid until `learn`
         self.context_modes: dict[tuple[Summary, tuple[Path, ...], str, int], bool | None] = {}
         self.may_train: dict[tuple[Summary, int], bool] = {}
-        #: which graphs a backward reaches, as far up as it was asked (`memlint.analysis.demand.gradient_demand`)
+        #: the memo of `memlint.analysis.demand.gradient_demand`: why a backward reaches graphs, by call depth
         self.reached: dict[tuple[Summary, Sources, int], str] = {}
-        #: up to two of the runs of a function which it reaches, for those who ask for one beside theirs
+        #: up to two runs of a function that a backward reaches, so that a run can ask for another one
         self.trained: dict[Summary, list[Source]] = {}
-        #: functions that are handed on as values to others, which may well guard them
+        #: functions that are passed as values, whose callers may set a guard
         self._handed_on: frozenset[tuple[str, str]] = frozenset()
         self._tabled: dict[tuple[str, str], bool] = {}
 
     def learn(self) -> None:
-        """Take the call records of all summaries."""
+        """Take the call records of all summaries, and drop the answers that depend on them."""
         calls: dict[tuple[str, str], list[tuple[Summary, CallRecord]]] = {}
         for summary in self.analyser.frames():
             for record in summary.calls.values():
@@ -129,14 +129,14 @@ class Facts:
         self.attributes.renew()
 
     def is_handed_on(self, function: Function) -> bool:
-        """Whether some call hands the function on as a value, an attribute takes it (``net.forward = traced``), or a
-        table holds it: who calls it then, and with what, is not known."""
+        """Whether a call passes the function as a value, an attribute takes it (``net.forward = traced``), or a table
+        holds it. Its calls, and their arguments, are then not all known."""
         if function.key not in self._handed_on and function.key not in self._tabled:
             self._tabled[function.key] = stands_in_table(self.analyser.program, function)
         return function.key in self._handed_on or self._tabled[function.key]
 
     def calls_of(self, function: Function) -> list[tuple[Summary, CallRecord]]:
-        """The known calls of a function; for a method, those of the base method that it overrides as well."""
+        """The known calls of a function. For a method without any, those of the base method that it overrides."""
         key = function.key
         if key not in self._overridden:
             found = self._calls.get(key, [])
@@ -152,7 +152,7 @@ class Facts:
 
     @property
     def differentiated(self) -> frozenset[tuple[str, ...]]:
-        """Places in ``self`` that some method of the project sends into a backward."""
+        """The places in ``self`` through which a backward of some method goes."""
         if self._differentiated is None:
             self._differentiated = frozenset(
                 item.steps
@@ -165,7 +165,7 @@ class Facts:
         return self._differentiated
 
     def variable_in_backward(self, summary: Summary, place: Path) -> bool:
-        """Whether some function sends a global, or a variable of the functions around a closure, into a backward."""
+        """Whether a backward of some function goes through a global or a closure variable."""
         if self._variables is None:
             self._variables = frozenset(
                 (_scope(other, item), item.root)
@@ -177,12 +177,12 @@ class Facts:
         return (_scope(summary, place), place.root) in self._variables
 
     def in_backward(self, steps: tuple[str, ...]) -> bool:
-        """Whether a place in ``self``, what it is a part of or a part of it goes into a backward of some method."""
+        """Whether a backward of some method goes through a place in ``self``, a part of it, or its whole."""
         return any(steps[: len(other)] == other or other[: len(steps)] == steps for other in self.differentiated)
 
     @property
     def owned_attributes(self) -> frozenset[str]:
-        """Names of the attributes whose parameters some optimizer of the project takes."""
+        """The names of the attributes whose parameters some optimizer of the project takes."""
         if self._owned is None:
             entries = [entry for summary in self.analyser.frames() for entry in summary.notes.owned if entry]
             self._owned = frozenset(
@@ -191,7 +191,7 @@ class Facts:
         return self._owned
 
     def is_skipped(self, function: Function) -> bool:
-        """Whether a function is called by its name where no program comes, and nowhere else."""
+        """Whether the only calls of a function's name are in code that never runs."""
         if self.calls_of(function):
             return False
         if self._skipped is None:
@@ -200,8 +200,8 @@ class Facts:
 
     @property
     def differentiates(self) -> bool:
-        """Whether a module of the project differentiates in its forward, and is no loss: what a model is whose class is
-        not known may be that one."""
+        """Whether a module of the project, other than a loss, differentiates in its forward. A model of unknown class
+        may be that module."""
         if self._differentiates is None:
             self._differentiates = any(
                 summary.notes.gradients
@@ -217,10 +217,10 @@ class Facts:
     # ------------------------------------------------------------------------------------ parameters
 
     def parameter(self, function: Function, name: str) -> V | None:
-        """What all known call sites pass for a parameter; None where they do not agree on something plain."""
+        """The join of what all known calls pass for a parameter; None if it is unknown or no plain value."""
         key = (function.key, name)
         if key not in self._parameters:
-            self._parameters[key] = None  # what a function passes on to itself says nothing
+            self._parameters[key] = None  # the answer for a recursive call, which adds nothing
             self._parameters[key] = self._passed(function, name)
         return self._parameters[key]
 
@@ -242,13 +242,14 @@ class Facts:
         return V(found.kinds, refs=refs, device=found.device, size=found.size, extent=found.extent)
 
     def number(self, expr: ir.Expr, function: Function) -> int | None:
-        """The most that a whole number is where it stands in a function; None for what is not known."""
+        """The upper bound of an integer expression of a function; None if it is unknown."""
         value = self.numbers.at(expr, function)
         self.analyser.summaries.note("number", (function.key, id(expr), expr.at), (expr, function), value)
         return value
 
     def usual(self, function: Function, name: str) -> bool | None:
-        """The flag that every known call passes for a parameter whose default it is; None where one may not."""
+        """The flag that every known call passes for a parameter, if it is the default; None if a call may pass
+        another."""
         key = (function.key, name)
         if key not in self._usual:
             default = next((param.default for param in function.params if param.name == name), None)
@@ -268,7 +269,7 @@ class Facts:
         return len(own) == len(value.syms) == 1 and self.usual(summary.function, own[0].root[2:]) is flag
 
     def settled(self, summary: Summary, value: V) -> V | None:
-        """A value at a call site, with the caller's own parameters resolved in turn."""
+        """A value at a call site, with the caller's own parameters resolved in turn; None if one is unknown."""
         if not value.kinds & UNKNOWN:
             return value
         found = NOTHING
@@ -282,7 +283,7 @@ class Facts:
         return found if found.kinds else None
 
     def attributes_in_backward(self) -> frozenset[str]:
-        """Attributes (``.saved_log_probs``) whose members some function of the project sends into a backward."""
+        """The attributes (``.saved_log_probs``) whose members go into a backward of some function."""
         if self._in_backward is None:
             found: set[str] = set()
             for summary in self.analyser.frames():
@@ -296,7 +297,8 @@ class Facts:
     # ------------------------------------------------------------------------------------ free variables
 
     def free_variable(self, function: Function, name: str) -> V | None:
-        """What the enclosing function's assignments say of a free variable by themselves."""
+        """What the enclosing function's assignments say of a free variable without interpreting it; None for
+        unknown."""
         around = function.owner(name)
         if around is None:
             return None
@@ -332,7 +334,7 @@ class Facts:
         return found
 
     def _declared(self, function: Function, param: ir.Param) -> V | None:
-        """The object that a parameter is by its annotation, where nothing binds its name anew."""
+        """The object that a parameter is by its annotation; None if the function binds the name again."""
         if param.annotation is None or param.name in assigned_names(function.body)[0]:
             return None
         value = self.analyser.annotated(function.module, param.annotation)
@@ -340,5 +342,5 @@ class Facts:
 
 
 def _scope(summary: Summary, place: Path) -> Source:
-    """Where a variable lives that functions share: a closure's, in the top-level definition around it."""
+    """The scope of a shared variable: for a closure variable, the top-level definition around it."""
     return (summary.module.key, summary.function.unit) if place.root.startswith("c:") else ()

@@ -1,4 +1,4 @@
-"""What a function is given to work on: one object that its callers keep, or another one with each call."""
+"""The object that a function gets to work on: one that its callers keep, or a new one with each call."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ if TYPE_CHECKING:
 
 
 def is_given_anew(analyser: Analyser, summary: Summary, place: Path) -> bool:
-    """Whether a place is in what a function is given to work on, which is another object with each call: the batch of a
-    module's forward, ``batch["x"]``, or what no caller is seen to keep from one call to the next."""
+    """Whether a place is inside an argument that is a different object in each call: the batch of a module's forward
+    (``batch["x"]``), or an object that no known caller keeps between calls."""
     function = summary.function
     given = {f"p:{param.name}": param.name for param in function.given}
     if place.root not in given:
@@ -24,16 +24,15 @@ def is_given_anew(analyser: Analyser, summary: Summary, place: Path) -> bool:
 
 
 def is_some_member(path: Path) -> bool:
-    """Whether a path leads through one member or another of a container: what an iterator gives next, the sample of an
-    index."""
+    """Whether a path goes through an arbitrary member of a container: an iterator's next item, an indexed sample."""
     return "[]" in path.steps
 
 
 def _is_kept_by_callers(
     analyser: Analyser, function: Function, name: str, seen: set[tuple[tuple[str, str], str]]
 ) -> bool:
-    """Whether some caller passes one object again and again for a parameter: an attribute, a variable of the module, or
-    what it made, or was given, before the loop around the call."""
+    """Whether some caller passes the same object for a parameter again and again: an attribute, a module variable, or
+    an object from before the loop around the call."""
     seen.add((function.key, name))
     for caller, record in analyser.facts.calls_of(function):
         value = record.args.get(name, NOTHING)

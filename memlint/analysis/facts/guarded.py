@@ -1,4 +1,4 @@
-"""What a parameter chooses beside the branches of ``if``: a context manager, the side of an expression, itself anew."""
+"""Effects of a parameter other than through ``if``: on a context manager, a conditional expression, or itself."""
 
 from __future__ import annotations
 
@@ -7,16 +7,16 @@ from memlint.analysis.syntax.expression_text import text
 from memlint.analysis.syntax.syntax import calls, dotted, walk_expression, walk_statements
 from memlint.ir import nodes as ir
 
-#: context managers that say nothing of whether autograd records
+#: context managers that do not set the grad mode
 _OTHERS = frozenset({"tqdm", "trange", "autocast", "open", "record_function", "Progress", "alive_bar"})
-#: context managers that are entered by a call
+#: calls that enter a context manager
 _ENTERS = frozenset({"enter_context", "__enter__", "_set_grad_enabled"})
 
 
 def is_guarded(body: tuple[ir.Stmt, ...], name: str, model: str) -> bool:
-    """Whether a parameter may say in another way than by a test that can be followed how ``model`` runs: it is bound
-    anew (``optimizer = optimizer or SGD(..)``), a ``with`` is chosen by it (``with cm():``), or the call is one side of
-    a conditional expression that asks it."""
+    """Whether a parameter may affect how ``model`` runs other than by a test: the function assigns it (``optimizer =
+    optimizer or SGD(..)``), it selects the context manager of a ``with`` (``with cm():``), or the call is an arm of a
+    conditional expression that reads it."""
     statements = [*walk_statements(body, into_definitions=False)]
     if any(name in names_bound_by(statement) for statement in statements):
         return True
@@ -35,7 +35,7 @@ def is_guarded(body: tuple[ir.Stmt, ...], name: str, model: str) -> bool:
 
 
 def _chosen(body: tuple[ir.Stmt, ...], names: set[str]) -> set[str]:
-    """The names that are bound from ``names``, or where a test asks for them."""
+    """The names that are assigned from ``names``, or under a test that reads them."""
     found: set[str] = set()
     for statement in walk_statements(body, into_definitions=False):
         if isinstance(statement, ir.Assign | ir.AnnAssign | ir.AugAssign):

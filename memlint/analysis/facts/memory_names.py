@@ -1,4 +1,4 @@
-"""Which names out of a table a function reads of torch's modules, where nothing tells that it knows what it does."""
+"""Which names of a table a function uses of torch's modules, without a check that they exist."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ from memlint.ir import nodes as ir
 if TYPE_CHECKING:
     from memlint.analysis.facts.analyser import Analyser
 
-#: errors that a name raises which is not there
+#: errors that a missing name raises
 _ABSENT = frozenset({"AttributeError", "ImportError", "ModuleNotFoundError"})
 
 
 class NameUse(NamedTuple):
-    """``name``: qualified; ``at``: of what reads or imports it; ``text``: as it is written; ``module``: what it is read
-    of, "" where it is imported."""
+    """``name``: qualified; ``at``: the ordinal of its use or import; ``text``: its source; ``module``: the module that
+    it is read from, "" for an import."""
 
     name: str
     at: int
@@ -32,8 +32,8 @@ class NameUse(NamedTuple):
 
 
 def used_names(analyser: Analyser, summary: Summary, known: frozenset[str]) -> Iterator[NameUse]:
-    """The names out of ``known`` (qualified) that one function reads or imports: none that its file asks for first
-    (``hasattr``, the release, an except clause), and none that the project puts there itself."""
+    """The uses in one function of names in ``known`` (qualified). Excluded are names that the file checks first
+    (``hasattr``, the release, an except clause), and names that the project defines itself."""
     function = summary.function
     last = _last_names(known)
     if function.names.isdisjoint(last):
@@ -54,12 +54,12 @@ def used_names(analyser: Analyser, summary: Summary, known: frozenset[str]) -> I
 
 @functools.cache
 def _last_names(known: frozenset[str]) -> frozenset[str]:
-    """The last components of all of them: what none of these stands in, there is nothing to ask about."""
+    """The last components of all names, for a quick test."""
     return frozenset(name.rsplit(".", 1)[-1] for name in known)
 
 
 def unguarded(body: tuple[ir.Stmt, ...]) -> Iterator[ir.Stmt]:
-    """The statements of a function but those under a test of the release, or where the name's absence is awaited."""
+    """The statements of a function, without those under a test of the release or in a ``try`` for a missing name."""
     for statement in body:
         if isinstance(statement, ir.FunctionDef | ir.ClassDef):
             continue
@@ -74,7 +74,7 @@ def unguarded(body: tuple[ir.Stmt, ...]) -> Iterator[ir.Stmt]:
 
 
 def _asks(test: ir.Expr) -> bool:
-    """Whether a test asks for the release."""
+    """Whether a test reads the release."""
     return "version" in text(test, 300).lower()
 
 
@@ -83,7 +83,7 @@ def _awaits(handler: ir.Handler) -> bool:
 
 
 def _read(analyser: Analyser, summary: Summary, statement: ir.Stmt, last: frozenset[str]) -> Iterator[NameUse]:
-    """The attributes of torch's modules that a statement reads."""
+    """The uses of torch's attributes in a statement."""
     targets = {part.at for part in _targets(statement)}
     scope = summary.function if summary.function.node is not None else None
     for expr in expressions(statement):
@@ -113,13 +113,13 @@ def _imported(
 
 
 def _asked_for(source: str, last: str) -> bool:
-    """Whether a file asks whether the name is there: ``hasattr(torch.cuda, "…")``, ``"…" in dir(torch.cuda)``."""
+    """Whether a file tests whether the name exists: ``hasattr(torch.cuda, "…")``, ``"…" in dir(torch.cuda)``."""
     word = rf"['\"]{re.escape(last)}['\"]"
     return re.search(rf"(has|get|set)attr\([^()]*{word}|{word}\s+(not\s+)?in\b", source) is not None
 
 
 def _is_given(program: Program, name: str, last: str) -> bool:
-    """Whether the project puts something of its own there."""
+    """Whether the project assigns the name itself."""
     return any(
         isinstance(part, ir.Attr) and part.name == last and program.outside(module, part) == name
         for key in program.words.files(last)

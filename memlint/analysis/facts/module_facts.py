@@ -22,13 +22,13 @@ if TYPE_CHECKING:
 
 def context_mode(analyser: Analyser, summary: Summary, module: V, tag: str) -> bool | None:
     """The module's mode (``tag`` "": True for eval mode), or whether it is frozen, as the function's callers, its
-    class's ``__init__`` or its file set it; None for unknown, or where they disagree."""
+    class's ``__init__`` or its file set it. None if unknown, or if they disagree."""
     return _context_mode_at(analyser, summary, sorted(module.syms), tag, 0)
 
 
 def _context_mode_at(analyser: Analyser, summary: Summary, paths: list[Path], tag: str, depth: int) -> bool | None:
-    """As `context_mode`, ``depth`` calls up from the function that was asked about. Memoised: the call paths of
-    recursive functions have no bound."""
+    """As `context_mode`, ``depth`` calls above the queried function. Memoised, as the call paths of recursive functions
+    have no bound."""
     kept = analyser.facts.context_modes
     key = (summary, tuple(paths), tag, depth)
     if key not in kept:
@@ -47,8 +47,8 @@ def _ask(analyser: Analyser, summary: Summary, paths: list[Path], tag: str, dept
             answers.add(answer)
     if not answers and tag and depth == 0:
         answers |= _mode_by_method_name(analyser, summary, paths, tag)
-    # a caller that says nothing does not contradict one that does: one that is given the output may train by it, and
-    # where flow can follow the output, its backward is asked for apart
+    # a caller with no answer does not contradict one that has an answer: if it gets the output it may train by it,
+    # but the query for gradients finds that backward
     answers.discard(None)
     if answers:
         return answers.pop() if len(answers) == 1 else None
@@ -64,7 +64,7 @@ def _ask(analyser: Analyser, summary: Summary, paths: list[Path], tag: str, dept
 
 
 def _mode_by_method_name(analyser: Analyser, summary: Summary, paths: list[Path], tag: str) -> set[bool | None]:
-    """The mode of the modules of unknown class on which a method may be called by its name, where no other call of the
+    """The modes of the modules of unknown class on which the method may be called by name. Used if no other call of the
     method is known."""
     function = summary.function
     if function.cls is None or not function.takes_self or not function.params:
@@ -79,7 +79,7 @@ def _mode_by_method_name(analyser: Analyser, summary: Summary, paths: list[Path]
 
 
 def _gives(summary: Summary) -> bool:
-    """Whether the function returns what may hold a model's output."""
+    """Whether the function returns a value that may hold a model's output."""
     return summary.result is not None and not summary.result.is_only(NONE | DATA)
 
 
@@ -132,7 +132,7 @@ def _mode_at_call(
 
 
 def _kept_in(state: State, holder: V, steps: tuple[str, ...]) -> V:
-    """What an object that a caller made holds at one of its places, where everything about the object is known."""
+    """The value at a place of an object that a caller made; unknown unless the object is fully known."""
     value = holder
     for step in steps:
         value = _at_step(state, value, step)[0]
@@ -140,7 +140,8 @@ def _kept_in(state: State, holder: V, steps: tuple[str, ...]) -> V:
 
 
 def _at_step(state: State, holder: V, step: str) -> tuple[V, Class | None]:
-    """What the one object that a value is has as an attribute or as a member, and the class of the object."""
+    """The attribute or member of the single object that a value is, and that object's class; unknown and None
+    otherwise."""
     obj = state.heap.get(next(iter(holder.objs))) if len(holder.objs) == 1 else None
     if obj is None:
         return V(UNKNOWN), None
@@ -151,7 +152,7 @@ def _at_step(state: State, holder: V, step: str) -> tuple[V, Class | None]:
 
 
 def _is_made_frozen(analyser: Analyser, module: V) -> bool:
-    """Whether all that a module may be are objects of classes that freeze them as they are made."""
+    """Whether all objects that a module may be are of classes whose constructor freezes them."""
     if module.syms or not module.refs or module.kinds & UNKNOWN:
         return False
     classes = [analyser.cls(ref) if ref.kind == "instance" else None for ref in module.refs]
@@ -159,35 +160,36 @@ def _is_made_frozen(analyser: Analyser, module: V) -> bool:
 
 
 def _holds_frozen(analyser: Analyser, holder: V, steps: tuple[str, ...]) -> bool:
-    """Whether all that an object may be are of classes that freeze what they keep at a place of theirs."""
+    """Whether all objects that a value may be are of classes whose constructor freezes the module at this place."""
     if not steps or not holder.refs or holder.kinds & UNKNOWN:
         return False
-    # (``else: energy = NotImplementedError`` is none that holds anything)
+    # ``else: energy = NotImplementedError`` holds nothing
     refs = [ref for ref in holder.refs if not (ref.kind == "ext" and ref.name.startswith("builtins."))]
     classes = [analyser.cls(ref) if ref.kind == "instance" else None for ref in refs]
     frozen = (cls is not None and _made_mode(analyser, cls, steps, "frozen") is True for cls in classes)
-    # (who changes it elsewhere is asked last: many files may have the name)
+    # this check comes last, as many files may have the name
     return bool(refs) and all(frozen) and not _is_changed_elsewhere(analyser, steps[-1].lstrip("."))
 
 
 def _is_changed_elsewhere(analyser: Analyser, name: str) -> bool:
-    """Whether code may give an attribute of an object that is not its own another value, or unfreeze what is there."""
+    """Whether code outside the class may assign the attribute, or unfreeze its value."""
     indexes = (analyser.program.module(key).index for key in analyser.program.words.files(name))
     return any(name in index.changed or not index.complete for index in indexes)
 
 
 def _mode_by_class(analyser: Analyser, summary: Summary, path: Path, tag: str) -> bool | None:
-    """The mode by ``self.net.eval()`` in ``__init__``, where no other method resets it."""
+    """The mode set by ``self.net.eval()`` in ``__init__``, if no other method resets it; else None."""
     function = summary.function
     if function.cls is None or not function.params or path.root != f"p:{function.params[0].name}" or not path.steps:
         return None
     if not tag and analyser.program.is_module(function.cls):
-        return None  # who trains or evaluates the whole sets the mode of its parts
+        return None  # the code that trains or evaluates the whole sets the mode of its parts
     return _made_mode(analyser, function.cls, path.steps, tag)
 
 
 def _made_mode(analyser: Analyser, cls: Class, steps: tuple[str, ...], tag: str) -> bool | None:
-    """The mode (with a tag: frozenness) that ``__init__`` gives ``self`` + steps and no other method changes."""
+    """The mode (with a tag: frozenness) that ``__init__`` gives ``self`` + steps, if no other method changes it; else
+    None."""
     init = analyser.program.method(cls, "__init__")
     summary = analyser.summary(init) if init is not None else None
     if init is None or not init.params or summary is None or summary.exit is None:
@@ -212,15 +214,15 @@ def _made_mode(analyser: Analyser, cls: Class, steps: tuple[str, ...], tag: str)
 
 
 def _held_at(state: State, path: Path) -> tuple[V, Class | None]:
-    """What a place holds, be it in an object or a container that another place holds, and the class of that object."""
+    """The value of a place, possibly inside an object or a container at another place, and the class of that object."""
     if path in state.sym or len(path.steps) < 2:
         return state.sym.get(path, V(UNKNOWN)), None
     return _at_step(state, _held_at(state, path.around)[0], path.steps[-1])
 
 
 def _mode_by_constructor_calls(analyser: Analyser, summary: Summary, path: Path, tag: str, depth: int) -> bool | None:
-    """The mode by what the constructor's callers pass: ``self.net = net`` in ``__init__``, and assigned nowhere
-    else."""
+    """The mode of what the constructor's callers pass: ``self.net = net`` in ``__init__``, assigned nowhere else. None
+    if unknown."""
     function = summary.function
     if function.cls is None or not function.params or path.root != f"p:{function.params[0].name}" or not path.steps:
         return None
@@ -244,7 +246,7 @@ def _mode_by_constructor_calls(analyser: Analyser, summary: Summary, path: Path,
 
 
 def _sets(statement: ir.Stmt, name: str) -> bool:
-    """Whether a statement gives an attribute of that name another value."""
+    """Whether a statement assigns an attribute of that name."""
     if isinstance(statement, ir.Assign):
         targets = statement.targets
     else:
@@ -255,7 +257,8 @@ def _sets(statement: ir.Stmt, name: str) -> bool:
 
 
 def _mode_by_file(analyser: Analyser, path: Path, tag: str) -> bool | None:
-    """The mode by ``model.eval()`` among a module's own statements, for a function without a known caller."""
+    """The mode set by ``model.eval()`` in module-level code, for a function without a known caller; None for
+    unknown."""
     key, name = path.root[2:].rsplit(":", 1)
     module = analyser.program.module(key)
     place = name + "".join(path.steps)

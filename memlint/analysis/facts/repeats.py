@@ -1,4 +1,4 @@
-"""What repeats a function: loops around its callers, hooks of a framework."""
+"""What repeats a function: loops around calls of it, at any distance, and hooks of a framework."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ if TYPE_CHECKING:
     from memlint.analysis.domain.summary.summary import Summary
     from memlint.analysis.facts.analyser import Analyser
 
-#: how far callers of callers are followed
+#: through how many callers a loop is looked for
 MAX_DEPTH = 5
 
 
 def repeated(analyser: Analyser, function: Function) -> Loop | None:
-    """The repetition of a function's calls, where a loop around a call or a framework's row shows one."""
+    """The repetition of a function's calls, if a loop around a call or a framework's hook shows one; else None."""
     return each_call(function) if _in_loop(analyser, function) else None
 
 
@@ -31,8 +31,8 @@ def each_call(function: Function) -> Loop:
 
 
 def is_training_step(analyser: Analyser, summary: Summary) -> bool:
-    """Whether a function runs one backward and lets an optimizer step, and nothing but tests is seen to start it:
-    nobody trains by a single step, so the loop is elsewhere."""
+    """Whether a function runs one backward and an optimizer step, and only tests start it: a single step trains
+    nothing, so the loop must be in unknown code."""
     function = summary.function
     if function.node is None or not any(not loops for _, loops, *_ in summary.backwards):
         return False
@@ -56,15 +56,15 @@ def is_started_elsewhere(
 
 
 def goes_on(held: LoopState) -> bool:
-    """Whether a loop runs over data, and ends when that does."""
+    """Whether a loop runs over data, to its end."""
     if not held.loop.over_data or held.over_objects or not held.counts:
         return False
     return not any(isinstance(one, ir.Jump) and one.kind == "break" for one in walk_statements(held.body, False))
 
 
 def _in_loop(analyser: Analyser, function: Function) -> bool:
-    """Whether a loop over iterations is around a call of the function or of one of its transitive callers.
-    Breadth-first over the call graph, each function once."""
+    """Whether a loop over iterations surrounds a call of the function or of a transitive caller. Breadth-first over the
+    call graph, each function once."""
     seen = {function.key}
     near = [function]
     for _ in range(MAX_DEPTH + 1):
@@ -88,7 +88,7 @@ def _in_loop(analyser: Analyser, function: Function) -> bool:
 
 
 def layer_code(analyser: Analyser, function: Function) -> bool:
-    """Whether the function is (inside) a module's forward: its loops run over layers, heads or time steps."""
+    """Whether the function is a module's forward or nested in one: its loops run over layers, heads or time steps."""
     around: Function | None = function
     while around is not None:
         if around.cls is not None and around.name in ("forward", "__call__") and analyser.program.is_module(around.cls):

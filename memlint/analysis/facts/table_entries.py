@@ -1,4 +1,4 @@
-"""Functions that stand in a table: ``METRICS = {"accuracy": evaluate}``. Who calls them out of it may guard them."""
+"""Functions that are stored in a table (``METRICS = {"accuracy": evaluate}``), whose callers may set a guard."""
 
 from __future__ import annotations
 
@@ -12,25 +12,27 @@ from memlint.analysis.index.mentions import root, tree_of
 from memlint.analysis.index.program import Function, Module, Program
 from memlint.frontend.index import members
 
-#: files with a function's name that are read for it
+#: the most files with a function's name that are read
 MAX_FILES = 20
-#: what runs what it is given in a table, and guards nothing
+#: functions that run the entries of a table without a guard
 _RUNNERS = frozenset({"Fire"})
 
 
 def stands_in_table(program: Program, function: Function) -> bool:
-    """Whether some code of the project puts a function, or a method of its own object, into a container."""
+    """Whether some code of the project puts a function, or a method by ``self`` or the class, into a container."""
     if function.node is None or function.enclosing is not None or function.name.startswith("__"):
         return False
     if not any(map(program.words.files, GUARDS)):
-        return False  # (nobody guards anything)
+        return False  # no file of the project sets a guard
     files = [function.module.key] if function.cls is not None else program.words.files(function.name)
     if len(files) > MAX_FILES:
         return False
     return any(
         _means(program, module.key, function, node)
         for module in map(program.module, files)
-        if (module is not function.module or _may_hold(module, function.name))  # (which was read already)
+        if (
+            module is not function.module or _may_hold(module, function.name)
+        )  # the function's own file is parsed already
         and _stands_uncalled(module.text, function.name, method=function.cls is not None)
         and _may_hold(module, function.name)
         for node in _put(module.text).get(function.name, ())
@@ -38,45 +40,45 @@ def stands_in_table(program: Program, function: Function) -> bool:
 
 
 def _may_hold(module: Module, name: str) -> bool:
-    """Whether a file may put a thing of that name into a container, by its index."""
+    """Whether a file may put a value of that name into a container, by its index."""
     return not module.index.complete or name in module.index.tabled
 
 
 def _stands_uncalled(source: str, name: str, *, method: bool) -> bool:
-    """Whether a name may stand in a text as a value: most files only define, import and call it, which no tree is read
-    for. (Other alphabets are read in another normal form.) A ``method`` stands behind a dot, which may end the line
-    before, or the comment behind it."""
+    """Whether a name may occur in a text as a value. Most files only define, import and call it, and need not be
+    parsed. In a text with other alphabets the name may be normalised differently. A ``method`` follows a dot, which may
+    be on the line before, in front of a comment."""
     return not source.isascii() or any(
         not method or _may_be_attribute(source[max(found.start() - _NEAR, 0) : found.start()])
         for found in _uncalled(name).finditer(source)
     )
 
 
-#: characters before a name in which its dot is looked for
+#: how many characters before a name may hold its dot
 _NEAR = 40
 
 
 def _may_be_attribute(before: str) -> bool:
-    """Whether what stands before a name ends with a dot; where a line begins between, or all is blank, it may."""
+    """Whether the text before a name ends with a dot, or may do so: it is blank, or a line begins after it."""
     told = before.rstrip(" \t\r\n\f\v\\")
     return not told or told[-1] == "." or "\n" in before[len(told) :] or "\r" in before[len(told) :]
 
 
 @functools.lru_cache(maxsize=1024)
 def _uncalled(name: str) -> re.Pattern[str]:
-    """A name that no call, attribute or assignment follows. (It begins with its letters, which are found much faster
-    than a boundary of words.)"""
+    """A pattern of a name that no call, attribute or assignment follows. It begins with the name's letters, as that is
+    found much faster than a word boundary."""
     return re.compile(rf"{name}(?<!\w{name})\b(?![ \t]*[(.=])")
 
 
 @functools.lru_cache(maxsize=64)
 def _put(source: str) -> dict[str, list[ast.Name | ast.Attribute]]:
-    """What a file puts into containers, by its last name: a file is read once for all of its functions."""
+    """By last name, the names and attributes that a file puts into containers. Kept, as all functions of a file ask."""
     found: dict[str, list[ast.Name | ast.Attribute]] = {}
     tree = tree_of(source)
     run: set[ast.AST] = set()
     todo: list[ast.AST] = [] if tree is None else [tree]
-    while todo:  # (what is around comes first)
+    while todo:  # outer nodes come before inner ones
         node = todo.pop()
         kind = type(node)
         if isinstance(node, ast.Call) and _named(node.func) in _RUNNERS:
@@ -93,7 +95,7 @@ def _put(source: str) -> dict[str, list[ast.Name | ast.Attribute]]:
     return found
 
 
-#: what may put something into a container, and what holds no further code
+#: nodes that may store a value in a container, and nodes without further code
 _HOLDERS = frozenset({ast.Dict, ast.List, ast.Set, ast.Tuple, ast.Assign, ast.Call})
 _EMPTY = frozenset({
     type(None), str, int, ast.Load, ast.Store, ast.Del, ast.Name, ast.Constant, ast.Pass, ast.Break, ast.Continue,
@@ -107,7 +109,7 @@ def _named(func: ast.expr) -> str:
 
 
 def _means(program: Program, key: str, function: Function, node: ast.expr) -> bool:
-    """Whether a name, or an attribute, is the function."""
+    """Whether a name or an attribute refers to the function."""
     if function.cls is not None:
         return isinstance(node, ast.Attribute) and root(node) in ("self", function.cls.node.name)
     module = program.module(key)

@@ -1,1 +1,1 @@
-"""What are whole numbers, and lists of them, at most: widths and counts, by literals, constructors, options, names?"""
+"""Upper bounds of integers, and of lists of them: widths and counts, by literals, constructors, options, names."""

@@ -1,4 +1,4 @@
-"""What the loops and comprehensions of a body go through, and which calls and names are in them."""
+"""The iterables of a body's loops and comprehensions, and the calls and names in them."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from memlint.ir import nodes as ir
 
 
 def calls_in_rounds(body: tuple[ir.Stmt, ...]) -> Iterator[tuple[ir.Call, list[ir.Expr | None]]]:
-    """The calls of a body, each with what the loops and comprehensions around it go through; None for a while loop, and
+    """The calls of a body, each with the iterables of the loops and comprehensions around it; None for a while loop and
     for a comprehension of several clauses."""
     comprehended: dict[int, list[ir.Expr | None]] = {}
     for part in parts(body):
@@ -26,7 +26,7 @@ def calls_in_rounds(body: tuple[ir.Stmt, ...]) -> Iterator[tuple[ir.Call, list[i
 
 
 def rounds_of(body: tuple[ir.Stmt, ...], name: str) -> list[ir.Expr | None]:
-    """What the loops and comprehensions go through in which a name is bound; None for what it is not a member of."""
+    """The iterables whose members a name is bound to by loops and comprehensions; None for an unknown one."""
     return _rounds(body).get(name, [])
 
 
@@ -51,13 +51,14 @@ def _rounds(body: tuple[ir.Stmt, ...]) -> dict[str, list[ir.Expr | None]]:
 
 
 def bound_once(body: tuple[ir.Stmt, ...], expr: ir.Expr) -> ir.Expr:
-    """What a name is bound to by a single statement: ``pairs = zip(sizes, sizes[1:])``."""
+    """The value of a name that a single statement binds (``pairs = zip(sizes, sizes[1:])``); else the expression
+    itself."""
     bound = bindings(body).get(expr.id, []) if isinstance(expr, ir.Name) else []
     return bound[0][0] if len(bound) == 1 and not bound[0][1] else expr
 
 
 def iterations(body: tuple[ir.Stmt, ...]) -> Iterator[tuple[ir.Expr, ir.Expr]]:
-    """The targets of loops and comprehensions, and what they go through."""
+    """The targets of loops and comprehensions with their iterables."""
     for statement in walk_statements(body, into_definitions=False):
         if isinstance(statement, ir.For):
             yield statement.target, statement.iter
@@ -67,7 +68,7 @@ def iterations(body: tuple[ir.Stmt, ...]) -> Iterator[tuple[ir.Expr, ir.Expr]]:
 
 
 def limits(made: ir.Call) -> tuple[ir.Expr, ...]:
-    """What the numbers of a range do not exceed: its end, or its start as well where it may count down."""
+    """The upper bounds of a range: its end, and its start as well if it may count down."""
     if len(made.args) < 3:
         return made.args[-1:]
     step = literal(made.args[2])

@@ -1,4 +1,4 @@
-"""Where a number is asked for: a function, what it was given, and the attributes of its object."""
+"""The context of a numeric expression: a function, its known arguments, and the attributes of its object."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ from memlint.analysis.index.program import Function
 from memlint.analysis.syntax.syntax import dotted, walk_statements
 from memlint.ir import nodes as ir
 
-#: a number at most, or a list of such; None for what is not known
+#: an upper bound, or a list of them; None for unknown
 Known = int | tuple[int | None, ...] | None
 
 
 class Scope:
-    """Where a number is asked for: a function, what it was given (None for not known), and the attributes of its object
-    with the scopes that they are assigned in."""
+    """The context of a numeric expression: a function, its arguments (None for unknown ones), and the attributes of its
+    object with the scopes that assign them."""
 
     def __init__(self, function: Function, given: dict[str, Known] | None = None) -> None:
         self.function = function
@@ -23,7 +23,7 @@ class Scope:
 
 
 def attributes_of(scopes: list[Scope]) -> dict[str, list[tuple[ir.Expr, Scope]]]:
-    """What the methods of a class assign to its attributes."""
+    """By attribute, the values that the methods of a class assign, with their scopes."""
     held: dict[str, list[tuple[ir.Expr, Scope]]] = {}
     for scope in scopes:
         for statement in walk_statements(scope.function.body, into_definitions=False):
