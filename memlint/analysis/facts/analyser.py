@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 from memlint import knowledge
@@ -38,7 +38,7 @@ from memlint.analysis.domain.values import (
     join,
     ordered,
 )
-from memlint.analysis.facts.definition_values import DefinitionValues
+from memlint.analysis.facts.definition_values import DefinitionValues, callable_of
 from memlint.analysis.facts.facts import Facts
 from memlint.analysis.index.program import Class, Function, Module, Program, in_tests
 from memlint.analysis.index.uses import uses_of
@@ -149,17 +149,16 @@ class Analyser(DefinitionValues):
 
     def _answer(self, kind: str, about: Any) -> Any:
         """The current answer to a query that a summary was made from."""
-        if kind == "parameter":
-            return self.facts.parameter(*about)
-        if kind == "usual":
-            return self.facts.usual(*about)
-        if kind == "attribute":
-            return self.facts.attributes.value(*about)
-        if kind == "number":
-            return self.facts.numbers.at(*about)
         if kind == "frozen":
             return frozen_class(self, about)
-        return self.evaluate_constant(*about)
+        answers: dict[str, Callable[..., Any]] = {
+            "parameter": self.facts.parameter,
+            "usual": self.facts.usual,
+            "attribute": self.facts.attributes.value,
+            "number": self.facts.numbers.at,
+            "constant": self.evaluate_constant,
+        }
+        return answers[kind](*about)
 
     def _interpret(self, function: Function, flags: Flags) -> Summary:
         frame = FunctionState(self, function, flags)
@@ -221,7 +220,7 @@ class Analyser(DefinitionValues):
         place = frozenset((path,))
         if position == 0 and function.takes_self and function.cls is not None:
             if "classmethod" in function.decorator_names:
-                return V(CALLABLE, refs=frozenset((Ref("class", function.module.key, function.cls.qual),)))
+                return callable_of("class", function.module.key, function.cls.qual)
             kinds = kinds_of_object(self.program, function.cls)
             return V(kinds, syms=place, refs=frozenset((Ref("instance", function.module.key, function.cls.qual),)))
         if hook is not None and hook.batch == position and hook.batch:
@@ -298,14 +297,12 @@ class Analyser(DefinitionValues):
 
     def global_value(self, kind: str, what: Any, *, frame: Summary | None = None) -> V:
         """The value of a definition that `Program.find` returned."""
-        if kind == "class" and what is not None:
-            return V(CALLABLE, refs=frozenset((Ref("class", what.module.key, what.qual),)))
-        if kind == "function" and what is not None:
-            return V(CALLABLE, refs=frozenset((Ref("func", what.module.key, what.qual),)))
+        if kind in ("class", "function") and what is not None:
+            return callable_of("func" if kind == "function" else kind, what.module.key, what.qual)
         if kind == "module":
-            return V(CALLABLE, refs=frozenset((Ref("module", what, ""),)))
+            return callable_of("module", what, "")
         if kind == "package":
-            return V(CALLABLE, refs=frozenset((Ref("package", "", what),)))
+            return callable_of("package", "", what)
         if kind == "ext":
             return self.external(what)
         if kind == "value":

@@ -9,6 +9,11 @@ from memlint.analysis.index.program import Class, Function, Program
 from memlint.ir import nodes as ir
 
 
+def callable_of(kind: str, key: str, name: str) -> V:
+    """The callable value of a single reference."""
+    return V(CALLABLE, refs=frozenset((Ref(kind, key, name),)))
+
+
 class DefinitionValues:
     """The functions and classes of a program, nested ones and lambdas included, each with one reference."""
 
@@ -43,8 +48,8 @@ class DefinitionValues:
         """The class or function of a file with this qualified name; None for a variable."""
         module = self.program.module(key)
         if module.cls(qual) is not None:
-            return V(CALLABLE, refs=frozenset((Ref("class", key, qual),)))
-        return V(CALLABLE, refs=frozenset((Ref("func", key, qual),))) if module.function(qual) is not None else None
+            return callable_of("class", key, qual)
+        return callable_of("func", key, qual) if module.function(qual) is not None else None
 
     def local_function(self, summary: Summary, state: State, node: ir.FunctionDef | ir.Lambda) -> V:
         """A nested function or lambda as a value."""
@@ -61,16 +66,14 @@ class DefinitionValues:
                     None,
                     summary.function if summary.function.node is not None else None,
                 )
-            return V(CALLABLE, refs=frozenset((Ref("func", summary.module.key, self._lambdas[place].qual),)))
+            return callable_of("func", summary.module.key, self._lambdas[place].qual)
         summary.module.build(unit)
         function = summary.module.by_place.get(unit, {}).get(node.at)
-        if function is None:
-            return UNKNOWN_VALUE
-        return V(CALLABLE, refs=frozenset((Ref("func", summary.module.key, function.qual),)))
+        return callable_of("func", summary.module.key, function.qual) if function is not None else UNKNOWN_VALUE
 
     def external(self, name: str) -> V:
         known = self._externals.get(name)
         if known is None:
             meant = name.replace("torch.torch.", "torch.")  # ``torch.torch`` is torch itself
-            known = self._externals[name] = V(CALLABLE, refs=frozenset((Ref("ext", "", meant),)))
+            known = self._externals[name] = callable_of("ext", "", meant)
         return known
