@@ -9,6 +9,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Iterator
 
+from memlint.analysis.index.partners import Partners
 from memlint.analysis.index.program import Function, Program, in_tests
 
 #: if a name has more methods than this, none is followed
@@ -20,8 +21,9 @@ FILES = 100
 class NamedMethods:
     """Found on demand. ``near``: the file with the call; "" for any file."""
 
-    def __init__(self, program: Program) -> None:
+    def __init__(self, program: Program, partners: Partners) -> None:
         self._program = program
+        self._partners = partners
         self._files: dict[str, dict[str, list[str]]] = {}
         self._places: dict[tuple[str, str], list[tuple[str, str]]] = {}
         self._few: dict[tuple[str, str], list[Function]] = {}
@@ -37,7 +39,7 @@ class NamedMethods:
 
     def few(self, name: str, near: str = "") -> list[Function]:
         """The methods of that name; empty if there are more than are followed."""
-        question = (name, self._folder(name, near))
+        question = (name, near)
         if question not in self._few:
             places = self._places_of(name, near)
             classes = (self._program.module(key).cls(cls) for key, cls in places if len(places) <= MAX_METHODS)
@@ -65,9 +67,11 @@ class NamedMethods:
 
     def _places_of(self, name: str, near: str) -> list[tuple[str, str]]:
         """The classes (module, name) with a method of that name, at most one more than are followed."""
-        question = (name, self._folder(name, near))
+        question = (name, near)
         if question not in self._places:
-            self._places[question] = list(itertools.islice(self._find(*question), MAX_METHODS + 1))
+            found = self._find(name, self._folder(name, near))
+            near_ones = ((key, cls) for key, cls in found if not near or self._partners.may_meet(near, key))
+            self._places[question] = list(itertools.islice(near_ones, MAX_METHODS + 1))
         return self._places[question]
 
     def _folder(self, name: str, near: str) -> str:

@@ -14,6 +14,7 @@ from memlint.analysis.domain.summary.effects import Store
 from memlint.analysis.domain.summary.summary import Summary
 from memlint.analysis.domain.values import DATA, NONE
 from memlint.analysis.facts.analyser import Analyser
+from memlint.analysis.index.partners import Partners
 from memlint.analysis.index.program import Function, Program
 from memlint.analysis.index.roles_by_name import is_evaluation_name
 from memlint.analysis.index.screen import relevant_modules
@@ -47,11 +48,7 @@ def callers_of(analyser: Analyser, functions: Sequence[Function], linted: Iterab
         asking += above
         asked |= {function.key for function in above}
     for _ in range(LEVELS):
-        new = {
-            function.key: function
-            for function in _direct(analyser.program, asking, inside)
-            if function.key not in found
-        }
+        new = {function.key: function for function in _direct(analyser, asking, inside) if function.key not in found}
         found |= new
         asked = {function.key for function in asking}
         asking = [function for function in new.values() if _calls(analyser, function, asked)]
@@ -79,9 +76,9 @@ def _run_by(analyser: Analyser, functions: Iterable[Function]) -> Iterator[Funct
                 yield callee  # what it runs is told once its callers are known
 
 
-def _direct(program: Program, functions: Sequence[Function], inside: set[str]) -> list[Function]:
+def _direct(analyser: Analyser, functions: Sequence[Function], inside: set[str]) -> list[Function]:
     """The functions of units outside some files that call one of these by name."""
-    called = _Called(functions)
+    program, called = analyser.program, _Called(functions, analyser.facts.partners)
     naming = {key for name in called.names for key in program.words.files(name)}
     others = [key for key in program.project.sources if key not in inside and key in naming]
     found: dict[str, list[tuple[str, int]]] = {}
@@ -198,7 +195,7 @@ def _may_be_reported(analyser: Analyser, summary: Summary, store: Store) -> bool
 class _Called:
     """``names``: by which functions, and the classes of methods, are called."""
 
-    def __init__(self, functions: Sequence[Function]) -> None:
+    def __init__(self, functions: Sequence[Function], partners: Partners) -> None:
         methods = {
             function.name
             for function in functions
@@ -215,11 +212,20 @@ class _Called:
         }
         self._anywhere = methods | inner
         self.names = self._anywhere | self._tops.keys()
+        self._partners = partners
+        #: the files that define what is called by each name
+        self._files: dict[str, set[str]] = {}
+        for function in functions:
+            for name in {function.name, *(function.cls.qual.split(".") if function.cls is not None else ())}:
+                self._files.setdefault(name, set()).add(function.module.key)
 
     def may_be_meant(self, program: Program, key: str, shown: str, name: str) -> bool:
-        """Whether what a file calls ``shown`` may be one of these of that name: another definition of it is not."""
+        """Whether what a file calls ``shown`` may be one of these of that name: another definition of it is not, and
+        none of another program."""
         if name in self._anywhere:
-            return True
+            return any(self._partners.may_meet(file, key) for file in self._files[name])
+        if not any(self._partners.may_import(file, key) for file in self._files[name]):
+            return False
         index = program.module(key).index
         imported = (each.binds for each in index.imports)
         if shown not in {definition.name for definition in index.definitions} and shown not in imported:

@@ -31,6 +31,7 @@ from memlint.analysis.facts.attributes import Attributes
 from memlint.analysis.facts.called_modes import CalledModes
 from memlint.analysis.facts.sizes.known_numbers import Numbers
 from memlint.analysis.facts.table_entries import stands_in_table
+from memlint.analysis.index.partners import Partners
 from memlint.analysis.index.program import Function
 from memlint.analysis.index.uses import uses_of
 from memlint.analysis.syntax.bindings import assigned_names
@@ -59,7 +60,8 @@ class Facts:
         self.asked: dict[str, list[tuple[Summary, V, bool | None]]] = {}
         self._parameters: dict[tuple[tuple[str, str], str], V | None] = {}
         self._usual: dict[tuple[tuple[str, str], str], bool | None] = {}
-        self.methods = NamedMethods(analyser.program)
+        self.partners = Partners(analyser.program)
+        self.methods = NamedMethods(analyser.program, self.partners)
         #: see `attributes_by_name.held_module`
         self.held: dict[str, V | None] = {}
         self._in_backward: frozenset[str] | None = None

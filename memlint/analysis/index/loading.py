@@ -52,42 +52,50 @@ def may_be_lost(found: str, name: str) -> bool:
     return rest.rpartition(".")[2] == name and first not in sys.stdlib_module_names | LIBRARIES
 
 
+def loaders(program: Program) -> dict[str, frozenset[str] | None]:
+    """The files that load others by names that only runs tell, with these names as `_known_ends` gives them
+    (``models.``), and dotted names of what they load by whole ones; None where that may be anything. What is a
+    library's is left out."""
+    found: dict[str, frozenset[str] | None] = {}
+    asked = [(name, key, _loads) for name in _LOADERS for key in program.words.files(name)]
+    asked += [("exec", key, _executed) for key in program.words.files("exec")]
+    for name, key, ask in asked:
+        if name not in program.module(key).names:
+            continue
+        told, known = ask(program, key, name), found.get(key, frozenset())
+        if told is None or known is None:
+            found[key] = None
+        elif told:
+            found[key] = known | told
+    return found
+
+
 def loaded(program: Program) -> frozenset[str] | None:
-    """What code loads by names that only runs tell, as `_known_ends` gives it (``models.``), and dotted names of what
-    it loads by whole ones; None where that may be anything. What is a library's is left out."""
-    words = program.words
+    """What any file loads, as `loaders` has it; None where that may be anything."""
     found: set[str] = set()
-    for name in _LOADERS:
-        for key in words.files(name):
-            if name not in program.module(key).names:
-                continue
-            told = _loads(program, key, name)
-            if told is None:
-                return None
-            found |= told
-    for key in words.files("exec"):
-        told = _executed(program, key)
-        if told is None:
+    for names in loaders(program).values():
+        if names is None:
             return None
-        found |= told
+        found |= names
     return frozenset(found)
 
 
-def _executed(program: Program, key: str) -> set[str] | None:
-    """What a file imports by a statement that it puts together: ``exec(f"from nets.{name} import {name}")``."""
+def _executed(program: Program, key: str, name: str) -> set[str] | None:
+    """What a file imports by a statement that it puts together, for a function of that ``name`` (``exec``) to run:
+    ``exec(f"from nets.{name} import {name}")``."""
     tree = tree_of(program.module(key).text)
     found: set[str] = set()
     for node in () if tree is None else ast.walk(tree):
-        if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Name) or node.func.id != "exec":
+        if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Name) or node.func.id != name:
             continue
         for told in _values(program.module(key).text, node.args[0]) if node.args else ():
             statement = _IMPORT.match("" if told is None else _shape(told))
             if statement is None:
                 continue
-            name = _known_ends(statement[1].lstrip("."))
-            if not name:
+            imported_name = _known_ends(statement[1].lstrip("."))
+            if not imported_name:
                 return None
-            found.add(name)
+            found.add(imported_name)
     return found
 
 

@@ -1,0 +1,178 @@
+"""Several programs in one repository: what the code of one does with a name tells nothing of the other's, unless some
+file may bring them together."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+import memlint
+
+RUNNER = """
+import torch
+from somewhere import batches, load
+
+
+class Runner:
+    def collect(self, model, batches):
+        model.eval()
+        rows = []
+        for batch in batches:
+            rows.append(model.predict(batch.cuda()).detach().cpu().numpy())
+        return rows
+"""
+NET = """
+import torch
+from somewhere import batches, load
+from torch import nn
+
+
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.lift = nn.Linear(4, 4)
+
+    @torch.no_grad()
+    def predict(self, batch):
+        return self.lift(batch)
+"""
+#: what starts a program of its own
+STARTS = """
+if __name__ == "__main__":
+    {does}
+"""
+RUNS = STARTS.format(does="Runner().collect(load(), batches())")
+SHOWS = STARTS.format(does="print(Net().predict(batches()))")
+BOTH = "from {runner} import Runner, load\nfrom {net} import Net\n\n"
+MADE = "Runner().collect(Net().cuda(), load())\n"
+PUBLISHED = '[project]\nname = "nets"\nversion = "1"\n'
+
+
+@pytest.mark.parametrize(
+    ("files", "found"),
+    [
+        pytest.param(
+            {"a/run.py": RUNNER + RUNS, "b/net.py": NET + SHOWS},
+            ["MEM201"],
+            id="two programs",
+        ),
+        pytest.param(
+            {
+                "a/runner.py": RUNNER,
+                "a/main.py": "from runner import Runner, batches, load\n" + RUNS,
+                "b/net.py": NET,
+                "b/main.py": "from net import Net, batches\n" + SHOWS,
+            },
+            ["MEM201"],
+            id="two programs with files of their own",
+        ),
+        pytest.param(
+            {"runner.py": RUNNER, "net.py": NET, "main.py": BOTH.format(runner="runner", net="net") + MADE},
+            [],
+            id="one program imports both",
+        ),
+        pytest.param(
+            {
+                "runner.py": RUNNER,
+                "net.py": NET,
+                "nets.py": "from net import Net\n",
+                "main.py": "from runner import Runner, load\nimport nets\n\nRunner().collect(nets.Net().cuda(), load())\n",
+            },
+            [],
+            id="one program imports both, through a third file",
+        ),
+        pytest.param(
+            {
+                "runner.py": RUNNER,
+                "nets/net.py": NET,
+                "main.py": "import importlib\nfrom runner import Runner, load\n\n"
+                "net = importlib.import_module(name()).Net()\nRunner().collect(net.cuda(), load())\n",
+            },
+            [],
+            id="one program loads the other file by its name",
+        ),
+        pytest.param(
+            {"runner.py": RUNNER, "net.py": NET},
+            [],
+            id="a library without programs, whose users import both",
+        ),
+        pytest.param(
+            {
+                "pyproject.toml": PUBLISHED,
+                "nets/__init__.py": "",
+                "nets/runner.py": RUNNER,
+                "nets/net.py": NET,
+                "examples/one.py": "from nets.runner import Runner, batches, load\n" + RUNS,
+                "examples/two.py": "from nets.net import Net, batches\n" + SHOWS,
+            },
+            [],
+            id="a package that others install",
+        ),
+        pytest.param(
+            {
+                "a/runner.py": RUNNER,
+                "a/main.py": "from runner import Runner, batches, load\n" + RUNS,
+                "b/net.py": NET,
+                "test_both.py": BOTH.format(runner="a.runner", net="b.net") + "def test_it():\n    " + MADE,
+            },
+            [],
+            id="a test imports both",
+        ),
+    ],
+)
+def test_the_guard_of_a_method_known_by_its_name(tmp_path: Path, files: dict[str, str], found: list[str]) -> None:
+    write(tmp_path, files)
+    assert codes(tmp_path, tmp_path) == found
+
+
+SCORES = """
+import torch
+from somewhere import batches, load
+
+
+class Scorer:
+    def __init__(self, model):
+        self.model = model.eval()
+
+    def score_all(self, batches):
+        rows = []
+        for batch in batches:
+            rows.append(self.model(batch.cuda()).detach().cpu().numpy())
+        return rows
+"""
+CALLS = """
+import torch
+from somewhere import batches, load
+
+
+def report(thing, batches):
+    with torch.no_grad():
+        return thing.score_all(batches)
+"""
+
+
+@pytest.mark.parametrize(
+    ("others", "found"),
+    [
+        ({"b/report.py": CALLS + STARTS.format(does="report(load(), batches())")}, ["MEM201"]),
+        ({"b/report.py": CALLS, "main.py": "from a.score import Scorer\nfrom b.report import report\n"}, []),
+    ],
+    ids=["another program", "a file that knows both"],
+)
+def test_the_guard_of_a_caller_known_by_its_name(tmp_path: Path, others: dict[str, str], found: list[str]) -> None:
+    write(tmp_path, {"a/score.py": SCORES + STARTS.format(does="print(Scorer(load()))"), **others})
+    assert codes(tmp_path, tmp_path / "a") == found
+
+
+def write(folder: Path, files: dict[str, str]) -> None:
+    (folder / ".git").mkdir()
+    for path, text in files.items():
+        (folder / path).parent.mkdir(parents=True, exist_ok=True)
+        (folder / path).write_text(text)
+
+
+def codes(folder: Path, linted: Path) -> list[str]:
+    result = memlint.lint([linted], isolated=True)
+    assert not result.failures
+    return [one.code for one in result.findings]
