@@ -77,7 +77,8 @@ PUBLISHED = '[project]\nname = "nets"\nversion = "1"\n'
                 "runner.py": RUNNER,
                 "net.py": NET,
                 "nets.py": "from net import Net\n",
-                "main.py": "from runner import Runner, load\nimport nets\n\nRunner().collect(nets.Net().cuda(), load())\n",
+                "main.py": "import nets\nfrom runner import Runner, load\n\n"
+                "Runner().collect(nets.Net().cuda(), load())\n",
             },
             [],
             id="one program imports both, through a third file",
