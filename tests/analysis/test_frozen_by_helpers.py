@@ -401,3 +401,44 @@ def test_parts_that_a_method_freezes_of_what_the_caller_made(
 ) -> None:
     text = MADE_BY_THE_CALLER.format(before=before, called=called)
     assert ("MEM201" in codes(tmp_path, text)) is found
+
+
+SWITCH = """
+import torch
+from torch import nn
+from torchvision.models import resnet50
+
+
+def set_requires_grad(requires_grad, *models):
+    for model in models:
+        if isinstance(model, {kind}):
+            for param in model.parameters():
+                param.requires_grad = requires_grad
+        elif isinstance(model, (nn.Parameter, torch.Tensor)):
+            model.requires_grad = requires_grad
+        else:
+            raise TypeError(model)
+
+
+def main(loader):
+    model = resnet50().cuda()
+    set_requires_grad({wanted}, model)
+    model.eval()
+    kept = []
+    for x, y in loader:
+        kept.append(model(x.cuda()))
+    return torch.cat(kept).std().item()
+"""
+
+
+@pytest.mark.parametrize(
+    ("kind", "wanted", "told"),
+    [
+        ("nn.Module", "False", False),
+        ("torch.nn.Module", "False", False),
+        ("nn.Module", "True", True),
+        ("nn.Conv2d", "False", True),
+    ],
+)
+def test_a_helper_that_tells_modules_from_parameters(tmp_path: Path, kind: str, wanted: str, told: bool) -> None:
+    assert ("MEM201" in codes(tmp_path, SWITCH.format(kind=kind, wanted=wanted))) is told

@@ -131,7 +131,9 @@ def only_recorded(summary: Summary, statement: ir.If, yes: State | None, no: Sta
     name = _asked_for_itself(test)
     if name in side.env:  # (``if loss != 0: loss.backward()``: else it is a number)
         joined.freed_must |= summary.graphs.closure(side.env[name].src) & side.freed_must
-        keep_said(side, joined, frozenset(mode_keys(side.env[name], None)))  # (what is None has neither)
+    module = name or _asked_for_module(test)
+    if module in side.env:  # (what is None, or no module, has neither a mode nor parameters)
+        keep_said(side, joined, frozenset(mode_keys(side.env[module], None)))
     for at, (flag, begin, finish) in summary.recorded_if.items():
         if _shown(test) == _shown(flag) and not _bound_between(summary.function, test, at):
             until = summary.graphs.clock if finish is None else finish
@@ -145,6 +147,14 @@ def _asked_for_itself(test: ir.Expr) -> str:
         if isinstance(right, ir.Const) and (right.kind == "None" or right.value == 0):
             test = test.left
     return test.id if isinstance(test, ir.Name) else ""
+
+
+def _asked_for_module(test: ir.Expr) -> str:
+    """The variable of ``if isinstance(x, nn.Module):``; "" for another test."""
+    if not isinstance(test, ir.Call) or dotted(test.func) != "isinstance" or len(test.args) != 2:
+        return ""
+    one, kind = test.args
+    return one.id if isinstance(one, ir.Name) and dotted(kind).rpartition(".")[2] == "Module" else ""
 
 
 def _held(state: State, where: str, name: Any) -> V:

@@ -26,9 +26,9 @@ from memlint.analysis.domain.summary.summary import Summary
 from memlint.analysis.domain.values import CPU, EMPTY, Source, Sources
 from memlint.analysis.index.program import Function
 from memlint.analysis.index.roles_by_name import is_evaluation_name
+from memlint.analysis.judge import run_callers
 from memlint.analysis.judge.judged_runs import Verdict, consumed_as, is_layer_code, judge_run, loop_of, records
 from memlint.analysis.judge.roles import Phase
-from memlint.analysis.judge.run_callers import evaluated_inside, left_to_callers, reported_inside, spent_inside
 from memlint.analysis.judge.run_doubts import doubt_of
 from memlint.analysis.judge.run_reasons import report_run_reason
 from memlint.analysis.judge.sizes.large_networks import runs_a_large_network
@@ -64,7 +64,7 @@ class Keeper(NamedTuple):
 def evaluations(analyser: Analyser, summary: Summary) -> list[Verdict]:
     """The verdicts on the recorded runs of the function, in source order. Stores in the function's notes which graphs
     exist only because a guard is missing."""
-    inner = evaluated_inside(analyser, summary) if summary.stores else EMPTY
+    inner = run_callers.evaluated_inside(analyser, summary) if summary.stores else EMPTY
     summary.notes.evaluations = summary.notes.unguarded = inner
     if not summary.runs:
         return []
@@ -80,12 +80,12 @@ def evaluations(analyser: Analyser, summary: Summary) -> list[Verdict]:
         verdict = judge_run(analyser, summary, run)
         if verdict is None:
             continue
-        if reported_inside(analyser, run):
+        if run_callers.reported_inside(analyser, run):
             inside.append(verdict)
             report_run_reason(analyser, summary, run, "dropped", "reported-inside")
-        elif left_to_callers(analyser, summary, run):
+        elif run_callers.left_to_callers(analyser, summary, run):
             report_run_reason(analyser, summary, run, "dropped", "left-to-callers")
-        elif verdict.evaluation == "spent" and spent_inside(analyser, run):
+        elif verdict.evaluation == "spent" and run_callers.spent_inside(analyser, run):
             report_run_reason(analyser, summary, run, "dropped", "spent-inside")
         else:
             found.append(verdict)
@@ -166,7 +166,8 @@ def _of_group(analyser: Analyser, summary: Summary, group: list[Verdict], kept: 
     for other in group:
         if other is not first:
             report_run_reason(analyser, summary, other.run, "dropped", "same-guard")
-    loop = loop_of(analyser, summary, run)
+    below, inner = run_callers.in_loop_of_callee(analyser, run)
+    loop = loop_of(analyser, summary, run) or (_loop_around(inner) if below is not None else None)
     certainty, doubt = _certainty(analyser, summary, first, loop, retained)
     consumed = consumed_as(summary, run)
     doubt = doubt or doubt_of(analyser, summary, first, consumed)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from memlint.analysis.domain.periods import runs_once
 from memlint.analysis.domain.state import AMBIENT
 from memlint.analysis.domain.summary.effects import ModelRun
 from memlint.analysis.domain.summary.summary import Summary
@@ -31,6 +32,17 @@ def reported_inside(analyser: Analyser, run: ModelRun) -> bool:
             break
         summary, inner = inner.origin
     return False
+
+
+def in_loop_of_callee(analyser: Analyser, run: ModelRun) -> tuple[Summary | None, ModelRun]:
+    """The callee whose own loop runs the model, and the run there. The run itself where there is no such loop, or where
+    the callee can report the run: it cannot if some of its callers guard it."""
+    inner, below = run, None
+    while inner.loop is None and inner.origin is not None:
+        below, inner = inner.origin
+    if below is None or inner.loop is None or runs_once(inner.loop) or judge_run(analyser, below, inner) is not None:
+        return None, run
+    return below, inner
 
 
 def spent_inside(analyser: Analyser, run: ModelRun) -> bool:

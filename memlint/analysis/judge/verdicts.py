@@ -19,6 +19,7 @@ from memlint.analysis.judge.confidence import confidence_unneeded
 from memlint.analysis.judge.described import lacks_guard
 from memlint.analysis.judge.emptied_by_others import emptied_by
 from memlint.analysis.judge.evaluation import Keeper, evaluations, is_small, model_calls
+from memlint.analysis.judge.judged_runs import Verdict
 from memlint.analysis.judge.reasons import first
 from memlint.analysis.judge.retention import (
     BOUNDED,
@@ -28,6 +29,7 @@ from memlint.analysis.judge.retention import (
     FEW_ROUNDS_OF_A_TEST,
     MAY_BE_NEEDED,
 )
+from memlint.analysis.judge.run_callers import in_loop_of_callee
 from memlint.analysis.transfer.held_values import tensors_within
 from memlint.analysis.transfer.modules import inert_guards
 from memlint.finding import Confidence, weakest
@@ -65,6 +67,9 @@ def judge(analyser: Analyser, summary: Summary, fixes: FixPlaces) -> Iterator[Ev
                     _note(kept, source, _keeper(analyser, summary, event))
     for source, keeper in _kept_by_callers(analyser, summary, [verdict.run for verdict in verdicts], fixes):
         _note(kept, source, keeper)
+    for verdict in verdicts:
+        for keeper in _kept_by_callee(analyser, verdict):
+            _note(kept, verdict.run.node, keeper)
     calls = list(model_calls(analyser, summary, verdicts, kept))
     small = functools.partial(is_small, analyser, summary)
     yield from fixes.with_places(analyser, summary, inert_guards.guards(analyser, summary, calls, small))
@@ -86,6 +91,27 @@ def _kept_by_callers(
     if leaving:
         for keeper in _keepers(analyser, summary, fixes, {summary.function.key}):
             yield from ((source, keeper) for source in leaving)
+
+
+def _kept_by_callee(analyser: Analyser, verdict: Verdict) -> Iterator[Keeper]:
+    """The places of a callee that keep the graphs of an evaluation with the iterations of the callee's own loop.
+
+    The callee cannot know whether anybody needs the graphs; the caller, which evaluates, does not.
+    """
+    below, inner = in_loop_of_callee(analyser, verdict.run)
+    if below is None or verdict.evaluation != "eval" or verdict.wanted:
+        return
+    for store in below.stores.values():
+        value = store.incoming or store.value
+        if store.kind == "cat" or store.loop is None or inner.node not in below.graphs.closure(value.src):
+            continue
+        one = Candidate(analyser, below, store)
+        if first(DROPPED, one) or first(DOUBTED, one) or may_be_bounded(analyser, below, store, one.value):
+            continue
+        if one.loop is not None and not store.cleared and one.value.attached == "yes":
+            yield Keeper(
+                store.place_text, one.loop, "medium", Step(store.site, f"`{store.place_text}` keeps this graph")
+            )
 
 
 def _keepers(analyser: Analyser, summary: Summary, fixes: FixPlaces, below: set[tuple[str, str]]) -> Iterator[Keeper]:
