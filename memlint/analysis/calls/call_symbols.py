@@ -52,7 +52,7 @@ class Symbols:
             return UNKNOWN_VALUE
         step = path.steps[-1]
         if step.startswith("."):
-            return read_attribute(self.frame, self.before, value, step[1:], None)
+            return read_attribute(self.frame, self.before, value, step[1:])
         if step == "[]":
             return elements_of(self.frame, self.before, value)
         return self._member(value, step[1:-1])
@@ -78,7 +78,7 @@ class Symbols:
             if around is not None and around.key == self.frame.function.key:
                 return lookup(self.frame, self.before, name)
             path = Path(root)
-            return read_symbol(self.frame, self.before, path)
+            return read_symbol(self.before, path)
         if root.startswith(MADE):
             return NOTHING  # the callee's own module
         path = Path(root)

@@ -198,7 +198,7 @@ def construct(frame: FunctionState, state: State, cls: Class, args: Args, words:
             user_containers.fill_blindly(frame, state, value, args, words, expr)
     elif kind and not cls.is_dataclass:
         if program.method(cls, "__new__") is None:
-            user_containers.fill(frame, state, kind, value, args, words, expr.at)
+            user_containers.fill(frame, state, kind, value, args, words)
         else:
             user_containers.fill_blindly(frame, state, value, args, words, expr)
     elif cls.is_dataclass or any(name.endswith("NamedTuple") for name in outside):

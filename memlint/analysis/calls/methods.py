@@ -212,7 +212,7 @@ def _held_module(frame: FunctionState, state: State, expr: ir.Call, receiver: V,
         return None
     if receiver.kinds & TENSORS or dotted(func) not in frame.modules_by_use:
         return _kept_by_classes(frame, state, receiver, name, expr)
-    member = known_by_use(frame, dotted(func), read_attribute(frame, state, receiver, name, func))
+    member = known_by_use(frame, dotted(func), read_attribute(frame, state, receiver, name))
     return member if member.is_only(MODULE) and not member.refs else None
 
 
@@ -256,7 +256,7 @@ def _resolved_method(
     for ref in ordered(receiver.refs):
         if ref.kind == "extinstance":
             return call_instance_method(frame, state, ref.name, name, receiver, args, words, expr)
-    member = read_attribute(frame, state, receiver, name, func)
+    member = read_attribute(frame, state, receiver, name)
     callable_refs = {ref for ref in member.refs if ref.kind in _CALLED}
     if not member.kinds & MODULE and not _own_method(frame, receiver, name):
         # only subclasses have the method: ``self._predict(batch)`` in a base class

@@ -11,7 +11,7 @@ from memlint.analysis.domain.recorded_modes import keep_said, mode_keys
 from memlint.analysis.domain.state import State, untouched
 from memlint.analysis.domain.values import Sources, V
 from memlint.analysis.index.function import Function
-from memlint.analysis.syntax.bindings import binds
+from memlint.analysis.syntax.bindings import binds, names_read
 from memlint.analysis.syntax.expression_text import text
 from memlint.analysis.syntax.memo import kept
 from memlint.analysis.syntax.syntax import dotted, expressions, walk_expression, walk_statements
@@ -183,7 +183,7 @@ def _shown(test: ir.Expr) -> str:
 
 def _bound_between(function: Function, test: ir.Expr, since: int) -> bool:
     """Whether a name that the test reads is assigned between an earlier statement and the test."""
-    names = frozenset(part.id for part in walk_expression(test) if isinstance(part, ir.Name))
+    names = names_read(test)
     members = frozenset(part.name for part in walk_expression(test) if isinstance(part, ir.Attr))
     places = _binding(function.body, names, members)
     place = bisect_right(places, since)

@@ -339,7 +339,7 @@ class Analyser(DefinitionValues):
         frame = FunctionState(
             self, Function(module, 0, ir.FunctionDef(0, "<constant>", (), (), None, (), False, False), "<constant>")
         )
-        value = outside(self.interpreter.evaluate(frame, State(OFF), expr), frame)
+        value = outside(self.interpreter.evaluate(frame, State(OFF), expr))
         self._constants[key] = value
         return value
 

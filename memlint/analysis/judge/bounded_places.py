@@ -12,7 +12,7 @@ from memlint.analysis.domain.summary.summary import Summary
 from memlint.analysis.domain.values import Path, Source
 from memlint.analysis.index.program import Function
 from memlint.analysis.judge.described import self_name
-from memlint.analysis.syntax.bindings import mentions, names_bound_by
+from memlint.analysis.syntax.bindings import mentions, names_bound_by, targets
 from memlint.analysis.syntax.memo import kept
 from memlint.analysis.syntax.syntax import (
     calls,
@@ -167,17 +167,13 @@ def _backward_flag_is_set_by_call(summary: Summary, store: Store) -> bool:
     root = store.text.split(".", 1)[0].split("[", 1)[0]
     return any(
         isinstance(statement, ir.Assign | ir.AugAssign)
-        and any(isinstance(item, ir.Name) and item.id in flags for item in _targets(statement))
+        and any(isinstance(item, ir.Name) and item.id in flags for item in targets(statement))
         and any(
             isinstance(part, ir.Call) and any(mentions(arg, root) for arg in part.args)
             for part in walk_expression(statement.value)
         )
         for statement in walk_statements(store.loop.body)
     )
-
-
-def _targets(statement: ir.Assign | ir.AugAssign) -> tuple[ir.Expr, ...]:
-    return statement.targets if isinstance(statement, ir.Assign) else (statement.target,)
 
 
 def becomes_attribute(summary: Summary, store: Store) -> bool:

@@ -33,6 +33,13 @@ def assigned_names(body: tuple[ir.Stmt, ...]) -> tuple[frozenset[str], frozenset
 _NO_NAMES: tuple[frozenset[str], frozenset[str]] = (frozenset(), frozenset())
 
 
+def targets(statement: ir.Stmt) -> tuple[ir.Expr, ...]:
+    """The targets of an assignment of any form; none for another statement."""
+    if isinstance(statement, ir.Assign):
+        return statement.targets
+    return (statement.target,) if isinstance(statement, ir.AnnAssign | ir.AugAssign) else ()
+
+
 def binds(statement: ir.Stmt, name: str) -> bool:
     """Whether a statement, or one in its blocks, binds the name."""
     return name in names_bound_by(statement) or (

@@ -190,10 +190,10 @@ def _part(frame: FunctionState, state: State, value: V, position: int) -> V:
         plain = part_of_output(frame, held, f"[{position}]", unpacked=True)
         if plain.extent is not None and plain.extent.parts:
             plain = plain.but(extent=plain.extent.part(position))
-        found = element(frame, state, plain.but(syms=frozenset(), kinds=value.kinds & ~UNKNOWN), frame_at(frame))
+        found = element(frame, state, plain.but(syms=frozenset(), kinds=value.kinds & ~UNKNOWN))
     for path in ordered(value.syms):
         if symbol_counts(state, value, path.then(f"[{position}]")):
-            found = join(found, read_symbol(frame, state, path.then(f"[{position}]")))
+            found = join(found, read_symbol(state, path.then(f"[{position}]")))
     if value.kinds & UNKNOWN and not value.syms:
         found = join(found, derive(frame, rest, f"[{position}]"))
     return found
@@ -288,7 +288,7 @@ def write_item(
         # a model's output, or a criterion's result, is a dict here: replace it by one of the written members
         state.env[target.value.id] = make(frame, state, (target.at, "replaced"), "dict", value)
     elif base.kinds & TENSORS:
-        _write_slice(frame, state, base, value, target)
+        _write_slice(frame, state, value, target)
         if isinstance(target.value, ir.Name) and isinstance(index.const, str) and not inner.src:
             _cut_member(frame, state, target.value.id, target)
     elif not base.objs and not base.syms:
@@ -347,7 +347,7 @@ def _note_key(
     note_store(frame, state, "retain", "key", *place, where, value, at, shown, parts=parts, growing=growing)
 
 
-def _write_slice(frame: FunctionState, state: State, base: V, value: V, target: ir.Subscript) -> None:
+def _write_slice(frame: FunctionState, state: State, value: V, target: ir.Subscript) -> None:
     """``tensor[i] = value`` adds the value's graph to the tensor's."""
     root = target.value
     while isinstance(root, ir.Subscript | ir.Attr):

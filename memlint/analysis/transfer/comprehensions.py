@@ -7,9 +7,9 @@ import msgspec
 from memlint.analysis.domain.state import State
 from memlint.analysis.domain.summary.function_state import FunctionState
 from memlint.analysis.domain.values import ACTIVATION, NOTHING, OUTPUT, PER_BATCH, V, ordered
+from memlint.analysis.syntax.bindings import names_read
 from memlint.analysis.syntax.expression_text import text
 from memlint.analysis.syntax.memo import kept
-from memlint.analysis.syntax.syntax import walk_expression
 from memlint.analysis.transfer.assignment import assign
 from memlint.analysis.transfer.heap import element, make
 from memlint.analysis.transfer.held_values import tensors_within
@@ -40,7 +40,7 @@ def comprehension(frame: FunctionState, state: State, expr: ir.Comprehension) ->
         loop.counts = loop.counts and loop.loop.over in _COUNTING.get(expr.kind, ("loader", "range"))
         frame.loops.append(loop)
         pushed += 1
-        bind(frame, inner, one.target, element(frame, inner, source, expr.at))
+        bind(frame, inner, one.target, element(frame, inner, source))
         for test in one.ifs:
             frame.interpreter.evaluate(frame, inner, test)
     if expr.key is not None:
@@ -90,5 +90,5 @@ def _body(expr: ir.Comprehension) -> tuple[ir.Stmt, ...]:
 
 def bind(frame: FunctionState, state: State, target: ir.Expr, value: V) -> None:
     """Bind a comprehension's target, a name of its own whatever the enclosing function binds."""
-    frame.own_names |= {part.id for part in walk_expression(target) if isinstance(part, ir.Name)}
+    frame.own_names |= names_read(target)
     assign(frame, state, target, value, None)

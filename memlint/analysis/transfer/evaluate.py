@@ -68,7 +68,7 @@ def _const(frame: FunctionState, state: State, expr: ir.Const) -> V:
 
 def _attr(frame: FunctionState, state: State, expr: ir.Attr) -> V:
     base = evaluate(frame, state, expr.value)
-    found = read_attribute(frame, state, base, expr.name, expr)
+    found = read_attribute(frame, state, base, expr.name)
     if found.kinds & UNKNOWN and frame.modules_by_use:
         found = known_by_use(frame, dotted(expr), found)
     return containers.bound(base, expr) if containers.binds(base, expr.name, found) else found
@@ -298,6 +298,10 @@ def not_a_tensor(expr: ir.IfExp) -> bool:
     )
 
 
+#: longest list whose members are known by position
+_MAX_POSITIONS = 8
+
+
 def _display(frame: FunctionState, state: State, expr: ir.Display) -> V:
     values = []
     for item in expr.elements:
@@ -306,18 +310,13 @@ def _display(frame: FunctionState, state: State, expr: ir.Display) -> V:
         else:
             values.append(evaluate(frame, state, item))
     starred = any(isinstance(item, ir.Starred) for item in expr.elements)
+    positions = {str(at): value for at, value in enumerate(values)} if not starred else {}
     if expr.kind == "tuple" and not starred:
-        if all(value.is_only(DATA | NONE) for value in values):
-            return V(
-                DATA | CONTAINER,
-                size=SCALAR,
-                objs=make(
-                    frame, state, expr.at, "tuple", join_all(values), {str(i): v for i, v in enumerate(values)}
-                ).objs,
-            )
-        return make(frame, state, expr.at, "tuple", NOTHING, {str(i): value for i, value in enumerate(values)})
-    if expr.kind == "list" and not starred and 0 < len(values) <= 8:
-        return make(frame, state, expr.at, "list", NOTHING, {str(i): value for i, value in enumerate(values)})
+        plain = all(value.is_only(DATA | NONE) for value in values)
+        made = make(frame, state, expr.at, "tuple", join_all(values) if plain else NOTHING, positions)
+        return V(DATA | CONTAINER, size=SCALAR, objs=made.objs) if plain else made
+    if expr.kind == "list" and 0 < len(positions) <= _MAX_POSITIONS:
+        return make(frame, state, expr.at, "list", NOTHING, positions)
     return make(frame, state, expr.at, expr.kind, join_all(values))
 
 
@@ -335,10 +334,6 @@ def _dict(frame: FunctionState, state: State, expr: ir.DictDisplay) -> V:
         else:
             rest = join(rest, value)
     return make(frame, state, expr.at, "dict", rest, fields)
-
-
-def _comprehension(frame: FunctionState, state: State, expr: ir.Comprehension) -> V:
-    return comprehensions.comprehension(frame, state, expr)
 
 
 def _lambda(frame: FunctionState, state: State, expr: ir.Lambda) -> V:
@@ -390,7 +385,7 @@ _DISPATCH: dict[type, Callable[[FunctionState, State, Any], V]] = {
     ir.IfExp: _ifexp,
     ir.Display: _display,
     ir.DictDisplay: _dict,
-    ir.Comprehension: _comprehension,
+    ir.Comprehension: comprehensions.comprehension,
     ir.Lambda: _lambda,
     ir.Walrus: _walrus,
     ir.Starred: _starred,

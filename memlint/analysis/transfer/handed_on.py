@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from memlint.analysis.domain.state import State
 from memlint.analysis.domain.summary.function_state import FunctionState
-from memlint.analysis.domain.summary.summary import Summary
 from memlint.analysis.domain.values import (
     CONTAINER,
     INSTANCE,
@@ -113,7 +112,7 @@ def part_of_callable(frame: FunctionState, state: State, base: V, name: str) -> 
     return found
 
 
-def outside(value: V, summary: Summary | None = None) -> V:
+def outside(value: V) -> V:
     """A value as another function sees it: without this function's objects and graph sources."""
     refs = handed(value, HOLDER).refs  # the callables are bound to objects of this function
     return V(value.kinds, objs=frozenset(), refs=refs, device=value.device, size=value.size, const=value.const)

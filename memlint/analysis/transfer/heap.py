@@ -7,13 +7,13 @@ from memlint.analysis.domain.parts_taken import held_member, placed, sized
 from memlint.analysis.domain.periods import resets_soon
 from memlint.analysis.domain.state import Obj, State, untouched
 from memlint.analysis.domain.summary.function_state import FunctionState
-from memlint.analysis.domain.summary.summary import Summary
 from memlint.analysis.domain.tensor_ops import batch_tree, names_count, names_labels
 from memlint.analysis.domain.values import (
     CALLABLE,
     CONTAINER,
     DATA,
     DATA_VALUE,
+    EMPTY,
     LOADER,
     MODULE,
     NOTHING,
@@ -100,7 +100,7 @@ def members(obj: Obj) -> V:
     return join_all((*obj.fields.values(), obj.elem)) if obj.fields else obj.elem
 
 
-def element(frame: FunctionState, state: State, value: V, at: int) -> V:
+def element(frame: FunctionState, state: State, value: V) -> V:
     """The value of the loop variable in an iteration over ``value``: the join over all rounds."""
     found = NOTHING
     for key in ordered(value.objs):
@@ -140,25 +140,14 @@ def _inside(frame: FunctionState, state: State, value: V, found: V, step: str) -
         found = join(found, batch_tree(value.device).but(extent=value.extent))
     if value.kinds & TENSORS:
         value = part_of_output(frame, value, step)
-        found = join(
-            found,
-            V(
-                value.kinds & TENSORS,
-                value.src,
-                bare=value.bare,
-                size=value.size,
-                device=value.device,
-                store=value.store,
-                extent=value.extent,
-            ),
-        )
+        found = join(found, _tensors(value))
     if value.kinds & MODULE:
         found = join(found, member(frame, state, value))
     if value.kinds & DATA:
         found = join(found, DATA_VALUE)
     for path in ordered(value.syms):
         if symbol_counts(state, value, path.then(step)):
-            item = placed(read_symbol(frame, state, path.then(step)), value.device)
+            item = placed(read_symbol(state, path.then(step)), value.device)
             found = join(found, held_member(item, value, None))
         if step == "[]":
             found = join(found, stored_by_key(state, path))
@@ -169,7 +158,12 @@ def _inside(frame: FunctionState, state: State, value: V, found: V, step: str) -
     return found
 
 
-def read_symbol(summary: Summary, state: State, path: Path) -> V:
+def _tensors(value: V) -> V:
+    """The tensors that a value may be."""
+    return value.but(kinds=value.kinds & TENSORS, objs=EMPTY, refs=EMPTY, syms=EMPTY, const=None)
+
+
+def read_symbol(state: State, path: Path) -> V:
     """The value of a symbolic place in this state; the symbol itself where nothing was written there."""
     if path in state.sym:
         return state.sym[path]
@@ -202,20 +196,19 @@ def derive(frame: FunctionState, value: V, step: str) -> V:
         if node is None or not node.unknown:
             sources.add(source)
             continue
-        key = (source, step) if isinstance(source, int) else (*source, step)
-        if len(key) > MAX_STEPS:
-            sources.add(source)
-            continue
-        if key not in frame.graphs.nodes:
-            callee = node.callee
-            frame.graphs.record(
-                key,
-                Node(
-                    node.at, node.what, unknown=True, ambient=node.ambient, parents=frozenset((source,)), callee=callee
-                ),
-            )
-        sources.add(key)
+        deep = 2 if isinstance(source, int) else len(source) + 1
+        sources.add(_part_of(frame, source, step, node.callee) if deep <= MAX_STEPS else source)
     return V(UNKNOWN, frozenset(sources), size=SOME_SIZE, device=value.device)
+
+
+def _part_of(frame: FunctionState, source: Source, step: str, callee: Path | None = None) -> Source:
+    """The unknown graph node of a part of an operation's result."""
+    key: Source = (source, step) if isinstance(source, int) else (*source, step)
+    if key not in frame.graphs.nodes:
+        whole, parents = frame.graphs.nodes[source], frozenset((source,))
+        part = Node(whole.at, whole.what, unknown=True, ambient=whole.ambient, parents=parents, callee=callee)
+        frame.graphs.record(key, part)
+    return key
 
 
 def part_of_output(frame: FunctionState, value: V, step: str, *, unpacked: bool = False) -> V:
@@ -229,13 +222,8 @@ def part_of_output(frame: FunctionState, value: V, step: str, *, unpacked: bool 
         node = frame.graphs.nodes.get(source)
         if node is None or not ((node.opaque and value.kinds & TREE) or (node.guess and unpacked)):
             sources.add(source)
-            continue
-        key = (source, step) if isinstance(source, int) else (*source, step)
-        if key not in frame.graphs.nodes:
-            frame.graphs.record(
-                key, Node(node.at, node.what, unknown=True, ambient=node.ambient, parents=frozenset((source,)))
-            )
-        sources.add(key)
+        else:
+            sources.add(_part_of(frame, source, step))
     return value.but(src=frozenset(sources))
 
 
@@ -286,18 +274,7 @@ def read_item(frame: FunctionState, state: State, base: V, index: V, expr: ir.Su
         base = part_of_output(
             frame, base, f"[{name}]" if name not in (None, "-1", "loss", "logits", "out", "output") else "[]"
         )
-        found = join(
-            found,
-            V(
-                base.kinds & TENSORS,
-                base.src,
-                bare=base.bare,
-                size=base.size,
-                device=base.device,
-                store=base.store,
-                extent=extent_ops.member(base, expr.index),
-            ),
-        )
+        found = join(found, _tensors(base).but(extent=extent_ops.member(base, expr.index)))
     if base.is_of_library() and isinstance(index.const, int):
         found = join(found, part_of_bundle(base, index.const))
     elif base.kinds & MODULE:
@@ -311,7 +288,7 @@ def read_item(frame: FunctionState, state: State, base: V, index: V, expr: ir.Su
         # the arguments that a starred parameter collects are known by position
         part = path.then(f"[{name}]" if name is not None and _is_star(frame, path) else step)
         if symbol_counts(state, base, part):
-            item = placed(read_symbol(frame, state, part), base.device)
+            item = placed(read_symbol(state, part), base.device)
             found = join(found, held_member(item, base, name))
     if base.kinds & UNKNOWN and not base.syms:
         found = join(found, derive(frame, base, step))

@@ -66,7 +66,7 @@ def _tensors_within(summary: Summary, state: State, value: V, depth: int, known:
     if depth == 0 or not (value.objs or (value.kinds & CONTAINER and value.syms)):
         return value
     if not value.objs:
-        inner = join_all(read_symbol(summary, state, path.then("[]")) for path in value.syms)
+        inner = join_all(read_symbol(state, path.then("[]")) for path in value.syms)
         inner = join(inner, join_all(stored_by_key(state, path) for path in value.syms))
         return (
             join(value.but(kinds=value.kinds & ~CONTAINER, syms=frozenset()), inner)

@@ -22,8 +22,9 @@ from memlint.analysis.domain.values import (
     join,
     ordered,
 )
+from memlint.analysis.syntax.bindings import names_read
 from memlint.analysis.syntax.control_flow import EXITS
-from memlint.analysis.syntax.syntax import calls, dotted, expressions, last_name, walk_expression, walk_statements
+from memlint.analysis.syntax.syntax import calls, dotted, expressions, last_name, walk_statements
 from memlint.analysis.transfer import loop_fixpoint
 from memlint.analysis.transfer.assignment import assign, delete
 from memlint.analysis.transfer.evaluate import evaluate
@@ -173,13 +174,12 @@ def _names_read(frame: FunctionState, closure: V) -> set[str]:
     """The names that the bodies of a returned function read."""
     functions = (frame.analyser.function(ref) for ref in closure.refs if ref.kind == "func")
     return {
-        part.id
+        name
         for function in functions
         if function is not None
         for inner in walk_statements(function.body)
         for expr in expressions(inner)
-        for part in walk_expression(expr)
-        if isinstance(part, ir.Name)
+        for name in names_read(expr)
     }
 
 
@@ -365,7 +365,7 @@ def _match(frame: FunctionState, state: State, statement: ir.Match) -> State | N
         for value in case.values:
             evaluate(frame, inner, value)
         for name in case.captures:
-            inner.env[name] = element(frame, inner, subject, statement.at)
+            inner.env[name] = element(frame, inner, subject)
         if case.guard is not None:
             evaluate(frame, inner, case.guard)
         ends.append((block(frame, inner, case.body), begin, frame.graphs.clock))

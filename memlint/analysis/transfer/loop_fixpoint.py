@@ -67,7 +67,7 @@ def for_loop(frame: FunctionState, state: State, statement: ir.For) -> State | N
     loop.loop = msgspec.structs.replace(loop.loop, assumed=assumed, batches=batches)
 
     def enter(inner: State) -> State | None:
-        value = element(frame, inner, source, statement.at)
+        value = element(frame, inner, source)
         assign(frame, inner, statement.target, value, None)
         for name in loop.targets & inner.env.keys():
             loop.items |= inner.env[name].objs.union(mode_keys(inner.env[name], None))

@@ -68,7 +68,7 @@ def describe(
         over = "rows"
     elif called.rsplit(".", 1)[-1] in ("range", "trange"):
         over = "range"
-    counters = _counters(iterable, target, called)
+    counters = _counters(target, called)
     single = over == "loader" and source.size == SAMPLE
     every: Literal["epoch", "iteration"] = "epoch" if over == "epochs" else "iteration"
     loop = Loop("for", over, every, trips, shown, frame.site(at), single=single, behind=_behind(frame, iterable))
@@ -77,7 +77,7 @@ def describe(
         loop,
         not accumulates(iterable)
         and over != "modules"
-        and not few(source, state, trips)
+        and (trips is None or trips > MAX_PERIOD)  # a literal bounds the rounds by a handful, which is no growth
         and not literal_display(iterable)
         and not known_members(state, source),
     )
@@ -139,13 +139,13 @@ def member_and_whole(loop: ir.For) -> tuple[ir.Expr, ir.Expr]:
     return target, iterable
 
 
-def _counters(iterable: ir.Expr, target: ir.Expr, called: str) -> frozenset[str]:
+def _counters(target: ir.Expr, called: str) -> frozenset[str]:
     """The loop variables that hold a new number in each round."""
     name = called.rsplit(".", 1)[-1]
     if name in ("range", "trange", "count") and isinstance(target, ir.Name):
         return frozenset((target.id,))
     if (
-        name in ("enumerate",)
+        name == "enumerate"
         and isinstance(target, ir.Display)
         and target.elements
         and isinstance(target.elements[0], ir.Name)
@@ -212,11 +212,6 @@ def _counts_modules(frame: FunctionState, state: State, iterable: ir.Expr) -> bo
         value.kinds & MODULE or OF_MODULES in value.refs or elements_of(frame, state, value).is_only(MODULE)
         for value in counted
     )
-
-
-def few(source: V, state: State, trips: int | None) -> bool:
-    """Whether a literal bounds the rounds by a handful, which is no growth."""
-    return trips is not None and trips <= MAX_PERIOD
 
 
 def known_members(state: State, source: V) -> bool:

@@ -19,7 +19,7 @@ from memlint.analysis.domain.values import (
     UNKNOWN,
     V,
 )
-from memlint.analysis.syntax.bindings import assigned_names, names_bound_by
+from memlint.analysis.syntax.bindings import assigned_names, names_bound_by, names_read
 from memlint.analysis.syntax.expression_text import text
 from memlint.analysis.syntax.syntax import dotted, last_name, walk_expression, walk_statements
 from memlint.ir import nodes as ir
@@ -139,7 +139,7 @@ def asked_member(test: ir.Expr, body: tuple[ir.Stmt, ...] = ()) -> str:
     asked = asked_for_tensor(test)
     if not isinstance(asked, ir.Subscript):
         return ""
-    names = {part.id for part in walk_expression(asked) if isinstance(part, ir.Name)}
+    names = names_read(asked)
     return "" if names & assigned_names(body)[0] else text(asked, 200)
 
 

@@ -41,7 +41,6 @@ from memlint.analysis.transfer.scope import symbolic
 from memlint.analysis.transfer.stores.class_places import class_of, class_places, shared_place
 from memlint.analysis.transfer.stores.made_places import read_made
 from memlint.analysis.transfer.user_containers import opens
-from memlint.ir import nodes as ir
 from memlint.patterns import lazy_pattern
 
 _PACKS = lazy_pattern(r"\b(pack_padded_sequence|pack_sequence)\(")
@@ -51,7 +50,7 @@ _PACKS = lazy_pattern(r"\b(pack_padded_sequence|pack_sequence)\(")
 _OF_DICTS = frozenset({"items", "values", "keys", "get", "pop", "update", "copy", "clear", "setdefault", "popitem"})
 
 
-def read_attribute(frame: FunctionState, state: State, base: V, name: str, expr: ir.Expr | None) -> V:
+def read_attribute(frame: FunctionState, state: State, base: V, name: str) -> V:
     """The value of ``base.name``; of a method, a bound reference."""
     if name in ("grad", "absgrad"):
         learns(frame, base)
@@ -125,19 +124,13 @@ def _of_references(frame: FunctionState, state: State, base: V, name: str, found
         if ref.kind == "ext":
             found = join(found, analyser.external(f"{ref.name}.{name}"))
         elif ref.kind in ("module", "package"):
-            kind = "module" if ref.kind == "module" else "package"
-            what = ref.key if kind == "module" else ref.name
-            found = join(
-                found, analyser.global_value(*analyser.program.member(frame.module, kind, what, name), frame=frame)
-            )
-        elif ref.kind == "class":
-            cls = analyser.program.module(ref.key).cls(ref.name)
+            what = ref.key if ref.kind == "module" else ref.name
+            member = analyser.program.member(frame.module, ref.kind, what, name)
+            found = join(found, analyser.global_value(*member, frame=frame))
+        elif ref.kind == "class" or (ref.kind == "instance" and not base.objs):
+            cls = analyser.cls(ref)
             if cls is not None:
-                found = join(found, _class_member(frame, state, cls, name, None))
-        elif ref.kind == "instance" and not base.objs:
-            cls = analyser.program.module(ref.key).cls(ref.name)
-            if cls is not None:
-                found = join(found, _class_member(frame, state, cls, name, base))
+                found = join(found, _class_member(frame, state, cls, name, base if ref.kind == "instance" else None))
     return found
 
 

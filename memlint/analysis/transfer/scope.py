@@ -36,10 +36,8 @@ def lookup(frame: FunctionState, state: State, name: str) -> V:
         return known_by_use(frame, name, value) if value.kinds & _OPEN else value
     if name in frame.function.locals and frame.function.node is not None:
         return UNKNOWN_VALUE
-    around = frame.function.owner(name)
-    if around is not None:
-        return known_by_use(frame, name, free_variable(frame, state, around, name))
-    return known_by_use(frame, name, global_variable(frame, state, name))
+    read = _global_variable if frame.function.owner(name) is None else _free_variable
+    return known_by_use(frame, name, read(frame, state, name))
 
 
 def known_by_use(frame: FunctionState, name: str, value: V) -> V:
@@ -56,7 +54,7 @@ def known_by_use(frame: FunctionState, name: str, value: V) -> V:
     return value
 
 
-def free_variable(frame: FunctionState, state: State, around: object, name: str) -> V:
+def _free_variable(frame: FunctionState, state: State, name: str) -> V:
     path = Path(f"c:{name}")
     if path in state.sym:
         return state.sym[path]
@@ -66,7 +64,7 @@ def free_variable(frame: FunctionState, state: State, around: object, name: str)
     return symbolic(fact, path)
 
 
-def global_variable(frame: FunctionState, state: State, name: str) -> V:
+def _global_variable(frame: FunctionState, state: State, name: str) -> V:
     kind, what = frame.analyser.program.find(frame.module, name)
     if kind == "none" and frame.module.writers(name):
         kind, what = "value", (frame.module, name)  # functions alone bind it

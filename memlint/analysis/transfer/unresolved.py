@@ -26,6 +26,7 @@ from memlint.analysis.domain.values import (
 from memlint.analysis.syntax.expression_text import text
 from memlint.analysis.syntax.syntax import dotted, last_name
 from memlint.analysis.transfer.held_values import tensors_within
+from memlint.analysis.transfer.library.noted_runs import is_statement
 from memlint.analysis.transfer.library.placement import device_of
 from memlint.analysis.transfer.modules.frozen_parts import made_frozen
 from memlint.analysis.transfer.modules.optimizer_parameters import give_away
@@ -40,7 +41,7 @@ def unknown_call(frame: FunctionState, state: State, expr: ir.Call, callee: V, a
     if isinstance(expr.func, ir.Attr) and asks_for_count(expr.func.name):
         return DATA_VALUE
     parents: frozenset[Source] = callee.src if isinstance(expr.func, ir.Attr) else EMPTY
-    alone = isinstance(frame.statement, ir.ExprStmt) and frame.statement.value is expr
+    alone = is_statement(frame, expr)
     guess = not alone and (is_loss(expr.func) or _made_as_loss(callee) or _named_loss(frame, expr, args))
     logged = alone and _LOGS.fullmatch(last_name(expr.func)) is not None
     for value in (*args, *words.values()):

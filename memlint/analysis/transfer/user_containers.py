@@ -87,9 +87,9 @@ def opens(program: Program, cls: Class) -> bool:
     return any(name in item.methods or name in item.attributes for item in order for name in names)
 
 
-def fill(frame: FunctionState, state: State, kind: str, box: V, args: Args, words: Words, at: int) -> None:
+def fill(frame: FunctionState, state: State, kind: str, box: V, args: Args, words: Words) -> None:
     """Store what the constructor of a dict or a list puts into the object."""
-    fields, rest = dict_content(frame, state, args, words) if kind == "dict" else _listed(frame, state, args[:1], at)
+    fields, rest = dict_content(frame, state, args, words) if kind == "dict" else _listed(frame, state, args[:1])
     for key in ordered(box.objs):
         obj = state.heap.get(key)
         if obj is not None:
@@ -132,13 +132,13 @@ def dict_content(frame: FunctionState, state: State, args: Args, words: Words) -
     return fields, rest
 
 
-def _listed(frame: FunctionState, state: State, args: Args, at: int) -> tuple[dict[str, V], V]:
+def _listed(frame: FunctionState, state: State, args: Args) -> tuple[dict[str, V], V]:
     """The members of ``list(other)`` by position, and the join of the others."""
     for value in args:
         held = [obj for key in value.objs if (obj := state.heap.get(key)) is not None]
         if len(held) == 1 and value.is_only(CONTAINER) and held[0].kind in ("list", "tuple") and not value.syms:
             return {str(place): item for place, item in enumerate(held[0].ordered)}, held[0].elem
-        return {}, element(frame, state, value, at)
+        return {}, element(frame, state, value)
     return {}, NOTHING
 
 
@@ -162,7 +162,7 @@ def call_inherited(
     kind = kind_of(frame.analyser.program, cls) if cls is not None else ""
     if name == "__init__":
         if kind:
-            fill(frame, state, kind, box, args, words, expr.at)
+            fill(frame, state, kind, box, args, words)
         return NONE_VALUE
     shown = expr.func.value if isinstance(expr.func, ir.Attr) else expr.func
     if not kind or not box.kinds & CONTAINER:
@@ -173,7 +173,7 @@ def call_inherited(
     if name == "__getitem__" and len(args) == len(expr.args) == 1:
         return read_item(frame, state, box, args[0], ir.Subscript(expr.at, shown, expr.args[0]))
     if name == "__iter__":
-        return make(frame, state, (expr.at, name), "list", element(frame, state, box, expr.at))
+        return make(frame, state, (expr.at, name), "list", element(frame, state, box))
     found = containers.call(frame, state, expr, box, name, args, words)
     return found if found.kinds else None
 

@@ -80,12 +80,10 @@ def call_external(
     if row is None:
         return _unknown_library(frame, state, name, args, words, expr)
     made = _by_row(frame, state, name, row, args, words, expr)
-    return made.but(extent=_extent(frame, state, name, args, words, expr)) if made.kinds & TENSORS else made
+    return made.but(extent=_extent(state, name, args, words, expr)) if made.kinds & TENSORS else made
 
 
-def _extent(
-    frame: FunctionState, state: State, name: str, args: list[V], words: dict[str, V], expr: ir.Call
-) -> Extent | None:
+def _extent(state: State, name: str, args: list[V], words: dict[str, V], expr: ir.Call) -> Extent | None:
     """The extent of the result of a function of torch; None for unknown."""
     first = args[0] if args else words.get("tensors", NOTHING)
     objs = [obj for key in ordered(first.objs) if (obj := state.heap.get(key)) is not None]
@@ -116,7 +114,7 @@ def _by_row(
             state.grad = grad
         if args and args[0].kinds & CALLABLE and row.context in ("off", "on"):
             return args[0]
-        return guard_value(frame, state, OFF if grad is None else grad)
+        return guard_value(OFF if grad is None else grad)
     inner = [tensors_within(frame, state, value) for value in args] + [
         tensors_within(frame, state, value) for value in words.values()
     ]

@@ -12,7 +12,7 @@ from memlint.analysis.domain.bound_names import bindings
 from memlint.analysis.domain.state import State
 from memlint.analysis.domain.summary.function_state import FunctionState
 from memlint.analysis.domain.values import LOADER, UNKNOWN, V
-from memlint.analysis.syntax.bindings import names_bound_by, reads_any
+from memlint.analysis.syntax.bindings import names_bound_by, names_read, reads_any
 from memlint.analysis.syntax.expression_text import text
 from memlint.analysis.syntax.memo import kept_for
 from memlint.analysis.syntax.syntax import (
@@ -58,26 +58,24 @@ _WRAPPERS = frozenset(
 @kept_for
 def feeds_device(target: ir.Expr | None, body: tuple[ir.Stmt, ...]) -> bool:
     """Whether the body moves the loop's item (``target``), a slice of it, or a batch that it draws, to a device."""
-    given = {part.id for part in walk_expression(target) if isinstance(part, ir.Name)} if target is not None else set()
+    given = names_read(target) if target is not None else frozenset[str]()
     items: set[str] = set()
     for statement in walk_statements(body, into_definitions=False):
         if isinstance(statement, ir.Assign) and _is_item(statement.value, given, items):
             items |= names_bound_by(statement)
         elif isinstance(statement, ir.For) and reads_any(statement.iter, given | items):
-            items |= {part.id for part in walk_expression(statement.target) if isinstance(part, ir.Name)}
-        for expr in expressions(statement):
-            for part in walk_expression(expr):
-                if isinstance(part, ir.Comprehension):
-                    for one in part.fors:
-                        if reads_any(one.iter, given | items):
-                            items |= {inner.id for inner in walk_expression(one.target) if isinstance(inner, ir.Name)}
-        for expr in expressions(statement):
-            if any(isinstance(part, ir.Call) and _moves(part, given | items) for part in walk_expression(expr)):
-                return True
+            items |= names_read(statement.target)
+        inside = [part for expr in expressions(statement) for part in walk_expression(expr)]
+        for part in inside:
+            for one in part.fors if isinstance(part, ir.Comprehension) else ():
+                if reads_any(one.iter, given | items):
+                    items |= names_read(one.target)
+        if any(isinstance(part, ir.Call) and _moves(part, given | items) for part in inside):
+            return True
     return False
 
 
-def _is_item(value: ir.Expr, given: set[str], items: set[str]) -> bool:
+def _is_item(value: ir.Expr, given: AbstractSet[str], items: AbstractSet[str]) -> bool:
     """Whether a value is, or is computed from, an item: ``batch[0]``, ``data[i : i + size]``, ``next(iterator)``."""
     for part in walk_expression(value):
         if isinstance(part, ir.Name) and part.id in items:
@@ -109,7 +107,7 @@ def _root(expr: ir.Expr) -> str:
                 return ""
 
 
-def _moves(call: ir.Call, names: set[str]) -> bool:
+def _moves(call: ir.Call, names: AbstractSet[str]) -> bool:
     if isinstance(call.func, ir.Attr) and call.func.name in _MOVES:
         if call.func.name == "to" and not _to_device(call):
             return False
@@ -118,7 +116,7 @@ def _moves(call: ir.Call, names: set[str]) -> bool:
     return any(word in name for word in _HELPERS) and any(_root(arg) in names for arg in call.args)
 
 
-def _slices(expr: ir.Expr, names: set[str]) -> bool:
+def _slices(expr: ir.Expr, names: AbstractSet[str]) -> bool:
     """Whether an array is sliced by the loop's variable: ``torch.from_numpy(data[i : i + size])``."""
     inner = expr.args[0] if isinstance(expr, ir.Call) and expr.args else expr
     return isinstance(inner, ir.Subscript) and reads_any(inner.index, names)
@@ -204,7 +202,7 @@ def cuts_batches(iterable: ir.Expr, target: ir.Expr, body: tuple[ir.Stmt, ...]) 
         return False
     if len(steps.args) != 3 or not _BATCH.search(text(steps.args[2]).lower()):
         return False
-    names = {part.id for part in walk_expression(target) if isinstance(part, ir.Name)}
+    names = names_read(target)
     return any(
         isinstance(part, ir.Slice) and part.lower is not None and reads_any(part.lower, names) for part in parts(body)
     )
@@ -213,7 +211,7 @@ def cuts_batches(iterable: ir.Expr, target: ir.Expr, body: tuple[ir.Stmt, ...]) 
 def assume_loader(frame: FunctionState, state: State, iterable: ir.Expr, target: ir.Expr) -> bool:
     """Take the iterable for a loader, where nothing else is known of it; whether it was."""
     iterable = _unwrapped(iterable)
-    names = {part.id for part in walk_expression(target) if isinstance(part, ir.Name)}
+    names = names_read(target)
     if names & frame.modules_by_use or not (isinstance(target, ir.Display) or names_source(dotted(iterable))):
         return False
     if isinstance(iterable, ir.Name):

@@ -157,7 +157,7 @@ def _through_classes(
             return instances.call_instance(frame, state, ref.name, args, words, expr, module)
         if ref.kind != "instance" or freezes is True:
             continue
-        cls = program.module(ref.key).cls(ref.name)
+        cls = frame.analyser.cls(ref)
         if freezes is None and module.syms and cls is not None and freezes_itself(frame.analyser, cls):
             continue  # another model may be passed in that is not frozen
         function = program.method(cls, method) if cls is not None else None

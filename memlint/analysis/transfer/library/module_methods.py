@@ -27,7 +27,7 @@ from memlint.analysis.transfer.assignment import write_attribute
 from memlint.analysis.transfer.heap import make
 from memlint.analysis.transfer.library.computing import is_any_callable, names_computing, names_part, prepares
 from memlint.analysis.transfer.library.models import run_module
-from memlint.analysis.transfer.library.noted_runs import note_asked
+from memlint.analysis.transfer.library.noted_runs import is_statement, note_asked
 from memlint.analysis.transfer.library.placement import moved_module
 from memlint.analysis.transfer.methods_by_name import namesakes, unseen
 from memlint.analysis.transfer.modules.modes import PARAMETERS, parts_of
@@ -90,7 +90,7 @@ def _parameters(frame: FunctionState, state: State, expr: ir.Call, receiver: V) 
 def _of_class(frame: FunctionState, state: State, expr: ir.Call, receiver: V, name: str, args: Args, words: Words) -> V:
     """The value of a method that torch's own modules lack, and that may run the module."""
     if is_any_callable(frame.analyser, receiver, name):
-        return unknown_call(frame, state, expr, read_attribute(frame, state, receiver, name, expr.func), args, words)
+        return unknown_call(frame, state, expr, read_attribute(frame, state, receiver, name), args, words)
     if prepares(words) and not _defines(frame, receiver, name):
         return V(TREE, size=BATCH)
     # also where too many methods have the name: callers ask whether it is guarded
@@ -100,8 +100,7 @@ def _of_class(frame: FunctionState, state: State, expr: ir.Call, receiver: V, na
         return V(TREE, size=SAMPLE)
     if not receiver.resolved():
         note_asked(frame, state, expr, receiver, name)
-    dropped = isinstance(frame.statement, ir.ExprStmt) and frame.statement.value is expr
-    quiet = knowledge.is_bookkeeping(name) or (dropped and not names_computing(name))
+    quiet = knowledge.is_bookkeeping(name) or (is_statement(frame, expr) and not names_computing(name))
     if quiet or not _computes(frame, name):
         # an attribute of such a name is no module: even a caller that knows the object as one learns nothing of the
         # result
@@ -132,7 +131,7 @@ def _defines(frame: FunctionState, receiver: V, name: str) -> bool:
     """Whether the class of a module has the method, or is unknown. A class without it is a known base of the actual
     one (``Model.load(…)``)."""
     program = frame.analyser.program
-    classes = [program.module(ref.key).cls(ref.name) for ref in receiver.refs if ref.kind == "instance"]
+    classes = [frame.analyser.cls(ref) for ref in receiver.refs if ref.kind == "instance"]
     return not classes or any(cls is None or program.method(cls, name) is not None for cls in classes)
 
 

@@ -110,14 +110,14 @@ def builtin(frame: FunctionState, state: State, name: str, args: list[V], words:
             return make(frame, state, expr.at, "list" if name != "set" else "set", NOTHING)
         if name == "iter" or (name == "reversed" and args[0].kinds & MODULE):
             return args[0]
-        return make(frame, state, expr.at, "list" if name != "set" else "set", element(frame, state, args[0], expr.at))
+        return make(frame, state, expr.at, "list" if name != "set" else "set", element(frame, state, args[0]))
     if name == "dict":
         return _dict_of(frame, state, expr.at, args, words)
     if name == "next" and args:
         draws(frame, args[0])
-        return element(frame, state, args[0], expr.at)
+        return element(frame, state, args[0])
     if name in ("enumerate", "zip") and args:
-        given = [element(frame, state, value, expr.at) for value in (args if name == "zip" else args[:1])]
+        given = [element(frame, state, value) for value in (args if name == "zip" else args[:1])]
         pair = tuple_of(frame, state, expr.at, given if name == "zip" else [DATA_VALUE, *given])
         return make(frame, state, expr.at, "list", pair).but(refs=_over(args))
     if name == "sum" and args:
@@ -128,7 +128,7 @@ def builtin(frame: FunctionState, state: State, name: str, args: list[V], words:
     if name in ("abs", "pow"):
         return tensor_op(frame, state, expr.at, args, text(expr))
     if name in ("map", "filter") and len(args) >= 2:
-        items = [element(frame, state, value, expr.at) for value in args[1:]]
+        items = [element(frame, state, value) for value in args[1:]]
         if name == "filter":
             return make(frame, state, expr.at, "list", items[0])
         inner = ir.Call(expr.at, expr.args[0] if expr.args else expr.func, (), ())
@@ -160,7 +160,7 @@ def builtin(frame: FunctionState, state: State, name: str, args: list[V], words:
 def _attribute_by_name(frame: FunctionState, state: State, args: list[V]) -> V:
     """The value of ``getattr(x, name)``, with or without a default."""
     if isinstance(args[1].const, str):
-        found = read_attribute(frame, state, args[0], args[1].const, None)
+        found = read_attribute(frame, state, args[0], args[1].const)
         return join(found, args[2]) if len(args) > 2 and not args[2].is_only(NONE) else found
     if len(args) > 2:
         return UNKNOWN_VALUE
@@ -244,7 +244,7 @@ def _collection(
             state,
             expr.at,
             "deque",
-            element(frame, state, args[0], expr.at) if args else NOTHING,
+            element(frame, state, args[0]) if args else NOTHING,
             bounded=bounded,
         ).but(refs=frozenset((Ref("bounded", "", ""),)) if bounded else EMPTY)
     if name in ("collections.defaultdict", "collections.OrderedDict", "collections.Counter"):
@@ -307,9 +307,9 @@ def _iterator(
     ):
         return args[0] if args else UNKNOWN_VALUE
     if name in ("itertools.chain", "itertools.product", "itertools.zip_longest", "itertools.starmap"):
-        return make(
-            frame, state, expr.at, "list", join_all(element(frame, state, value, expr.at) for value in args)
-        ).but(refs=_over(args))
+        return make(frame, state, expr.at, "list", join_all(element(frame, state, value) for value in args)).but(
+            refs=_over(args)
+        )
     if name == "itertools.accumulate" and args:
         return make(frame, state, expr.at, "list", elements_of(frame, state, args[0]))
     if name == "itertools.count" or name.startswith("itertools."):

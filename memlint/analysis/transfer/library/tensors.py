@@ -129,7 +129,7 @@ def _call(
     if name in table.move:
         return _move(receiver, name, expr, args, words, integers)
     if name in table.alias:
-        return receiver if name not in ("chunk", "split", "unbind") else _pieces(frame, state, expr, receiver)
+        return receiver if name not in ("chunk", "split", "unbind") else make(frame, state, expr.at, "tuple", receiver)
     if name in table.inplace or (name.endswith("_") and not name.startswith("_") and not name.endswith("__")):
         return _in_place(frame, state, expr, receiver, name, args, words)
     inputs = [receiver, *(tensors_within(frame, state, value) for value in args)]
@@ -242,10 +242,6 @@ def names_integers(expr: ir.Call) -> bool:
     return any(dotted(item).rsplit(".", 1)[-1] in _INTEGERS for item in wanted)
 
 
-def _pieces(frame: FunctionState, state: State, expr: ir.Call, receiver: V) -> V:
-    return make(frame, state, expr.at, "tuple", receiver)
-
-
 def values_and_indices(frame: FunctionState, state: State, expr: ir.Call, values: V, size: int = SAMPLE) -> V:
     """The pair that max(dim), topk, sort and pooling return: the values have the graph, the indices have none."""
     frame.used |= values.src
@@ -351,7 +347,7 @@ def _overwrite(
     if isinstance(base, ir.Name) and base.id in state.env:
         old = state.env[base.id]
         state.env[base.id] = result
-        loop = next((loop for loop in reversed(frame.loops) if loop.counts), None)
+        loop = frame.innermost(())
         if loop is not None and base.id not in loop.bound:
             # the body does not rebind the name, so it has the last round's value
             old = old.marked(("prev", loop.id, base.id))

@@ -30,6 +30,3 @@ def _are_together(summary: Summary, reached: Sources, marks: set[Source]) -> boo
     nodes = reached & summary.graphs.nodes.keys()
     closures = map(summary.graphs.ancestry, summary.graphs.nodes)
     return any(nodes & closure and marks & closure for closure in closures)
-
-
-__all__ = ["trained_by_stranger"]

@@ -10,7 +10,8 @@ from memlint.analysis.domain.summary.function_state import FunctionState, resume
 from memlint.analysis.domain.summary.summary import Summary
 from memlint.analysis.domain.values import Ref, ordered
 from memlint.analysis.index.program import Function
-from memlint.analysis.syntax.syntax import calls, walk_expression, walk_statements
+from memlint.analysis.syntax.bindings import reads_any
+from memlint.analysis.syntax.syntax import calls, walk_statements
 from memlint.analysis.transfer.modules.guards import class_grad, grad_of_reference, is_guard
 from memlint.ir import nodes as ir
 
@@ -21,8 +22,7 @@ def decorated_grad(summary: Summary, function: Function) -> int:
         return AMBIENT
     state = State()
     # decorators do not see the names that the body binds
-    named = {part.id for item in function.decorators for part in walk_expression(item) if isinstance(part, ir.Name)}
-    if named & function.locals:
+    if any(reads_any(item, function.locals) for item in function.decorators):
         summary = FunctionState(summary.analyser, function.around or function.module.main, summary.flags)
     for item in map(_chosen, function.decorators):
         call = item if isinstance(item, ir.Call) else None
@@ -52,7 +52,7 @@ def _chosen(decorator: ir.Expr) -> ir.Expr:
 
 def _by_function(summary: Summary, ref: Ref, call: ir.Call | None) -> int | None:
     """The grad mode that a project's own decorator, or decorator factory, sets, by its flags; None for unchanged."""
-    decorator = summary.analyser.program.module(ref.key).function(ref.name)
+    decorator = summary.analyser.function(ref)
     if decorator is None or isinstance(decorator.node, ir.Lambda) or decorator.node is None:
         return None
     flags = dict(_flags(decorator, call))

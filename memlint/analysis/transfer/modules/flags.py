@@ -186,16 +186,24 @@ def _handed_on(call: ir.Call) -> Iterator[str]:
 
 
 def _tested(test: ir.Expr) -> Iterator[str]:
+    """The variables whose truth a test asks for, or that it compares with literals."""
+    for name, compared in _operands(test):
+        if compared is None or all(map(_is_literal, compared.rights)):
+            yield name
+
+
+def _operands(test: ir.Expr) -> Iterator[tuple[str, ir.Compare | None]]:
+    """The variables of a test, each with the comparison that it is the left side of; None where its truth is asked."""
     match test:
         case ir.Name():
-            yield test.id
+            yield test.id, None
         case ir.Unary(op="not"):
-            yield from _tested(test.operand)
+            yield from _operands(test.operand)
         case ir.BoolOp():
-            yield from _tested(test.left)
-            yield from _tested(test.right)
-        case ir.Compare(left=ir.Name() as left) if all(map(_is_literal, test.rights)):
-            yield left.id
+            yield from _operands(test.left)
+            yield from _operands(test.right)
+        case ir.Compare(left=ir.Name() as left):
+            yield left.id, test
 
 
 def _is_literal(expr: ir.Expr) -> bool:
@@ -216,16 +224,16 @@ def case_split(body: tuple[ir.Stmt, ...], flags: frozenset[str]) -> tuple[str, t
     asked: dict[str, list[tuple[str, ...]]] = {}
     for statement in walk_statements(body, into_definitions=False):
         if isinstance(statement, ir.If):
-            for name, compared in _asked(statement.test):
-                if name in flags:
-                    asked.setdefault(name, []).append(compared)
+            for name, compared in _operands(statement.test):
+                if name in flags and (strings := _texts(compared)) is not None:
+                    asked.setdefault(name, []).append(strings)
     assigned = assigned_names(body)[0]
     often = [name for name, tests in asked.items() if len(tests) > 1 and name not in assigned]
     if not often:
         return None
     name = max(often, key=lambda one: len(asked[one]))
     texts = list(dict.fromkeys(text for test in asked[name] for text in test))
-    if len(texts) > _MAX_WORLDS:
+    if len(texts) > _MAX_CASES:
         return None
     return name, (*texts, _ANOTHER) if texts else (True, False)
 
@@ -233,26 +241,20 @@ def case_split(body: tuple[ir.Stmt, ...], flags: frozenset[str]) -> tuple[str, t
 #: stands for a string that the parameter is compared with nowhere
 _ANOTHER = "*"
 #: most strings in a case split
-_MAX_WORLDS = 4
+_MAX_CASES = 4
 
 
-def _asked(test: ir.Expr) -> Iterator[tuple[str, tuple[str, ...]]]:
-    """The flags of a test, each with the strings that it is compared with."""
-    match test:
-        case ir.Name():
-            yield test.id, ()
-        case ir.Unary(op="not"):
-            yield from _asked(test.operand)
-        case ir.BoolOp():
-            yield from _asked(test.left)
-            yield from _asked(test.right)
-        case ir.Compare(left=ir.Name() as left, ops=("==" | "!=" | "in" | "not in",), rights=(right,)):
+def _texts(compared: ir.Compare | None) -> tuple[str, ...] | None:
+    """The strings that a variable is compared with; none where its truth is asked, None for another comparison."""
+    match compared:
+        case None:
+            return ()
+        case ir.Compare(ops=("==" | "!=" | "in" | "not in",), rights=(right,)):
             parts = right.elements if isinstance(right, ir.Display) else (right,)
             texts = tuple(part.value for part in parts if isinstance(part, ir.Const) and isinstance(part.value, str))
-            if len(texts) == len(parts):
-                yield left.id, texts
+            return texts if len(texts) == len(parts) else None
         case _:
-            return
+            return None
 
 
 def chosen(flags: frozenset[str], bound: dict[str, V], trains: bool | None) -> Flags:

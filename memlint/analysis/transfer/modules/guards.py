@@ -27,14 +27,14 @@ def entered_grad(frame: FunctionState, state: State, context: ir.Expr) -> tuple[
         yielded = _user_context(frame, state, func, context.at)
         if yielded is not None:
             return yielded, value
-        returned = _stored_guard(frame, value)
+        returned = _stored_guard(value)
         if returned is not None:
             return returned, value
         named = _named_grad(state, func, context)
         if named is not None:
             return named, value
         return None, _entered(frame, func, context, value, state)
-    grad = _stored_guard(frame, value)
+    grad = _stored_guard(value)
     return grad if grad is not None else _of_object(frame, state, value), value
 
 
@@ -126,7 +126,7 @@ def _overridden(summary: Summary, cls: Class, name: str) -> bool:
     return any(name in other.attributes for other in summary.analyser.program.below(cls))
 
 
-def _stored_guard(frame: FunctionState, value: V) -> int | None:
+def _stored_guard(value: V) -> int | None:
     """The grad mode of a stored guard (``guard = torch.no_grad(); with guard:``); None for another value."""
     found: int | None = None
     for ref in ordered(value.refs):
@@ -135,7 +135,7 @@ def _stored_guard(frame: FunctionState, value: V) -> int | None:
     return found
 
 
-def guard_value(frame: FunctionState, state: State, grad: int) -> V:
+def guard_value(grad: int) -> V:
     """A guard object that is not entered yet."""
     return V(CALLABLE, refs=frozenset((Ref("guard", "", str(grad)),)))
 
@@ -144,11 +144,11 @@ def entered_by_hand(frame: FunctionState, state: State, receiver: V, name: str, 
     """Whether a call enters or leaves a guard. ``guard.__enter__()`` lasts until ``guard.__exit__(…)``, and
     ``stack.enter_context(guard)`` until the stack's block ends."""
     if name == "enter_context" and len(args) == 1:
-        entered = _stored_guard(frame, args[0])
+        entered = _stored_guard(args[0])
         if entered is not None:
             state.grad = entered
         return entered is not None
-    grad = _stored_guard(frame, receiver) if name in ("__enter__", "__exit__") else None
+    grad = _stored_guard(receiver) if name in ("__enter__", "__exit__") else None
     if grad is not None:
         state.grad = grad if name == "__enter__" else frame.entry
     return grad is not None
@@ -174,7 +174,7 @@ def _user_context(frame: FunctionState, state: State, func: V, at: int) -> int |
     found: int | None = None
     for ref in ordered(func.refs):
         if ref.kind == "func":
-            function = frame.analyser.program.module(ref.key).function(ref.name)
+            function = frame.analyser.function(ref)
             if function is None or not function.is_generator:
                 continue
             record = frame.calls.get((at, function.key))
@@ -185,7 +185,7 @@ def _user_context(frame: FunctionState, state: State, func: V, at: int) -> int |
                 mode = state.grad if yielding.grad == AMBIENT else yielding.grad
                 found = mode if found is None else found | mode
         elif ref.kind == "class":
-            cls = frame.analyser.program.module(ref.key).cls(ref.name)
+            cls = frame.analyser.cls(ref)
             entering = class_grad(frame, cls) if cls is not None else None
             found = found if entering is None else entering
     return found if found is None or found != state.grad else None

@@ -15,6 +15,7 @@ from memlint.analysis.domain.summary.function_state import FunctionState
 from memlint.analysis.domain.summary.summary import Summary
 from memlint.analysis.domain.values import V, ordered
 from memlint.analysis.index.program import Class
+from memlint.analysis.syntax.bindings import targets
 from memlint.analysis.syntax.expression_text import text
 from memlint.analysis.syntax.syntax import bodies, expressions, last_name, parts, walk_expression, walk_statements
 from memlint.ir import nodes as ir
@@ -312,18 +313,12 @@ def _ended_before(summary: Summary, blocks: dict[int, ir.With], at: int) -> ir.W
 _PARAMETERS = frozenset({"data", "grad", "weight", "bias"})
 
 
-def _targets(statement: ir.Stmt) -> Sequence[ir.Expr]:
-    if isinstance(statement, ir.Assign):
-        return statement.targets
-    return (statement.target,) if isinstance(statement, ir.AnnAssign | ir.AugAssign) else ()
-
-
 def _only_prepares(block: ir.With) -> bool:
     calls = 0
     for statement in walk_statements(block.body):
         if not isinstance(statement, ir.Assign | ir.AnnAssign | ir.ExprStmt | ir.AugAssign):
             return False
-        if any(isinstance(one, ir.Attr) and one.name in _PARAMETERS for one in _targets(statement)):
+        if any(isinstance(one, ir.Attr) and one.name in _PARAMETERS for one in targets(statement)):
             return False  # setting weights is what the guard is for
         for expr in expressions(statement):
             for part in walk_expression(expr):
@@ -357,6 +352,3 @@ def last_ordinal(statement: ir.Stmt) -> int:
             for part in walk_expression(expr):
                 last = max(last, part.at)
     return last
-
-
-__all__ = ["dropped", "entered", "guards", "last_ordinal", "volatile"]

@@ -47,6 +47,3 @@ def _no_leaf(value: V) -> V:
 
 def _is_flag(item: Source) -> bool:
     return isinstance(item, tuple) and item[:1] == (_FLAG,)
-
-
-__all__ = ["flagged"]

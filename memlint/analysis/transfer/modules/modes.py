@@ -22,7 +22,8 @@ from memlint.analysis.domain.state import State, without_tag
 from memlint.analysis.domain.summary.function_state import resumed
 from memlint.analysis.domain.values import DATA, MODULE, UNKNOWN, UNKNOWN_VALUE, Path, Source, V, ordered
 from memlint.analysis.index.uses import receiver_of
-from memlint.analysis.syntax.syntax import dotted, last_name, walk_expression, walk_statements
+from memlint.analysis.syntax.bindings import names_read
+from memlint.analysis.syntax.syntax import dotted, last_name, walk_statements
 from memlint.analysis.transfer.modules.frozen_parts import made_frozen
 from memlint.ir import nodes as ir
 
@@ -67,7 +68,7 @@ def frozen_of(summary: Summary, state: State, module: V, expr: ir.Expr | None) -
         return None if frozen and _part_trains(state, module, expr) else frozen
     for ref in ordered(module.refs):
         if ref.kind == "instance":
-            cls = summary.analyser.program.module(ref.key).cls(ref.name)
+            cls = summary.analyser.cls(ref)
             if cls is not None and freezes_itself(summary.analyser, cls):
                 # the class of a default that is made here says nothing of a module that was passed in
                 return None if module.syms and is_made(module) else True
@@ -188,10 +189,10 @@ def _says(
     variable may stand for its items."""
     func = call.func
     if isinstance(func, ir.Attr) and func.name in _OF_MODULES:
-        return _says_of_modules(frame, state, body, _names_in(target))
+        return _says_of_modules(frame, state, body, names_read(target))
     said = "no"
     for inner in walk_statements(body):
-        frozen = _freezes(frame, state, inner, None if alone else _names_in(target))
+        frozen = _freezes(frame, state, inner, None if alone else names_read(target))
         if frozen == "no":
             continue
         always = inner in body or any(
@@ -255,10 +256,6 @@ def _freezes(summary: Summary, state: State, statement: ir.Stmt, names: frozense
     if const is None and isinstance(flag, ir.Name):
         const = summary.analyser.usual(summary.function, flag.id)  # ``requires_grad=False``, which no call overrides
     return "yes" if const is False else "on" if const is True else "some"
-
-
-def _names_in(target: ir.Expr) -> frozenset[str]:
-    return frozenset([part.id for part in walk_expression(target) if isinstance(part, ir.Name)])
 
 
 def _held_by(place: ir.Expr, names: frozenset[str] | None) -> bool:

@@ -56,6 +56,3 @@ def _is_apart(body: tuple[ir.Stmt, ...], network: str, model: str) -> bool:
         isinstance(one, ir.Assign) and isinstance(one.value, ir.Call) and not reads_any(one.value, {other})
         for one in binding
     )
-
-
-__all__ = ["of_networks", "of_other_networks"]

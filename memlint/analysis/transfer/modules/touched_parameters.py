@@ -99,6 +99,3 @@ def applied(frame: FunctionState, state: State, receiver: V, place: ir.Expr, giv
 
 def _is_of(key: Source, own: Path) -> bool:
     return isinstance(key, Path) and key.root == own.root
-
-
-__all__ = ["applied", "constructed", "detached", "handed", "keys_of", "learns", "note", "switched"]

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from memlint.analysis.domain.events import PlaceKind
 from memlint.analysis.domain.state import OFF, State
 from memlint.analysis.domain.summary.function_state import FunctionState
-from memlint.analysis.domain.values import CONTAINER, TENSORS, TREE, UNKNOWN, Path, Source, V
+from memlint.analysis.domain.values import CONTAINER, TENSORS, TREE, UNKNOWN, Path, V
 from memlint.analysis.syntax.bindings import mentions
 from memlint.analysis.syntax.expression_text import text
 from memlint.analysis.syntax.rebuilding import Member, is_old_member, members_anew, reads_others_only, summed_members
@@ -14,11 +13,10 @@ from memlint.analysis.transfer.heap import frame_at
 from memlint.analysis.transfer.held_values import tensors_within
 from memlint.analysis.transfer.stores import growing, loop_updates
 from memlint.analysis.transfer.stores.stores import note_carry, note_store, own_sources
-from memlint.analysis.transfer.stores.target_places import place_of
+from memlint.analysis.transfer.stores.target_places import picking_name, place_of
 from memlint.analysis.transfer.stores.written_keys import counted_by
 from memlint.ir import nodes as ir
 
-_CATS = frozenset({"cat", "concat", "concatenate", "stack", "hstack", "vstack", "dstack"})
 _AVERAGES = frozenset({"lerp", "lerp_", "ema", "ema_inplace", "moving_average", "running_average"})
 
 
@@ -34,18 +32,9 @@ def augmented(frame: FunctionState, state: State, statement: ir.AugAssign, old: 
     if found is None or not own_sources(frame, found[0]) & frame.graphs.closure(value.src | old.src):
         return
     how = "add" if statement.op in ("+", "-") else "update"
-    _note(
-        frame,
-        state,
-        found,
-        how,
-        value,
-        new,
-        statement.at,
-        text(statement.target),
-        text(statement.value),
-        _index(statement.target),
-    )
+    place, shown = text(statement.target), text(statement.value)
+    index = picking_name(statement.target)
+    note_carry(frame, state, how, *found, place, value, new, statement.at, shown, index=index)
 
 
 def assigned(
@@ -102,7 +91,7 @@ def built(frame: FunctionState, state: State, at: int, expr: ir.Expr, target: ir
     rest = incoming.but(src=incoming.src - own) if incoming.src & own else incoming
     summed = summed_members(expr, shown)
     added = text(expr) if summed is None else _added_text(expr, summed, target)
-    _note(frame, state, found, how, value, rest, at, text(target), added, _index(target))
+    note_carry(frame, state, how, *found, text(target), value, rest, at, added, index=picking_name(target))
 
 
 def _other_side(expr: ir.Expr, target: ir.Expr) -> ir.Expr | None:
@@ -141,7 +130,7 @@ def _by_members(
         if not value.src or not value.may_be(TENSORS | UNKNOWN) or not own & frame.graphs.closure(value.src):
             continue
         rest = value.but(src=value.src - own)
-        _note(frame, state, found, "call", value, rest, at, text(target), text(expr), _index(target))
+        note_carry(frame, state, "call", *found, text(target), value, rest, at, text(expr))
 
 
 def _sums(
@@ -215,8 +204,8 @@ def _rebuilt(frame: FunctionState, state: State, at: int, expr: ir.Expr, target:
 def _added(frame: FunctionState, expr: ir.Expr, shown: str) -> list[ir.Expr]:
     """The members that an expression adds to those of the place with this text; empty where it does not rebuild it."""
 
-    def is_old(part: ir.Expr | None) -> bool:
-        return part is not None and (_is_place(part, shown) or _is_get(part, shown))
+    def is_old(part: ir.Expr) -> bool:
+        return _is_place(part, shown) or _is_get(part, shown)
 
     if isinstance(expr, ir.Binary) and expr.op in ("+", "|") and is_old(expr.left):
         if isinstance(expr.right, ir.Display):
@@ -283,7 +272,7 @@ def _how_written(frame: FunctionState, state: State, target: ir.Subscript, value
 
 def part_written(frame: FunctionState, state: State, name: str, value: V, target: ir.Subscript) -> None:
     """Record the carry of ``scores[:, i] = value`` in a loop, where the tensor takes over the graph of each round."""
-    loop = next((loop for loop in reversed(frame.loops) if loop.counts), None)
+    loop = frame.innermost(())
     if loop is None or name in loop.bound or state.grad == OFF:
         return
     if isinstance(target.index, ir.Const) and not state.env[name].is_only(TENSORS & ~TREE):
@@ -315,9 +304,7 @@ def classify(frame: FunctionState, state: State, expr: ir.Expr, shown: str, valu
         inner = inner.func.value
     if isinstance(inner, ir.Binary) and inner.op in ("+", "-"):
         for position, side in enumerate((inner.left, inner.right)):
-            if (isinstance(side, ir.Name | ir.Attr | ir.Subscript) and text(side, 200) == shown) or _is_get(
-                side, shown
-            ):
+            if _is_place(side, shown) or _is_get(side, shown):
                 pair = frame.operands.get(inner.at)
                 return "add", value if pair is None else tensors_within(frame, state, pair[1 - position])
         if any(
@@ -331,7 +318,7 @@ def classify(frame: FunctionState, state: State, expr: ir.Expr, shown: str, valu
         return "update", value
     if isinstance(inner, ir.Call):
         name = dotted(inner.func).rsplit(".", 1)[-1]
-        if name in _CATS:
+        if name in growing.CATS:
             return "cat", value
         if name in _AVERAGES:
             return "average", value
@@ -348,24 +335,4 @@ def _leftmost(expr: ir.Binary, shown: str) -> bool:
         if isinstance(left.right, ir.Name | ir.Attr) and text(left.right, 200) == shown:
             return True
         left = left.left
-    return isinstance(left, ir.Name | ir.Attr | ir.Subscript) and text(left, 200) == shown
-
-
-def _note(
-    frame: FunctionState,
-    state: State,
-    found: tuple[Source, PlaceKind],
-    how: str,
-    value: V,
-    incoming: V,
-    at: int,
-    place: str,
-    shown: str,
-    index: str,
-) -> None:
-    note_carry(frame, state, how, found[0], found[1], place, value, incoming, at, shown, index=index)
-
-
-def _index(target: ir.Expr) -> str:
-    """The variable that picks the member in ``place[name]``; "" where none does."""
-    return target.index.id if isinstance(target, ir.Subscript) and isinstance(target.index, ir.Name) else ""
+    return _is_place(left, shown)

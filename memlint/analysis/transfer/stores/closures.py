@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from memlint.analysis.domain.summary.summary import Summary
 from memlint.analysis.domain.values import Source
 from memlint.analysis.index.program import Function
+from memlint.analysis.syntax.bindings import names_read
 from memlint.analysis.syntax.memo import kept
 from memlint.analysis.syntax.syntax import expressions, last_name, parts, walk_expression, walk_statements
 from memlint.analysis.transfer.held_values import tensors_within
@@ -77,11 +78,11 @@ def _handed(function: Function) -> tuple[tuple[ir.Call, frozenset[str]], ...]:
 
 def _names(given: ir.Expr, inner: dict[str, frozenset[str]]) -> frozenset[str]:
     if isinstance(given, ir.Lambda):
-        return frozenset(part.id for part in walk_expression(given.body) if isinstance(part, ir.Name))
+        return names_read(given.body)
     return inner.get(given.id, frozenset()) if isinstance(given, ir.Name) else frozenset()
 
 
 def _read(part: ir.FunctionDef) -> Iterator[str]:
     for statement in walk_statements(part.body):
         for expr in expressions(statement):
-            yield from (inner.id for inner in walk_expression(expr) if isinstance(inner, ir.Name))
+            yield from names_read(expr)

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 from memlint.analysis.domain.summary.effects import LoopState, Store
 from memlint.analysis.domain.summary.summary import Summary
 from memlint.analysis.domain.values import Source
-from memlint.analysis.syntax.bindings import assigned_names, names_bound_by
+from memlint.analysis.syntax.bindings import assigned_names, names_bound_by, names_read, targets
 from memlint.analysis.syntax.memo import kept, kept_for
 from memlint.analysis.syntax.syntax import bodies, dotted, expressions, walk_expression, walk_statements, way_to
 from memlint.ir import nodes as ir
@@ -76,7 +76,7 @@ def begun_anew(function: tuple[ir.Stmt, ...], loop: ir.For | ir.While) -> frozen
                 if isinstance(part, ir.Name) and (apart or part.at < first.get(part.id, part.at + 1)):
                     early.add(part.id)  # read in some rounds alone, or before it is given a value
                 elif isinstance(part, ir.IfExp) and tells(part.test):
-                    early |= {inner.id for inner in walk_expression(part) if isinstance(inner, ir.Name)}
+                    early |= names_read(part)
     own = names_bound_by(loop)
     return frozenset(
         name
@@ -185,16 +185,10 @@ def _changed_by(loop: ir.For | ir.While) -> tuple[frozenset[str], set[str]]:
     written = {
         dotted(target)
         for statement in walk_statements(loop.body)
-        for target in _targets(statement)
+        for target in targets(statement)
         if isinstance(target, ir.Attr)
     }
     return frozenset(bound), written
-
-
-def _targets(statement: ir.Stmt) -> tuple[ir.Expr, ...]:
-    if isinstance(statement, ir.Assign):
-        return statement.targets
-    return (statement.target,) if isinstance(statement, ir.AugAssign | ir.AnnAssign) else ()
 
 
 def _tells_rounds_apart(test: ir.Expr, bound: frozenset[str], written: set[str]) -> bool:

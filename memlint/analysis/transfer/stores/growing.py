@@ -14,7 +14,7 @@ from memlint.analysis.syntax.expression_text import text
 from memlint.analysis.syntax.syntax import last_name
 from memlint.analysis.transfer.held_values import tensors_within
 from memlint.analysis.transfer.stores.stores import carried_by
-from memlint.analysis.transfer.stores.target_places import place_of
+from memlint.analysis.transfer.stores.target_places import picking_name, place_of
 from memlint.ir import nodes as ir
 
 #: functions that concatenate tensors
@@ -118,7 +118,7 @@ def _note(
     if found is None:
         return
     old = frame.interpreter.evaluate(frame, state, target)
-    index = target.index.id if isinstance(target, ir.Subscript) and isinstance(target.index, ir.Name) else ""
+    index = picking_name(target)
     if index and isinstance(found[0], Path):
         return  # more likely a list of a few levels than a dictionary
     carried, loop = _carried(frame, found[0], old, index)

@@ -9,12 +9,9 @@ from memlint.analysis.domain.values import Source, Sources
 from memlint.ir import nodes as ir
 
 if TYPE_CHECKING:
-    from memlint.analysis.domain.summary.effects import LoopState
-    from memlint.analysis.domain.summary.function_state import FunctionState
-
-if TYPE_CHECKING:
     from memlint.analysis.domain.state import State
     from memlint.analysis.domain.summary.effects import LoopState
+    from memlint.analysis.domain.summary.function_state import FunctionState
 
 
 def left_round(frame: FunctionState, state: State, statement: ir.Jump, loop: LoopState) -> None:

@@ -105,9 +105,9 @@ def outlived(frame: FunctionState, state: State, place: Source) -> tuple[tuple[S
         return (), False
     if place in state.fresh:
         return obj.loops, False
-    inner = next((loop.id for loop in reversed(frame.loops) if loop.counts), None)
-    if inner in obj.loops:
-        return tuple(item for item in obj.loops if item != inner), True
+    inner = frame.innermost(())
+    if inner is not None and inner.id in obj.loops:
+        return tuple(item for item in obj.loops if item != inner.id), True
     return obj.loops, False
 
 

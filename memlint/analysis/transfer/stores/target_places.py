@@ -36,6 +36,11 @@ def place_of(frame: FunctionState, state: State, target: ir.Expr) -> tuple[Sourc
     return None
 
 
+def picking_name(target: ir.Expr) -> str:
+    """The variable that picks the member in ``place[name]``; "" where none does."""
+    return target.index.id if isinstance(target, ir.Subscript) and isinstance(target.index, ir.Name) else ""
+
+
 def _literal_key(index: ir.Expr) -> bool:
     """Whether the index is a text (``d["loss"]``), so that the indexed value is a dict; another index may select a
     part of a tensor."""
