@@ -17,32 +17,32 @@ def collects(func: ir.Expr) -> bool:
 
 
 @kept
-def listed(given: ir.Expr) -> ir.Expr:
+def listed(iterable: ir.Expr) -> ir.Expr:
     """``f(x) for x in xs`` and ``map(f, xs)`` as a list comprehension; other expressions unchanged."""
-    if isinstance(given, ir.Comprehension) and given.kind == "generator":
-        return ir.Comprehension(given.at, "collected", given.element, None, given.fors)
+    if isinstance(iterable, ir.Comprehension) and iterable.kind == "generator":
+        return ir.Comprehension(iterable.at, "collected", iterable.element, None, iterable.fors)
     if (
-        isinstance(given, ir.Call)
-        and isinstance(given.func, ir.Name)
-        and given.func.id == "map"
-        and len(given.args) == 2
-        and not given.keywords
-        and not any(isinstance(arg, ir.Starred) for arg in given.args)
+        isinstance(iterable, ir.Call)
+        and isinstance(iterable.func, ir.Name)
+        and iterable.func.id == "map"
+        and len(iterable.args) == 2
+        and not iterable.keywords
+        and not any(isinstance(arg, ir.Starred) for arg in iterable.args)
     ):
-        mapped, over = given.args
+        mapped, over = iterable.args
         free = "item"
         while reads_any(mapped, {free}):  # ``map(item.score, xs)`` reads a variable of that name
             free += "_"
-        name = ir.Name(given.at, free)
-        made: ir.Expr = ir.Call(given.at, mapped, (name,), ())
+        name = ir.Name(iterable.at, free)
+        made: ir.Expr = ir.Call(iterable.at, mapped, (name,), ())
         if isinstance(mapped, ir.Lambda) and len(mapped.params) == 1 and mapped.params[0].kind == "positional":
-            name, made = ir.Name(given.at, mapped.params[0].name), mapped.body
-        return ir.Comprehension(given.at, "collected", made, None, (ir.CompFor(name, over, (), False),))
-    return given
+            name, made = ir.Name(iterable.at, mapped.params[0].name), mapped.body
+        return ir.Comprehension(iterable.at, "collected", made, None, (ir.CompFor(name, over, (), False),))
+    return iterable
 
 
 @kept
-def members_of(given: ir.Expr) -> ir.Comprehension:
+def members_of(iterable: ir.Expr) -> ir.Comprehension:
     """``list(xs)`` as the comprehension ``[item for item in xs]``."""
-    item = ir.Name(given.at, "item")
-    return ir.Comprehension(given.at, "collected", item, None, (ir.CompFor(item, given, (), False),))
+    item = ir.Name(iterable.at, "item")
+    return ir.Comprehension(iterable.at, "collected", item, None, (ir.CompFor(item, iterable, (), False),))

@@ -60,8 +60,8 @@ def bound(base: V, expr: ir.Attr) -> V:
 def call_bound(frame: FunctionState, state: State, ref: Ref, args: list[V], words: dict[str, V], expr: ir.Call) -> V:
     """The value of ``record(loss)``, where ``record`` is ``losses.append``."""
     func = ir.Attr(expr.at, ir.Name(expr.at, ref.key), ref.name)
-    given = expr.args if len(expr.args) == len(args) else tuple(ir.Name(expr.at, "item") for _ in args)
-    return call(frame, state, ir.Call(expr.at, func, given, expr.keywords), ref.self_, ref.name, args, words)
+    shown = expr.args if len(expr.args) == len(args) else tuple(ir.Name(expr.at, "item") for _ in args)
+    return call(frame, state, ir.Call(expr.at, func, shown, expr.keywords), ref.self_, ref.name, args, words)
 
 
 def is_container_method(name: str, args: list[V]) -> bool:
@@ -145,15 +145,15 @@ def _update(
         if obj is None:
             continue
         fields = dict(obj.fields)
-        for given in args:
-            for other in ordered(given.objs):
+        for argument in args:
+            for other in ordered(argument.objs):
                 if other in state.heap:
                     fields.update(state.heap[other].fields)
         fields.update({word: value for word, value in words.items() if not word.startswith("**")})
         for word, value in fields.items():
             obj = obj.with_field(word, value)
-        given_by_caller = [one.but(objs=EMPTY) for one in args if one.syms and one.kinds & (UNKNOWN | CONTAINER)]
-        rest = join_all(elements_of(frame, state, one) for one in given_by_caller)
+        symbolic = [one.but(objs=EMPTY) for one in args if one.syms and one.kinds & (UNKNOWN | CONTAINER)]
+        rest = join_all(elements_of(frame, state, one) for one in symbolic)
         state.heap[key] = obj.with_elem(join(obj.elem, rest)) if rest.src else obj
     return NONE_VALUE
 
@@ -186,10 +186,10 @@ def heap(frame: FunctionState, state: State, name: str, args: list[V], expr: ir.
 
 
 def put_display(
-    frame: FunctionState, state: State, at: int, container: V, place: ir.Expr, display: ir.DictDisplay, given: V
+    frame: FunctionState, state: State, at: int, container: V, place: ir.Expr, display: ir.DictDisplay, made: V
 ) -> None:
     """Set the members of a dict from a display: ``sums.update({"a": x, "b": y})``, ``sums |= {"a": x}``."""
-    held = [obj for key in ordered(given.objs) if (obj := state.heap.get(key)) is not None]
+    held = [obj for key in ordered(made.objs) if (obj := state.heap.get(key)) is not None]
     for key, item in zip(display.keys, display.values, strict=True):
         if key is None:
             spread = elements_of(frame, state, frame.interpreter.evaluate(frame, state, item))

@@ -56,8 +56,8 @@ def entries(frame: FunctionState, table: ir.Expr, key: object = None) -> V:
     if len(refs) >= len(values) and all(_is_network(frame, ref) for ref in refs):
         return V(CALLABLE, refs=frozenset((ANY_NETWORK,)))
     if any(ref.kind != "func" and not is_mode(ref) for ref in refs):
-        told = len(refs) >= len(values) and len(set(refs)) <= _MAX_CLASSES
-        return V(CALLABLE, refs=frozenset(refs)) if told and all(_is_plain(frame, one) for one in refs) else NOTHING
+        resolved = len(refs) >= len(values) and len(set(refs)) <= _MAX_CLASSES
+        return V(CALLABLE, refs=frozenset(refs)) if resolved and all(_is_plain(frame, one) for one in refs) else NOTHING
     return V(CALLABLE, refs=frozenset(refs))
 
 

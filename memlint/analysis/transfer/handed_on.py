@@ -49,9 +49,9 @@ def without_holder(value: V) -> V:
 def _roots(ref: Ref) -> frozenset[str]:
     if not _is_bound(ref):
         return frozenset()
-    given = (ref.self_, *ref.args, *(value for _, value in ref.keywords))
-    own = {path.root for value in given if value is not None for path in value.syms}
-    inner = (_roots(one) for value in given if value is not None for one in value.refs)
+    bound = (ref.self_, *ref.args, *(value for _, value in ref.keywords))
+    own = {path.root for value in bound if value is not None for path in value.syms}
+    inner = (_roots(one) for value in bound if value is not None for one in value.refs)
     return frozenset(own).union(*inner)
 
 

@@ -48,10 +48,10 @@ from memlint.ir import nodes as ir
 
 def for_loop(frame: FunctionState, state: State, statement: ir.For) -> State | None:
     """The state after a for loop; None where no path reaches it."""
-    given = names_bound_by(statement)
+    targets = names_bound_by(statement)
     feeds = (
         feeds_device(statement.target, statement.body)
-        and not gives_loaders(given, statement.body)
+        and not gives_loaders(targets, statement.body)
         and not gives_arguments(statement.iter, statement.target, statement.body)
     )
     assumed = feeds and assume_loader(frame, state, statement.iter, statement.target)

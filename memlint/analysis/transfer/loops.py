@@ -114,12 +114,12 @@ def _shown_as(body: tuple[ir.Stmt, ...]) -> dict[str, list[ir.Expr | None]]:
     else."""
     found: dict[str, list[ir.Expr | None]] = {}
     for statement in walk_statements(body, into_definitions=False):
-        given: list[tuple[ir.Expr | None, ir.Expr]] = []
+        bindings: list[tuple[ir.Expr | None, ir.Expr]] = []
         if isinstance(statement, ir.Assign) and len(statement.targets) == 1:
-            given = [(statement.targets[0], statement.value)]
+            bindings = [(statement.targets[0], statement.value)]
         elif isinstance(statement, ir.With):
-            given = [(item.target, item.context) for item in statement.items]
-        shown = {target.id: value for target, value in given if isinstance(target, ir.Name) and _shows(value)}
+            bindings = [(item.target, item.context) for item in statement.items]
+        shown = {target.id: value for target, value in bindings if isinstance(target, ir.Name) and _shows(value)}
         for name in names_bound_by(statement):
             found.setdefault(name, []).append(shown.get(name))
     return found
@@ -174,10 +174,10 @@ def _rows(frame: FunctionState, state: State, source: V, iterable: ir.Expr, call
     """Whether a loop runs over the rows of a tensor or of one batch: ``for image in images``, ``zip(batch["a"],
     batch["b"])``."""
     if isinstance(iterable, ir.Call) and called in ("zip", "enumerate"):
-        given = [frame.interpreter.evaluate(frame, state, arg) for arg in iterable.args]
+        values = [frame.interpreter.evaluate(frame, state, arg) for arg in iterable.args]
     else:
-        given = [source]
-    return any(value.is_only(TENSORS) and bool(value.kinds) for value in given)
+        values = [source]
+    return any(value.is_only(TENSORS) and bool(value.kinds) for value in values)
 
 
 def _parts_of_module(frame: FunctionState, state: State, iterable: ir.Expr) -> bool:
@@ -246,7 +246,7 @@ def literal_display(iterable: ir.Expr) -> bool:
 def gives_key(loop: LoopState, name: str) -> bool:
     """Whether a variable has another value in each round, on every path: it is the loop variable, or derived from it
     (``key.replace("left", "both")``, ``"new_" + key``, ``f"{key}_all"``)."""
-    given = [
+    binders = [
         statement
         for statement in walk_statements(loop.body, into_definitions=False)
         if name in names_bound_by(statement)
@@ -256,10 +256,10 @@ def gives_key(loop: LoopState, name: str) -> bool:
         isinstance(one, ir.Assign)
         and _renames(one.value, named)
         and all(isinstance(target, ir.Name) for target in one.targets)
-        for one in given
+        for one in binders
     ]
     first = name in loop.targets or any(
-        isinstance(one, ir.Assign) and _renames(one.value, loop.targets) for one in given
+        isinstance(one, ir.Assign) and _renames(one.value, loop.targets) for one in binders
     )
     return first and all(renamed)
 

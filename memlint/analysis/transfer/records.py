@@ -78,13 +78,15 @@ def record(frame: FunctionState, state: State, names: tuple[str, ...], args: Arg
 def members(names: tuple[str, ...], args: Args, words: Words, expr: ir.Call) -> dict[str, V]:
     """The members of a named tuple by name and by position; an omitted one has its default."""
     found: dict[str, V] = {}
-    given: list[V] = []
+    positional: list[V] = []
     for shown, value in zip(expr.args, args, strict=False):
         # a starred argument fills the positions that the others leave
         several = len(names) - len(args) + 1 if isinstance(shown, ir.Starred) else 1
-        given += [value] * several
+        positional += [value] * several
     spread = any(word.startswith("**") for word in words)
     for position, name in enumerate(names):
         left_out = UNKNOWN_VALUE if spread else NONE_VALUE
-        found[name] = found[str(position)] = given[position] if position < len(given) else words.get(name, left_out)
+        found[name] = found[str(position)] = (
+            positional[position] if position < len(positional) else words.get(name, left_out)
+        )
     return found

@@ -40,9 +40,9 @@ def is_abstract(function: Function) -> bool:
     if len(body) > 1 or not body:
         return not body
     only = body[0]
-    given = only.exc if isinstance(only, ir.Raise) else only.value if isinstance(only, ir.Return) else None
-    if given is not None:
-        raised = given.func if isinstance(given, ir.Call) else given
+    raised_value = only.exc if isinstance(only, ir.Raise) else only.value if isinstance(only, ir.Return) else None
+    if raised_value is not None:
+        raised = raised_value.func if isinstance(raised_value, ir.Call) else raised_value
         return dotted(raised).endswith("NotImplementedError")
     return isinstance(only, ir.Jump)
 
@@ -75,10 +75,10 @@ def bind(
     for param in function.params:
         if param.kind == "star":
             # a starred argument has any number of members
-            told = {} if starred else {str(at): value for at, value in enumerate(rest)}
+            positions = {} if starred else {str(at): value for at, value in enumerate(rest)}
             joined = join_all(rest) if starred else NOTHING
             rest = []
-            bound[param.name] = make(frame, state, (param.at, "star", function.key), "tuple", joined, told)
+            bound[param.name] = make(frame, state, (param.at, "star", function.key), "tuple", joined, positions)
         elif param.kind == "double-star":
             extra = {name: value for name, value in words.items() if name not in bound}
             bound[param.name] = make(frame, state, (param.at, "words", function.key), "dict", NOTHING, extra)
@@ -87,14 +87,14 @@ def bind(
         elif param.name in words:
             bound[param.name] = words[param.name]
         else:
-            given = UNKNOWN_VALUE
+            default = UNKNOWN_VALUE
             if param.default is not None:
-                given = frame.analyser.evaluate_constant(function.module, param.default)
+                default = frame.analyser.evaluate_constant(function.module, param.default)
                 shared = default_place(function, param)
-                given = given if shared is None else V(CONTAINER, syms=frozenset((shared,)))
-            if spread and given.is_only(DATA | NONE | UNKNOWN):
-                given = join(UNKNOWN_VALUE, _spread(frame, state, param, words))
-            bound[param.name] = given
+                default = default if shared is None else V(CONTAINER, syms=frozenset((shared,)))
+            if spread and default.is_only(DATA | NONE | UNKNOWN):
+                default = join(UNKNOWN_VALUE, _spread(frame, state, param, words))
+            bound[param.name] = default
     return bound
 
 
@@ -102,12 +102,12 @@ def _spread(frame: FunctionState, state: State, param: ir.Param, words: Words) -
     """What ``**outputs`` may pass to a parameter that has a graph."""
     index = ir.Const(param.at, "str", param.name)
     subscript = ir.Subscript(param.at, index, index)
-    given = [
+    passed = [
         read_item(frame, state, value, V(DATA, size=SCALAR, const=param.name), subscript)
         for word, value in words.items()
         if word.startswith("**")
     ]
-    return join_all([value for value in given if value.src])
+    return join_all([value for value in passed if value.src])
 
 
 def accepts(function: Function, count: int, words: set[str]) -> bool:

@@ -67,14 +67,14 @@ def unknown_call(frame: FunctionState, state: State, expr: ir.Call, callee: V, a
     if not any(path.steps[-1:] in ((), ("." + dotted(expr.func).rsplit(".", 1)[-1],)) for path in callee.syms):
         return V(UNKNOWN, src, store=frozenset((expr.at,)))
     # a callable that was passed in returns tensors on the device of its arguments
-    size = _given_size(frame, state, args, text(expr.func))
+    size = _result_size(frame, state, args, text(expr.func))
     kinds = TREE if state.grad == OFF and size == OUTPUT and names_model(text(expr.func)) else UNKNOWN
     return V(kinds, src, device=device_of(frame, state, args), size=size, store=frozenset((expr.at,)))
 
 
-def _given_size(frame: FunctionState, state: State, args: Args, shown: str) -> int:
-    given = [tensors_within(frame, state, value) for value in args if value.kinds & (TENSORS | CONTAINER)]
-    large = any(value.kinds & TENSORS and value.size in (BATCH, OUTPUT, SOME_SIZE) for value in given)
+def _result_size(frame: FunctionState, state: State, args: Args, shown: str) -> int:
+    inputs = [tensors_within(frame, state, value) for value in args if value.kinds & (TENSORS | CONTAINER)]
+    large = any(value.kinds & TENSORS and value.size in (BATCH, OUTPUT, SOME_SIZE) for value in inputs)
     return OUTPUT if large and not names_number(shown) else SOME_SIZE
 
 

@@ -125,10 +125,10 @@ def dict_content(frame: FunctionState, state: State, args: Args, words: Words) -
                 pair = members(obj)
                 held = (state.heap.get(inner) for inner in ordered(pair.objs))
                 rest = join_all((rest, *(one.fields["1"] for one in held if one is not None and "1" in one.fields)))
-        open_ = value.kinds & (TENSORS | UNKNOWN | CONTAINER) and not value.kinds & CALLABLE
-        if (value.src or value.syms) and open_:
-            told = value.but(objs=EMPTY, kinds=value.kinds & ~CONTAINER or UNKNOWN)
-            rest = join(rest, elements_of(frame, state, told))
+        may_be_dict = value.kinds & (TENSORS | UNKNOWN | CONTAINER) and not value.kinds & CALLABLE
+        if (value.src or value.syms) and may_be_dict:
+            unknown = value.but(objs=EMPTY, kinds=value.kinds & ~CONTAINER or UNKNOWN)
+            rest = join(rest, elements_of(frame, state, unknown))
     return fields, rest
 
 

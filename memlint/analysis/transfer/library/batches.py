@@ -18,11 +18,11 @@ def loader_made(frame: FunctionState, expr: ir.Call) -> None:
 
 def hold_one_sample(name: str, call: ir.Call, words: dict[str, V]) -> bool:
     """Whether each batch of a new data loader is a single sample, which is torch's default."""
-    given = argument(call, 1, "batch_size")
-    if given is not None:
-        return (words["batch_size"].const if "batch_size" in words else getattr(given, "value", None)) == 1
-    told = any(word.name in (None, "batch_sampler") for word in call.keywords) or len(call.args) > 1
-    return name.endswith(".DataLoader") and not told
+    batch_size = argument(call, 1, "batch_size")
+    if batch_size is not None:
+        return (words["batch_size"].const if "batch_size" in words else getattr(batch_size, "value", None)) == 1
+    otherwise = any(word.name in (None, "batch_sampler") for word in call.keywords) or len(call.args) > 1
+    return name.endswith(".DataLoader") and not otherwise
 
 
 #: the data set class whose samples are rows of tensors
@@ -55,12 +55,12 @@ def of_loader(frame: FunctionState, name: str, args: list[V], words: dict[str, V
     array; None for unknown."""
     if not name.endswith(".DataLoader") or any(word.name in (None, "collate_fn") for word in call.keywords):
         return None
-    given, shown = args[0] if args else words.get("dataset"), argument(call, 0, "dataset")
-    if given is None or shown is None:
+    dataset, shown = args[0] if args else words.get("dataset"), argument(call, 0, "dataset")
+    if dataset is None or shown is None:
         return None
-    if given.extent is not None:
-        return given.extent
-    found = [_of_class(frame, ref) for ref in given.refs if ref.kind == "instance"]
+    if dataset.extent is not None:
+        return dataset.extent
+    found = [_of_class(frame, ref) for ref in dataset.refs if ref.kind == "instance"]
     if found:
         return found[0] if len(found) == 1 else None
     return extents.UNBOUNDED if _is_array(frame, shown) else None

@@ -120,16 +120,16 @@ def _added(frame: FunctionState, block: tuple[ir.Stmt, ...], name: str) -> tuple
         own = _adds(statement, name)
         if own is not None:
             members, begins = own
-            more, open_ = _ending(frame, members)
-            open_ = open_ and not begins
+            added, goes_on = _ending(frame, members)
+            goes_on = goes_on and not begins
         elif isinstance(statement, ir.FunctionDef | ir.ClassDef):
             continue
         else:  # a loop may have no round, and a branch may not run
             each = [_added(frame, one, name) for one in bodies(statement)]
-            more = [member for members, _ in each for member in members]
-            open_ = not each or any(left for _, left in each)
-        found += more
-        if not open_:
+            added = [member for members, _ in each for member in members]
+            goes_on = not each or any(is_open for _, is_open in each)
+        found += added
+        if not goes_on:
             return found, False
     return found, True
 

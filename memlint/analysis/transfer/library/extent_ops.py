@@ -48,7 +48,7 @@ _RESIZED = frozenset({"interpolate", "upsample", "grid_sample", "resize"})
 _JOINED = frozenset({"cat", "concat", "concatenate", "hstack", "vstack"})
 
 
-class Given:
+class Arguments:
     """The arguments of an operation other than the tensor: their values and expressions."""
 
     def __init__(self, args: list[V], words: dict[str, V], expr: ir.Call, skipped: int = 0) -> None:
@@ -124,7 +124,7 @@ def of_method(name: str, receiver: V, args: list[V], words: dict[str, V], expr: 
     """The extent of ``tensor.name(…)``; None for unknown."""
     if name.endswith("_") and not name.endswith("__"):
         return receiver.extent  # in-place methods keep the extent
-    return _operation(name, receiver.extent, Given(args, words, expr))
+    return _operation(name, receiver.extent, Arguments(args, words, expr))
 
 
 def of_function(name: str, args: list[V], words: dict[str, V], expr: ir.Call, parts: list[V]) -> Extent | None:
@@ -132,13 +132,13 @@ def of_function(name: str, args: list[V], words: dict[str, V], expr: ir.Call, pa
     members of its first argument, a list of tensors."""
     own = name.rsplit(".", 1)[-1]
     if own in _SIZED:
-        given = Given(args, words, expr)
-        item = _item(given, 8 if own == "randint" else BYTES.get(own, 4))
-        sizes = given.sizes(2 if own == "randint" else 0)
+        arguments = Arguments(args, words, expr)
+        item = _item(arguments, 8 if own == "randint" else BYTES.get(own, 4))
+        sizes = arguments.sizes(2 if own == "randint" else 0)
         if own in ("full", "randint"):
             sizes = next(
                 (
-                    Given([], {}, ir.Call(expr.at, expr.func, (one,), ())).sizes()
+                    Arguments([], {}, ir.Call(expr.at, expr.func, (one,), ())).sizes()
                     for one in expr.args
                     if isinstance(one, ir.Display)
                 ),
@@ -146,16 +146,16 @@ def of_function(name: str, args: list[V], words: dict[str, V], expr: ir.Call, pa
             )
         return shaped_as(sizes, item)
     if own in _JOINED or own == "stack":
-        return _joined(own, parts, Given(args, words, expr, 1))
+        return _joined(own, parts, Arguments(args, words, expr, 1))
     first = args[0] if args else words.get("input")
     if first is None or not name.startswith(("torch.", "numpy.")):
         return None
-    given = Given(args, words, expr, 1 if args else 0)
+    arguments = Arguments(args, words, expr, 1 if args else 0)
     if own in ("matmul", "mm") and len(args) == 2:
         return multiplied(first.extent, args[1].extent)
     if own == "where" and len(args) == 3:
         return args[1].extent or args[2].extent
-    return _operation(own, first.extent, given)
+    return _operation(own, first.extent, arguments)
 
 
 def shaped_as(sizes: list[Range | None], item: int = 4) -> Extent | None:
@@ -188,18 +188,18 @@ def combined(values: list[V]) -> Extent | None:
     return found
 
 
-def _item(given: Given, usual: int) -> int:
-    _, dtype = given.of(-1, "dtype")
+def _item(arguments: Arguments, usual: int) -> int:
+    _, dtype = arguments.of(-1, "dtype")
     return BYTES.get(dotted(dtype).rsplit(".", 1)[-1], 4) if dtype is not None else usual
 
 
-def _joined(own: str, parts: list[V], given: Given) -> Extent | None:
+def _joined(own: str, parts: list[V], arguments: Arguments) -> Extent | None:
     # the tensors have the same dimensions but one, so that a known one stands for all
     known: list[Extent | None] = [part.extent for part in parts if part.extent is not None]
     found = functools.reduce(extents.join, known) if known else None
     if found is None or found.dims is None:
         return None
-    axes = [1] if own == "hstack" else given.axes() or [0]
+    axes = [1] if own == "hstack" else arguments.axes() or [0]
     if own == "stack":
         found = extents.expanded(found, axes[0])
     return extents.widened(found, axes[0], BATCH_DIM if axes[0] == 0 else (len(parts), extents.NO_BOUND))
@@ -208,78 +208,82 @@ def _joined(own: str, parts: list[V], given: Given) -> Extent | None:
 # -------------------------------------------------------------------------------------- one tensor
 
 
-def _operation(own: str, extent: Extent | None, given: Given) -> Extent | None:
+def _operation(own: str, extent: Extent | None, arguments: Arguments) -> Extent | None:
     if own in REDUCE | WITH_INDICES:
         at = 1 if own == "norm" else 0
-        value, _ = given.of(at, "dim", "axis")
+        value, _ = arguments.of(at, "dim", "axis")
         if value is not None and value.kinds & TENSORS:
             return extents.together(extent, value.extent)  # ``a.max(b)``
-        axes = given.axes(at)
-        keeps = given.flag(at + 1, "keepdim", "keepdims")
+        axes = arguments.axes(at)
+        keeps = arguments.flag(at + 1, "keepdim", "keepdims")
         return extents.reduced(extent, axes, keeps, 8 if own in _INTEGERS else None)
     if own in _TRUTH:
         return extent and extent._replace(item=1)
     if own in BYTES or own in ("float", "int"):
         return extent and extent._replace(item=BYTES.get(own, 4))
     if own in ("to", "type"):
-        _, dtype = given.of(0, "dtype")
+        _, dtype = arguments.of(0, "dtype")
         item = BYTES.get(dotted(dtype).rsplit(".", 1)[-1]) if dtype is not None else None
         return extent if extent is None or item is None else extent._replace(item=item)
     transfer = _TRANSFERS.get(own)
     if transfer is not None:
-        return transfer(extent, given)
+        return transfer(extent, arguments)
     return extent if own in _ELEMENTWISE else None
 
 
-def _flatten(extent: Extent | None, given: Given) -> Extent | None:
-    first, last = (given.of(at, name)[0] for at, name in ((0, "start_dim"), (1, "end_dim")))
+def _flatten(extent: Extent | None, arguments: Arguments) -> Extent | None:
+    first, last = (arguments.of(at, name)[0] for at, name in ((0, "start_dim"), (1, "end_dim")))
     numbers = [0 if first is None else first.const, -1 if last is None else last.const]
     return extents.flattened(extent, *numbers) if all(map(is_count, numbers)) else None
 
 
-def _view(extent: Extent | None, given: Given) -> Extent | None:
-    return extents.viewed(extent, given.sizes())
+def _view(extent: Extent | None, arguments: Arguments) -> Extent | None:
+    return extents.viewed(extent, arguments.sizes())
 
 
-def _transpose(extent: Extent | None, given: Given) -> Extent | None:
-    axes = [value.const for value in given.values[:2]]
+def _transpose(extent: Extent | None, arguments: Arguments) -> Extent | None:
+    axes = [value.const for value in arguments.values[:2]]
     return extents.swapped(extent, axes[0], axes[1]) if len(axes) == 2 and all(map(is_count, axes)) else None
 
 
-def _permute(extent: Extent | None, given: Given) -> Extent | None:
-    exprs = given.exprs[0].elements if len(given.exprs) == 1 and isinstance(given.exprs[0], ir.Display) else given.exprs
+def _permute(extent: Extent | None, arguments: Arguments) -> Extent | None:
+    exprs = (
+        arguments.exprs[0].elements
+        if len(arguments.exprs) == 1 and isinstance(arguments.exprs[0], ir.Display)
+        else arguments.exprs
+    )
     axes = [literal(item) for item in exprs]
     return extents.permuted(extent, [axis for axis in axes if axis is not None])
 
 
-def _squeeze(extent: Extent | None, given: Given) -> Extent | None:
-    axes = given.axes()
+def _squeeze(extent: Extent | None, arguments: Arguments) -> Extent | None:
+    axes = arguments.axes()
     return extents.squeezed(extent, axes[0] if axes else None)
 
 
-def _unsqueeze(extent: Extent | None, given: Given) -> Extent | None:
-    axes = given.axes()
+def _unsqueeze(extent: Extent | None, arguments: Arguments) -> Extent | None:
+    axes = arguments.axes()
     return extents.expanded(extent, axes[0]) if axes else None
 
 
-def _topk(extent: Extent | None, given: Given) -> Extent | None:
-    value, expr = given.of(0, "k")
-    axes = given.axes(1) or [-1]
+def _topk(extent: Extent | None, arguments: Arguments) -> Extent | None:
+    value, expr = arguments.of(0, "k")
+    axes = arguments.axes(1) or [-1]
     size = size_of(value, expr) if expr is not None else None
     return extents.widened(extent, axes[0], size or (1, 100)) or (NUMBER._replace(most=100) if extent is None else None)
 
 
-def _one_hot(extent: Extent | None, given: Given) -> Extent | None:
-    value, expr = given.of(0, "num_classes")
+def _one_hot(extent: Extent | None, arguments: Arguments) -> Extent | None:
+    value, expr = arguments.of(0, "num_classes")
     size = size_of(value, expr) if expr is not None else None
     return (
         shaped_as([None, size or FEW], 8) if extent is None else extents.shaped((*(extent.dims or ()), size or FEW), 8)
     )
 
 
-def _resized(extent: Extent | None, given: Given) -> Extent | None:
+def _resized(extent: Extent | None, arguments: Arguments) -> Extent | None:
     """The extent of resized pictures or feature maps."""
-    _, expr = given.of(0, "size")
+    _, expr = arguments.of(0, "size")
     sides: tuple[Range, ...] = (SIDE, SIDE)
     if isinstance(expr, ir.Display):
         sides = tuple(size_of(None, item) or SIDE for item in expr.elements)
@@ -287,9 +291,9 @@ def _resized(extent: Extent | None, given: Given) -> Extent | None:
     return extents.shaped((*channels, *sides)) if len(channels) == 2 else None
 
 
-def _pooled(extent: Extent | None, given: Given) -> Extent | None:
+def _pooled(extent: Extent | None, arguments: Arguments) -> Extent | None:
     """The extent of ``F.adaptive_avg_pool2d(x, 1)``."""
-    value, expr = given.of(0, "output_size")
+    value, expr = arguments.of(0, "output_size")
     sizes = [size_of(None, item) for item in expr.elements] if isinstance(expr, ir.Display) else None
     if sizes is None:
         size = size_of(value, expr) if expr is not None else None
@@ -298,9 +302,9 @@ def _pooled(extent: Extent | None, given: Given) -> Extent | None:
     return extents.shaped((*channels, *(size or ANY for size in sizes)))
 
 
-def _window(extent: Extent | None, given: Given) -> Extent | None:
+def _window(extent: Extent | None, arguments: Arguments) -> Extent | None:
     """The extent of ``F.avg_pool2d(x, 4)``."""
-    value, expr = given.of(0, "kernel_size")
+    value, expr = arguments.of(0, "kernel_size")
     size = size_of(value, expr) if expr is not None else None
     return windowed(extent, size)
 
@@ -321,7 +325,7 @@ def _pooled_side(side: Range, kernel: Range | None, wide: bool) -> Range:
     return max(side[0] // max(by, 1), 1), side[1]
 
 
-_TRANSFERS: dict[str, Callable[[Extent | None, Given], Extent | None]] = {
+_TRANSFERS: dict[str, Callable[[Extent | None, Arguments], Extent | None]] = {
     "flatten": _flatten,
     "view": _view,
     "reshape": _view,

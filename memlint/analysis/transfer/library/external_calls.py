@@ -254,7 +254,7 @@ def _without_graph(
     for value in inner:
         frame.used |= value.src
     keeps = row.graph == "given" and not names_integers(expr)
-    given = [value.src for value in args if value.is_only(TENSORS)] if keeps else []
+    graphs = [value.src for value in args if value.is_only(TENSORS)] if keeps else []
     if row.allocates:
         factories.made(frame, state, name, expr, args, words)
     size = {"sample": SAMPLE, "scalar": SCALAR, "model": MODEL}.get(row.size, SOME_SIZE)
@@ -269,7 +269,7 @@ def _without_graph(
     if name.startswith("torch.cuda."):
         device = ACCELERATOR
     store = frozenset((expr.at, ELSEWHERE)) if row.shares else frozenset((expr.at,))
-    src = EMPTY.union(*given)
+    src = EMPTY.union(*graphs)
     return V(TENSOR if row.returns == "tensor" else TREE, src, size=size, device=device, store=store)
 
 

@@ -59,10 +59,10 @@ def made(frame: FunctionState, state: State, name: str, expr: ir.Call, args: lis
 def _count(state: State, factory: str, args: list[V], words: dict[str, V]) -> int:
     """The number of elements, where all dimensions are known numbers; else -1."""
     if factory in _SHAPED:
-        given = args or ([words["size"]] if "size" in words else [])
-        if len(given) == 1 and given[0].objs:
-            return _product(_members(state, given[0]))
-        return _product(given)
+        sizes = args or ([words["size"]] if "size" in words else [])
+        if len(sizes) == 1 and sizes[0].objs:
+            return _product(_members(state, sizes[0]))
+        return _product(sizes)
     if factory == "full" and args:
         return _product(_members(state, args[0]) if args[0].objs else [args[0]])
     if factory in ("arange", "randperm", "hann_window", "hamming_window") and len(args) == 1:

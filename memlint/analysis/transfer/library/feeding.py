@@ -58,35 +58,35 @@ _WRAPPERS = frozenset(
 @kept_for
 def feeds_device(target: ir.Expr | None, body: tuple[ir.Stmt, ...]) -> bool:
     """Whether the body moves the loop's item (``target``), a slice of it, or a batch that it draws, to a device."""
-    given = names_read(target) if target is not None else frozenset[str]()
+    variables = names_read(target) if target is not None else frozenset[str]()
     items: set[str] = set()
     for statement in walk_statements(body, into_definitions=False):
-        if isinstance(statement, ir.Assign) and _is_item(statement.value, given, items):
+        if isinstance(statement, ir.Assign) and _is_item(statement.value, variables, items):
             items |= names_bound_by(statement)
-        elif isinstance(statement, ir.For) and reads_any(statement.iter, given | items):
+        elif isinstance(statement, ir.For) and reads_any(statement.iter, variables | items):
             items |= names_read(statement.target)
         inside = [part for expr in expressions(statement) for part in walk_expression(expr)]
         for part in inside:
             for one in part.fors if isinstance(part, ir.Comprehension) else ():
-                if reads_any(one.iter, given | items):
+                if reads_any(one.iter, variables | items):
                     items |= names_read(one.target)
-        if any(isinstance(part, ir.Call) and _moves(part, given | items) for part in inside):
+        if any(isinstance(part, ir.Call) and _moves(part, variables | items) for part in inside):
             return True
     return False
 
 
-def _is_item(value: ir.Expr, given: AbstractSet[str], items: AbstractSet[str]) -> bool:
+def _is_item(value: ir.Expr, variables: AbstractSet[str], items: AbstractSet[str]) -> bool:
     """Whether a value is, or is computed from, an item: ``batch[0]``, ``data[i : i + size]``, ``next(iterator)``."""
     for part in walk_expression(value):
         if isinstance(part, ir.Name) and part.id in items:
             return True
-        if isinstance(part, ir.Subscript) and (reads_any(part.index, given) or _root(part.value) in given):
+        if isinstance(part, ir.Subscript) and (reads_any(part.index, variables) or _root(part.value) in variables):
             return True
         if isinstance(part, ir.Call) and (
             dotted(part.func) == "next" or dotted(part.func).endswith((".next", ".get_batch", ".next_batch"))
         ):
             return True
-    return _root(value) in given
+    return _root(value) in variables
 
 
 def _root(expr: ir.Expr) -> str:
@@ -138,8 +138,8 @@ def cuts_rows(counters: frozenset[str], body: tuple[ir.Stmt, ...]) -> bool:
     return any(
         dotted(call.func).rsplit(".", 1)[-1] in _OF_ARRAY
         and any(
-            isinstance(given, ir.Subscript) and reads_any(given.index, counters)
-            for given in (*call.args, *((call.func.value,) if isinstance(call.func, ir.Attr) else ()))
+            isinstance(operand, ir.Subscript) and reads_any(operand.index, counters)
+            for operand in (*call.args, *((call.func.value,) if isinstance(call.func, ir.Attr) else ()))
         )
         for call in calls(body)
     )
@@ -174,9 +174,11 @@ def _unwrapped(iterable: ir.Expr) -> ir.Expr:
 
 def gives_loaders(targets: AbstractSet[str], body: tuple[ir.Stmt, ...]) -> bool:
     """Whether each round is given a loader, over which an inner loop runs, instead of a batch."""
-    given = {name for name in targets if _LOADER.search(name)}
-    return bool(given) and any(
-        isinstance(statement, ir.For) and isinstance(inner := _unwrapped(statement.iter), ir.Name) and inner.id in given
+    loaders = {name for name in targets if _LOADER.search(name)}
+    return bool(loaders) and any(
+        isinstance(statement, ir.For)
+        and isinstance(inner := _unwrapped(statement.iter), ir.Name)
+        and inner.id in loaders
         for statement in walk_statements(body, into_definitions=False)
     )
 

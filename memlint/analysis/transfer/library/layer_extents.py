@@ -9,7 +9,7 @@ from memlint.analysis.domain.extents import extents
 from memlint.analysis.domain.extents.by_operation import SAME_LAYERS
 from memlint.analysis.domain.extents.extents import ANY, BATCH_DIM, SIDE, Extent, Range, exact
 from memlint.analysis.domain.values import V
-from memlint.analysis.transfer.library.extent_ops import FEW, Given, size_of, windowed
+from memlint.analysis.transfer.library.extent_ops import FEW, Arguments, size_of, windowed
 from memlint.ir import nodes as ir
 
 #: the upper bound of a number; None for unknown
@@ -70,10 +70,10 @@ def layer_of(name: str, args: list[V], words: dict[str, V], expr: ir.Call, most:
     if own == "Sequential":
         known = len(args) <= _MAX_CHAIN and not any(isinstance(arg, ir.Starred) for arg in expr.args)
         return Layer(own, (), tuple(of_value(arg) for arg in args)) if known and args else None
-    given = Given(args, words, expr)
+    arguments = Arguments(args, words, expr)
     numbers = []
     for at, word in _NUMBERS.get(own, ()):
-        value, shown = given.of(at, word)
+        value, shown = arguments.of(at, word)
         if isinstance(shown, ir.Display) and shown.elements:  # sizes of both sides: the first counts
             value, shown = None, shown.elements[0]
         size = size_of(value, shown) if shown is not None else None
@@ -92,53 +92,53 @@ def of_value(value: V) -> Layer | None:
     return next((held for word, held in ref.keywords if word == "layer"), None) if ref.kind == "extinstance" else None
 
 
-def applied(layer: Layer | None, given: Extent | None) -> Extent | None:
+def applied(layer: Layer | None, extent: Extent | None) -> Extent | None:
     """The extent of a layer's output."""
     if layer is None:
-        return of_unknown(given)
+        return of_unknown(extent)
     own = layer.name
     if own == "Sequential":
         for inner in layer.inner:
-            given = applied(inner, given)
-        return given
+            extent = applied(inner, extent)
+        return extent
     if own in ("Linear", "LazyLinear", "Bilinear"):
         width = layer.numbers[0] or ANY
-        if given is not None and given.dims is not None:
-            return extents.widened(given, -1, width)
+        if extent is not None and extent.dims is not None:
+            return extents.widened(extent, -1, width)
         return extents.shaped((BATCH_DIM, width))
     if own == "Embedding":
         width = layer.numbers[0] or ANY
-        return extents.shaped((*((given and given.dims) or (BATCH_DIM, ANY)), width))
+        return extents.shaped((*((extent and extent.dims) or (BATCH_DIM, ANY)), width))
     if own.startswith("Conv"):
-        return _convolved(layer, given)
+        return _convolved(layer, extent)
     if own.startswith("Adaptive"):
-        return _pooled(layer, given)
+        return _pooled(layer, extent)
     if "Pool" in own:
-        return windowed(given, layer.numbers[0])
+        return windowed(extent, layer.numbers[0])
     if own == "Flatten":
         first = layer.numbers[0]
-        return extents.flattened(given, 1 if first is None else first[0])
+        return extents.flattened(extent, 1 if first is None else first[0])
     if own in _STEPS:
         return _SEQUENCE
     if own in _SCALED:
-        return given if given is None or given.dims is None else _scaled(given)
-    return given
+        return extent if extent is None or extent.dims is None else _scaled(extent)
+    return extent
 
 
-def of_unknown(given: Extent | None) -> Extent | None:
+def of_unknown(extent: Extent | None) -> Extent | None:
     """The extent of the output of an unknown layer: a sequence of vectors gives another one."""
-    return _SEQUENCE if given is not None and given.dims is not None and len(given.dims) == len("BTC") else None
+    return _SEQUENCE if extent is not None and extent.dims is not None and len(extent.dims) == len("BTC") else None
 
 
 def _rank(layer: Layer) -> int:
     return int(layer.name[-2])
 
 
-def _convolved(layer: Layer, given: Extent | None) -> Extent | None:
+def _convolved(layer: Layer, extent: Extent | None) -> Extent | None:
     """The extent of a feature map. An unknown map has a picture's sides; a wide kernel without padding may cover all
     of it."""
     channels, kernel, padding = layer.numbers
-    sides = given.dims[2:] if given is not None and given.dims is not None else ()
+    sides = extent.dims[2:] if extent is not None and extent.dims is not None else ()
     if len(sides) != _rank(layer):
         sides = (SIDE if _rank(layer) > 1 else ANY,) * _rank(layer)
     unpadded = padding is None or padding == exact(0)
@@ -148,14 +148,14 @@ def _convolved(layer: Layer, given: Extent | None) -> Extent | None:
     return extents.shaped((BATCH_DIM, channels or ANY, *sides))
 
 
-def _pooled(layer: Layer, given: Extent | None) -> Extent | None:
+def _pooled(layer: Layer, extent: Extent | None) -> Extent | None:
     size = layer.numbers[0]
-    channels = given.dims[:2] if given is not None and given.dims is not None else (BATCH_DIM, ANY)
+    channels = extent.dims[:2] if extent is not None and extent.dims is not None else (BATCH_DIM, ANY)
     return extents.shaped((*channels[:2], *((size or ANY,) * _rank(layer)))) if len(channels) > 1 else None
 
 
-def _scaled(given: Extent) -> Extent:
-    dims = given.dims or ()
+def _scaled(extent: Extent) -> Extent:
+    dims = extent.dims or ()
     return extents.shaped(
         (*dims[:2], *(SIDE if high >= SIDE[0] else (low, extents.NO_BOUND) for low, high in dims[2:]))
     )

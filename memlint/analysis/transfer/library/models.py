@@ -172,17 +172,17 @@ def _through_classes(
         inner = tensors_within(frame, state, known)
         if known.is_only(NONE) and known.kinds and not _saves(frame, function, expr):
             return known  # the method changes the model (a larger vocabulary), and runs no layer
-        told = bool(known.kinds & ~(UNKNOWN | NONE)) and not (
+        determined = bool(known.kinds & ~(UNKNOWN | NONE)) and not (
             known.kinds & UNKNOWN and not known.kinds & (TENSORS | CONTAINER)
         )
-        if told or _computes_only(frame, function, expr, known):
+        if determined or _computes_only(frame, function, expr, known):
             tips = _tips(frame, inner)
             followed = is_abstract(function)  # all its overrides were interpreted
             if not tips and not followed and cls is not None and (below := _overrides(frame, cls, method)):
                 if any(one is not None and one.notes.gradients for one in below):
                     frame.notes.gradients = frame.notes.differentiates = True
                 continue  # an override may run layers
-            if not told and not tips:
+            if not determined and not tips:
                 return as_output(
                     state, known.but(kinds=TREE), device_of(frame, state, [module, *args]), text(expr.func)
                 )

@@ -71,8 +71,8 @@ def _frozen(state: State, expr: ir.Call, place: ir.Expr, receiver: V, name: str,
     frozen = not const if isinstance(const, bool) else None
     if not receiver.syms and not receiver.store:  # a module without a key gets one
         receiver = receiver.but(store=frozenset((expr.at,)))
-    told = flag is not None or name != "requires_grad_"
-    freeze(state, receiver, place, name == "freeze" or (frozen if told else False))
+    explicit = flag is not None or name != "requires_grad_"
+    freeze(state, receiver, place, name == "freeze" or (frozen if explicit else False))
     return receiver
 
 
@@ -110,20 +110,20 @@ def _of_class(frame: FunctionState, state: State, expr: ir.Call, receiver: V, na
         return DATA_VALUE
     if receiver.resolved() and _defines(frame, receiver, name):
         return run_module(frame, state, expr, receiver, args, words, method=name)
-    said = namesakes(frame, state, receiver, name, args, words)
+    methods = namesakes(frame, state, receiver, name, args, words)
     # a method that is named like a library's guarded method may wrap it
     if (
-        said.guards
-        or said.silent
-        or said.idle
-        or said.trains
-        or (name in knowledge.guarded_methods() and said.graph != "yes")
+        methods.guards
+        or methods.silent
+        or methods.idle
+        or methods.trains
+        or (name in knowledge.guarded_methods() and methods.graph != "yes")
     ):
         return unknown_call(frame, state, expr, receiver, args, words)
-    if said.differentiates:
+    if methods.differentiates:
         frame.notes.gradients = frame.notes.differentiates = True
-    layer = not said.found and frame.analyser.facts.attributes.names_layer(name)
-    graph = said.graph if said.found else "yes" if layer else unseen(name)
+    layer = not methods.found and frame.analyser.facts.attributes.names_layer(name)
+    graph = methods.graph if methods.found else "yes" if layer else unseen(name)
     return run_module(frame, state, expr, receiver, args, words, method=name, graph=graph)
 
 

@@ -56,7 +56,7 @@ def metric_used(frame: FunctionState, name: str, method: str, expr: ir.Call) -> 
 
 def noted(frame: FunctionState, name: str, expr: ir.Call, args: Args, words: Words) -> None:
     """Record a call of a function outside the project that a rule asks about."""
-    given = args[0] if args else words.get("dataset", NOTHING)
+    first = args[0] if args else words.get("dataset", NOTHING)
     asked = frame.analyser
-    if name in asked.noted_calls or (name in asked.noted_of_loaders and over_loader(given)):
-        frame.notes.outside[expr.at] = OutsideCall(name, expr, frame.innermost(()), tuple(frame.tests), given)
+    if name in asked.noted_calls or (name in asked.noted_of_loaders and over_loader(first)):
+        frame.notes.outside[expr.at] = OutsideCall(name, expr, frame.innermost(()), tuple(frame.tests), first)

@@ -47,8 +47,8 @@ def _mode_of_holders(frame: FunctionState, state: State, name: str) -> tuple[boo
     have the same; see `mode_of`."""
     if any(param.name == name for param in frame.function.params):
         return None, None
-    told = [mode_of(state, V(UNKNOWN), holder) for holder in methods_held(frame.function.body).get(name, ())]
-    return told[0] if told and all(mode == told[0][0] for mode, _ in told) else (None, None)
+    modes = [mode_of(state, V(UNKNOWN), holder) for holder in methods_held(frame.function.body).get(name, ())]
+    return modes[0] if modes and all(mode == modes[0][0] for mode, _ in modes) else (None, None)
 
 
 def _is_guarded_by_flag(frame: FunctionState, expr: ir.Call) -> bool:
@@ -80,7 +80,7 @@ def note_run(
     if not expr.args and not expr.keywords and is_statement(frame, expr):
         return  # a call without arguments and result runs no model
     func = expr.func
-    if _is_criterion(func) and not any(given.kinds & MODULE for given in args):
+    if _is_criterion(func) and not any(argument.kinds & MODULE for argument in args):
         return  # a criterion records only what its inputs have recorded
     base = (
         func.value
@@ -106,7 +106,7 @@ def note_run(
         probes=any(frame.notes.made[at][0] in _BLANK for at in args[0].store if at in frame.notes.made)
         if args
         else False,
-        drawn=any(frame.notes.made[at][1] for given in args for at in given.store if at in frame.notes.made),
+        drawn=any(frame.notes.made[at][1] for argument in args for at in argument.store if at in frame.notes.made),
         loop=frame.innermost(()),
         mode_key=key,
         tests=tuple(frame.tests),

@@ -117,8 +117,8 @@ def builtin(frame: FunctionState, state: State, name: str, args: list[V], words:
         draws(frame, args[0])
         return element(frame, state, args[0])
     if name in ("enumerate", "zip") and args:
-        given = [element(frame, state, value) for value in (args if name == "zip" else args[:1])]
-        pair = tuple_of(frame, state, expr.at, given if name == "zip" else [DATA_VALUE, *given])
+        parts = [element(frame, state, value) for value in (args if name == "zip" else args[:1])]
+        pair = tuple_of(frame, state, expr.at, parts if name == "zip" else [DATA_VALUE, *parts])
         return make(frame, state, expr.at, "list", pair).but(refs=_over(args))
     if name == "sum" and args:
         return tensor_op(frame, state, expr.at, [elements_of(frame, state, args[0]), *args[1:]], text(expr))
@@ -248,8 +248,8 @@ def _collection(
             bounded=bounded,
         ).but(refs=frozenset((Ref("bounded", "", ""),)) if bounded else EMPTY)
     if name in ("collections.defaultdict", "collections.OrderedDict", "collections.Counter"):
-        given = args[1:] if last == "defaultdict" else args
-        result = _dict_of(frame, state, (expr.at, "dict"), given, words)
+        contents = args[1:] if last == "defaultdict" else args
+        result = _dict_of(frame, state, (expr.at, "dict"), contents, words)
         if last == "Counter":
             for key in ordered(result.objs):
                 state.heap[key] = state.heap[key].with_elem(join(state.heap[key].elem, DATA_VALUE))

@@ -173,21 +173,21 @@ def _of_tree(
     src = receiver.src if state.grad != OFF or name in _MEMBERS or not (args or words) else frozenset[Source]()
     found = V(receiver.kinds & TENSORS, src, bare=receiver.bare, size=receiver.size, device=device)
     # the default for a missing member is a list or a text
-    is_list = name in _OR_ELSE and len(args) > 1 and _is_no_tensor(args[1]) and not _is_brought(frame, expr)
-    return no_batch(found) if is_list else found
+    is_default = name in _OR_ELSE and len(args) > 1 and _is_no_tensor(args[1]) and not _is_brought(frame, expr)
+    return no_batch(found) if is_default else found
 
 
 def cut_everywhere(state: State, value: V) -> None:
     """``detach_()`` cuts the tensor itself from its graph, in all variables and containers."""
-    gone = frozenset(
+    mark_free = frozenset(
         source for source in value.src if not (isinstance(source, tuple) and source and source[0] in ("prev", "elem"))
     )
-    if not gone:
+    if not mark_free:
         return
 
     def without(item: V) -> V:
         # the tensor of an earlier round in the same places is cut as well
-        return item.but(src=frozenset()) if item.src & gone or (item.src and item.src <= value.src) else item
+        return item.but(src=frozenset()) if item.src & mark_free or (item.src and item.src <= value.src) else item
 
     state.env = {name: without(item) for name, item in state.env.items()}
     state.sym = {path: without(item) for path, item in state.sym.items()}
@@ -238,8 +238,8 @@ def _move(receiver: V, name: str, expr: ir.Call, args: list[V], words: dict[str,
 
 def names_integers(expr: ir.Call) -> bool:
     """Whether a call names an integer dtype, whose tensors have no graph."""
-    wanted = (*expr.args, *(word.value for word in expr.keywords))
-    return any(dotted(item).rsplit(".", 1)[-1] in _INTEGERS for item in wanted)
+    given = (*expr.args, *(word.value for word in expr.keywords))
+    return any(dotted(item).rsplit(".", 1)[-1] in _INTEGERS for item in given)
 
 
 def values_and_indices(frame: FunctionState, state: State, expr: ir.Call, values: V, size: int = SAMPLE) -> V:

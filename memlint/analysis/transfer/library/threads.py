@@ -72,13 +72,13 @@ def run(frame: FunctionState, state: State, expr: ir.Call, shown: ir.Expr, calle
 
 def thread(frame: FunctionState, state: State, expr: ir.Call, words: Words) -> V:
     """Interpret the function of ``threading.Thread(target=f, args=(x, y))``."""
-    target, given = words.get("target"), words.get("args")
+    target, arguments = words.get("target"), words.get("args")
     shown = next((word.value for word in expr.keywords if word.name == "target"), None)
     if target is not None and shown is not None and target.kinds & (CALLABLE | MODULE):
-        held = [state.heap.get(key) for key in given.objs] if given is not None else []
+        held = [state.heap.get(key) for key in arguments.objs] if arguments is not None else []
         known = held[0] if len(held) == 1 else None
         args = [*known.fields.values()] if known is not None and known.kind == "tuple" and not known.elem.kinds else []
-        if args or given is None:
+        if args or arguments is None:
             run(frame, state, expr, shown, target, args, {})
     return UNKNOWN_VALUE
 

@@ -48,10 +48,10 @@ def of_torch(
 ) -> V | None:
     """The value of such a function's call; None for another name."""
     if name in ("torch.utils.checkpoint.checkpoint", "torch.func.functional_call") and args:
-        given = args[1:] if last == "checkpoint" else [elements_of(frame, state, value) for value in args[2:]]
+        inputs = args[1:] if last == "checkpoint" else [elements_of(frame, state, value) for value in args[2:]]
         own = {word: value for word, value in words.items() if word not in _OF_CHECKPOINT}
         shown = expr.args[0] if expr.args else expr.func
-        return frame.interpreter.call_value(frame, state, args[0], given, own, ir.Call(expr.at, shown, (), ()))
+        return frame.interpreter.call_value(frame, state, args[0], inputs, own, ir.Call(expr.at, shown, (), ()))
     if name in _UNBOUND and args:
         frame.used |= tensors_within(frame, state, args[0]).src
         return cut(args[0]) if last == "detach" else DATA_VALUE
@@ -66,8 +66,8 @@ def of_torch(
         made = frame.interpreter.call_value(frame, state, args[at], [leaf], {}, of_leaf)
         return make(frame, state, (expr.at, "tree"), "list", made)
     if name.startswith("torch.distributions.") and last[:1].isupper():
-        given = [tensors_within(frame, state, value) for value in (*args, *words.values())]
-        made = tensor_op(frame, state, expr.at, given, text(expr)).but(kinds=TREE)
+        inputs = [tensors_within(frame, state, value) for value in (*args, *words.values())]
+        made = tensor_op(frame, state, expr.at, inputs, text(expr)).but(kinds=TREE)
         shaping = words.get("scale", args[1] if len(args) > 1 else None) if last in _OF_LOCATION else None
         return made.but(
             refs=frozenset((Ref("shape", "", "", made if shaping is None else tensors_within(frame, state, shaping)),))

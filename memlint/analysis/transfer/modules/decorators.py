@@ -68,11 +68,11 @@ def _flags(decorator: Function, call: ir.Call | None) -> Iterator[tuple[str, boo
     params = [param for param in decorator.params if param.kind not in ("star", "double-star")]
     words = {word.name: word.value for word in call.keywords} if call is not None else {}
     for position, param in enumerate(params):
-        given = words.get(param.name, param.default)
+        argument = words.get(param.name, param.default)
         if call is not None and position < len(call.args):
-            given = call.args[position]
-        if isinstance(given, ir.Const) and isinstance(given.value, bool):
-            yield param.name, given.value
+            argument = call.args[position]
+        if isinstance(argument, ir.Const) and isinstance(argument.value, bool):
+            yield param.name, argument.value
 
 
 def _wrapper_grad(summary: Summary, decorator: Function, flags: dict[str, bool]) -> int | None:
@@ -111,16 +111,16 @@ def _mode(summary: Summary, decorator: Function, context: ir.Expr, flags: dict[s
         return None
     kind, what = summary.analyser.program.find_expression(decorator.module, context.func, decorator)
     row = knowledge.function(str(what)) if kind == "ext" else None
-    given = [*context.args, *(word.value for word in context.keywords)]
-    if row is None or row.context not in ("argument", "off") or len(given) != 1:
+    arguments = [*context.args, *(word.value for word in context.keywords)]
+    if row is None or row.context not in ("argument", "off") or len(arguments) != 1:
         return None
-    (flag,) = given
-    denied = isinstance(flag, ir.Unary) and flag.op == "not"
-    name = flag.operand if isinstance(flag, ir.Unary) and denied else flag
-    told = flags.get(name.id) if isinstance(name, ir.Name) else None
+    (flag,) = arguments
+    negated = isinstance(flag, ir.Unary) and flag.op == "not"
+    name = flag.operand if isinstance(flag, ir.Unary) and negated else flag
+    flag_value = flags.get(name.id) if isinstance(name, ir.Name) else None
     if isinstance(name, ir.Const) and isinstance(name.value, bool):
-        told = name.value
-    if told is None:
+        flag_value = name.value
+    if flag_value is None:
         return ON | OFF
-    recorded = (told is not denied) == (row.context == "argument")
+    recorded = (flag_value is not negated) == (row.context == "argument")
     return OFF if not recorded else ON if row.context == "argument" else None

@@ -62,8 +62,8 @@ def _is_frozen_by(analyser: Analyser, method: Function, steps: tuple[str, ...]) 
     modes, own = summary.exit.modes, f"p:{method.params[0].name}"
     if not any(isinstance(key, tuple) and key[:1] == ("frozen",) and frozen for key, frozen in modes.items()):
         return False
-    if (told := look_up(modes, V(UNKNOWN, syms=frozenset((Path(own, steps),))), "", "frozen")) is not None:
-        return told
+    if (frozen_mode := look_up(modes, V(UNKNOWN, syms=frozenset((Path(own, steps),))), "", "frozen")) is not None:
+        return frozen_mode
     made = summary.exit.sym.get(Path(own, steps[:1])) if method.name == "__init__" else None
     if made is None:
         return False

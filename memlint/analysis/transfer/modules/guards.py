@@ -61,8 +61,8 @@ def _named_grad(state: State, func: V, context: ir.Call) -> int | None:
     name = _HUMP.sub("_", dotted(context.func).rpartition(".")[2]).lower()
     if _GUARD.search(name) is None:
         return None
-    told = any(map(is_false, context.args))
-    return state.grad if told else OFF
+    disabled = any(map(is_false, context.args))
+    return state.grad if disabled else OFF
 
 
 def _entered(frame: FunctionState, func: V, context: ir.Call, value: V, state: State) -> V:
@@ -105,17 +105,17 @@ def grad_of_reference(summary: Summary, state: State, func: V, call: ir.Call | N
 def _flag(summary: Summary, state: State, call: ir.Call | None) -> bool | None:
     if call is None:
         return None
-    given = call.args[0] if call.args else call.keywords[0].value if call.keywords else None
-    if given is None:
+    argument = call.args[0] if call.args else call.keywords[0].value if call.keywords else None
+    if argument is None:
         return None
-    const = summary.interpreter.evaluate(resumed(summary), state, given).const
+    const = summary.interpreter.evaluate(resumed(summary), state, argument).const
     if const is None:
-        const = truth(summary, state, given)
+        const = truth(summary, state, argument)
     if (
-        isinstance(given, ir.Attr)
-        and isinstance(given.value, ir.Name)
+        isinstance(argument, ir.Attr)
+        and isinstance(argument.value, ir.Name)
         and summary.function.cls is not None
-        and _overridden(summary, summary.function.cls, given.name)
+        and _overridden(summary, summary.function.cls, argument.name)
     ):
         return None
     return const if isinstance(const, bool) else None
@@ -161,9 +161,9 @@ def switches_off(body: tuple[ir.Stmt, ...]) -> bool:
         if not isinstance(statement, ir.ExprStmt) or not isinstance(statement.value, ir.Call):
             continue
         call = statement.value
-        given = call.args[0] if call.args else None
-        if dotted(call.func).endswith("set_grad_enabled") and isinstance(given, ir.Const):
-            off = given.value is False
+        argument = call.args[0] if call.args else None
+        if dotted(call.func).endswith("set_grad_enabled") and isinstance(argument, ir.Const):
+            off = argument.value is False
         elif isinstance(call.func, ir.Attr) and call.func.name == "__enter__" and isinstance(call.func.value, ir.Call):
             off = off or dotted(call.func.value.func).rsplit(".", 1)[-1] in ("no_grad", "inference_mode")
     return off
@@ -208,8 +208,8 @@ def is_guard(summary: Summary, function: Function, expr: ir.Expr) -> bool:
     if isinstance(expr, ir.IfExp):
         return is_guard(summary, function, expr.body) and is_guard(summary, function, expr.orelse)
     if isinstance(expr, ir.Call):
-        given = (*expr.args, *(word.value for word in expr.keywords))
-        always = all(map(is_true, given))
+        arguments = (*expr.args, *(word.value for word in expr.keywords))
+        always = all(map(is_true, arguments))
         return always and is_guard(summary, function, expr.func)
     kind, what = summary.analyser.program.find_expression(function.module, expr, function)
     if kind == "none":

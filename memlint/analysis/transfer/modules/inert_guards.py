@@ -171,7 +171,7 @@ def guards(
             small=_runs_small(summary, is_small),
         )
     blocks = summary.notes.blocks
-    told: set[int] = set()
+    reported: set[int] = set()
     for call in calls:
         if working and any(kind == "volatile" and at < call.site.at for at, (kind, _) in inert.items()):
             continue
@@ -186,8 +186,8 @@ def guards(
         if early is None:
             yield call
             continue
-        if early.at not in told:
-            told.add(early.at)
+        if early.at not in reported:
+            reported.add(early.at)
             shown = f"with {text(early.items[0].context)}"
             small = _runs_small(summary, is_small)
             yield Guard(
@@ -332,13 +332,13 @@ def _only_prepares(block: ir.With) -> bool:
     return calls > 0
 
 
-def _after(body: tuple[ir.Stmt, ...], wanted: ir.Stmt) -> tuple[ir.Stmt, ...]:
+def _after(body: tuple[ir.Stmt, ...], target: ir.Stmt) -> tuple[ir.Stmt, ...]:
     """The statements that follow a statement in its own block."""
     for position, statement in enumerate(body):
-        if statement is wanted:
+        if statement is target:
             return body[position + 1 :]
         for inner in bodies(statement):
-            found = _after(inner, wanted)
+            found = _after(inner, target)
             if found:
                 return found
     return ()

@@ -63,8 +63,8 @@ def settle_mode(frame: FunctionState, other: State, statement: ir.If) -> None:
 
 def frozen_of(summary: Summary, state: State, module: V, expr: ir.Expr | None) -> bool | None:
     """Whether no parameter of the module requires grad; None for unknown, as where a flag decides."""
-    frozen, told = _said(state.modes, mode_keys(module, expr), "frozen") if state.modes else (None, None)
-    if told is not None:
+    frozen, key = _said(state.modes, mode_keys(module, expr), "frozen") if state.modes else (None, None)
+    if key is not None:
         return None if frozen and _part_trains(state, module, expr) else frozen
     for ref in ordered(module.refs):
         if ref.kind == "instance":
@@ -156,15 +156,15 @@ def forget_name(state: State, name: str, value: V) -> None:
 
 def freezing_loop(frame: FunctionState, state: State, statement: ir.For) -> None:
     """Record what ``for p in model.parameters(): p.requires_grad = False`` freezes."""
-    sides = _iterated(statement.target, statement.iter)
-    for target, call in sides:
-        said = _says(frame, state, statement.body, call, target, alone=len(sides) == 1)
-        if said != "no" and isinstance(call.func, ir.Attr):
+    iterated = _iterated_modules(statement.target, statement.iter)
+    for target, call in iterated:
+        effect = _effect_on(frame, state, statement.body, call, target, alone=len(iterated) == 1)
+        if effect != "no" and isinstance(call.func, ir.Attr):
             module = frame.interpreter.evaluate(frame, state, call.func.value)
-            freeze(state, module, call.func.value, None if said == "some" else said == "yes")
+            freeze(state, module, call.func.value, None if effect == "some" else effect == "yes")
 
 
-def _iterated(target: ir.Expr, iterable: ir.Expr) -> list[tuple[ir.Expr, ir.Call]]:
+def _iterated_modules(target: ir.Expr, iterable: ir.Expr) -> list[tuple[ir.Expr, ir.Call]]:
     """The calls of ``parameters()``, ``children()`` and the like that a loop iterates over, each with its target."""
     if not isinstance(iterable, ir.Call):
         return []
@@ -173,15 +173,15 @@ def _iterated(target: ir.Expr, iterable: ir.Expr) -> list[tuple[ir.Expr, ir.Call
     name, args = last_name(iterable.func), iterable.args
     parts = target.elements if isinstance(target, ir.Display) else ()
     if name == "enumerate" and args:
-        return _iterated(parts[1] if len(parts) == 2 else target, args[0])
+        return _iterated_modules(parts[1] if len(parts) == 2 else target, args[0])
     if name in ("zip", "zip_longest") and len(parts) == len(args):
-        return [side for part, one in zip(parts, args, strict=True) for side in _iterated(part, one)]
+        return [side for part, one in zip(parts, args, strict=True) for side in _iterated_modules(part, one)]
     if name in ("list", "tuple", "set", "iter", "reversed", "tqdm", "chain"):
-        return [side for one in args for side in _iterated(target, one)]
+        return [side for one in args for side in _iterated_modules(target, one)]
     return []
 
 
-def _says(
+def _effect_on(
     frame: FunctionState, state: State, body: tuple[ir.Stmt, ...], call: ir.Call, target: ir.Expr, *, alone: bool
 ) -> str:
     """What a loop over the parameters or submodules of a call does to their requires_grad: "yes" (freezes), "on",
@@ -189,10 +189,10 @@ def _says(
     variable may stand for its items."""
     func = call.func
     if isinstance(func, ir.Attr) and func.name in _OF_MODULES:
-        return _says_of_modules(frame, state, body, names_read(target))
-    said = "no"
+        return _effect_on_modules(frame, state, body, names_read(target))
+    effect = "no"
     for inner in walk_statements(body):
-        frozen = _freezes(frame, state, inner, None if alone else names_read(target))
+        frozen = _effect_of(frame, state, inner, None if alone else names_read(target))
         if frozen == "no":
             continue
         always = inner in body or any(
@@ -202,30 +202,30 @@ def _says(
             and around.test.name == "requires_grad"
             for around in body
         )
-        said = frozen if always else "some"
-    return said
+        effect = frozen if always else "some"
+    return effect
 
 
-def _says_of_modules(frame: FunctionState, state: State, body: tuple[ir.Stmt, ...], names: frozenset[str]) -> str:
+def _effect_on_modules(frame: FunctionState, state: State, body: tuple[ir.Stmt, ...], names: frozenset[str]) -> str:
     """The same for a loop over submodules: ``for child in net.children(): child.requires_grad_(False)``, or with a
     loop over the parameters of each."""
-    said = "no"
-    leaves = any(isinstance(inner, ir.Jump) and inner.kind != "pass" for inner in walk_statements(body))
+    effect = "no"
+    ends_early = any(isinstance(inner, ir.Jump) and inner.kind != "pass" for inner in walk_statements(body))
     for inner in walk_statements(body):
         frozen = "no"
         if isinstance(inner, ir.For):
-            for target, call in _iterated(inner.target, inner.iter):
+            for target, call in _iterated_modules(inner.target, inner.iter):
                 owner = call.func.value if isinstance(call.func, ir.Attr) else None
                 if owner is not None and _held_by(owner, names):
-                    frozen = _says(frame, state, inner.body, call, target, alone=False)
+                    frozen = _effect_on(frame, state, inner.body, call, target, alone=False)
         elif isinstance(inner, ir.ExprStmt):
-            frozen = _freezes(frame, state, inner, names)
+            frozen = _effect_of(frame, state, inner, names)
         if frozen != "no":
-            said = frozen if inner in body and not leaves else "some"
-    return said
+            effect = frozen if inner in body and not ends_early else "some"
+    return effect
 
 
-def _freezes(summary: Summary, state: State, statement: ir.Stmt, names: frozenset[str] | None) -> str:
+def _effect_of(summary: Summary, state: State, statement: ir.Stmt, names: frozenset[str] | None) -> str:
     """What a statement does to the requires_grad of a parameter: "yes" (freezes), "on", "some" (a flag decides),
     "no" (nothing). ``names``: variables of which one must hold the parameter or module; None for any."""
     flag: ir.Expr | None = None
@@ -246,10 +246,10 @@ def _freezes(summary: Summary, state: State, statement: ir.Stmt, names: frozense
             if isinstance(func.value, ir.Attr) and func.value.name in ("grad", "data"):
                 return "no"  # gradients that are zeroed by hand
             return "yes"  # on a leaf, it equals ``requires_grad = False``
-        given = [*call.args, *(word.value for word in call.keywords)]
-        if not given:
+        arguments = [*call.args, *(word.value for word in call.keywords)]
+        if not arguments:
             return "on"
-        flag = given[0]
+        flag = arguments[0]
     if flag is None:
         return "no"
     const = summary.interpreter.evaluate(resumed(summary), state, flag).const

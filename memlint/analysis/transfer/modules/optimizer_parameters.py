@@ -94,12 +94,12 @@ def give_away(frame: FunctionState, state: State, values: list[V]) -> None:
 
 def gave(frame: FunctionState, keys: Iterable[Source]) -> None:
     """Record the keys of modules that escape."""
-    given = frame.notes.given
-    if ANY not in given:
-        given.update(keys)
-        if len(given) > MAX_GIVEN:
-            given.clear()
-            given.add(ANY)
+    escaped = frame.notes.given
+    if ANY not in escaped:
+        escaped.update(keys)
+        if len(escaped) > MAX_GIVEN:
+            escaped.clear()
+            escaped.add(ANY)
 
 
 def is_touched(summary: Summary, mine: set[Source]) -> bool:

@@ -81,9 +81,9 @@ def _reads_gradients(body: tuple[ir.Stmt, ...]) -> bool:
     return any(isinstance(part, ir.Attr) and part.name == "grad" for part in parts(body))
 
 
-def applied(frame: FunctionState, state: State, receiver: V, place: ir.Expr, given: V) -> None:
+def applied(frame: FunctionState, state: State, receiver: V, place: ir.Expr, callee: V) -> None:
     """Record ``net.apply(function)``: the function's effect on its parameter is one on all submodules."""
-    for ref in given.refs:
+    for ref in callee.refs:
         function = frame.analyser.function(ref) if ref.kind == "func" else None
         summary = frame.analyser.summary(function) if function is not None and function.params else None
         if function is None or summary is None or summary.exit is None:

@@ -39,8 +39,8 @@ def class_place(analyser: Analyser, cls: Class, name: str) -> Path | None:
     owner = _owner(analyser, cls, name)
     if owner is None:
         return None
-    given = analyser.evaluate_constant(owner.module, owner.attributes[name])
-    if not given.kinds & CONTAINER and not (given.is_only(DATA | NONE) and analyser.facts.attributes.is_assigned(name)):
+    value = analyser.evaluate_constant(owner.module, owner.attributes[name])
+    if not value.kinds & CONTAINER and not (value.is_only(DATA | NONE) and analyser.facts.attributes.is_assigned(name)):
         return None
     return _place(*owner.key, name)
 

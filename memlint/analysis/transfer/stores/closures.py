@@ -71,15 +71,15 @@ def _handed(function: Function) -> tuple[tuple[ir.Call, frozenset[str]], ...]:
         for expr in expressions(statement)
         for part in walk_expression(expr)
         if isinstance(part, ir.Call)
-        for given in (*part.args, *(word.value for word in part.keywords))
-        if (names := _names(given, inner))
+        for argument in (*part.args, *(word.value for word in part.keywords))
+        if (names := _names(argument, inner))
     )
 
 
-def _names(given: ir.Expr, inner: dict[str, frozenset[str]]) -> frozenset[str]:
-    if isinstance(given, ir.Lambda):
-        return names_read(given.body)
-    return inner.get(given.id, frozenset()) if isinstance(given, ir.Name) else frozenset()
+def _names(argument: ir.Expr, inner: dict[str, frozenset[str]]) -> frozenset[str]:
+    if isinstance(argument, ir.Lambda):
+        return names_read(argument.body)
+    return inner.get(argument.id, frozenset()) if isinstance(argument, ir.Name) else frozenset()
 
 
 def _read(part: ir.FunctionDef) -> Iterator[str]:

@@ -110,9 +110,10 @@ def _trained_on(analyser: Analyser, summary: Summary, names: set[str], since: in
             continue
         if trains and _reads(statement.body, names):
             return True
-    given = {record.at for record in summary.calls.values() if _trains(analyser, record.callee)}
-    return bool(given) and any(
-        call.at in given and any(mention(arg, names) for arg in (*call.args, *(word.value for word in call.keywords)))
+    training_calls = {record.at for record in summary.calls.values() if _trains(analyser, record.callee)}
+    return bool(training_calls) and any(
+        call.at in training_calls
+        and any(mention(arg, names) for arg in (*call.args, *(word.value for word in call.keywords)))
         for call in calls(summary.function.body)
     )
 
@@ -120,22 +121,22 @@ def _trained_on(analyser: Analyser, summary: Summary, names: set[str], since: in
 def _reads(body: tuple[ir.Stmt, ...], names: AbstractSet[str]) -> bool:
     """Whether a body reads one of the variables before it rebinds it. (An evaluation in each epoch and one before
     the first often bind the same names, which nobody reads in between.)"""
-    left = set(names)
+    unbound = set(names)
     #: by test, the names that were rebound where it held (``if rank == 0:``, which may be tested again)
-    given: dict[str, set[str]] = {}
+    rebound_under: dict[str, set[str]] = {}
     for statement in body:
         if isinstance(statement, ir.If):  # the test itself reads a number at most
-            known = given.setdefault(text(statement.test, 200), set())
-            if _reads(statement.body, left - known) or _reads(statement.orelse, left):
+            rebound = rebound_under.setdefault(text(statement.test, 200), set())
+            if _reads(statement.body, unbound - rebound) or _reads(statement.orelse, unbound):
                 return True
-            known.update(*(names_bound_by(one) for one in statement.body if isinstance(one, ir.Assign)))
+            rebound.update(*(names_bound_by(one) for one in statement.body if isinstance(one, ir.Assign)))
             continue
         own = (statement.value, *_places(statement.targets)) if isinstance(statement, ir.Assign) else None
-        if any(reads_any(expr, left) for expr in own or expressions(statement)):
+        if any(reads_any(expr, unbound) for expr in own or expressions(statement)):
             return True
         if isinstance(statement, ir.Assign):
-            left -= names_bound_by(statement)
-        elif any(_reads(block, left) for block in bodies(statement)):
+            unbound -= names_bound_by(statement)
+        elif any(_reads(block, unbound) for block in bodies(statement)):
             return True
     return False
 
@@ -170,8 +171,8 @@ def _compared_with(analyser: Analyser, summary: Summary, names: set[str]) -> boo
         call, callee = known.get(record.at), analyser.function_at(record.callee)
         if call is None or callee is None:
             continue
-        given = given_as(callee, call, lambda arg: mention(arg, names))
-        if given and _is_multiplied(callee, given):
+        parameters = given_as(callee, call, lambda arg: mention(arg, names))
+        if parameters and _is_multiplied(callee, parameters):
             return True
     return False
 
@@ -179,16 +180,16 @@ def _compared_with(analyser: Analyser, summary: Summary, names: set[str]) -> boo
 def given_as(callee: Function, call: ir.Call, is_meant: Callable[[ir.Expr], bool]) -> set[str]:
     """The parameters whose arguments satisfy ``is_meant``."""
     params = callee.params[callee.takes_self :]
-    given = {param.name for param, arg in zip(params, call.args, strict=False) if is_meant(arg)}
-    return given | {word.name for word in call.keywords if word.name is not None and is_meant(word.value)}
+    parameters = {param.name for param, arg in zip(params, call.args, strict=False) if is_meant(arg)}
+    return parameters | {word.name for word in call.keywords if word.name is not None and is_meant(word.value)}
 
 
 def _is_multiplied(function: Function, names: set[str]) -> bool:
     """Whether a function multiplies one of the names with something."""
     return any(
-        len(given) > 1 and any(mention(one, names) for one in given)
+        len(operands) > 1 and any(mention(one, names) for one in operands)
         for part in parts(function.body)
-        for given in (_multiplied(part),)
+        for operands in (_multiplied(part),)
     )
 
 
@@ -218,9 +219,9 @@ def becomes_array(summary: Summary, store: Store) -> bool:
     likely = calls_named(summary.function.body, {"array", "asarray"})
     made = (call.args[0] for call in likely if call.args and dotted(call.func) in _ARRAYS)
     return any(
-        text(given) == store.place_text
-        or (isinstance(given, ir.Display) and any(text(one) == store.text for one in given.elements))
-        for given in made
+        text(argument) == store.place_text
+        or (isinstance(argument, ir.Display) and any(text(one) == store.text for one in argument.elements))
+        for argument in made
     )
 
 
@@ -230,8 +231,8 @@ def proved_free(summary: Summary, sources: Sources, tests: tuple[ir.Expr, ...]) 
     beside the loss, which proves nothing.)"""
     nodes = {source for source in sources if source in summary.graphs.nodes}
     return bool(nodes) and any(
-        all(test in tests for test in around) and nodes <= summary.graphs.sure(given)
-        for given, around in summary.notes.arrays
+        all(test in tests for test in around) and nodes <= summary.graphs.sure(taken)
+        for taken, around in summary.notes.arrays
     )
 
 
@@ -248,7 +249,7 @@ def gives_no_graph(summary: Summary, run: ModelRun) -> bool:
 
 def may_give_no_graph(summary: Summary, run: ModelRun) -> bool:
     """Whether numpy() takes the output of a run where some test holds."""
-    return any(run.node in summary.graphs.sure(given) for given, _ in summary.notes.arrays)
+    return any(run.node in summary.graphs.sure(taken) for taken, _ in summary.notes.arrays)
 
 
 def is_unpacked(statement: ir.Stmt, run: ModelRun) -> bool:

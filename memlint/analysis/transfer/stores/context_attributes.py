@@ -29,12 +29,12 @@ def noted(frame: FunctionState, target: ir.Attr, value: V, statement: ir.Assign 
         return
     known = frame.notes.on_context.get(target.at)
     expr, names = _source(target, statement)
-    if isinstance(expr, ir.Name) and _is_told_no_tensor(frame, expr.id):
+    if isinstance(expr, ir.Name) and _is_proved_no_tensor(frame, expr.id):
         return
     frame.notes.on_context[target.at] = Kept(target, expr, names, join(known.given, value) if known else value)
 
 
-def _is_told_no_tensor(frame: FunctionState, name: str) -> bool:
+def _is_proved_no_tensor(frame: FunctionState, name: str) -> bool:
     """Whether a variable, which the function does not rebind, is no tensor here: the else branch of ``if
     torch.is_tensor(x)``."""
     return name not in assigned_names(frame.function.body)[0] and any(

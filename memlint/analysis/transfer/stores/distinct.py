@@ -62,12 +62,14 @@ def _are_distinct(summary: Summary, values: ir.Expr, depth: int) -> bool:
     if isinstance(values, ir.Attr):
         return SETTINGS.fullmatch(last_name(values.value)) is not None
     if isinstance(values, ir.Name) and depth:
-        given = _given(summary, values.id)
-        return bool(given) and all(one is not None and _are_distinct(summary, one, depth - 1) for one in given)
+        values_of_name = _assigned_values(summary, values.id)
+        return bool(values_of_name) and all(
+            one is not None and _are_distinct(summary, one, depth - 1) for one in values_of_name
+        )
     return False
 
 
-def _given(summary: Summary, name: str) -> list[ir.Expr | None]:
+def _assigned_values(summary: Summary, name: str) -> list[ir.Expr | None]:
     """The values that a local variable is assigned; None among them for another binding, empty for a parameter or a
     variable of another scope."""
     if name not in summary.function.locals or any(param.name == name for param in summary.function.params):

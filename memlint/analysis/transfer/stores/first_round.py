@@ -56,36 +56,36 @@ def begun_anew(function: tuple[ir.Stmt, ...], loop: ir.For | ir.While) -> frozen
     if not around:
         return frozenset()
     bound, written = _changed_by(around[0])
-    ways: dict[str, list[tuple[bool, bool]]] = {}
-    first: dict[str, int] = {}
-    early: set[str] = set()
-    told: dict[int, bool] = {}
+    assigned: dict[str, list[tuple[bool, bool]]] = {}
+    first_assigned: dict[str, int] = {}
+    read_first: set[str] = set()
+    answers: dict[int, bool] = {}
 
     def tells(test: ir.Expr) -> bool:
-        if id(test) not in told:
-            told[id(test)] = _tells_rounds_apart(test, bound, written)
-        return told[id(test)]
+        if id(test) not in answers:
+            answers[id(test)] = _tells_rounds_apart(test, bound, written)
+        return answers[id(test)]
 
     for statement, apart, loose in _under_tests(loop.body, tells):
         if not isinstance(statement, ir.AugAssign):  # an augmented assignment reads the variable
             for name in names_bound_by(statement):
-                ways.setdefault(name, []).append((apart, loose))
-                first.setdefault(name, statement.at)
+                assigned.setdefault(name, []).append((apart, loose))
+                first_assigned.setdefault(name, statement.at)
         for expr in expressions(statement):
             for part in walk_expression(expr):
-                if isinstance(part, ir.Name) and (apart or part.at < first.get(part.id, part.at + 1)):
-                    early.add(part.id)  # read in some rounds alone, or before it is given a value
+                if isinstance(part, ir.Name) and (apart or part.at < first_assigned.get(part.id, part.at + 1)):
+                    read_first.add(part.id)  # read in some rounds alone, or before it is given a value
                 elif isinstance(part, ir.IfExp) and tells(part.test):
-                    early |= names_read(part)
+                    read_first |= names_read(part)
     own = names_bound_by(loop)
     return frozenset(
         name
-        for name, ways_of in ways.items()
+        for name, tests in assigned.items()
         if name not in own
-        and name not in early
+        and name not in read_first
         and not _may_be_bound(function, loop, name)
-        and not all(loose for _, loose in ways_of)
-        and not any(apart for apart, _ in ways_of)
+        and not all(loose for _, loose in tests)
+        and not any(apart for apart, _ in tests)
     )
 
 

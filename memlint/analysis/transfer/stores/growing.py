@@ -63,10 +63,10 @@ def _parts(frame: FunctionState, state: State, call: ir.Call) -> tuple[ir.Expr, 
     """The operands of a concatenation: the members of a display; () where they are unknown, None for another call."""
     name = last_name(call.func)
     if name in CATS and _of_torch(frame, state, call.func, name):
-        given = (
+        tensors = (
             call.args[0] if call.args else next((word.value for word in call.keywords if word.name == "tensors"), None)
         )
-        return given.elements if isinstance(given, ir.Display) else ()
+        return tensors.elements if isinstance(tensors, ir.Display) else ()
     if name and call.args:
         return _through_helper(frame, state, call)
     return None
@@ -97,11 +97,11 @@ def _through_helper(frame: FunctionState, state: State, call: ir.Call) -> tuple[
         if kind != "ext" or what not in {f"torch.{name}" for name in CATS}:
             continue
         names = [param.name for param in function.params]
-        given = [
+        positions = [
             names.index(item.id) for item in inner.args[0].elements if isinstance(item, ir.Name) and item.id in names
         ]
-        if all(position < len(call.args) for position in given):
-            return tuple(call.args[position] for position in given)
+        if all(position < len(call.args) for position in positions):
+            return tuple(call.args[position] for position in positions)
     return None
 
 

@@ -79,14 +79,14 @@ def _made_in(body: tuple[ir.Stmt, ...]) -> dict[str, tuple[ir.Expr, ...]]:
     of another kind has the value `_NOTHING`."""
     found: dict[str, tuple[ir.Expr, ...]] = {}
     for statement in walk_statements(body, into_definitions=False):
-        given: dict[str, ir.Expr] = {}
+        bound: dict[str, ir.Expr] = {}
         if isinstance(statement, ir.Assign) and len(statement.targets) == 1:
-            given = _bound(statement.targets[0], statement.value)
+            bound = _bound(statement.targets[0], statement.value)
         elif isinstance(statement, ir.For):
-            given = _bound(statement.target, statement.iter)
+            bound = _bound(statement.target, statement.iter)
         for name in names_bound_by(statement):
             known = found.get(name, ())
-            found[name] = (*known, given.get(name, _NOTHING))
+            found[name] = (*known, bound.get(name, _NOTHING))
     return found
 
 
