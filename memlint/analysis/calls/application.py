@@ -40,10 +40,10 @@ from memlint.analysis.transfer.heap import make, stream_of
 from memlint.analysis.transfer.held_values import tensors_within
 from memlint.analysis.transfer.library import standard_library
 from memlint.analysis.transfer.modules.modes import frozen_of
-from memlint.analysis.transfer.modules.optimizer_parameters import ANY, gave
-from memlint.analysis.transfer.modules.touched_parameters import keys_of, note
+from memlint.analysis.transfer.modules.optimizer_parameters import ANY, note_escaped_keys
+from memlint.analysis.transfer.modules.touched_parameters import add_keys, keys_of
 from memlint.analysis.transfer.stores.collected import gives_no_graph
-from memlint.analysis.transfer.stores.emptied_places import forget, forget_later
+from memlint.analysis.transfer.stores.emptied_places import drop_stores, drop_stores_of_call
 from memlint.analysis.transfer.stores.made_places import MADE, made_places
 from memlint.ir import nodes as ir
 
@@ -88,7 +88,7 @@ class Application(Translation):
         for path in outward.left:
             self.frame.leave(self.frame.graphs.closure(self.graph_of(path)))
         for drawn in self.callee.notes.drawn:
-            standard_library.draws(self.frame, self.resolve(drawn))
+            standard_library.note_drawn(self.frame, self.resolve(drawn))
         if self.callee.cut_short:  # without a complete summary, the arguments may have gone anywhere
             for value in self.bound.values():
                 self.frame.leave(self.frame.graphs.closure(tensors_within(self.frame, self.before, value).src))
@@ -98,11 +98,11 @@ class Application(Translation):
         for entry in self.callee.notes.owned:
             self.frame.notes.owned.append(self._owned(entry))
         if ANY not in self.frame.notes.given:
-            gave(self.frame, self.callee.notes.given & {ANY})
+            note_escaped_keys(self.frame, self.callee.notes.given & {ANY})
             for path in outward.given:
-                gave(self.frame, self._named_here(path))
-        note(self.frame.notes.switched, self._touched(self.callee.notes.switched, unknown=True))
-        note(self.frame.notes.learned, self._touched(self.callee.notes.learned, unknown=False))
+                note_escaped_keys(self.frame, self._named_here(path))
+        add_keys(self.frame.notes.switched, self._touched(self.callee.notes.switched, unknown=True))
+        add_keys(self.frame.notes.learned, self._touched(self.callee.notes.learned, unknown=False))
         if self.callee.notes.gradients:
             self.frame.notes.gradients = True
             self.frame.notes.gradient_calls.add(self.at)
@@ -232,7 +232,7 @@ class Application(Translation):
                 places[flagged] |= made_places(self.frame, around, step[1:]) if step.startswith(".") else EMPTY
         for flagged, emptied in places.items():
             if emptied:
-                forget_later(self.frame, self.state, frozenset(emptied), flagged=flagged)
+                drop_stores_of_call(self.frame, self.state, frozenset(emptied), flagged=flagged)
 
     def _write(self, path: Path, value: V) -> None:
         if path.root.startswith(MADE):
@@ -281,7 +281,7 @@ class Application(Translation):
             place = sym.then(step)
             self.state.sym[place] = NOTHING if emptied else value
         if emptied:
-            forget(self.frame, self.state, parent.objs | parent.syms)
+            drop_stores(self.frame, self.state, parent.objs | parent.syms)
         return None
 
     def _in_place(self, path: Path, value: V) -> None:
@@ -300,7 +300,7 @@ class Application(Translation):
         """Add a graph that the callee stored into an argument of unknown content (a batch)."""
         given = self._argument_of(path.root[2:]) if path.root.startswith("p:") else None
         if given is not None:
-            user_containers.put_somewhere(self.frame, self.state, given, value.src, self.at)
+            user_containers.store_anywhere(self.frame, self.state, given, value.src, self.at)
 
     def _free(self, path: Path, must: bool) -> None:
         reached = self.frame.graphs.closure(self.graph_of(path))

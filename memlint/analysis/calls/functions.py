@@ -30,8 +30,8 @@ from memlint.analysis.syntax.syntax import last_name
 from memlint.analysis.transfer import user_containers
 from memlint.analysis.transfer.heap import make
 from memlint.analysis.transfer.modules.flags import case_split, training
-from memlint.analysis.transfer.modules.optimizer_parameters import give_away, note_optimizer
-from memlint.analysis.transfer.modules.touched_parameters import constructed
+from memlint.analysis.transfer.modules.optimizer_parameters import note_escaped_modules, note_optimizer
+from memlint.analysis.transfer.modules.touched_parameters import note_constructor
 from memlint.analysis.transfer.signatures import bind, is_abstract, is_left_open
 from memlint.analysis.transfer.stores.made_places import note_made
 from memlint.analysis.transfer.unresolved import unknown_call
@@ -154,7 +154,7 @@ def _call_overrides(
 def loaded(frame: FunctionState, state: State, ref: Ref, args: Args, words: Words, expr: ir.Call) -> V:
     """``Net.from_pretrained(name)``, a method of a base class outside the project: a module as the class makes them,
     with weights from a file."""
-    give_away(frame, state, [*args, *words.values()])
+    note_escaped_modules(frame, state, [*args, *words.values()])
     note_made(frame, expr)
     if last_name(expr.func) == "from_pretrained":
         state.modes["starts", ("made", expr.at)] = True
@@ -165,7 +165,7 @@ def loaded(frame: FunctionState, state: State, ref: Ref, args: Args, words: Word
 def construct(frame: FunctionState, state: State, cls: Class, args: Args, words: Words, expr: ir.Call) -> V:
     """``Class(…)``: an instance whose attributes are those that its ``__init__`` stores."""
     program = frame.analyser.program
-    give_away(frame, state, [*args, *words.values()])
+    note_escaped_modules(frame, state, [*args, *words.values()])
     ref = frozenset((Ref("instance", cls.module.key, cls.qual),))
     init = program.method(cls, "__init__")
     if program.is_module(cls):
@@ -176,7 +176,7 @@ def construct(frame: FunctionState, state: State, cls: Class, args: Args, words:
             )
         note_made(frame, expr)
         return V(MODULE | INSTANCE, refs=ref, store=frozenset((expr.at,)))
-    constructed(frame, state, cls, args, words)
+    note_constructor(frame, state, cls, args, words)
     _order, outside = program.ancestors(cls)
     if any(name.startswith("torch.autograd.") for name in outside):
         return UNKNOWN_VALUE
@@ -198,7 +198,7 @@ def construct(frame: FunctionState, state: State, cls: Class, args: Args, words:
             user_containers.fill_blindly(frame, state, value, args, words, expr)
     elif kind and not cls.is_dataclass:
         if program.method(cls, "__new__") is None:
-            user_containers.fill(frame, state, kind, value, args, words)
+            user_containers.fill_container(frame, state, kind, value, args, words)
         else:
             user_containers.fill_blindly(frame, state, value, args, words, expr)
     elif cls.is_dataclass or any(name.endswith("NamedTuple") for name in outside):

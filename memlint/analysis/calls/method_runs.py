@@ -10,7 +10,7 @@ from memlint.analysis.transfer.held_values import tensors_within
 from memlint.analysis.transfer.library.computing import names_part
 from memlint.analysis.transfer.library.module_methods import module_method
 from memlint.analysis.transfer.library.noted_runs import note_run
-from memlint.analysis.transfer.methods_by_name import unseen
+from memlint.analysis.transfer.methods_by_name import graph_by_name
 from memlint.analysis.transfer.modules.modes import frozen_of, set_mode
 from memlint.ir import nodes as ir
 
@@ -40,7 +40,7 @@ def module_call(
 def _is_of_unknown_part(frame: FunctionState, state: State, receiver: V, name: str, result: V) -> bool:
     """Whether a method returns the output of an unknown part of its module (``return self.inner.encode(x)``, with
     ``inner`` from the constructor). The output is then treated as that of a class outside the project."""
-    if not result.kinds & UNKNOWN or unseen(name) == "unheard" or is_self(frame, receiver):
+    if not result.kinds & UNKNOWN or graph_by_name(name) == "unheard" or is_self(frame, receiver):
         return False
     if frozen_of(frame, state, receiver, None) is True:
         return False

@@ -47,16 +47,16 @@ from memlint.analysis.transfer.library import hook_calls, instances, standard_li
 from memlint.analysis.transfer.library.instance_methods import call_instance_method
 from memlint.analysis.transfer.library.models import run_module
 from memlint.analysis.transfer.library.module_methods import module_method, with_its_parts
-from memlint.analysis.transfer.library.noted_runs import note_asked
+from memlint.analysis.transfer.library.noted_runs import note_unresolved_method
 from memlint.analysis.transfer.modules.guards import entered_by_hand
-from memlint.analysis.transfer.modules.made_leaves import flagged
+from memlint.analysis.transfer.modules.made_leaves import set_requires_grad
 from memlint.analysis.transfer.modules.modes import PARAMETERS, set_mode
 from memlint.analysis.transfer.modules.optimizer_parameters import note_optimizer
 from memlint.analysis.transfer.reading import read_attribute
 from memlint.analysis.transfer.scope import known_by_use
 from memlint.analysis.transfer.signatures import accepts, is_abstract, is_idle
 from memlint.analysis.transfer.unresolved import unknown_call
-from memlint.analysis.transfer.user_containers import updated
+from memlint.analysis.transfer.user_containers import store_update
 from memlint.ir import nodes as ir
 
 #: methods that optimizers have, alone or as well as modules
@@ -75,13 +75,13 @@ def call_method(
 ) -> V:
     """``receiver.name(…)``"""
     if name in hook_calls.ADDING:
-        hook_calls.noted(frame, name, expr, args, words)
+        hook_calls.note_hook(frame, name, expr, args, words)
     if name == "requires_grad_" and isinstance(expr.func, ir.Attr):
         flag = next(iter([*args, *words.values()]), None)
         on = True if flag is None else flag.const if isinstance(flag.const, bool) else None
         if receiver.is_only(UNKNOWN) and receiver.syms:  # the receiver may be a network or a tensor
             freeze(state, receiver, expr.func.value, None if on is None else not on)
-        receiver = flagged(frame, state, expr.func.value, receiver, on, expr.at)
+        receiver = set_requires_grad(frame, state, expr.func.value, receiver, on, expr.at)
     if name == "__get__" and receiver.is_only(CALLABLE) and args:
         return standard_library.bound_to(receiver, args, words)  # as ``types.MethodType`` does
     if entered_by_hand(frame, state, receiver, name, args):
@@ -189,7 +189,7 @@ def _by_kind(frame: FunctionState, state: State, expr: ir.Call, receiver: V, nam
     ):
         found = join(found, containers.call(frame, state, expr, receiver, name, args, words))
     if name == "update" and (args or words) and receiver.kinds & (TREE | UNKNOWN):
-        updated(frame, state, expr, receiver, args, words)
+        store_update(frame, state, expr, receiver, args, words)
         found = NONE_VALUE if receiver.kinds & TREE else found
     if receiver.kinds & TENSORS and not found.kinds & NONE:
         found = join(found, tensors.call(frame, state, expr, receiver, name, args, words))
@@ -305,7 +305,7 @@ def _unknown_method(
     if knowledge.methods().knows(name):
         return tensors.call(frame, state, expr, receiver, name, args, words)
     frame.named.add((name, state.grad))
-    note_asked(frame, state, expr, receiver, name)
+    note_unresolved_method(frame, state, expr, receiver, name)
     guessed = by_name(frame, state, expr, receiver, name, args, words)
     rest = unknown_call(frame, state, expr, receiver, args, words)
     return join(guessed, rest) if guessed is not None else rest

@@ -24,7 +24,7 @@ from memlint.analysis.syntax.syntax import (
 )
 from memlint.analysis.transfer.held_values import tensors_within
 from memlint.analysis.transfer.library.forward_hooks import is_hooked
-from memlint.analysis.transfer.library.unresolved_losses import trained_by_stranger
+from memlint.analysis.transfer.library.unresolved_losses import trains_unresolved_object
 from memlint.analysis.transfer.modules.parameter_loops import of_other_networks
 from memlint.analysis.transfer.stores.closures import trains_by_closure
 from memlint.ir import nodes as ir
@@ -79,7 +79,7 @@ def reason_gradients_needed(analyser: Analyser, summary: Summary, run: ModelRun)
         and is_hooked(analyser, summary, run)
     ):
         return REACHED  # the model runs for its hooks, whose values may form the loss
-    if trains_by_closure(analyser, summary, marks) or trained_by_stranger(summary, run, marks):
+    if trains_by_closure(analyser, summary, marks) or trains_unresolved_object(summary, run, marks):
         return REACHED
     return _reached(analyser, summary, marks, 0)
 

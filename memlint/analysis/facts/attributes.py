@@ -14,12 +14,12 @@ from memlint.analysis.syntax.syntax import dotted, expressions, walk_expression,
 from memlint.analysis.transfer.attribute_statements import (
     MAKES,
     assigned_value,
+    attribute_assignments,
     begins_attribute,
     by_constructor,
     is_container,
-    learn_parameters,
+    note_parameters,
     sets_attribute,
-    storing,
 )
 from memlint.analysis.transfer.handed_on import outside
 from memlint.analysis.transfer.held_values import as_held
@@ -148,7 +148,7 @@ class Attributes:
         if cls.key not in self._assigning:
             found: dict[str, list[Function]] = {}
             for method in (*cls.methods.values(), *cls.accessors):
-                for name in storing(method.body):
+                for name in attribute_assignments(method.body):
                     found.setdefault(name, []).append(method)
             self._assigning[cls.key] = found
         return self._assigning[cls.key]
@@ -162,7 +162,7 @@ class Attributes:
     def _shallow(self, method: Function, name: str) -> V:
         """The join of a method's assignments without interpreting it: calls and literals, in the module's scope."""
         found = NOTHING
-        for statement in storing(method.body).get(name, ()):
+        for statement in attribute_assignments(method.body).get(name, ()):
             if not isinstance(statement, (ir.Assign, ir.AnnAssign)) or statement.value is None:
                 found = join(found, UNKNOWN_VALUE)
                 continue
@@ -217,7 +217,7 @@ class Attributes:
             frozen: set[str] = set()
             for method in cls.methods.values():
                 for statement in walk_statements(method.body):
-                    learn_parameters(statement, made, frozen)
+                    note_parameters(statement, made, frozen)
             self._made_and_frozen[cls.key] = made, frozen
         return self._made_and_frozen[cls.key]
 

@@ -36,7 +36,7 @@ from memlint.analysis.index.program import Function
 from memlint.analysis.index.uses import uses_of
 from memlint.analysis.syntax.bindings import assigned_names
 from memlint.analysis.syntax.syntax import is_name, walk_statements
-from memlint.analysis.transfer.handed_on import handed
+from memlint.analysis.transfer.handed_on import bound_at
 from memlint.analysis.transfer.held_values import as_held
 from memlint.ir import nodes as ir
 from memlint.patterns import lazy_pattern
@@ -240,7 +240,7 @@ class Facts:
             return V(found.kinds, refs=found.refs)
         if not found.kinds or found.kinds & ~(_PLAIN | DATA) or found.is_only(NONE | DATA):
             return None
-        refs = handed(found, Path(f"p:{name}")).refs
+        refs = bound_at(found, Path(f"p:{name}")).refs
         return V(found.kinds, refs=refs, device=found.device, size=found.size, extent=found.extent)
 
     def number(self, expr: ir.Expr, function: Function) -> int | None:

@@ -36,10 +36,10 @@ from memlint.analysis.judge.first_step import begun_at_first_step
 from memlint.analysis.judge.reasons import Reason
 from memlint.analysis.transfer.modules import inert_guards
 from memlint.analysis.transfer.stores.carry import PART
-from memlint.analysis.transfer.stores.collected import becomes_array, compared_with, proved_free, trained_on
+from memlint.analysis.transfer.stores.collected import becomes_array, is_multiplied, proved_free, trained_on
 from memlint.analysis.transfer.stores.distinct import in_one_round
 from memlint.analysis.transfer.stores.first_round import begun_each_round
-from memlint.analysis.transfer.stores.loss_terms import is_popped
+from memlint.analysis.transfer.stores.loss_terms import is_returned_and_reset
 from memlint.analysis.transfer.stores.stores import carried_loosely
 
 
@@ -244,7 +244,7 @@ DOUBTED: tuple[Reason[Candidate], ...] = (
     Reason(
         "popped",
         "a method of the class returns {place} and empties it: whoever calls that may train by it",
-        lambda one: is_popped(one.analyser, one.store),
+        lambda one: is_returned_and_reset(one.analyser, one.store),
     ),
     Reason(
         "names-a-count",
@@ -314,7 +314,7 @@ DOUBTED_TENSOR: tuple[Reason[Candidate], ...] = (
     Reason(
         "compared-on-device",
         "other tensors on the device are compared or multiplied with what {place} collects",
-        lambda one: compared_with(one.analyser, one.summary, one.store),
+        lambda one: is_multiplied(one.analyser, one.summary, one.store),
     ),
     Reason(
         "wanted-whole",

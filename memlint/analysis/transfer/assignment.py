@@ -36,10 +36,10 @@ from memlint.analysis.domain.values import (
 from memlint.analysis.syntax.bindings import mentions, reads_any
 from memlint.analysis.syntax.expression_text import text
 from memlint.analysis.transfer.heap import (
+    current_position,
     derive,
     element,
     elements_of,
-    frame_at,
     make,
     part_of_bundle,
     part_of_output,
@@ -47,15 +47,15 @@ from memlint.analysis.transfer.heap import (
     symbol_counts,
 )
 from memlint.analysis.transfer.held_values import tensors_within
-from memlint.analysis.transfer.modules.freezing import weight_frozen
-from memlint.analysis.transfer.modules.made_leaves import flagged
+from memlint.analysis.transfer.modules.freezing import note_frozen_weight
+from memlint.analysis.transfer.modules.made_leaves import set_requires_grad
 from memlint.analysis.transfer.modules.modes import forget_name, frozen_of
 from memlint.analysis.transfer.signatures import methods_of
 from memlint.analysis.transfer.stores import carry, context_attributes, loop_updates
 from memlint.analysis.transfer.stores.class_places import class_places
-from memlint.analysis.transfer.stores.emptied_places import forget
+from memlint.analysis.transfer.stores.emptied_places import drop_stores
 from memlint.analysis.transfer.stores.made_places import made_places
-from memlint.analysis.transfer.stores.releases import empty, is_rebuilt, let_go, rebind
+from memlint.analysis.transfer.stores.releases import empty, is_rebuilt, rebind, release
 from memlint.analysis.transfer.stores.sample_keys import by_sample
 from memlint.analysis.transfer.stores.stores import kind_of, note_store, own_sources, parts_of
 from memlint.analysis.transfer.stores.written_keys import counted_by, is_of_pairs, is_replaced, over_itself
@@ -70,30 +70,30 @@ def assign(
     match target:
         case ir.Name():
             if statement is not None:
-                carry.assigned(frame, state, statement, target, value)
+                carry.note_assigned(frame, state, statement, target, value)
             _bind(frame, state, target.id, named(value, target.id))
         case ir.Attr():
             base = frame.interpreter.evaluate(frame, state, target.value)
-            context_attributes.noted(frame, target, value, statement)
+            context_attributes.note_context_attribute(frame, target, value, statement)
             if target.name == "data" and _is_tensor(frame, base) and not value.may_be(CONTAINER):
                 if statement is not None:
-                    loop_updates.rebound(frame, state, statement, target, value)
+                    loop_updates.note_update(frame, state, statement, target, value)
                 value = cut(value)  # autograd does not see an assignment to ``data``
             elif statement is not None:
-                carry.assigned(frame, state, statement, target, value)
+                carry.note_assigned(frame, state, statement, target, value)
             if base.kinds & MODULE and value.kinds & MODULE and frozen_of(frame, state, base, target.value):
                 freeze(state, base, target.value, None)  # a new submodule of a frozen module is trainable
             if target.name == "requires_grad":
                 on = value.const if isinstance(value.const, bool) else None
-                base = flagged(frame, state, target.value, base, on, target.at)
+                base = set_requires_grad(frame, state, target.value, base, on, target.at)
             elif target.name == "weight" and base.kinds & MODULE and state.grad != OFF:
-                weight_frozen(frame, state, target, value.is_only(TENSOR) and not value.src)
+                note_frozen_weight(frame, state, target, value.is_only(TENSOR) and not value.src)
             write_attribute(frame, state, base, target.name, value)
         case ir.Subscript():
             base = frame.interpreter.evaluate(frame, state, target.value)
             index = frame.interpreter.evaluate(frame, state, target.index)
             if statement is not None:
-                carry.assigned(frame, state, statement, target, value)
+                carry.note_assigned(frame, state, statement, target, value)
             write_item(frame, state, base, index, value, target, by_carry=statement is None)
         case ir.Display():
             _unpack(frame, state, target, value, statement)
@@ -127,17 +127,17 @@ def _bind(frame: FunctionState, state: State, name: str, value: V) -> None:
         )
         path = Path(root + name)
         if value.kinds & CONTAINER:
-            forget(frame, state, frozenset((path,)))
+            drop_stores(frame, state, frozenset((path,)))
         rebind(frame, state, state.sym.get(path), value, lambda held: state.sym.__setitem__(path, held))
         return
     rebind(frame, state, state.env.get(name), value, lambda held: state.env.__setitem__(name, held))
     forget_name(state, name, value)
-    if frame.loops and value.is_only(DATA | NONE) and (resets_soon(frame) or _shown(frame, name)):
+    if frame.loops and value.is_only(DATA | NONE) and (resets_soon(frame) or _is_for_log(frame, name)):
         # the sum is reset, or becomes a number, every so many iterations
-        forget(frame, state, frozenset((("var", name),)))
+        drop_stores(frame, state, frozenset((("var", name),)))
 
 
-def _shown(frame: FunctionState, name: str) -> bool:
+def _is_for_log(frame: FunctionState, name: str) -> bool:
     """Whether a sum is reset every so many iterations and no backward reaches it: such a sum is kept for a log."""
     if not resets_in_time(frame):
         return False
@@ -217,8 +217,8 @@ def write_attribute(frame: FunctionState, state: State, base: V, name: str, valu
         rebind(frame, state, old, value, functools.partial(_set_field, state, key, name))
     for place in places:
         if value.kinds & (CONTAINER | DATA | NONE) and not value.src and not is_rebuilt(frame, state, place, value):
-            forget(frame, state, frozenset((place,)))
-        if not value.src and _by_parameter(frame):
+            drop_stores(frame, state, frozenset((place,)))
+        if not value.src and _is_guarded_by_parameter(frame):
             frame.notes.reset_by_parameter.add(place)
         if len(places) > 1:
             state.sym[place] = join(state.sym.get(place) or UNKNOWN_VALUE, value)
@@ -230,7 +230,7 @@ def _set_field(state: State, key: Source, name: str, value: V) -> None:
     state.heap[key] = state.heap[key].with_field(name, value)
 
 
-def _by_parameter(frame: FunctionState) -> bool:
+def _is_guarded_by_parameter(frame: FunctionState) -> bool:
     """Whether a test of a parameter guards the current point (``if step == 0:``), so that the caller decides whether
     it runs."""
     if not frame.tests:
@@ -243,7 +243,7 @@ def write_item(
     frame: FunctionState, state: State, base: V, index: V, value: V, target: ir.Subscript, *, by_carry: bool = False
 ) -> None:
     """``base[index] = value``"""
-    if _by_method(frame, state, base, index, value, target):
+    if _set_by_method(frame, state, base, index, value, target):
         return
     name = None if index.const is None or isinstance(index.const, bool) else str(index.const)
     inner = tensors_within(frame, state, value)
@@ -259,7 +259,7 @@ def write_item(
             state.heap[key] = obj.with_elem(join(obj.elem, elements_of(frame, state, value)))
         elif name is not None:
             if plain and not is_rebuilt(frame, state, (key, f"[{name}]"), value):
-                forget(frame, state, frozenset(((key, f"[{name}]"),)))
+                drop_stores(frame, state, frozenset(((key, f"[{name}]"),)))
             state.heap[key] = obj.with_field(name, value)
         elif all_of_them:
             state.heap[key] = obj.emptied().with_elem(value)
@@ -275,7 +275,7 @@ def write_item(
         step = f"[{index.const}]" if isinstance(index.const, str) else "[]"
         place = path.then(step)
         if plain and not is_rebuilt(frame, state, place, value):
-            forget(frame, state, frozenset((place,)))
+            drop_stores(frame, state, frozenset((place,)))
             frame.notes.members_set.add(place)
         state.sym[place] = (
             value if step != "[]" or all_of_them else join(state.sym.get(place) or untouched(place), value)
@@ -293,10 +293,10 @@ def write_item(
             _cut_member(frame, state, target.value.id, target)
     elif not base.objs and not base.syms:
         frame.leave(frame.graphs.closure(inner.src))
-    carry.written(frame, state, base, value, target)
+    carry.note_written(frame, state, base, value, target)
 
 
-def _by_method(frame: FunctionState, state: State, base: V, index: V, value: V, target: ir.Subscript) -> bool:
+def _set_by_method(frame: FunctionState, state: State, base: V, index: V, value: V, target: ir.Subscript) -> bool:
     """Whether the object's classes define ``__setitem__`` (a class of the project, which may derive from dict or
     list), and the call of it is interpreted."""
     if base.kinds & ~(INSTANCE | CONTAINER):
@@ -343,7 +343,7 @@ def _note_key(
     """Record that the value is retained under a new key."""
     statement = frame.statement
     shown = text(statement.value) if isinstance(statement, ir.Assign) else text(target)
-    where, at = text(target.value), frame_at(frame)
+    where, at = text(target.value), current_position(frame)
     note_store(frame, state, "retain", "key", *place, where, value, at, shown, parts=parts, growing=growing)
 
 
@@ -355,7 +355,7 @@ def _write_slice(frame: FunctionState, state: State, value: V, target: ir.Subscr
     if value.src and isinstance(root, ir.Name) and root.id in state.env and isinstance(target.value, ir.Name):
         old = state.env[root.id]
         state.env[root.id] = old.but(src=old.src | value.src, bare=old.bare or not old.src)
-        carry.part_written(frame, state, root.id, value, target)
+        carry.note_part_written(frame, state, root.id, value, target)
     if value.src and isinstance(target.value, ir.Name) and target.value.id not in state.env:
         path = Path(f"g:{frame.module.key}:{target.value.id}")
         if path in state.sym:
@@ -372,13 +372,13 @@ def delete(frame: FunctionState, state: State, statement: ir.Delete) -> State:
         if isinstance(target, ir.Name):
             old = state.env.pop(target.id, None)
             if old is not None and old.objs:
-                let_go(frame, state, old.objs)
+                release(frame, state, old.objs)
         elif isinstance(target, ir.Subscript):
             base = frame.interpreter.evaluate(frame, state, target.value)
             if isinstance(target.index, ir.Slice):
                 empty(frame, state, base)
             else:
-                forget(frame, state, base.objs | base.syms)
+                drop_stores(frame, state, base.objs | base.syms)
         elif isinstance(target, ir.Attr):
             base = frame.interpreter.evaluate(frame, state, target.value)
             write_attribute(frame, state, base, target.name, NONE_VALUE)

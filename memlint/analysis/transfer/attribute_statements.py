@@ -14,7 +14,7 @@ MAKES = lazy_pattern(
 )
 
 
-def learn_parameters(statement: ir.Stmt, made: set[str], frozen: set[str]) -> None:
+def note_parameters(statement: ir.Stmt, made: set[str], frozen: set[str]) -> None:
     """Add the attributes that a statement makes parameters (``self.weight = nn.Parameter(…)``) or freezes
     (``self.weight.requires_grad = False``)."""
     if isinstance(statement, ir.Assign):
@@ -38,7 +38,7 @@ def sets_attribute(function: Function, name: str) -> bool:
     """Whether a statement of the function assigns an attribute of that name a value that does not read it."""
     return any(
         isinstance(statement, ir.Assign)
-        and name in stored(statement)
+        and name in assigned_attributes(statement)
         and not any(isinstance(part, ir.Attr) and part.name == name for part in walk_expression(statement.value))
         for statement in walk_statements(function.body, into_definitions=False)
     )
@@ -57,7 +57,7 @@ def begins_attribute(method: Function, name: str) -> bool:
     return any(
         isinstance(statement, ir.Assign)
         and not any(isinstance(part, ir.Attr) and part.name == name for part in walk_expression(statement.value))
-        for statement in storing(method.body).get(name, ())
+        for statement in attribute_assignments(method.body).get(name, ())
     )
 
 
@@ -82,16 +82,16 @@ def assigned_value(statement: ir.Assign | ir.AnnAssign, value: ir.Expr, name: st
 
 
 @kept
-def storing(body: tuple[ir.Stmt, ...]) -> dict[str, list[ir.Stmt]]:
+def attribute_assignments(body: tuple[ir.Stmt, ...]) -> dict[str, list[ir.Stmt]]:
     """By name, the statements that assign an attribute of a variable, in source order."""
     found: dict[str, list[ir.Stmt]] = {}
     for statement in walk_statements(body):
-        for name in dict.fromkeys(stored(statement)):
+        for name in dict.fromkeys(assigned_attributes(statement)):
             found.setdefault(name, []).append(statement)
     return found
 
 
-def stored(statement: ir.Stmt) -> list[str]:
+def assigned_attributes(statement: ir.Stmt) -> list[str]:
     """The attributes of variables that a statement assigns."""
     targets: tuple[ir.Expr, ...] = ()
     if isinstance(statement, ir.Assign):

@@ -30,7 +30,7 @@ from memlint.analysis.transfer.heap import elements_of, make, read_item, tuple_o
 from memlint.analysis.transfer.held_values import tensors_within
 from memlint.analysis.transfer.loops import known_members
 from memlint.analysis.transfer.stores import carry
-from memlint.analysis.transfer.stores.emptied_places import forget
+from memlint.analysis.transfer.stores.emptied_places import drop_stores
 from memlint.analysis.transfer.stores.releases import empty
 from memlint.analysis.transfer.stores.stores import store_value
 from memlint.ir import nodes as ir
@@ -52,7 +52,7 @@ def binds(base: V, name: str, found: V) -> bool:
     )
 
 
-def bound(base: V, expr: ir.Attr) -> V:
+def bound_method(base: V, expr: ir.Attr) -> V:
     """The bound method, to be called later."""
     return V(CALLABLE, refs=frozenset((Ref("bound", text(expr.value), expr.name, base),)))
 
@@ -105,7 +105,7 @@ def call(
         return NONE_VALUE
     if name in ("pop", "popleft", "popitem", "remove", "discard", "get_nowait"):
         if name not in ("pop", "popitem") or not args or receiver.objs:
-            forget(frame, state, receiver.objs | receiver.syms)
+            drop_stores(frame, state, receiver.objs | receiver.syms)
         return elements_of(frame, state, receiver)
     if name == "get":
         found = elements_of(frame, state, receiver)
@@ -173,14 +173,14 @@ def _default_set(frame: FunctionState, state: State, receiver: V, args: list[V])
     return inside.but(syms=inside.syms | {path.then("[]") for path in receiver.syms})
 
 
-def heap(frame: FunctionState, state: State, name: str, args: list[V], expr: ir.Call) -> V:
+def heap_function(frame: FunctionState, state: State, name: str, args: list[V], expr: ir.Call) -> V:
     """The value of a function of ``heapq``: ``heappush`` stores in a growing list; what removes a member bounds it."""
     if name == "heappush" and len(expr.args) == len(args) == 2:
         place = text(expr.args[0])
         store_value(frame, state, args[0], "append", args[1], expr.at, text(expr.args[1]), place)
         return NONE_VALUE
     if name in ("heappop", "heapreplace", "heappushpop"):
-        forget(frame, state, args[0].objs | args[0].syms)
+        drop_stores(frame, state, args[0].objs | args[0].syms)
     elements = elements_of(frame, state, args[0])
     return make(frame, state, expr.at, "list", elements) if name in ("nlargest", "nsmallest", "merge") else elements
 
@@ -216,7 +216,7 @@ def put_items(
         index = frame.interpreter.evaluate(frame, state, key)
         value = values.get(str(index.const), NOTHING)
         target = ir.Subscript(at, place, key)
-        carry.built(frame, state, at, item, target, value)
+        carry.note_built(frame, state, at, item, target, value)
         write_item(frame, state, container, index, value, target)
 
 

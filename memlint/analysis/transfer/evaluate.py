@@ -71,7 +71,7 @@ def _attr(frame: FunctionState, state: State, expr: ir.Attr) -> V:
     found = read_attribute(frame, state, base, expr.name)
     if found.kinds & UNKNOWN and frame.modules_by_use:
         found = known_by_use(frame, dotted(expr), found)
-    return containers.bound(base, expr) if containers.binds(base, expr.name, found) else found
+    return containers.bound_method(base, expr) if containers.binds(base, expr.name, found) else found
 
 
 def _call(frame: FunctionState, state: State, expr: ir.Call) -> V:
@@ -89,11 +89,11 @@ def _subscript(frame: FunctionState, state: State, expr: ir.Subscript) -> V:
         found = function_tables.entries(frame, expr.value, index.const)
         if found.kinds:
             return found
-    found = _by_method(frame, state, base, index, expr) or read_item(frame, state, base, index, expr)
+    found = _item_by_method(frame, state, base, index, expr) or read_item(frame, state, base, index, expr)
     return no_tensor(found) if frame.no_tensors and text(expr, 200) in frame.no_tensors else found
 
 
-def _by_method(frame: FunctionState, state: State, base: V, index: V, expr: ir.Subscript) -> V | None:
+def _item_by_method(frame: FunctionState, state: State, base: V, index: V, expr: ir.Subscript) -> V | None:
     """The result of the project's own ``__getitem__``; None where the object's classes define none, or more than
     one. A module's or a data set's is not asked."""
     if not base.refs or base.kinds & (TENSORS | CONTAINER | MODULE) or not base.objs:

@@ -29,16 +29,16 @@ HOLDER = Path("h:")
 _SELF, _FUNC, _ARGS, _WORDS = ".__self__", ".func", ".args", ".keywords"
 
 
-def handed(value: V, path: Path) -> V:
+def bound_at(value: V, path: Path) -> V:
     """A callable of another function, with symbols of the place ``path`` for the objects that it is bound to."""
     if not any(map(_is_bound, value.refs)):
         return value
     return value.but(refs=frozenset(_at(ref, path) for ref in value.refs))
 
 
-def held(value: V, path: Path) -> V:
+def with_holder(value: V, path: Path) -> V:
     """The value of an attribute or a variable that is read at ``path``, whose symbols replace those of `HOLDER`."""
-    return handed(value, path) if any(HOLDER.root in _roots(ref) for ref in value.refs) else value
+    return bound_at(value, path) if any(HOLDER.root in _roots(ref) for ref in value.refs) else value
 
 
 def without_holder(value: V) -> V:
@@ -78,13 +78,13 @@ def _at(ref: Ref, path: Path) -> Ref:
         return ref._replace(self_=_placed(ref.self_, path.then(_SELF)))
     args = tuple(_placed(value, path.then(_ARGS).then(f"[{at}]")) for at, value in enumerate(ref.args))
     words = tuple((name, _placed(value, path.then(_WORDS).then(f"[{name}]"))) for name, value in ref.keywords)
-    return ref._replace(self_=handed(ref.self_, path.then(_FUNC)), args=args, keywords=words)
+    return ref._replace(self_=bound_at(ref.self_, path.then(_FUNC)), args=args, keywords=words)
 
 
 def _placed(value: V, path: Path) -> V:
     """A value of another function, with symbols of a place here."""
     if not value.objs and not value.syms and not value.src:
-        return handed(value, path)
+        return bound_at(value, path)
     place = frozenset((path,))
     kinds = value.kinds & ~UNKNOWN if value.refs or value.kinds & CONTAINER else value.kinds
     plain = not kinds & ~(CONTAINER | INSTANCE | MODULE)
@@ -114,5 +114,5 @@ def part_of_callable(frame: FunctionState, state: State, base: V, name: str) -> 
 
 def outside(value: V) -> V:
     """A value as another function sees it: without this function's objects and graph sources."""
-    refs = handed(value, HOLDER).refs  # the callables are bound to objects of this function
+    refs = bound_at(value, HOLDER).refs  # the callables are bound to objects of this function
     return V(value.kinds, objs=frozenset(), refs=refs, device=value.device, size=value.size, const=value.const)

@@ -34,7 +34,7 @@ from memlint.analysis.transfer.modules.modes import member
 from memlint.ir import nodes as ir
 
 #: most members of a container of modules whose classes are passed to another function's summary
-MAX_TOLD = 16
+MAX_MEMBERS = 16
 #: most nested parts of an unknown value that have a graph source of their own
 MAX_STEPS = 4
 #: longest chain of attributes with symbols of their own; a longer one runs through a linked structure
@@ -232,7 +232,7 @@ def part_of_bundle(bundle: V, position: int) -> V:
     return bundle if position == 0 else V(UNKNOWN | CALLABLE)
 
 
-def compared(frame: FunctionState, value: V, shown: str) -> None:
+def note_compared(frame: FunctionState, value: V, shown: str) -> None:
     """Note that a loss of torch compares a value with a target. A part beside a model's output is then another
     output: targets, counts and numbers for a log are not compared in a loss."""
     if names_labels(shown.rsplit(".", 1)[-1]):
@@ -320,6 +320,6 @@ def symbol_counts(state: State, value: V, part: Path) -> bool:
     return not value.is_only(TENSORS | LOADER) or part in state.sym
 
 
-def frame_at(frame: FunctionState) -> int:
+def current_position(frame: FunctionState) -> int:
     """The position of the current statement; 0 before the first."""
     return frame.statement.at if frame.statement is not None else 0

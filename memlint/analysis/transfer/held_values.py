@@ -21,7 +21,7 @@ from memlint.analysis.domain.values import (
     join_all,
     ordered,
 )
-from memlint.analysis.transfer.heap import MAX_TOLD, marked, read_symbol, stored_by_key
+from memlint.analysis.transfer.heap import MAX_MEMBERS, marked, read_symbol, stored_by_key
 
 
 def as_held(state: State, value: V) -> V:
@@ -36,13 +36,13 @@ def as_held(state: State, value: V) -> V:
         if one.kinds
     ]
     others = {name for name, one in each if not _is_object(one)}
-    told = {_told(name, one) for name, one in each if name not in others and (name or not others)}
+    told = {_member_ref(name, one) for name, one in each if name not in others and (name or not others)}
     whole = OF_MODULES if all(one.kinds & MODULE for _, one in each) else OF_OBJECTS
-    known = {*([whole] if each and not others else ()), *(told if len(told) <= MAX_TOLD else ())}
+    known = {*([whole] if each and not others else ()), *(told if len(told) <= MAX_MEMBERS else ())}
     return V(value.kinds, refs=frozenset(known)) if known else value
 
 
-def _told(name: str, member: V) -> Ref:
+def _member_ref(name: str, member: V) -> Ref:
     refs = [ref for ref in ordered(member.refs) if ref.kind in ("instance", "extinstance")]
     key = " ".join(f"{ref.kind} {ref.key}:{ref.name}" for ref in refs)
     return Ref("member", key, name, V(member.kinds, refs=frozenset(refs)))

@@ -44,7 +44,7 @@ from memlint.analysis.transfer.narrowing import (
     narrow_to_raised,
 )
 from memlint.analysis.transfer.operators import augmented
-from memlint.analysis.transfer.stores.left_rounds import left_round
+from memlint.analysis.transfer.stores.left_rounds import note_left_round
 from memlint.analysis.transfer.stores.step_outputs import note_output
 from memlint.analysis.transfer.stores.stores import end_iteration
 from memlint.ir import nodes as ir
@@ -134,12 +134,12 @@ def _annassign(frame: FunctionState, state: State, statement: ir.AnnAssign) -> S
 
 
 def _expression(frame: FunctionState, state: State, statement: ir.ExprStmt) -> State | None:
-    inert_guards.dropped(frame, state, statement, evaluate(frame, state, statement.value))
+    inert_guards.note_dropped(frame, state, statement, evaluate(frame, state, statement.value))
     exits = EXITS.get(_qualified_exit(frame, statement.value)) if isinstance(statement.value, ir.Call) else None
     if exits is None:
         return state
     if exits == "raises":
-        _thrown(frame, state)
+        _note_raised(frame, state)
     return None
 
 
@@ -186,10 +186,10 @@ def _names_read(frame: FunctionState, closure: V) -> set[str]:
 def _raise(frame: FunctionState, state: State, statement: ir.Raise) -> None:
     if statement.exc is not None:
         evaluate(frame, state, statement.exc)
-    _thrown(frame, state)
+    _note_raised(frame, state)
 
 
-def _thrown(frame: FunctionState, state: State) -> None:
+def _note_raised(frame: FunctionState, state: State) -> None:
     for handler in frame.handlers[-1:]:
         handler.append(state)
 
@@ -197,7 +197,7 @@ def _thrown(frame: FunctionState, state: State) -> None:
 def _assert(frame: FunctionState, state: State, statement: ir.Assert) -> State | None:
     evaluate(frame, state, statement.test)
     if isinstance(statement.test, ir.Const) and statement.test.value in (False, 0):  # ``assert False, "unknown"``
-        _thrown(frame, state)
+        _note_raised(frame, state)
         return None
     narrow(frame, state, statement.test, True)
     return state
@@ -233,7 +233,7 @@ def _jump(frame: FunctionState, state: State, statement: ir.Jump) -> State | Non
         return state
     target = next((loop for loop in reversed(frame.loops) if loop.body), None)
     if target is not None and statement.kind == "continue":
-        left_round(frame, state, statement, target)
+        note_left_round(frame, state, statement, target)
     if any(broken_number(test) for test in frame.tests[-1:]):
         return None
     if target is None:
@@ -290,7 +290,7 @@ def _with(frame: FunctionState, state: State, statement: ir.With) -> State | Non
     for item in statement.items:
         grad, value = entered_grad(frame, state, item.context)
         if grad is not None:
-            inert_guards.entered(frame, statement, state.grad, grad)
+            inert_guards.note_block(frame, statement, state.grad, grad)
             state.grad = grad
             changed = True
             if grad == ON | OFF:

@@ -40,7 +40,7 @@ from memlint.analysis.transfer.library.feeding import (
     gives_loaders,
 )
 from memlint.analysis.transfer.loops import MAX_PASSES, describe
-from memlint.analysis.transfer.modules.modes import freezing_loop
+from memlint.analysis.transfer.modules.modes import note_freezing_loop
 from memlint.analysis.transfer.stores.first_round import begun_anew
 from memlint.analysis.transfer.stores.stores import end_iteration
 from memlint.ir import nodes as ir
@@ -56,7 +56,7 @@ def for_loop(frame: FunctionState, state: State, statement: ir.For) -> State | N
     )
     assumed = feeds and assume_loader(frame, state, statement.iter, statement.target)
     source = frame.interpreter.evaluate(frame, state, statement.iter)
-    freezing_loop(frame, state, statement)
+    note_freezing_loop(frame, state, statement)
     shown = f"for {text(statement.target, 30)} in {text(statement.iter, 40)}"
     loop = describe(frame, state, statement.at, source, statement.iter, statement.target, shown)
     _prepare(frame, loop, statement)

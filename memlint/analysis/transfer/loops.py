@@ -64,14 +64,16 @@ def describe(
         over = "modules"
     elif any("epoch" in name.lower() for name in names):
         over = "epochs"
-    elif _rows(frame, state, source, iterable, called):
+    elif _runs_over_rows(frame, state, source, iterable, called):
         over = "rows"
     elif called.rsplit(".", 1)[-1] in ("range", "trange"):
         over = "range"
     counters = _counters(target, called)
     single = over == "loader" and source.size == SAMPLE
     every: Literal["epoch", "iteration"] = "epoch" if over == "epochs" else "iteration"
-    loop = Loop("for", over, every, trips, shown, frame.site(at), single=single, behind=_behind(frame, iterable))
+    loop = Loop(
+        "for", over, every, trips, shown, frame.site(at), single=single, behind=_iterable_of_name(frame, iterable)
+    )
     made = LoopState(
         ("loop", at),
         loop,
@@ -91,25 +93,25 @@ def describe(
 _SHOWS = frozenset({"enumerate", "iter", "progressbar", "tqdm", "tqdm_notebook", "track"})
 
 
-def _behind(frame: FunctionState, iterable: ir.Expr) -> str:
+def _iterable_of_name(frame: FunctionState, iterable: ir.Expr) -> str:
     """The iterable that a variable stands for: ``tqdm(loader)`` for ``bar`` in ``for i, batch in enumerate(bar)``;
     "" where the iterable is no such variable."""
     inner = iterable
-    while _shows(inner) and isinstance(inner, ir.Call) and inner.args:
+    while _iterates_unchanged(inner) and isinstance(inner, ir.Call) and inner.args:
         inner = inner.args[0]
     if not isinstance(inner, ir.Name) or inner.id not in frame.function.locals:
         return ""
-    made = _shown_as(frame.function.body).get(inner.id, ())
+    made = _wrapped_iterables(frame.function.body).get(inner.id, ())
     before = [one for one in made if one is not None and one.at < iterable.at]
     return text(before[-1], 200) if before and None not in made else ""
 
 
-def _shows(expr: ir.Expr) -> bool:
+def _iterates_unchanged(expr: ir.Expr) -> bool:
     return isinstance(expr, ir.Call) and dotted(expr.func).rsplit(".", 1)[-1] in _SHOWS
 
 
 @kept
-def _shown_as(body: tuple[ir.Stmt, ...]) -> dict[str, list[ir.Expr | None]]:
+def _wrapped_iterables(body: tuple[ir.Stmt, ...]) -> dict[str, list[ir.Expr | None]]:
     """The values of each name that is bound to ``tqdm(…)`` or the like; None among them for a binding to anything
     else."""
     found: dict[str, list[ir.Expr | None]] = {}
@@ -119,7 +121,9 @@ def _shown_as(body: tuple[ir.Stmt, ...]) -> dict[str, list[ir.Expr | None]]:
             bindings = [(statement.targets[0], statement.value)]
         elif isinstance(statement, ir.With):
             bindings = [(item.target, item.context) for item in statement.items]
-        shown = {target.id: value for target, value in bindings if isinstance(target, ir.Name) and _shows(value)}
+        shown = {
+            target.id: value for target, value in bindings if isinstance(target, ir.Name) and _iterates_unchanged(value)
+        }
         for name in names_bound_by(statement):
             found.setdefault(name, []).append(shown.get(name))
     return found
@@ -170,7 +174,7 @@ def _holds_objects(state: State, source: V) -> bool:
     )
 
 
-def _rows(frame: FunctionState, state: State, source: V, iterable: ir.Expr, called: str) -> bool:
+def _runs_over_rows(frame: FunctionState, state: State, source: V, iterable: ir.Expr, called: str) -> bool:
     """Whether a loop runs over the rows of a tensor or of one batch: ``for image in images``, ``zip(batch["a"],
     batch["b"])``."""
     if isinstance(iterable, ir.Call) and called in ("zip", "enumerate"):
@@ -243,7 +247,7 @@ def literal_display(iterable: ir.Expr) -> bool:
     return False
 
 
-def gives_key(loop: LoopState, name: str) -> bool:
+def changes_each_round(loop: LoopState, name: str) -> bool:
     """Whether a variable has another value in each round, on every path: it is the loop variable, or derived from it
     (``key.replace("left", "both")``, ``"new_" + key``, ``f"{key}_all"``)."""
     binders = [

@@ -30,7 +30,7 @@ _GIVES = lazy_pattern(
 _LAYERS = lazy_pattern(r"(conv|bn|norm|layer|block|fc|linear|stem|stage|features|classifier|patch_embed)(_?\d+)*")
 
 
-class Namesakes(NamedTuple):
+class MethodsByName(NamedTuple):
     """Facts about the methods that a call may mean. ``found``: their number. ``graph``: "yes" where all return a
     graph, "no" where none does, else "unknown"."""
 
@@ -48,7 +48,9 @@ class Namesakes(NamedTuple):
     idle: bool
 
 
-def namesakes(frame: FunctionState, state: State, receiver: V, name: str, args: Args, words: Words) -> Namesakes:
+def methods_by_name(
+    frame: FunctionState, state: State, receiver: V, name: str, args: Args, words: Words
+) -> MethodsByName:
     """Facts about the project's methods of a name that accept the call; the calling method itself is none of them."""
     methods = [
         method
@@ -70,7 +72,7 @@ def namesakes(frame: FunctionState, state: State, receiver: V, name: str, args: 
     near = [pair for pair in summaries if _folder(pair[0]) == folder] or summaries
     facts = {_graph_of(frame, method, summary) for method, summary in summaries}
     graph = facts.pop() if len(facts) == 1 and len(summaries) == len(methods) else "unknown"
-    return Namesakes(
+    return MethodsByName(
         len(summaries),
         graph,
         bool(near) and 2 * sum(_guards(frame, summary) for _, summary in near) >= len(near),
@@ -111,7 +113,7 @@ def _part(summary: Summary, steps: tuple[str, ...]) -> V | None:
     return None if value is None or summary.exit is None else tensors_within(summary, summary.exit, value)
 
 
-def unseen(name: str) -> str:
+def graph_by_name(name: str) -> str:
     """What the name alone tells of the graph of a call to something that no code of the project defines: "yes" for a
     model inside the module (``model.encoder(x)``), "unknown" for a method that returns what layers compute, else
     "unheard": it may not even run a layer."""
@@ -168,7 +170,7 @@ def _may_be_layer(steps: tuple[str, ...], shown: str) -> bool:
     called = shown.partition("(")[0].split(".")
     if not steps or called[-1] == steps[-1].lstrip("."):
         return names_part(steps)
-    return names_model(steps[-1].lstrip(".")) or unseen(called[-1]) != "unheard"
+    return names_model(steps[-1].lstrip(".")) or graph_by_name(called[-1]) != "unheard"
 
 
 def _graph_of(frame: FunctionState, method: Function, summary: Summary) -> str:

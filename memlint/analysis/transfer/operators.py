@@ -44,7 +44,7 @@ def augmented(frame: FunctionState, state: State, statement: ir.AugAssign) -> St
         return state
     fake = ir.Binary(statement.at, statement.op, statement.target, statement.value)
     value = apply_binary(frame, state, fake, old, new)
-    carry.augmented(frame, state, statement, old, new, value)
+    carry.note_augmented(frame, state, statement, old, new, value)
     assign(frame, state, statement.target, value, None)
     return state
 

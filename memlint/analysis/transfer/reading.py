@@ -34,13 +34,13 @@ from memlint.analysis.domain.values import (
     ordered,
 )
 from memlint.analysis.index.program import Class, Function
-from memlint.analysis.transfer.handed_on import held, part_of_callable, without_holder
-from memlint.analysis.transfer.heap import MAX_CHAIN, PLAIN, derive, frame_at, members
-from memlint.analysis.transfer.modules.touched_parameters import learns
+from memlint.analysis.transfer.handed_on import part_of_callable, with_holder, without_holder
+from memlint.analysis.transfer.heap import MAX_CHAIN, PLAIN, current_position, derive, members
+from memlint.analysis.transfer.modules.touched_parameters import note_gradient_read
 from memlint.analysis.transfer.scope import symbolic
 from memlint.analysis.transfer.stores.class_places import class_of, class_places, shared_place
 from memlint.analysis.transfer.stores.made_places import read_made
-from memlint.analysis.transfer.user_containers import opens
+from memlint.analysis.transfer.user_containers import looks_up_members
 from memlint.patterns import lazy_pattern
 
 _PACKS = lazy_pattern(r"\b(pack_padded_sequence|pack_sequence)\(")
@@ -53,7 +53,7 @@ _OF_DICTS = frozenset({"items", "values", "keys", "get", "pop", "update", "copy"
 def read_attribute(frame: FunctionState, state: State, base: V, name: str) -> V:
     """The value of ``base.name``; of a method, a bound reference."""
     if name in ("grad", "absgrad"):
-        learns(frame, base)
+        note_gradient_read(frame, base)
     if name == "data" and base.kinds & UNKNOWN and not base.kinds & INSTANCE and not base.resolved():
         frame.used |= base.src
         return V(UNKNOWN, size=base.size, device=base.device, store=base.store)
@@ -63,7 +63,7 @@ def read_attribute(frame: FunctionState, state: State, base: V, name: str) -> V:
     found = _of_references(frame, state, base, name, _of_objects(frame, state, base, name))
     if found.refs and found.kinds & CALLABLE:
         place = next(iter(ordered(base.syms)), None)
-        found = held(found, place.then("." + name)) if place is not None else without_holder(found)
+        found = with_holder(found, place.then("." + name)) if place is not None else without_holder(found)
     if found.kinds & ~UNKNOWN and not found.kinds & ~CALLABLE and found.refs:
         return found
     if base.kinds & CALLABLE and (part := part_of_callable(frame, state, base, name)).kinds:
@@ -73,7 +73,7 @@ def read_attribute(frame: FunctionState, state: State, base: V, name: str) -> V:
     shared = class_places(frame.analyser, base, name) or _shared_places(frame, base, name, found)
     if shared:
         return join_all(_at_place(state, found, path) for path in ordered(shared))
-    if name == "device" and base.is_only(MODULE | INSTANCE) and base.kinds & MODULE and _tells_where(frame, base):
+    if name == "device" and base.is_only(MODULE | INSTANCE) and base.kinds & MODULE and _is_own_device(frame, base):
         return V(DATA, size=SCALAR, device=base.device, refs=frozenset((OWN_DEVICE,)))
     if name == "module" and base.kinds & MODULE and not found.kinds and not base.resolved():
         return base  # the module that DataParallel wraps
@@ -108,9 +108,11 @@ def _of_objects(frame: FunctionState, state: State, base: V, name: str) -> V:
         if name in obj.fields:
             found = join(found, obj.fields[name])
         elif obj.cls is not None:
-            own = V(base.kinds & (INSTANCE | CONTAINER), objs=frozenset((key,)), refs=base.refs, syms=_alike(base))
+            own = V(
+                base.kinds & (INSTANCE | CONTAINER), objs=frozenset((key,)), refs=base.refs, syms=_unknown_members(base)
+            )
             member = _class_member(frame, state, obj.cls, name, own)
-            if obj.kind != "instance" and not member.resolved() and opens(analyser.program, obj.cls):
+            if obj.kind != "instance" and not member.resolved() and looks_up_members(analyser.program, obj.cls):
                 # the class looks attributes up among the members: ``__getattr__ = dict.__getitem__``
                 member = join(member, members(obj))
             found = join(found, member)
@@ -171,7 +173,7 @@ def _part_of_made(base: V, name: str, found: V) -> V:
     return found
 
 
-def _alike(base: V) -> Sources:
+def _unknown_members(base: V) -> Sources:
     """The symbols of the unknown members of a container, beside one that is known: ``if k not in meters: meters[k] =
     Meter()``."""
     if not base.syms or not base.kinds & UNKNOWN or len(base.objs) != 1:
@@ -194,7 +196,7 @@ def _at_place(state: State, found: V, path: Path) -> V:
     return state.sym[path] if path in state.sym else symbolic(found, path) if found.kinds else untouched(path)
 
 
-def _tells_where(frame: FunctionState, base: V) -> bool:
+def _is_own_device(frame: FunctionState, base: V) -> bool:
     """Whether ``device`` of a module is the module's device: a property of its class or of a framework, not an
     attribute that the program sets."""
     for ref in base.refs:
@@ -250,7 +252,7 @@ def _class_member(frame: FunctionState, state: State, cls: Class, name: str, rec
         if receiver is not None and method.decorator_names & {"property", "cached_property"}:
             if frame.applying:  # the summary that is being instantiated has run the property already
                 return NOTHING
-            return frame.interpreter.call_function(frame, state, method, [receiver], {}, frame_at(frame), None)
+            return frame.interpreter.call_function(frame, state, method, [receiver], {}, current_position(frame), None)
         bound = receiver
         if "classmethod" in method.decorator_names:
             bound = V(CALLABLE, refs=frozenset((Ref("class", cls.module.key, cls.qual),)))
@@ -283,7 +285,7 @@ def _class_member(frame: FunctionState, state: State, cls: Class, name: str, rec
         if below:
             return V(CALLABLE, refs=frozenset(Ref("func", one.module.key, one.qual, receiver) for one in below))
     if fact.kinds & (TENSORS | UNKNOWN) and name in analyser.facts.attributes.parameters(cls):
-        at = frame_at(frame)
+        at = current_position(frame)
         src = frame.record(state, (at, "parameter", name), at, name, EMPTY, definite=True, leaf=True)
         fact = fact.but(kinds=fact.kinds & ~UNKNOWN | TENSOR, src=fact.src | src)
     return fact

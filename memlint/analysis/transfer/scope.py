@@ -22,7 +22,7 @@ from memlint.analysis.domain.values import (
     Ref,
     V,
 )
-from memlint.analysis.transfer.handed_on import held
+from memlint.analysis.transfer.handed_on import with_holder
 
 #: kinds of a value that may yet turn out to be a module (`V.may_be_module`)
 _OPEN = UNKNOWN | TREE
@@ -85,7 +85,7 @@ def _global_variable(frame: FunctionState, state: State, name: str) -> V:
 
 def symbolic(fact: V, path: Path) -> V:
     """The value of a variable of another scope: what is known of it, at its symbolic place."""
-    fact = held(fact, path)
+    fact = with_holder(fact, path)
     place = frozenset((path,))
     if not fact.kinds & ~(MODULE | OPTIMIZER | LOADER | CALLABLE | INSTANCE | CONTAINER):
         return fact.but(syms=place, src=frozenset(), objs=frozenset())

@@ -29,8 +29,8 @@ from memlint.analysis.transfer.held_values import tensors_within
 from memlint.analysis.transfer.library.noted_runs import is_statement
 from memlint.analysis.transfer.library.placement import device_of
 from memlint.analysis.transfer.modules.frozen_parts import made_frozen
-from memlint.analysis.transfer.modules.optimizer_parameters import give_away
-from memlint.analysis.transfer.modules.touched_parameters import handed
+from memlint.analysis.transfer.modules.optimizer_parameters import note_escaped_modules
+from memlint.analysis.transfer.modules.touched_parameters import note_escaped
 from memlint.analysis.transfer.stores import loop_updates
 from memlint.ir import nodes as ir
 from memlint.patterns import lazy_pattern
@@ -47,10 +47,10 @@ def unknown_call(frame: FunctionState, state: State, expr: ir.Call, callee: V, a
     for value in (*args, *words.values()):
         inner = tensors_within(frame, state, value)
         parents |= inner.src
-        leave(frame, value, inner, scored=guess, logged=logged)
+        escape(frame, value, inner, scored=guess, logged=logged)
         frame.handed_on.update((key, state.grad) for key in referred_functions(value))
-    give_away(frame, state, [*args, *words.values()])
-    handed(frame, state, [*args, *words.values()])
+    note_escaped_modules(frame, state, [*args, *words.values()])
+    note_escaped(frame, state, [*args, *words.values()])
     symbol = next(iter(sorted(callee.syms)), None)
     src = frame.record(
         state,
@@ -116,7 +116,7 @@ def _named_loss(frame: FunctionState, expr: ir.Call, args: Args) -> bool:
 _LOGS = lazy_pattern(r"(?:add|log)_(?:scalar|metric|histogram|image|figure|audio|video|text)s?")
 
 
-def leave(frame: FunctionState, value: V, inner: V, *, scored: bool = False, logged: bool = False) -> None:
+def escape(frame: FunctionState, value: V, inner: V, *, scored: bool = False, logged: bool = False) -> None:
     """The value escapes to code that cannot be followed (``scored``: to a loss, ``logged``: to a log)."""
     frame.escape(inner.src | {("elem", key) for key in value.objs}, scored=scored, logged=logged)
-    loop_updates.lend(frame, inner)
+    loop_updates.note_escaped_storage(frame, inner)

@@ -80,14 +80,14 @@ def is_typed_dict(program: Program, cls: Class) -> bool:
     return any(name.rsplit(".", 1)[-1] == "TypedDict" for name in outside)
 
 
-def opens(program: Program, cls: Class) -> bool:
+def looks_up_members(program: Program, cls: Class) -> bool:
     """Whether a class looks missing attributes up itself, most often among its members."""
     order, _ = program.ancestors(cls)
     names = ("__getattr__", "__getattribute__")
     return any(name in item.methods or name in item.attributes for item in order for name in names)
 
 
-def fill(frame: FunctionState, state: State, kind: str, box: V, args: Args, words: Words) -> None:
+def fill_container(frame: FunctionState, state: State, kind: str, box: V, args: Args, words: Words) -> None:
     """Store what the constructor of a dict or a list puts into the object."""
     fields, rest = dict_content(frame, state, args, words) if kind == "dict" else _listed(frame, state, args[:1])
     for key in ordered(box.objs):
@@ -162,7 +162,7 @@ def call_inherited(
     kind = kind_of(frame.analyser.program, cls) if cls is not None else ""
     if name == "__init__":
         if kind:
-            fill(frame, state, kind, box, args, words)
+            fill_container(frame, state, kind, box, args, words)
         return NONE_VALUE
     shown = expr.func.value if isinstance(expr.func, ir.Attr) else expr.func
     if not kind or not box.kinds & CONTAINER:
@@ -178,7 +178,7 @@ def call_inherited(
     return found if found.kinds else None
 
 
-def put_somewhere(frame: FunctionState, state: State, place: ir.Expr, src: Sources, at: int) -> None:
+def store_anywhere(frame: FunctionState, state: State, place: ir.Expr, src: Sources, at: int) -> None:
     """A graph is stored in a variable whose members are unknown (a batch of a loader): from here on any part of it
     may have the graph."""
     held = state.env.get(place.id) if isinstance(place, ir.Name) else None
@@ -189,11 +189,11 @@ def put_somewhere(frame: FunctionState, state: State, place: ir.Expr, src: Sourc
     state.env[place.id] = held.but(src=held.src | put, bare=True)
 
 
-def updated(frame: FunctionState, state: State, expr: ir.Call, box: V, args: Args, words: Words) -> None:
+def store_update(frame: FunctionState, state: State, expr: ir.Call, box: V, args: Args, words: Words) -> None:
     """``batch.update(out=out)`` of a possible dict: from here on it may hold the arguments."""
     if box.kinds & TREE and isinstance(expr.func, ir.Attr):
         src = EMPTY.union(*(tensors_within(frame, state, value).src for value in (*args, *words.values())))
-        put_somewhere(frame, state, expr.func.value, src, expr.at)
+        store_anywhere(frame, state, expr.func.value, src, expr.at)
     for path in ordered(box.syms):
         if path.steps not in ((), ("[]",)) or not path.root.startswith("p:"):
             continue  # an attribute may be any object: ``self.meter.update(loss=loss)``

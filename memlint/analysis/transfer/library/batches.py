@@ -11,7 +11,7 @@ from memlint.analysis.syntax.syntax import last_name
 from memlint.ir import nodes as ir
 
 
-def loader_made(frame: FunctionState, expr: ir.Call) -> None:
+def note_loader(frame: FunctionState, expr: ir.Call) -> None:
     """Record that a DataLoader is made."""
     frame.notes.loaders[expr.at] = expr
 
@@ -104,7 +104,7 @@ def _makes_array(expr: ir.Expr) -> bool:
     return isinstance(expr, ir.Call) and last_name(expr.func) in _ARRAYS
 
 
-def model_called(frame: FunctionState, expr: ir.Call) -> None:
+def note_model_call(frame: FunctionState, expr: ir.Call) -> None:
     """Record that a model runs."""
     frame.notes.forwards.add(expr.at)
     if expr.args:

@@ -39,18 +39,18 @@ from memlint.analysis.domain.values import (
 )
 from memlint.analysis.syntax.expression_text import text
 from memlint.analysis.syntax.syntax import dotted, last_name
-from memlint.analysis.transfer.heap import compared, make
+from memlint.analysis.transfer.heap import make, note_compared
 from memlint.analysis.transfer.held_values import tensors_within
 from memlint.analysis.transfer.library import batches, chains, extent_ops, factories, instances, layer_extents, threads
-from memlint.analysis.transfer.library.noted_calls import noted
+from memlint.analysis.transfer.library.noted_calls import note_call
 from memlint.analysis.transfer.library.noted_runs import is_statement
 from memlint.analysis.transfer.library.placement import destination
 from memlint.analysis.transfer.library.standard_library import builtin, literal_device, standard
 from memlint.analysis.transfer.library.tensors import RETURN_INDICES, gives_indices, names_integers, values_and_indices
 from memlint.analysis.transfer.modules import inert_guards
-from memlint.analysis.transfer.modules.freezing import put_together
+from memlint.analysis.transfer.modules.freezing import note_frozen_members
 from memlint.analysis.transfer.modules.guards import grad_of_reference, guard_value
-from memlint.analysis.transfer.modules.optimizer_parameters import give_away, note_optimizer
+from memlint.analysis.transfer.modules.optimizer_parameters import note_escaped_modules, note_optimizer
 from memlint.analysis.transfer.stores.made_places import note_made
 from memlint.analysis.transfer.unresolved import unknown_call
 from memlint.ir import nodes as ir
@@ -65,7 +65,7 @@ def call_external(
     frame: FunctionState, state: State, name: str, args: list[V], words: dict[str, V], expr: ir.Call
 ) -> V:
     """The value of a call of a function or class outside the project, by its qualified name."""
-    noted(frame, name, expr, args, words)
+    note_call(frame, name, expr, args, words)
     if name.startswith("builtins."):
         return builtin(frame, state, name[9:], args, words, expr)
     last = name.rsplit(".", 1)[-1]
@@ -157,7 +157,7 @@ def _by_graph(
         return (args[0] if args else V(TENSOR)).but(src=src, kinds=TENSOR)
     if row.graph == "alias":
         if "volatile" in words:
-            inert_guards.volatile(frame, state, expr, words["volatile"])
+            inert_guards.note_volatile(frame, state, expr, words["volatile"])
         if not args:
             return inner[0] if inner else UNKNOWN_VALUE
         return (
@@ -194,7 +194,7 @@ def _by_result(
         return V(DATA, size=SCALAR, device=literal_device(name, args), extent=extent)
     if row.returns == "loader":
         if name.startswith("torch."):
-            batches.loader_made(frame, expr)
+            batches.note_loader(frame, expr)
         size = SAMPLE if batches.hold_one_sample(name, expr, words) else SOME_SIZE
         return V(LOADER, size=size, extent=batches.of_loader(frame, name, args, words, expr))
     if row.returns == "optimizer":
@@ -208,7 +208,7 @@ def _module_made(
     frame: FunctionState, state: State, name: str, row: knowledge.Row, args: list[V], words: dict[str, V], expr: ir.Call
 ) -> V:
     """The module that a library's class makes."""
-    give_away(frame, state, [*args, *words.values()])
+    note_escaped_modules(frame, state, [*args, *words.values()])
     layer = _layer(frame, name, args, words, expr)
     chain = instances.members(name, args)
     if chain:
@@ -219,7 +219,7 @@ def _module_made(
         else frozenset((Ref("foreign", "", name),))
     )
     made = V(MODULE if row.returns == "module" else CALLABLE, refs=refs, store=frozenset((expr.at,)))
-    put_together(frame, state, name, args, made)
+    note_frozen_members(frame, state, name, args, made)
     if row.evaluates:
         state.modes["made", expr.at] = True
     if row.starts_evaluating:
@@ -256,7 +256,7 @@ def _without_graph(
     keeps = row.graph == "given" and not names_integers(expr)
     graphs = [value.src for value in args if value.is_only(TENSORS)] if keeps else []
     if row.allocates:
-        factories.made(frame, state, name, expr, args, words)
+        factories.note_factory(frame, state, name, expr, args, words)
     size = {"sample": SAMPLE, "scalar": SCALAR, "model": MODEL}.get(row.size, SOME_SIZE)
     if (
         name in ("torch.tensor", "torch.as_tensor", "torch.Tensor", "torch.FloatTensor")
@@ -305,7 +305,7 @@ def _operation(
     size: int | None = None
     if row.size == "reduced":
         if args and expr.args:
-            compared(frame, args[0], text(expr.args[0]))
+            note_compared(frame, args[0], text(expr.args[0]))
         reduction = words.get("reduction")
         size = SCALAR if reduction is None or reduction.const in ("mean", "sum", None) else SAMPLE
         reduce = words.get("reduce")

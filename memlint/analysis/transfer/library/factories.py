@@ -27,7 +27,9 @@ _LIKE = frozenset({"zeros_like", "ones_like", "empty_like", "rand_like", "randn_
 _OVERSIZED = 1 << 28
 
 
-def made(frame: FunctionState, state: State, name: str, expr: ir.Call, args: list[V], words: dict[str, V]) -> None:
+def note_factory(
+    frame: FunctionState, state: State, name: str, expr: ir.Call, args: list[V], words: dict[str, V]
+) -> None:
     """Record a call of a torch factory."""
     factory = name.removeprefix("torch.")
     count = _count(state, factory, args, words)

@@ -42,7 +42,7 @@ class HookCall:
         return self.expr.func.value
 
 
-def noted(frame: FunctionState, name: str, expr: ir.Call, args: Args, words: Words) -> None:
+def note_hook(frame: FunctionState, name: str, expr: ir.Call, args: Args, words: Words) -> None:
     """Record a call of a method that may add a hook."""
     hook = args[0] if args else words.get("hook")
     if hook is not None:

@@ -9,10 +9,10 @@ from memlint.analysis.domain.tensor_ops import tensor_op
 from memlint.analysis.domain.values import ACTIVATION, MODULE, NONE_VALUE, NOTHING, SCALAR, TENSOR, TREE, Ref, V
 from memlint.analysis.index.program import Function, Program
 from memlint.analysis.syntax.expression_text import text
-from memlint.analysis.transfer.heap import compared
+from memlint.analysis.transfer.heap import note_compared
 from memlint.analysis.transfer.held_values import tensors_within
 from memlint.analysis.transfer.library import layer_extents
-from memlint.analysis.transfer.library.noted_calls import metric_used
+from memlint.analysis.transfer.library.noted_calls import note_metric
 from memlint.analysis.transfer.library.noted_runs import module_expression, note_run
 from memlint.analysis.transfer.library.placement import device_of
 from memlint.analysis.transfer.library.tensors import gives_indices, values_and_indices
@@ -86,7 +86,7 @@ def call_instance(
     inner = [tensors_within(frame, state, value) for value in (*args, *words.values())]
     if kind == "lossmodule":
         if args and expr.args:
-            compared(frame, args[0], text(expr.args[0]))
+            note_compared(frame, args[0], text(expr.args[0]))
         return tensor_op(frame, state, expr.at, inner, text(expr), what=text(expr), size=SCALAR, certain=True)
     if kind == "metric":
         return use_metric(frame, name, "__call__", NOTHING, expr)
@@ -119,7 +119,7 @@ def call_instance(
 
 def use_metric(frame: FunctionState, name: str, method: str, receiver: V, expr: ir.Call) -> V:
     """The value of a method of a library's metric object, which keeps numbers, or copies without a graph."""
-    metric_used(frame, name, method, expr)
+    note_metric(frame, name, method, expr)
     if method in ("to", "cuda", "cpu", "clone"):
         return receiver
     return V(TENSOR, size=SCALAR) if method in ("compute", "forward", "__call__") else NONE_VALUE

@@ -82,7 +82,7 @@ def run_module(
         return V(MODULE, store=frozenset((expr.at,)))
     if prepares(words) and not module.resolved():
         return V(TREE, size=BATCH)
-    batches.model_called(frame, expr)
+    batches.note_model_call(frame, expr)
     freezes = frozen_of(frame, state, module, module_expression(expr, module))
     found = _through_classes(frame, state, expr, module, args, words, method, freezes)
     if isinstance(found, V):
@@ -170,13 +170,13 @@ def _through_classes(
             continue
         known = frame.interpreter.call_function(frame, state, function, [module, *args], words, expr.at, expr)
         inner = tensors_within(frame, state, known)
-        if known.is_only(NONE) and known.kinds and not _saves(frame, function, expr):
+        if known.is_only(NONE) and known.kinds and not _records_layers(frame, function, expr):
             return known  # the method changes the model (a larger vocabulary), and runs no layer
         determined = bool(known.kinds & ~(UNKNOWN | NONE)) and not (
             known.kinds & UNKNOWN and not known.kinds & (TENSORS | CONTAINER)
         )
         if determined or _computes_only(frame, function, expr, known):
-            tips = _tips(frame, inner)
+            tips = _last_operations(frame, inner)
             followed = is_abstract(function)  # all its overrides were interpreted
             if not tips and not followed and cls is not None and (below := _overrides(frame, cls, method)):
                 if any(one is not None and one.notes.gradients for one in below):
@@ -188,13 +188,13 @@ def _through_classes(
                 )
             return _output(frame, state, expr, module, args, words, function, known, inner, tips)
         forwards = forwards._replace(
-            elsewhere=forwards.elsewhere | _left_behind(frame, function, expr),
-            leaves=forwards.leaves or _lets_go(frame, function, expr),
+            elsewhere=forwards.elsewhere | _stored_graphs(frame, function, expr),
+            leaves=forwards.leaves or _outputs_escape(frame, function, expr),
         )
     return forwards
 
 
-def _tips(frame: FunctionState, inner: V) -> list[Source]:
+def _last_operations(frame: FunctionState, inner: V) -> list[Source]:
     """The model operations that an output has last; where there are none, the operations on the model's own
     parameters, which then count as model operations."""
     tips = [tip for tip in ordered(inner.src) if tip in frame.graphs.nodes and frame.graphs.nodes[tip].model]
@@ -224,9 +224,13 @@ def _output(
     """The output of a model whose forward was followed. ``known``: the result; ``inner``: the join of the tensors in
     it."""
     shown = text(expr.func)
-    if not tips and state.grad != OFF and (_saves(frame, function, expr) or _runs_parts(frame, function, expr)):
+    if (
+        not tips
+        and state.grad != OFF
+        and (_records_layers(frame, function, expr) or _runs_parts(frame, function, expr))
+    ):
         tips = list(frame.record(state, (expr.at, "run"), expr.at, shown, EMPTY, definite=True, model=True))
-        inner = inner.but(src=inner.src | _left_behind(frame, function, expr))
+        inner = inner.but(src=inner.src | _stored_graphs(frame, function, expr))
     device = device_of(frame, state, [module, *args, *words.values()])
     if tips:
         ran = inner.but(device=device) if inner.device == ANYWHERE else inner
@@ -272,7 +276,7 @@ def _is_class(frame: FunctionState, func: ir.Expr) -> bool:
     return len(func.id) > 2 and any(param.name == func.id for param in frame.function.params)
 
 
-def _saves(frame: FunctionState, function: Function, expr: ir.Call) -> bool:
+def _records_layers(frame: FunctionState, function: Function, expr: ir.Call) -> bool:
     """Whether a forward whose result has no graph (a decoded sequence) runs layers that record."""
     summary = _summary_of(frame, function, expr)
     return summary is not None and any(run.grad & AMBIENT for run in summary.runs.values())
@@ -298,7 +302,7 @@ def _calls_parts(frame: FunctionState, function: Function, summary: Summary | No
     )
 
 
-def _lets_go(frame: FunctionState, function: Function, expr: ir.Call) -> bool:
+def _outputs_escape(frame: FunctionState, function: Function, expr: ir.Call) -> bool:
     """Whether the outputs of a forward's layers escape to code that cannot be followed (``batch.update(out=out)``)."""
     summary = _summary_of(frame, function, expr)
     if summary is None:
@@ -307,7 +311,7 @@ def _lets_go(frame: FunctionState, function: Function, expr: ir.Call) -> bool:
     return any(nodes[key].model for key in summary.left - summary.notes.logged if key in nodes)
 
 
-def _left_behind(frame: FunctionState, function: Function, expr: ir.Call) -> Sources:
+def _stored_graphs(frame: FunctionState, function: Function, expr: ir.Call) -> Sources:
     """The graphs that a forward whose result has none has stored in its arguments or in attributes."""
     call = (expr.at, function.module.key, function.qual)
     nodes = frame.graphs.nodes.items()

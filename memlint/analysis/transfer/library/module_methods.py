@@ -27,12 +27,12 @@ from memlint.analysis.transfer.assignment import write_attribute
 from memlint.analysis.transfer.heap import make
 from memlint.analysis.transfer.library.computing import is_any_callable, names_computing, names_part, prepares
 from memlint.analysis.transfer.library.models import run_module
-from memlint.analysis.transfer.library.noted_runs import is_statement, note_asked
+from memlint.analysis.transfer.library.noted_runs import is_statement, note_unresolved_method
 from memlint.analysis.transfer.library.placement import moved_module
-from memlint.analysis.transfer.methods_by_name import namesakes, unseen
+from memlint.analysis.transfer.methods_by_name import graph_by_name, methods_by_name
 from memlint.analysis.transfer.modules.modes import PARAMETERS, parts_of
 from memlint.analysis.transfer.modules.optimizer_parameters import marks_of_parameters
-from memlint.analysis.transfer.modules.touched_parameters import applied
+from memlint.analysis.transfer.modules.touched_parameters import note_applied
 from memlint.analysis.transfer.reading import read_attribute
 from memlint.analysis.transfer.signatures import is_abstract
 from memlint.analysis.transfer.unresolved import unknown_call
@@ -50,7 +50,7 @@ def module_method(
     if name in ("to", "cuda", "cpu"):
         return moved_module(state, expr, receiver, args, words)
     if name == "apply" and args and isinstance(expr.func, ir.Attr):
-        applied(frame, state, receiver, expr.func.value, args[0])
+        note_applied(frame, state, receiver, expr.func.value, args[0])
     if name in ("half", "float", "double", "eval", "train", "apply", "share_memory", "bfloat16", "compile"):
         return receiver
     if name in PARAMETERS:
@@ -99,7 +99,7 @@ def _of_class(frame: FunctionState, state: State, expr: ir.Call, receiver: V, na
     if name in knowledge.guarded_methods() and not own:
         return V(TREE, size=SAMPLE)
     if not receiver.resolved():
-        note_asked(frame, state, expr, receiver, name)
+        note_unresolved_method(frame, state, expr, receiver, name)
     quiet = knowledge.is_bookkeeping(name) or (is_statement(frame, expr) and not names_computing(name))
     if quiet or not _computes(frame, name):
         # an attribute of such a name is no module: even a caller that knows the object as one learns nothing of the
@@ -110,7 +110,7 @@ def _of_class(frame: FunctionState, state: State, expr: ir.Call, receiver: V, na
         return DATA_VALUE
     if receiver.resolved() and _defines(frame, receiver, name):
         return run_module(frame, state, expr, receiver, args, words, method=name)
-    methods = namesakes(frame, state, receiver, name, args, words)
+    methods = methods_by_name(frame, state, receiver, name, args, words)
     # a method that is named like a library's guarded method may wrap it
     if (
         methods.guards
@@ -123,7 +123,7 @@ def _of_class(frame: FunctionState, state: State, expr: ir.Call, receiver: V, na
     if methods.differentiates:
         frame.notes.gradients = frame.notes.differentiates = True
     layer = not methods.found and frame.analyser.facts.attributes.names_layer(name)
-    graph = methods.graph if methods.found else "yes" if layer else unseen(name)
+    graph = methods.graph if methods.found else "yes" if layer else graph_by_name(name)
     return run_module(frame, state, expr, receiver, args, words, method=name, graph=graph)
 
 

@@ -45,7 +45,7 @@ class MetricUse:
 _ADDS = frozenset({"update", "forward", "__call__"})
 
 
-def metric_used(frame: FunctionState, name: str, method: str, expr: ir.Call) -> None:
+def note_metric(frame: FunctionState, name: str, method: str, expr: ir.Call) -> None:
     """Record a call of a metric object's method that adds to its state."""
     held = expr.func
     if method in _ADDS and (method == "__call__" or isinstance(held, ir.Attr)):
@@ -54,7 +54,7 @@ def metric_used(frame: FunctionState, name: str, method: str, expr: ir.Call) -> 
         frame.notes.metrics[expr.at] = MetricUse(name, expr, held, tuple(frame.loops))
 
 
-def noted(frame: FunctionState, name: str, expr: ir.Call, args: Args, words: Words) -> None:
+def note_call(frame: FunctionState, name: str, expr: ir.Call, args: Args, words: Words) -> None:
     """Record a call of a function outside the project that a rule asks about."""
     first = args[0] if args else words.get("dataset", NOTHING)
     asked = frame.analyser

@@ -113,7 +113,7 @@ def note_run(
     )
 
 
-def note_asked(frame: FunctionState, state: State, expr: ir.Call, receiver: V, name: str) -> None:
+def note_unresolved_method(frame: FunctionState, state: State, expr: ir.Call, receiver: V, name: str) -> None:
     """Record a call of a method that the project defines, on an object of unknown class."""
     if not any(method.cls is not None for method in frame.analyser.methods_named(name, frame.function)):
         return

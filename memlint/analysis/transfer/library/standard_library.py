@@ -42,7 +42,7 @@ from memlint.analysis.transfer.held_values import tensors_within
 from memlint.analysis.transfer.library.wrapping_functions import of_torch
 from memlint.analysis.transfer.loops import over_loader
 from memlint.analysis.transfer.modules.modes import frozen_of
-from memlint.analysis.transfer.modules.touched_parameters import switched
+from memlint.analysis.transfer.modules.touched_parameters import note_disabled
 from memlint.analysis.transfer.reading import read_attribute
 from memlint.analysis.transfer.stores.class_places import class_of
 from memlint.ir import nodes as ir
@@ -114,7 +114,7 @@ def builtin(frame: FunctionState, state: State, name: str, args: list[V], words:
     if name == "dict":
         return _dict_of(frame, state, expr.at, args, words)
     if name == "next" and args:
-        draws(frame, args[0])
+        note_drawn(frame, args[0])
         return element(frame, state, args[0])
     if name in ("enumerate", "zip") and args:
         parts = [element(frame, state, value) for value in (args if name == "zip" else args[:1])]
@@ -137,7 +137,7 @@ def builtin(frame: FunctionState, state: State, name: str, args: list[V], words:
         return _attribute_by_name(frame, state, args)
     if name == "setattr" and len(args) == 3 and isinstance(args[1].const, str):
         if args[1].const == "requires_grad" and args[2].const is not True:
-            switched(frame, args[0])
+            note_disabled(frame, args[0])
         write_attribute(frame, state, args[0], args[1].const, args[2])
         return NONE_VALUE
     if name == "super":
@@ -187,7 +187,7 @@ def _dict_of(frame: FunctionState, state: State, at: Source, args: list[V], word
     return make(frame, state, at, "dict", rest, fields)
 
 
-def draws(frame: FunctionState, source: V) -> None:
+def note_drawn(frame: FunctionState, source: V) -> None:
     """The loop around takes a batch from ``source``: it runs over batches, where that is a loader."""
     frame.notes.drawn.update(source.syms)
     loop = frame.innermost(())
@@ -226,7 +226,7 @@ def standard(
     if name in _OPERATORS and len(args) == 2:
         return tensor_op(frame, state, expr.at, args, text(expr))
     if name.startswith("heapq.") and args:
-        return containers.heap(frame, state, last, args, expr)
+        return containers.heap_function(frame, state, last, args, expr)
     if name in ("functools.reduce",) and len(args) >= 2:
         return _reduced(frame, state, expr, args)
     return None

@@ -38,7 +38,7 @@ from memlint.analysis.transfer.heap import make
 from memlint.analysis.transfer.held_values import tensors_within
 from memlint.analysis.transfer.library import extent_ops
 from memlint.analysis.transfer.library.placement import destination
-from memlint.analysis.transfer.modules.touched_parameters import detached
+from memlint.analysis.transfer.modules.touched_parameters import note_detached
 from memlint.analysis.transfer.narrowing import no_batch
 from memlint.analysis.transfer.stores.stores import kind_of, note_carry
 from memlint.analysis.transfer.unresolved import unknown_call
@@ -107,7 +107,7 @@ def _call(
             frame.notes.arrays.append((receiver.src, tuple(frame.tests)))
         return V(DATA, size=SCALAR) if name != "tolist" else make(frame, state, expr.at, "list", DATA_VALUE)
     if name == "detach_":
-        detached(frame, receiver, expr.func.value if isinstance(expr.func, ir.Attr) else expr)
+        note_detached(frame, receiver, expr.func.value if isinstance(expr.func, ir.Attr) else expr)
         frame.notes.cut_off |= receiver.src
         cut_everywhere(state, receiver)
         _cut_here(frame, state, expr)

@@ -7,17 +7,17 @@ from memlint.analysis.domain.summary.summary import Summary
 from memlint.analysis.domain.values import Path, Source, Sources
 
 
-def trained_by_stranger(summary: Summary, run: ModelRun, marks: set[Source]) -> bool:
+def trains_unresolved_object(summary: Summary, run: ModelRun, marks: set[Source]) -> bool:
     """Whether a backward in the same round differentiates an unresolved object, and the graphs went into one."""
     for reached, loops, *_ in summary.backwards:
-        if run.loops[: len(loops)] != loops or not _is_of_stranger(summary, reached):
+        if run.loops[: len(loops)] != loops or not _is_unresolved(summary, reached):
             continue
         if marks & (summary.left | summary.escaped) or _are_together(summary, reached, marks):
             return True
     return False
 
 
-def _is_of_stranger(summary: Summary, reached: Sources) -> bool:
+def _is_unresolved(summary: Summary, reached: Sources) -> bool:
     """Whether all graphs that a backward reaches are unknown except for that backward."""
     if any(isinstance(item, Path) for item in reached):
         return False

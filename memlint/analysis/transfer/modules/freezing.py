@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 _HOLDERS = frozenset({"torch.nn.Sequential", "torch.nn.ModuleList", "torch.nn.ModuleDict"})
 
 
-def weight_frozen(frame: FunctionState, state: State, place: ir.Expr, frozen: bool | None) -> None:
+def note_frozen_weight(frame: FunctionState, state: State, place: ir.Expr, frozen: bool | None) -> None:
     """Record ``layer.weight.requires_grad = False`` for a layer of torch: it saves no input then."""
     if not isinstance(place, ir.Attr) or place.name != "weight":
         return
@@ -29,7 +29,7 @@ def weight_frozen(frame: FunctionState, state: State, place: ir.Expr, frozen: bo
         freeze(state, layer, place.value, frozen)
 
 
-def put_together(frame: FunctionState, state: State, name: str, args: list[V], made: V) -> None:
+def note_frozen_members(frame: FunctionState, state: State, name: str, args: list[V], made: V) -> None:
     """Record that ``nn.Sequential(*parts)`` is frozen where all its parts are."""
     if name not in _HOLDERS or not args:
         return

@@ -71,7 +71,7 @@ _PREPARES = frozenset(
 _LAST_VOLATILE = (0, 4)
 
 
-def dropped(frame: FunctionState, state: State, statement: ir.ExprStmt, value: V) -> None:
+def note_dropped(frame: FunctionState, state: State, statement: ir.ExprStmt, value: V) -> None:
     """Record ``torch.no_grad()`` or ``torch.no_grad`` as a statement of its own."""
     if not value.resolved() or state.grad == OFF:
         return
@@ -125,13 +125,13 @@ def guards_in_its_time(summary: Summary) -> bool:
     )
 
 
-def volatile(frame: FunctionState, state: State, expr: ir.Call, flag: V) -> None:
+def note_volatile(frame: FunctionState, state: State, expr: ir.Call, flag: V) -> None:
     """Record ``Variable(x, volatile=True)``, unless a test of the release guards it."""
     if flag.const is True and state.grad != OFF and not any("version" in text(test).lower() for test in frame.tests):
         frame.notes.inert[expr.at] = ("volatile", "volatile=True")
 
 
-def entered(frame: FunctionState, statement: ir.With, before: int, inside: int) -> None:
+def note_block(frame: FunctionState, statement: ir.With, before: int, inside: int) -> None:
     """Record a with block that turns grad mode off, which may end before the model runs."""
     if inside == OFF and before != OFF:
         frame.notes.blocks[statement.at] = statement

@@ -5,21 +5,21 @@ from __future__ import annotations
 from memlint.analysis.domain.state import ON, State
 from memlint.analysis.domain.summary.function_state import FunctionState
 from memlint.analysis.domain.values import EMPTY, MODULE, TENSORS, UNKNOWN, Source, V
-from memlint.analysis.transfer.modules.freezing import weight_frozen
+from memlint.analysis.transfer.modules.freezing import note_frozen_weight
 from memlint.analysis.transfer.modules.optimizer_parameters import parameters_of
-from memlint.analysis.transfer.modules.touched_parameters import switched
+from memlint.analysis.transfer.modules.touched_parameters import note_disabled
 from memlint.ir import nodes as ir
 
 #: the first item of the graph source of such a leaf
 _FLAG = "requires_grad"
 
 
-def flagged(frame: FunctionState, state: State, place: ir.Expr, value: V, on: bool | None, at: int) -> V:
+def set_requires_grad(frame: FunctionState, state: State, place: ir.Expr, value: V, on: bool | None, at: int) -> V:
     """The value after ``value.requires_grad = on`` or ``value.requires_grad_(on)``, which its variable holds from
     then on; the network of a parameter is recorded. ``on`` is None for an unknown flag."""
     if on is not True:
-        switched(frame, value)
-    weight_frozen(frame, state, place, None if on is None else not on)
+        note_disabled(frame, value)
+    note_frozen_weight(frame, state, place, None if on is None else not on)
     if on is None:
         return value
     made = _leaf(frame, state, value, at) if on else _no_leaf(value)

@@ -154,7 +154,7 @@ def forget_name(state: State, name: str, value: V) -> None:
             del state.modes[key]
 
 
-def freezing_loop(frame: FunctionState, state: State, statement: ir.For) -> None:
+def note_freezing_loop(frame: FunctionState, state: State, statement: ir.For) -> None:
     """Record what ``for p in model.parameters(): p.requires_grad = False`` freezes."""
     iterated = _iterated_modules(statement.target, statement.iter)
     for target, call in iterated:

@@ -84,15 +84,15 @@ def _owned_keys(frame: FunctionState, state: State, params: V) -> Sources | None
     return marks
 
 
-def give_away(frame: FunctionState, state: State, values: list[V]) -> None:
+def note_escaped_modules(frame: FunctionState, state: State, values: list[V]) -> None:
     """Record modules that escape to code that may put them into another module or an optimizer."""
     for value in values:
         if value.kinds & (MODULE | UNKNOWN) or value.objs:
             inner = tensors_within(frame, state, value)
-            gave(frame, mode_keys(inner, None))
+            note_escaped_keys(frame, mode_keys(inner, None))
 
 
-def gave(frame: FunctionState, keys: Iterable[Source]) -> None:
+def note_escaped_keys(frame: FunctionState, keys: Iterable[Source]) -> None:
     """Record the keys of modules that escape."""
     escaped = frame.notes.given
     if ANY not in escaped:

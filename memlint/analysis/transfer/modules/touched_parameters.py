@@ -19,15 +19,15 @@ from memlint.analysis.transfer.modules.optimizer_parameters import ANY, MAX_GIVE
 from memlint.ir import nodes as ir
 
 
-def switched(frame: FunctionState, value: V) -> None:
+def note_disabled(frame: FunctionState, value: V) -> None:
     """Record ``value.requires_grad = False``, or a flag instead of False, for a parameter or a module."""
     keys = keys_of(value)
     if not keys and value.kinds & (MODULE | UNKNOWN):
         keys = {ANY}
-    note(frame.notes.switched, keys)
+    add_keys(frame.notes.switched, keys)
 
 
-def detached(frame: FunctionState, value: V, place: ir.Expr) -> None:
+def note_detached(frame: FunctionState, value: V, place: ir.Expr) -> None:
     """Record ``value.detach_()`` for a parameter, but not for a state that is carried over rounds."""
     keys = keys_of(value)
     rounds = {name for loop in frame.loops for name in loop.targets}
@@ -36,12 +36,12 @@ def detached(frame: FunctionState, value: V, place: ir.Expr) -> None:
     computed = any((node.definite or node.model) and not node.leaf for node in nodes)
     if not keys and value.kinds & (MODULE | UNKNOWN) and one_of_many and not computed:
         keys = {ANY}
-    note(frame.notes.switched, keys)
+    add_keys(frame.notes.switched, keys)
 
 
-def learns(frame: FunctionState, value: V) -> None:
+def note_gradient_read(frame: FunctionState, value: V) -> None:
     """Record that ``value.grad`` is read: its network is trained by it."""
-    note(frame.notes.learned, keys_of(value))
+    add_keys(frame.notes.learned, keys_of(value))
 
 
 def keys_of(value: V) -> set[Source]:
@@ -52,7 +52,7 @@ def keys_of(value: V) -> set[Source]:
     return keys
 
 
-def note(noted: set[Source], keys: set[Source]) -> None:
+def add_keys(noted: set[Source], keys: set[Source]) -> None:
     if ANY in noted:
         return
     noted |= keys
@@ -61,19 +61,19 @@ def note(noted: set[Source], keys: set[Source]) -> None:
         noted.add(ANY)
 
 
-def handed(frame: FunctionState, state: State, values: list[V]) -> None:
+def note_escaped(frame: FunctionState, state: State, values: list[V]) -> None:
     """Record parameters that escape to code that may train them."""
     for value in values:
         if value.objs or value.store:
-            note(frame.notes.learned, parameters_of(tensors_within(frame, state, value, 5)))
+            add_keys(frame.notes.learned, parameters_of(tensors_within(frame, state, value, 5)))
 
 
-def constructed(frame: FunctionState, state: State, cls: Class, args: Args, words: Words) -> None:
+def note_constructor(frame: FunctionState, state: State, cls: Class, args: Args, words: Words) -> None:
     """Record the parameters in the constructor call of a project class that reads gradients: such a class is an
     optimizer."""
     order, _ = frame.analyser.program.ancestors(cls)
     if any(_reads_gradients(method.body) for item in order for method in item.methods.values()):
-        handed(frame, state, [*args, *words.values()])
+        note_escaped(frame, state, [*args, *words.values()])
 
 
 @kept
@@ -81,7 +81,7 @@ def _reads_gradients(body: tuple[ir.Stmt, ...]) -> bool:
     return any(isinstance(part, ir.Attr) and part.name == "grad" for part in parts(body))
 
 
-def applied(frame: FunctionState, state: State, receiver: V, place: ir.Expr, callee: V) -> None:
+def note_applied(frame: FunctionState, state: State, receiver: V, place: ir.Expr, callee: V) -> None:
     """Record ``net.apply(function)``: the function's effect on its parameter is one on all submodules."""
     for ref in callee.refs:
         function = frame.analyser.function(ref) if ref.kind == "func" else None
@@ -94,7 +94,7 @@ def applied(frame: FunctionState, state: State, receiver: V, place: ir.Expr, cal
         if summary.exit.modes.get(("frozen", own)) is True:
             freeze(state, receiver, place, True)
         if ANY in summary.notes.switched or any(_is_of(key, own) for key in summary.notes.switched):
-            switched(frame, receiver)
+            note_disabled(frame, receiver)
 
 
 def _is_of(key: Source, own: Path) -> bool:

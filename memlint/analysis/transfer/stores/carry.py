@@ -9,7 +9,7 @@ from memlint.analysis.syntax.bindings import mentions
 from memlint.analysis.syntax.expression_text import text
 from memlint.analysis.syntax.rebuilding import Member, is_old_member, members_anew, reads_others_only, summed_members
 from memlint.analysis.syntax.syntax import dotted, walk_expression
-from memlint.analysis.transfer.heap import frame_at
+from memlint.analysis.transfer.heap import current_position
 from memlint.analysis.transfer.held_values import tensors_within
 from memlint.analysis.transfer.stores import growing, loop_updates
 from memlint.analysis.transfer.stores.stores import note_carry, note_store, own_sources
@@ -24,7 +24,7 @@ _AVERAGES = frozenset({"lerp", "lerp_", "ema", "ema_inplace", "moving_average", 
 PART = "part"
 
 
-def augmented(frame: FunctionState, state: State, statement: ir.AugAssign, old: V, new: V, value: V) -> None:
+def note_augmented(frame: FunctionState, state: State, statement: ir.AugAssign, old: V, new: V, value: V) -> None:
     """Record the carry of ``place op= value``."""
     if not new.src or not new.may_be(TENSORS | UNKNOWN):
         return
@@ -37,18 +37,18 @@ def augmented(frame: FunctionState, state: State, statement: ir.AugAssign, old: 
     note_carry(frame, state, how, *found, place, value, new, statement.at, shown, index=index)
 
 
-def assigned(
+def note_assigned(
     frame: FunctionState, state: State, statement: ir.Assign | ir.AnnAssign, target: ir.Expr, value: V
 ) -> None:
     """Record the carry of ``place = expression``, where the expression reads the place or a value that was computed
     from it."""
-    if statement.value is None or growing.noticed(frame, state, statement, target):
+    if statement.value is None or growing.note_concatenation(frame, state, statement, target):
         return
-    loop_updates.rebound(frame, state, statement, target, value)
-    built(frame, state, statement.at, statement.value, target, value)
+    loop_updates.note_update(frame, state, statement, target, value)
+    note_built(frame, state, statement.at, statement.value, target, value)
 
 
-def built(frame: FunctionState, state: State, at: int, expr: ir.Expr, target: ir.Expr, value: V) -> None:
+def note_built(frame: FunctionState, state: State, at: int, expr: ir.Expr, target: ir.Expr, value: V) -> None:
     """Record the carry of an expression's value into a place, by assignment or by a method:
     ``sums.update(a=sums["a"] + x)``."""
     if value.may_be(CONTAINER) and value.objs:
@@ -123,7 +123,7 @@ def _by_members(
             continue
         value = tensors_within(frame, state, frame.interpreter.evaluate(frame, state, item))
         if not mentions(item, target.id):
-            value = value.but(src=value.src - own)  # as in `built`
+            value = value.but(src=value.src - own)  # as in `note_built`
         pair = frame.operands.get(item.at, ()) if isinstance(item, ir.Binary) else ()
         if any(not one.src and not one.may_be(TENSORS | UNKNOWN) for one in pair):
             continue  # ``info.get("n", 0) + 1``: a count, whatever else the container holds
@@ -224,7 +224,7 @@ def _new_keys(frame: FunctionState, expr: ir.DictDisplay) -> list[ir.Expr]:
     return [one for key, one in zip(expr.keys, expr.values, strict=True) if key is not None and counted_by(frame, key)]
 
 
-def written(frame: FunctionState, state: State, base: V, value: V, target: ir.Subscript) -> None:
+def note_written(frame: FunctionState, state: State, base: V, value: V, target: ir.Subscript) -> None:
     """Record the carry of ``self.buffer[i:j] = value``, by which the buffer takes over the value's graph."""
     if not value.src or not value.may_be(TENSORS | UNKNOWN) or state.grad == OFF or isinstance(target.index, ir.Const):
         return
@@ -246,7 +246,7 @@ def written(frame: FunctionState, state: State, base: V, value: V, target: ir.Su
                 text(target.value),
                 state.sym[path],
                 value,
-                frame_at(frame),
+                current_position(frame),
                 text(target.value),
             )
 
@@ -270,7 +270,7 @@ def _how_written(frame: FunctionState, state: State, target: ir.Subscript, value
     return "average" if how == "average" else "update"
 
 
-def part_written(frame: FunctionState, state: State, name: str, value: V, target: ir.Subscript) -> None:
+def note_part_written(frame: FunctionState, state: State, name: str, value: V, target: ir.Subscript) -> None:
     """Record the carry of ``scores[:, i] = value`` in a loop, where the tensor takes over the graph of each round."""
     loop = frame.innermost(())
     if loop is None or name in loop.bound or state.grad == OFF:
@@ -279,7 +279,9 @@ def part_written(frame: FunctionState, state: State, name: str, value: V, target
         return  # a member of a list or dictionary, which is overwritten in each round
     filled = state.env[name] = state.env[name].marked(("prev", loop.id, name))
     shown = text(frame.statement.value if isinstance(frame.statement, ir.Assign) else target)
-    note_carry(frame, state, "update", ("var", name), "local", name, filled, value, frame_at(frame), shown, tag=PART)
+    note_carry(
+        frame, state, "update", ("var", name), "local", name, filled, value, current_position(frame), shown, tag=PART
+    )
 
 
 def classify(frame: FunctionState, state: State, expr: ir.Expr, shown: str, value: V) -> tuple[str, V]:
@@ -293,8 +295,8 @@ def classify(frame: FunctionState, state: State, expr: ir.Expr, shown: str, valu
             return "add", value
         return "add", tensors_within(frame, state, pair[1 if is_old_member(summed.left, expr, shown) else 0])
     if isinstance(inner, ir.IfExp):  # ``loss if total is None else total + loss``
-        built = [side for side in (inner.body, inner.orelse) if mentions(side, shown)]
-        inner = built[0] if len(built) == 1 else inner
+        rebuilding = [side for side in (inner.body, inner.orelse) if mentions(side, shown)]
+        inner = rebuilding[0] if len(rebuilding) == 1 else inner
     while (
         isinstance(inner, ir.Call)
         and isinstance(inner.func, ir.Attr)

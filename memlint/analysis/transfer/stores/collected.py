@@ -156,13 +156,13 @@ def _trains(analyser: Analyser, callee: tuple[str, str]) -> bool:
     return summary is not None and summary.may_train
 
 
-def compared_with(analyser: Analyser, summary: Summary, store: Store) -> bool:
+def is_multiplied(analyser: Analyser, summary: Summary, store: Store) -> bool:
     """Whether other tensors are multiplied with the whole collection, here, in a callee that receives it, or in a
     caller: a bank of features, which is needed on the device."""
-    return any(_compared_with(analyser, held.summary, held.names) for held in holders(analyser, summary, store))
+    return any(_is_multiplied_in(analyser, held.summary, held.names) for held in holders(analyser, summary, store))
 
 
-def _compared_with(analyser: Analyser, summary: Summary, names: set[str]) -> bool:
+def _is_multiplied_in(analyser: Analyser, summary: Summary, names: set[str]) -> bool:
     names = _with_holders(summary, names)
     if _is_multiplied(summary.function, names):
         return True
@@ -202,7 +202,7 @@ def _multiplied(part: ir.Expr) -> tuple[ir.Expr, ...]:
     return (part.func.value, *part.args) if isinstance(part.func, ir.Attr) else part.args
 
 
-def drawn(summary: Summary, store: Store) -> bool:
+def ends_in_picture(summary: Summary, store: Store) -> bool:
     """Whether a collection of a loop that runs over no data ends in a picture."""
     if not store.local or store.loop is None or store.loop.loop.over == "loader":
         return False

@@ -20,7 +20,9 @@ FORWARD = "forward"
 SETUP = "setup_context"
 
 
-def noted(frame: FunctionState, target: ir.Attr, value: V, statement: ir.Assign | ir.AnnAssign | None) -> None:
+def note_context_attribute(
+    frame: FunctionState, target: ir.Attr, value: V, statement: ir.Assign | ir.AnnAssign | None
+) -> None:
     """Record an assignment to an attribute, if its object is a context."""
     function = frame.function
     if not function.params or not isinstance(target.value, ir.Name) or target.value.id != function.params[0].name:

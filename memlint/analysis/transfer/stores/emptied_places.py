@@ -10,7 +10,7 @@ from memlint.analysis.domain.values import Path, Source, Sources
 from memlint.ir import nodes as ir
 
 
-def forget(frame: FunctionState, state: State, places: frozenset[Source]) -> None:
+def drop_stores(frame: FunctionState, state: State, places: frozenset[Source]) -> None:
     """The places are emptied or overwritten: on this path, the iteration's stores into them, or into parts of them,
     are dropped."""
     if not places:
@@ -60,10 +60,10 @@ def _within(place: Source, places: Sources) -> bool:
 
 def _note_cleared(frame: FunctionState, state: State, places: Sources) -> None:
     """Record for callers which places are emptied on some path, and whether flags alone decide over it."""
-    _tell(frame, places, not frame.returns and all(is_flag(state, test) for test in frame.tests))
+    _record_cleared(frame, places, not frame.returns and all(is_flag(state, test) for test in frame.tests))
 
 
-def _tell(frame: FunctionState, places: Sources, flagged: bool) -> None:
+def _record_cleared(frame: FunctionState, places: Sources, flagged: bool) -> None:
     rounds = any(loop.counts and loop.loop.every != "epoch" for loop in frame.loops)
     for place in places:
         if isinstance(place, Path):
@@ -72,10 +72,10 @@ def _tell(frame: FunctionState, places: Sources, flagged: bool) -> None:
                 frame.notes.cleared_in_rounds.add(place)
 
 
-def forget_later(frame: FunctionState, state: State, places: Sources, *, flagged: bool) -> None:
+def drop_stores_of_call(frame: FunctionState, state: State, places: Sources, *, flagged: bool) -> None:
     """A callee empties the places on some path. ``flagged``: on all paths or on none, as a flag decides."""
     few = flagged and (not frame.tests or any(switched(frame, state, loop) for loop in frame.loops))
-    _tell(frame, places, flagged)
+    _record_cleared(frame, places, flagged)
     loops = set(frame.loops)
     for store in frame.stores.values() if loops else ():
         if store.loop is not None and store.loop in loops and _is_of(store, places):

@@ -33,7 +33,9 @@ CATS = frozenset(
 )
 
 
-def noticed(frame: FunctionState, state: State, statement: ir.Assign | ir.AnnAssign, target: ir.Expr) -> bool:
+def note_concatenation(
+    frame: FunctionState, state: State, statement: ir.Assign | ir.AnnAssign, target: ir.Expr
+) -> bool:
     """Whether the assigned value is a concatenation; a target that grows by it is recorded."""
     if statement.value is None:
         return False

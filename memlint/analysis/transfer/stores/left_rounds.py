@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from memlint.analysis.domain.summary.function_state import FunctionState
 
 
-def left_round(frame: FunctionState, state: State, statement: ir.Jump, loop: LoopState) -> None:
+def note_left_round(frame: FunctionState, state: State, statement: ir.Jump, loop: LoopState) -> None:
     """Record the graphs that variables hold at a ``continue``."""
     held = {name: value.src for name, value in state.env.items() if value.src}
     if held:

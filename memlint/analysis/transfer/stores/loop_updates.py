@@ -71,10 +71,12 @@ class LoopUpdate:
     alone: bool
     freed: Sources
     #: computing what is added needs another temporary tensor
-    crowded: bool = False
+    needs_temporary: bool = False
 
 
-def rebound(frame: FunctionState, state: State, statement: ir.Assign | ir.AnnAssign, target: ir.Expr, value: V) -> None:
+def note_update(
+    frame: FunctionState, state: State, statement: ir.Assign | ir.AnnAssign, target: ir.Expr, value: V
+) -> None:
     """Record ``target = expression of target`` as a candidate for an in-place update."""
     if not isinstance(statement, ir.Assign) or len(statement.targets) != 1 or statement.targets[0] is not target:
         return
@@ -110,7 +112,7 @@ def _candidate(
         old, value = join(before.old, old), join(before.value, value)
     grad = state.grad | (before.grad if before else 0)
     freed, around = frozenset(state.freed_must), frame.innermost(())
-    full = crowded(frame, statement.value, place)
+    full = needs_temporary(frame, statement.value, place)
     return LoopUpdate(statement, target, old, value, grad, around, form, alone, freed, full)
 
 
@@ -218,13 +220,13 @@ def _renew(frame: FunctionState, state: State, at: int, value: V) -> None:
     frame.notes.stale[at] = earlier
 
 
-def lend(frame: FunctionState, value: V) -> None:
+def note_escaped_storage(frame: FunctionState, value: V) -> None:
     """The value escapes to code that cannot be followed, which may keep it."""
     if value.store:
         frame.notes.lent = frame.notes.lent | value.store
 
 
-def crowded(frame: FunctionState, update: ir.Expr, place: str) -> bool:
+def needs_temporary(frame: FunctionState, update: ir.Expr, place: str) -> bool:
     """Whether an operand of the update is a chain of operations itself, so that another temporary tensor exists at
     the peak."""
     if not isinstance(update, ir.Binary):

@@ -21,20 +21,20 @@ _EMPTIES = frozenset({"zero_", "detach_", "clear", "fill_"})
 _MOST = 8
 
 
-def is_popped(analyser: Analyser, store: Store) -> bool:
+def is_returned_and_reset(analyser: Analyser, store: Store) -> bool:
     """Whether the place is an attribute that some method of a project module returns and resets: its graph becomes
     part of a caller's loss."""
     if not isinstance(store.place, Path) or not store.place.steps or not store.place.steps[-1].startswith("."):
         return False
     name = store.place.steps[-1][1:]
     return any(
-        analyser.program.is_module(cls) and name in _popped(cls)
+        analyser.program.is_module(cls) and name in _returned_and_reset(cls)
         for cls in itertools.islice(analyser.facts.attributes.classes_with(name), _MOST)
     )
 
 
 @kept
-def _popped(cls: Class) -> frozenset[str]:
+def _returned_and_reset(cls: Class) -> frozenset[str]:
     """The attributes that some method of a class returns and resets."""
     resets = {method.name: _emptied(method) for method in cls.methods.values() if method.name != "__init__"}
     found: set[str] = set()

@@ -7,16 +7,16 @@ from collections.abc import Callable
 from memlint.analysis.domain.state import State, reachable, with_members
 from memlint.analysis.domain.summary.function_state import FunctionState
 from memlint.analysis.domain.values import EMPTY, NONE_VALUE, NOTHING, Path, Source, Sources, V, ordered
-from memlint.analysis.transfer.stores.emptied_places import forget
+from memlint.analysis.transfer.stores.emptied_places import drop_stores
 from memlint.ir import nodes as ir
 
 
-def let_go(frame: FunctionState, state: State, keys: Sources) -> None:
+def release(frame: FunctionState, state: State, keys: Sources) -> None:
     """A name releases containers: those to which nothing else refers are dropped with their content."""
     frame.spend((len(state.env) + len(state.sym) + len(state.heap)) // 16)
     gone = with_members(state, keys) - reachable(state)
     if gone:
-        forget(frame, state, gone)
+        drop_stores(frame, state, gone)
 
 
 def rebind(frame: FunctionState, state: State, old: V | None, value: V, put: Callable[[V], None]) -> None:
@@ -25,10 +25,10 @@ def rebind(frame: FunctionState, state: State, old: V | None, value: V, put: Cal
     anew = _made_again(frame, state, old, value)
     if anew:
         put(NONE_VALUE)
-        let_go(frame, state, anew)
+        release(frame, state, anew)
     put(value)
     if old is not None and old.objs and not old.objs & value.objs:
-        let_go(frame, state, old.objs)
+        release(frame, state, old.objs)
 
 
 def is_rebuilt(frame: FunctionState, state: State, place: Source, value: V) -> bool:
@@ -60,4 +60,4 @@ def empty(frame: FunctionState, state: State, container: V) -> None:
             state.heap[key] = obj.emptied()
     for path in ordered(container.syms):
         state.sym[path.then("[]")] = NOTHING
-    forget(frame, state, container.objs | container.syms)
+    drop_stores(frame, state, container.objs | container.syms)

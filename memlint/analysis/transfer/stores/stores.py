@@ -30,7 +30,7 @@ from memlint.analysis.syntax.syntax import walk_statements
 from memlint.analysis.syntax.windows import windows
 from memlint.analysis.transfer.heap import members
 from memlint.analysis.transfer.held_values import tensors_within
-from memlint.analysis.transfer.loops import gives_key
+from memlint.analysis.transfer.loops import changes_each_round
 from memlint.analysis.transfer.modules.flags import of_eval_mode
 from memlint.analysis.transfer.stores.written_keys import begun_where_missing
 from memlint.ir import nodes as ir
@@ -263,7 +263,7 @@ def carried_by(frame: FunctionState, place: Source, reached: frozenset[Source], 
         if not (_is_item(place, loop) if isinstance(place, Path) else owner in loop.items)
         and ("prev", loop.id, name) in reached
         and loop.counts
-        and not (index and gives_key(loop, index))
+        and not (index and changes_each_round(loop, index))
     ]
     return _over_batches(found) if found else None
 
