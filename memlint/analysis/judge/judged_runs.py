@@ -140,7 +140,8 @@ def _matters(analyser: Analyser, summary: Summary, run: ModelRun) -> bool:
         return True  # a script that loads the whole model is there to apply it
     if loop_of(analyser, summary, run) is not None or repeated(analyser, function) is not None:
         return True
-    return not summary.backwards and is_started_elsewhere(analyser, function)
+    # a run in a loop of few rounds is none that users repeat
+    return run.loop is None and not summary.backwards and is_started_elsewhere(analyser, function)
 
 
 def unguarded_module(analyser: Analyser, summary: Summary) -> bool:
