@@ -1,4 +1,4 @@
-"""What the names of one function are bound to, for rules that read the source more than the values."""
+"""What the names of one function are bound to, for rules that read the source rather than the values."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from memlint.ir import nodes as ir
 
 if TYPE_CHECKING:
     from memlint.analysis.facts.analyser import Analyser
-#: methods and functions whose result has the rows of what they are given
+#: methods and functions that keep the rows of their argument
 _SAME_ROWS = frozenset(
     {
         "to",
@@ -53,6 +53,8 @@ _WRAPS = frozenset(
 
 
 def argument(call: ir.Call, position: int, name: str) -> ir.Expr | None:
+    """The argument that a call passes at a position or by name; None if it passes none, or a starred one may hold
+    it."""
     for word in call.keywords:
         if word.name == name:
             return word.value
@@ -62,7 +64,7 @@ def argument(call: ir.Call, position: int, name: str) -> ir.Expr | None:
 
 
 class Names:
-    """What a function's names are bound to, where a single statement binds them."""
+    """What a function's names are bound to, if a single statement binds them."""
 
     def __init__(self, analyser: Analyser, summary: Summary) -> None:
         self.analyser = analyser
@@ -73,9 +75,9 @@ class Names:
         self._fed: frozenset[str] | None = None
 
     def value(self, name: str, before: int = 0) -> tuple[ir.Expr, bool] | None:
-        """(the expression that a name is bound to, updates of itself left out; whether it is unpacked)
+        """The expression that a name is bound to, without updates of itself, and whether the name is unpacked from it.
 
-        Of several, the last one before the ordinal ``before``.
+        Of several bindings, the last one before the ordinal ``before``. None if there is no single one.
         """
         function = self.summary.function
         if name in function.locals:
@@ -96,7 +98,7 @@ class Names:
         return others[0] if len(others) == 1 else None
 
     def siblings(self, call: ir.Call) -> set[str]:
-        """Names that other calls of the same function are unpacked into."""
+        """The names into which other calls of the same function are unpacked."""
         bound = self._own if self.summary.function.node is None or self._own else self._outer
         everything = {**(self._outer or {}), **(bound or {})}
         made = dotted(call.func)
@@ -108,7 +110,8 @@ class Names:
         }
 
     def made_by(self, expr: ir.Expr) -> str:
-        """The qualified external name, or the project class with a mark, whose call a name is bound to."""
+        """The qualified name of the external function, or of the data set class above a project class, whose call a
+        name is bound to; "" if unknown."""
         for _ in range(4):
             if not isinstance(expr, ir.Name):
                 break
@@ -127,7 +130,7 @@ class Names:
         return ""
 
     def is_data_set(self, expr: ir.Expr) -> bool:
-        """Made by a data set's class, or given to a DataLoader."""
+        """Whether a data set class makes the value, or a DataLoader gets it."""
         name = self.made_by(expr)
         if name.startswith(("torchvision.datasets.", "torch.utils.data.")) and not name.endswith(
             ("DataLoader", "Sampler")
@@ -139,7 +142,7 @@ class Names:
 
     @property
     def fed(self) -> frozenset[str]:
-        """Names that a DataLoader is made of."""
+        """The names that DataLoaders get as their data set."""
         if self._fed is None:
             loaders = self.summary.notes.loaders
             given = (argument(expr, 0, "dataset") for expr in loaders.values())
@@ -149,7 +152,7 @@ class Names:
 
 @kept
 def bindings(body: tuple[ir.Stmt, ...]) -> dict[str, list[tuple[ir.Expr, bool]]]:
-    """What the names of a body are bound to, and whether each is unpacked from it."""
+    """By name, the expressions that a body binds to it, each with whether the name is unpacked from it."""
     found: dict[str, list[tuple[ir.Expr, bool]]] = {}
 
     def bind(target: ir.Expr, value: ir.Expr, unpacked: bool) -> None:
@@ -181,7 +184,7 @@ def bindings(body: tuple[ir.Stmt, ...]) -> dict[str, list[tuple[ir.Expr, bool]]]
 
 
 def peel(expr: ir.Expr) -> ir.Expr | None:
-    """One step towards the tensor whose rows the expression has; None where there is no further step."""
+    """One step towards the tensor that has the same rows as the expression; None if there is no further step."""
     if isinstance(expr, ir.Call):
         func = expr.func
         name = last_name(func)
@@ -196,6 +199,7 @@ def peel(expr: ir.Expr) -> ir.Expr | None:
 
 
 def base_name(expr: ir.Expr) -> str:
+    """The name of the tensor that has the same rows as an expression; "" if it has no name."""
     step: ir.Expr | None = expr
     while step is not None:
         expr = step

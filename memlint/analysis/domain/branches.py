@@ -1,4 +1,4 @@
-"""Joins over alternative paths: the branches of a condition, or the methods that a call may mean."""
+"""Joins over alternative paths: the branches of a condition, or the methods that a call may run."""
 
 from __future__ import annotations
 
@@ -9,19 +9,19 @@ from memlint.analysis.domain.values import EMPTY, UNKNOWN, Sources
 
 
 def join_branches(frame: FunctionState, ends: list[tuple[State | None, int, int]]) -> State | None:
-    """The join of some branches' end states; None where none of them continues. Each comes with the graphs' clock at
+    """The join of the branches' end states; None if no branch continues. Each branch comes with the graphs' clock at
     its begin and end."""
     joined: State | None = None
     for end, _, _ in ends:
         joined = join_states(joined, end)
     if joined is not None and sum(end is not None for end, _, _ in ends) > 1:
-        # what one branch makes and frees is freed: in the others it is not there
+        # a graph that one branch makes and frees is freed: it does not exist in the others
         for end, begin, finish in ends:
             if end is not None:
                 joined.freed_must |= frame.graphs.made_between(end.freed_must, begin, finish)
         ways = [end for end, _, _ in ends if end is not None]
         for end in ways:
-            # what one branch frees and lets go of, another still holds: there, no backward has freed it
+            # a graph that only one branch frees, and then no longer holds, is not freed where others hold it
             others = [other for other in ways if other is not end]
             alone = end.freed_may - joined.freed_must - EMPTY.union(*(other.freed_may for other in others))
             if alone:
@@ -38,8 +38,8 @@ def _held(frame: FunctionState, state: State) -> Sources:
 
 
 def stand_in(before: State, end: State, caught: State) -> None:
-    """Treat the substitute that an exception handler gives for a value without a graph as one without a graph as well:
-    the handler hardly ever runs, and findings describe the ordinary path."""
+    """Treat a handler's substitute for a value without a graph as having no graph either: the handler rarely runs, and
+    findings describe the ordinary path."""
     for name, value in caught.env.items():
         usual = end.env.get(name)
         if usual is None or usual is before.env.get(name) or not value.src or value is before.env.get(name):

@@ -1,5 +1,5 @@
-"""The arity of calls: the number of arguments and of unpacked results (``a, b = net.sample(x)``) narrows down which of
-several methods a call means."""
+"""Selects the methods that a call may run by its number of arguments and of unpacked results (``a, b =
+net.sample(x)``)."""
 
 from __future__ import annotations
 
@@ -13,7 +13,8 @@ from memlint.ir import nodes as ir
 
 
 def fitting(summary: Summary, refs: frozenset[Ref], expr: ir.Call) -> frozenset[Ref]:
-    """Those of some functions that may return as many values as the call's result is unpacked into."""
+    """The functions among ``refs`` that may return as many values as the call's result is unpacked into; all of them if
+    none fits."""
     functions = {ref: summary.analyser.function(ref) for ref in refs if ref.kind == "func"}
     if len(functions) < 2:
         return refs
@@ -25,8 +26,8 @@ def fitting(summary: Summary, refs: frozenset[Ref], expr: ir.Call) -> frozenset[
 
 
 def fitting_classes(summary: Summary, refs: frozenset[Ref], expr: ir.Call, method: str) -> list[Ref]:
-    """Those of a module's possible classes, in order, whose method accepts the call's arguments and may return as many
-    values as the result is unpacked into; all of them where none does."""
+    """The possible classes of a module, in order, whose method accepts the call's arguments and may return as many
+    values as the result is unpacked into; all of them if none fits."""
     program = summary.analyser.program
     methods: dict[Ref, Function] = {}
     for ref in refs:
@@ -50,7 +51,7 @@ def _fits(function: Function, expr: ir.Call, count: int | None) -> bool:
 
 @kept_for
 def _unpacked(body: tuple[ir.Stmt, ...]) -> dict[int, int]:
-    """By the ordinals of a body's calls: the number of names that the result is unpacked into."""
+    """The number of names that each call's result is unpacked into, by the call's ordinal."""
     return {
         statement.value.at: len(target.elements)
         for statement in walk_statements(body, into_definitions=False)
@@ -61,7 +62,7 @@ def _unpacked(body: tuple[ir.Stmt, ...]) -> dict[int, int]:
 
 
 def _may_give(function: Function, count: int) -> bool:
-    """Whether some return of a function may be unpacked into so many names."""
+    """Whether some return of a function may be unpacked into that many names."""
     if function.is_generator or function.decorators or not isinstance(function.node, ir.FunctionDef):
         return True
     given = [one.value for one in walk_statements(function.body, into_definitions=False) if isinstance(one, ir.Return)]

@@ -1,4 +1,4 @@
-"""What a rule adds to the analysis: its own detection, which the engine asks the rule for and hands in."""
+"""A rule's own detection, which the engine gets from the rule and runs."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ if TYPE_CHECKING:
 
 
 class Detector(NamedTuple):
-    """``code``: of the rule. ``detect``: gives the events of one function, and changes nothing. ``calls``: functions
-    outside the project, by qualified name, whose calls are noted for it (`Observations.outside`), and ``loader_calls``:
-    those whose calls are where they are given a data loader. ``package``: what the names of its modules begin with."""
+    """``code``: of the rule. ``detect``: returns the events of one function, and changes nothing. ``calls``: qualified
+    names of external functions whose calls are recorded for it (`Observations.outside`); ``loader_calls``: the same,
+    only for calls with a data loader as an argument. ``package``: the prefix of its modules' names."""
 
     code: str
     detect: Callable[[Analyser, Summary], Iterable[Event]]
@@ -24,8 +24,8 @@ class Detector(NamedTuple):
     package: str = ""
 
     def events(self, analyser: Analyser, summary: Summary) -> list[Event]:
-        """What it finds in one function. A rule is a program, and may fail in any way, SystemExit included; TypeError
-        for what is no event, or not one at a place of the project."""
+        """The events that the rule finds in one function. A rule may raise anything, SystemExit included. Raises
+        TypeError for a value that is no event, or an event outside the project."""
         found = list(self.detect(analyser, summary))
         for event in found:
             if not isinstance(event, Event):

@@ -1,4 +1,4 @@
-"""Whether a program can have tensors anywhere but on the host."""
+"""Whether a program may have tensors on another device than the host."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ _SCRIPT = lazy_pattern(r"__name__\s*==\s*['\"]__main__")
 
 
 def names_an_accelerator(words: str) -> bool:
-    """Whether words of a program tell of one."""
+    """Whether a text names an accelerator."""
     return _ACCELERATOR.search(words) is not None
 
 
 def touches_an_accelerator(analyser: Analyser, summary: Summary) -> bool:
-    """Whether the program can have tensors anywhere but on the host: its own words tell of a script, those of the
-    whole project of what others import."""
+    """Whether the program may have tensors on an accelerator: by its own text for a script, or else by the whole
+    project's."""
     if _in_code(summary.module.text):
         return True
     if is_of_script(summary):
@@ -34,7 +34,7 @@ def touches_an_accelerator(analyser: Analyser, summary: Summary) -> bool:
 
 
 def is_of_cuda(analyser: Analyser) -> bool:
-    """Whether the project names CUDA: what it runs, it runs there."""
+    """Whether the project names CUDA, and so is taken to run its models there."""
     project = analyser.program.project
     if _OF_CUDA not in project.kept:
         project.kept[_OF_CUDA] = any("cuda" in source.text for source in project.sources.values())
@@ -43,7 +43,7 @@ def is_of_cuda(analyser: Analyser) -> bool:
 
 
 def is_of_script(summary: Summary) -> bool:
-    """Whether the code is that of a program, and not of what others import."""
+    """Whether the code belongs to a program, and not to a module for import."""
     return summary.function.node is None or _is_script(summary.module.text)
 
 
@@ -59,5 +59,5 @@ def _in_code(file: str) -> bool:
 
 @functools.lru_cache(maxsize=8)
 def without_comments(file: str) -> str:
-    """The text of a file without its comments, which tell of what the code no longer does."""
+    """The text of a file without its comments, which may describe former code."""
     return "\n".join(line.partition("#")[0] for line in file.splitlines())

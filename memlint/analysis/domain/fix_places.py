@@ -1,4 +1,4 @@
-"""What a judge asks of the fixes: it says that something is wrong, and they, a layer above, where a change belongs."""
+"""What judges ask of the layer of fixes above them: the place of a change."""
 
 from __future__ import annotations
 
@@ -13,16 +13,16 @@ if TYPE_CHECKING:
 
 
 class FixPlaces(Protocol):
-    """The functions of `memlint.fix.safety.places`. Each place comes with what keeps us from the proof that the change
-    is safe."""
+    """The functions of `memlint.fix.safety.places`. Each place comes with the reason why the change is not proved
+    safe."""
 
     def cut_of(self, analyser: Analyser, summary: Summary, store: Store) -> Cut | None:
-        """The expressions of a store's statement whose graph it keeps; None where they cannot be told."""
+        """The expressions of a store's statement that bring the graph in; None if they are unknown."""
 
     def gather_of(self, summary: Summary, at: int) -> Gather | None:
-        """How a tensor that a loop concatenates becomes a list; None where the loop looks at it."""
+        """How a tensor that a loop concatenates becomes a list; None if the loop reads the tensor."""
 
     def with_places(
         self, analyser: Analyser, summary: Summary, events: Iterable[Guard | ModelCall]
     ) -> Iterator[Guard | ModelCall]:
-        """The events, each told where the guard belongs that it misses."""
+        """The events, each with the place of the guard that it lacks."""

@@ -10,8 +10,8 @@ from memlint.analysis.domain.values import Path, Source, Sources
 
 
 def of_loop(summary: Summary, loop: LoopState | None, sources: Sources) -> Sources:
-    """The sources that the loop itself records, where there are any: without what an unresolved call before the loop
-    gave, of which there is one, whatever the number of iterations."""
+    """The sources that the loop itself records, if there are any; else all. Graphs of unresolved calls before the loop
+    are left out, as there is only one of them."""
     nodes = summary.graphs.nodes
     made = [item for item in sources if item in nodes and (nodes[item].definite or nodes[item].model)]
     if loop is None or not any(loop.id in nodes[item].loops for item in made):
@@ -20,15 +20,15 @@ def of_loop(summary: Summary, loop: LoopState | None, sources: Sources) -> Sourc
 
 
 def freed_by_backward(summary: Summary, state: State, sources: frozenset[Source]) -> Fact | None:
-    """Whether a backward has freed these graphs: "yes" (on every path), "no", "some"; None where there is no graph."""
+    """Whether a backward has freed these graphs: "yes" (on every path), "no" or "some"; None if there is no graph."""
     nodes = [source for source in sources if source in summary.graphs.nodes]
-    # beside a graph that was seen to be made, a symbol (``loss / self.count``) is more likely a number than another one
+    # beside a recorded graph, a symbol (``loss / self.count``) is more likely a number than another graph
     made = any(summary.graphs.nodes[source].definite or summary.graphs.models_of(source) for source in nodes)
     tips = nodes if made else [*nodes, *(source for source in sources if isinstance(source, Path))]
     if not tips:
         return None
     models = {tip: summary.graphs.models_of(tip) for tip in tips}
-    # what was computed since from the models that took part saves next to nothing
+    # operations after a freed model run save next to nothing
     if all(tip in state.freed_must or (models[tip] and models[tip] <= state.freed_must) for tip in tips):
         return "yes"
     if any(tip in state.freed_may or not models[tip].isdisjoint(state.freed_may) for tip in tips):

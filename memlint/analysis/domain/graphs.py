@@ -1,8 +1,8 @@
-"""Autograd graphs of one function: nodes, their parents, and whether a value is attached.
+"""The autograd graph of one function: nodes, their parents, and whether a value is attached.
 
-A node stands for what one call recorded. It is *definite* when a model or a parameter takes part, so that a
-graph is there for certain; *unknown* when the callee cannot be resolved; else it is attached if a parent is.
-A node that was recorded under the caller's grad mode is *ambient*.
+A node stands for what one call recorded. It is *definite* if a model or a parameter takes part, so that there certainly
+is a graph; *unknown* if the callee is unresolved; otherwise it is attached if a parent is. A node recorded in the
+caller's grad mode is *ambient*.
 """
 
 from __future__ import annotations
@@ -15,14 +15,14 @@ from typing import Any
 from memlint.analysis.domain.events import Fact
 from memlint.analysis.domain.values import EMPTY, Path, Source, Sources
 
-#: closures of one function that are kept: each may hold all of its nodes
+#: the most closures of one function in memory; each may hold all of its nodes
 MAX_CLOSURES = 200
 
 
 @dataclass(slots=True)
 class Node:
-    """One recorded operation. ``what`` is its source text, ``callee`` the symbol that was called, if it was one;
-    ``via`` a chain of (site, message) through callees."""
+    """One recorded operation. ``what``: its source text; ``callee``: the symbol that was called, if it was one;
+    ``via``: a chain of (site, message) through callees."""
 
     at: int
     what: str
@@ -32,19 +32,19 @@ class Node:
     parents: Sources = EMPTY
     callee: Path | None = None
     via: tuple[Any, ...] = ()
-    #: the grad mode was on for certain on some path
+    #: a model recorded it
     model: bool = False
-    #: attached if a parent is, as the callee's use suggests, though it cannot be resolved
+    #: attached if a parent is, as the use of the unresolved callee suggests
     guess: bool = False
-    #: a parameter itself: it is attached, but no operation was recorded that keeping it would keep
+    #: a leaf, such as a parameter: it is attached, but keeping it keeps no recorded operation
     leaf: bool = False
-    #: the result of a model that cannot be followed: what its parts are is not known
+    #: the output of an unresolved model, whose parts are unknown
     opaque: bool = False
     #: the loops around its recording
     loops: tuple[Any, ...] = ()
-    #: parents that it has only through calls that cannot be resolved
+    #: the parents that it has only through unresolved calls
     loose: Sources = EMPTY
-    #: the call that recorded it does so on some of its paths only
+    #: the call records it on some paths only
     partial: bool = False
 
 
@@ -54,33 +54,33 @@ def part_of(item: Source, root: Source) -> bool:
     return isinstance(item, tuple) and len(item) > len(head) and item[: len(head)] == head and isinstance(item[-1], str)
 
 
-#: methods that bring data in, of environments, queues and data sets: no model has them
+#: methods of environments, queues and data sets, which no model has
 _DATA = frozenset({"reset", "step", "sample", "next", "next_batch", "get_batch", "recv", "fetch", "read"})
 
 
 def _gives_data(node: Node) -> bool:
-    """``env.reset()``, ``env.step(action)``, ``buffer.sample(32)``"""
+    """Whether a node is the call of a data source: ``env.reset()``, ``env.step(action)``, ``buffer.sample(32)``."""
     method = node.what.partition("(")[0].rpartition(".")
     return bool(method[0]) and method[2] in _DATA
 
 
 @dataclass(slots=True)
 class Graphs:
-    """All nodes of a function, and what backward() calls tell about them."""
+    """All nodes of a function, and the evidence of its backward() calls."""
 
     nodes: dict[Source, Node] = field(default_factory=dict)
     #: sources of values that received a backward: each set holds an attached one
     evidence: set[Sources] = field(default_factory=set)
     _ancestry: dict[Source, Sources] = field(default_factory=dict)
     _sure: dict[Sources, Sources] = field(default_factory=dict)
-    #: closures since the graph last changed, and all that is in them
+    #: closures since the graph last changed, and the union of them
     _closures: dict[Sources, Sources] = field(default_factory=dict)
     _reached: set[Source] = field(default_factory=set)
-    #: the models in single graphs, since a node last changed
+    #: the models of single sources, since a node last changed
     _models: dict[Source, Sources] = field(default_factory=dict)
     _digests: dict[Source, tuple[list[tuple[Path, bool]], list[Node], int | str]] = field(default_factory=dict)
     _work: int = 0
-    #: records so far, and the last one of each source
+    #: the number of records so far, and the last record of each source
     _clock: int = 0
     _recorded: dict[Source, int] = field(default_factory=dict)
 
@@ -108,8 +108,8 @@ class Graphs:
         return key
 
     def settle(self) -> None:
-        """Infer from each backward which graph it went through: where a single unresolved call can have recorded it,
-        that call did (the model in ``criterion(model(x), y).backward()``)."""
+        """Infer from each backward which graph it went through: if a single unresolved call can have recorded it, that
+        call did (the model in ``criterion(model(x), y).backward()``)."""
         for evidence in sorted(self.evidence, key=lambda sources: sorted(map(repr, sources))):
             reached = self.closure(evidence)
             nodes = {item: node for item in reached if (node := self.nodes.get(item)) is not None}
@@ -128,8 +128,8 @@ class Graphs:
         self._models.clear()
 
     def _settle_others(self) -> None:
-        """An unresolved callee that was inferred to record a graph without getting one from its arguments records one
-        at each call: ``G(fixed_noise)``, where ``D(G(noise))`` is trained."""
+        """Mark all calls of an unresolved callee as definite if one of its calls was inferred to record a graph without
+        getting one from its arguments: ``G(fixed_noise)``, where ``D(G(noise))`` is trained."""
         proved = {
             (node.callee, node.what.partition("(")[0])
             for node in self.nodes.values()
@@ -140,15 +140,15 @@ class Graphs:
                 node.definite = node.model = True
 
     def _brings(self, node: Node) -> bool:
-        """Whether the arguments of a call have no graph: they were made here, or drawn from data."""
+        """Whether the arguments of a call have no graph: they were created here, or drawn from data."""
         reached = self.closure(node.parents)
         return not any(item in self.nodes for item in reached) and all(
             "[]" in item.steps for item in reached if isinstance(item, Path)
         )
 
     def _settle_nearest(self, evidence: Sources, unknown: Sources) -> None:
-        """Where every path from a backward leads through one unresolved call, its result has a graph, whatever its
-        arguments (``policy(env.reset())``); for an unpacked result, the first part has."""
+        """If every path from a backward leads through one unresolved call, mark its result as definite, whatever its
+        arguments (``policy(env.reset())``). For an unpacked result, mark the first part."""
         nearest: set[Source] = set()
         seen: set[Source] = set()
         todo = list(evidence)
@@ -168,8 +168,8 @@ class Graphs:
             self.nodes[item].definite = True
 
     def _settle_parts(self, root: Source, evidence: Sources, nodes: dict[Any, Node]) -> None:
-        """The same where the loss was computed from the result itself, which is one tensor: its parts are views of
-        it."""
+        """Mark the parts of a result as definite too if the loss was computed from the whole result, which then is one
+        tensor: its parts are views."""
         whole = root in evidence or any(
             root in node.parents and not part_of(item, root) for item, node in nodes.items()
         )
@@ -192,7 +192,7 @@ class Graphs:
         return known
 
     def add_parents(self, key: Source, parents: Sources) -> None:
-        """Add to the parents of a node, where there is one."""
+        """Add to the parents of a node, if the node exists."""
         node = self.nodes.get(key)
         if node is not None and not parents <= node.parents:
             node.parents |= parents
@@ -200,7 +200,7 @@ class Graphs:
             self._models.clear()
 
     def models_of(self, tip: Source) -> Sources:
-        """The models that took part in a graph; where none is known, the calls that may be one."""
+        """The models that took part in a graph; if none is known, the unresolved calls."""
         known = self._models.get(tip)
         if known is None:
             reached = [(item, node) for item in self.closure((tip,)) if (node := self.nodes.get(item)) is not None]
@@ -239,8 +239,8 @@ class Graphs:
         self._reached.clear()
 
     def sure(self, sources: Sources) -> Sources:
-        """The sources with those ancestors whose graph they contain on every path, once the graph is finished. An
-        unresolved call may have detached its arguments, so ancestors behind it are left out."""
+        """The sources with those ancestors whose graph they contain on every path, in a finished graph. An unresolved
+        call may have detached its arguments, so its ancestors are left out."""
         known = self._sure.get(sources)
         if known is not None:
             return known
@@ -255,7 +255,7 @@ class Graphs:
             if node is not None and (node.definite or not node.unknown):
                 todo.extend(node.parents - node.loose)
             elif node is not None:
-                # (of a loss, what comes beside it may well be numbers to show)
+                # values beside a loss may be numbers for display
                 todo.extend(
                     parent
                     for parent in node.parents
@@ -278,8 +278,8 @@ class Graphs:
         )
 
     def digest(self, source: Source) -> tuple[list[tuple[Path, bool]], list[Node], int | str]:
-        """The ancestry of a source in a graph that is finished: its symbols, each with whether it is sure, the sure
-        nodes, and what tells other symbols apart."""
+        """The ancestry of a source in a finished graph: its symbols, each with whether it is sure; the sure nodes; and
+        a checksum that distinguishes the symbols."""
         known = self._digests.get(source)
         if known is None:
             sure, ancestry = self.sure(frozenset((source,))), self.ancestry(source)
@@ -297,21 +297,22 @@ class Graphs:
             known.clear()
 
     def take_work(self) -> int:
-        """Nodes that were visited since this was last asked."""
+        """The number of nodes visited since the last call."""
         work, self._work = self._work, 0
         return work
 
     def ancestry(self, source: Source) -> Sources:
-        """The closure of one source, in a graph that is finished."""
+        """The closure of one source in a finished graph."""
         known = self._ancestry.get(source)
         if known is None:
             known = self._ancestry[source] = self.closure((source,))
         return known
 
     def attached(self, sources: Sources, symbols: Any = None) -> tuple[Fact, bool]:
-        """Whether a value with these sources carries a graph: (yes | no | unknown, known by backward alone).
+        """Whether a value with these sources carries a graph ("yes", "no" or "unknown"), and whether a backward is the
+        only evidence.
 
-        ``symbols`` tells of a `Path` whether it is attached (True, False or None for unknown).
+        ``symbols``: whether a `Path` is attached (None for unknown).
         """
         if not sources:
             return "no", False
@@ -334,8 +335,8 @@ class Graphs:
         return any(self._source(source, symbols, set()) == "yes" for source in sources)
 
     def _is_weight(self, source: Source, evidence: Sources) -> bool:
-        """``loss.sum() / mask.sum()``: what is computed of members of a batch alone, beside what a model has given,
-        which is enough for the backward."""
+        """Whether a source is computed only from members of a batch, beside a model's output that is enough for the
+        backward: the mask in ``loss.sum() / mask.sum()``."""
         reached = self.closure((source,))
         drawn = all("[]" in item.steps for item in reached if isinstance(item, Path))
         if not drawn or any(node.unknown or node.definite for item in reached if (node := self.nodes.get(item))):

@@ -1,4 +1,4 @@
-"""Values of literals and of names of devices, and the functions that a value refers to."""
+"""Values of literals and of device names, and the functions that a value refers to."""
 
 from __future__ import annotations
 
@@ -10,21 +10,21 @@ from memlint.analysis.domain.values import ACCELERATOR, ANYWHERE, CPU, DATA, NON
 
 @functools.lru_cache(maxsize=1 << 12)
 def constant(kind: str, value: object) -> V:
-    """What is written here; ``kind`` tells ``True`` from 1."""
+    """The value of a literal. ``kind`` distinguishes ``True`` from 1."""
     if kind == "None":
         return NONE_VALUE
     return V(DATA, size=SCALAR, const=value, device=device_word(value) if isinstance(value, str) else ANYWHERE)
 
 
 def device_word(name: str) -> int:
-    """The device of a literal such as ``"cuda:0"``; a choice of two is still one of devices."""
+    """The device of a literal such as ``"cuda:0"``; `ANYWHERE` for another text."""
     if name.startswith("cpu"):
         return CPU
     return ACCELERATOR if name.startswith(("cuda", "xpu", "mps", "npu", "hip")) else ANYWHERE
 
 
 def referred_functions(value: V) -> Iterator[tuple[str, str]]:
-    """The keys of the functions of the project that a value is, or is a partial function of."""
+    """The keys of the project functions that a value is, or is a partial function of."""
     for ref in value.refs:
         if ref.kind == "func":
             yield ref.key, ref.name

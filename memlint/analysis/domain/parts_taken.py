@@ -1,4 +1,4 @@
-"""What a part of a value takes over from what it is a part of: device, size, and whether it is a module."""
+"""What a part of a value inherits from the whole: device, size, and whether it is a module."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ from memlint.analysis.domain.values import (
     V,
 )
 
-#: parts of a language model's output with a vector for each token
+#: parts of a language model's output that have a vector for each token
 _OF_SEQUENCES = frozenset({"last_hidden_state", "encoder_last_hidden_state", "encoder_hidden_states"})
 
 
 def held_member(item: V, container: V, name: str | None) -> V:
-    """What stands at a key of a container, any key where ``name`` is None: the module or the object that another
-    function is told of; the item itself where none is."""
+    """The member of a container at a key (any key if ``name`` is None), with the module or object that another function
+    is known to have put there; else the item unchanged."""
     told = [ref.self_ for ref in container.refs if ref.kind == "member" and (name is None or ref.name in (name, ""))]
     if OF_MODULES in container.refs:
         told.append(V(MODULE))
@@ -43,13 +43,13 @@ def held_member(item: V, container: V, name: str | None) -> V:
 
 
 def placed(value: V, device: int) -> V:
-    """A part of something that was moved to a device."""
+    """A part of a value that was moved to a device."""
     return value.but(device=device) if value.device == ANYWHERE and device != ANYWHERE else value
 
 
 def sized(value: V, name: str) -> V:
-    """A part of a batch or of a model's output under a name that speaks of numbers: its size is not known. States of a
-    sequence have three dimensions: what is summed over one is still a vector a sample."""
+    """A part of a batch or of a model's output under a name. If the name stands for numbers, its size is unknown.
+    Hidden states have three dimensions: a sum over one of them still leaves a vector for each sample."""
     if value.size == OUTPUT and name in _OF_SEQUENCES:
         return value.but(size=ACTIVATION)
     said = by_name.of_name(name) if name and value.is_only(TENSORS) else None
@@ -61,13 +61,13 @@ def sized(value: V, name: str) -> V:
 
 
 def named(value: V, name: str) -> V:
-    """A value bound to a name that says that it is small (its size is not known), or how large it is. Who calls the
-    function with a batch is told so of its parts."""
+    """A value bound to a name that tells its size: a small one becomes of unknown size. For a function's argument, the
+    name describes the part of the batch that a caller passes."""
     if value.is_only(UNKNOWN) and names_labels(name) and _is_part(value):
         return value.but(size=SAMPLE)
     number = value.size == OUTPUT and names_number(name)
     if number:
-        value = value.but(extent=None)  # (of a model that gives its loss beside what it predicts, it is the loss)
+        value = value.but(extent=None)  # of a model that returns its loss beside its prediction, it is the loss
     if value.extent is None and value.is_only(TENSORS) and (said := by_name.of_name(name)) is not None:
         value = value.but(extent=said)
     if number or (value.size == BATCH and names_labels(name)):
@@ -76,5 +76,5 @@ def named(value: V, name: str) -> V:
 
 
 def _is_part(value: V) -> bool:
-    """Whether a value is a member of what the function is given: ``images, labels = batch``."""
+    """Whether a value is a member of an argument: ``images, labels = batch``."""
     return bool(value.syms) and all(path.steps and path.steps[-1].startswith("[") for path in value.syms)

@@ -1,6 +1,9 @@
-"""Path correlation: tests that are evaluated again, so that the state behind one side of the first ``if`` holds in the
-same side of the next. Joins lose which values belong to which side; a state remembers it for the tests that the
-function evaluates more than once, until something that they read is assigned."""
+"""Path correlation: if a test is evaluated again, each branch continues with the state that the same branch of the
+earlier ``if`` left.
+
+A join loses which values belong to which branch. A state keeps them for the tests that the function evaluates more than
+once, until something that a test reads is assigned.
+"""
 
 from __future__ import annotations
 
@@ -20,11 +23,11 @@ from memlint.ir import nodes as ir
 if TYPE_CHECKING:
     from memlint.analysis.domain.summary.summary import Summary
 
-#: what a test is made of that gives the same whenever it is asked
+#: expressions whose value does not change between two evaluations
 _PLAIN = (ir.Name, ir.Attr, ir.Const, ir.Unary, ir.BoolOp, ir.Compare)
-#: methods that change what ``training`` says
+#: methods that change ``training``
 _SETS_MODE = frozenset({"train", "eval"})
-#: a longer test is one of its own
+#: a test of this length or more is not compared
 _LONGEST = 200
 #: ("env", a variable) or ("sym", a symbolic place) of a state
 _Place = tuple[str, Any]
@@ -40,7 +43,7 @@ class Side(NamedTuple):
 
 
 class Meeting(NamedTuple):
-    """The join behind an ``if``: its ordinal, the graphs' clock there, and the joined state."""
+    """The join after an ``if``: its ordinal, the graphs' clock there, and the joined state."""
 
     at: int
     clock: int
@@ -63,7 +66,7 @@ def repeated_tests(function: Function) -> frozenset[str]:
 
 
 def recall(summary: Summary, state: State, test: ir.Expr, truth: bool) -> None:
-    """Restore what this side of an earlier ``if`` with the same test left."""
+    """Restore what this branch of an earlier ``if`` with the same test left."""
     match test:
         case ir.Unary(op="not"):
             recall(summary, state, test.operand, not truth)
@@ -87,7 +90,7 @@ def recall(summary: Summary, state: State, test: ir.Expr, truth: bool) -> None:
 
 
 def meet(summary: Summary, statement: ir.If, yes: State | None, no: State | None, joined: State | None) -> None:
-    """Record at the end of an ``if`` what each of its sides left."""
+    """Record at the end of an ``if`` what each branch left."""
     if yes is None or no is None or joined is None:
         return
     test, sides = statement.test, (yes, no)
@@ -113,7 +116,8 @@ def meet(summary: Summary, statement: ir.If, yes: State | None, no: State | None
 
 
 def switch_of(context: ir.Expr) -> ir.Expr | None:
-    """The test of ``with torch.set_grad_enabled(test):``, or of a guard of the project that is equivalent."""
+    """The test of ``with torch.set_grad_enabled(test):``, or of an equivalent guard of the project; None for another
+    context manager."""
     if not isinstance(context, ir.Call):
         return None
     given = (*context.args, *(word.value for word in context.keywords))
@@ -121,18 +125,18 @@ def switch_of(context: ir.Expr) -> ir.Expr | None:
 
 
 def only_recorded(summary: Summary, statement: ir.If, yes: State | None, no: State | None, joined: State) -> None:
-    """Where the test of an ``if`` also decides whether a block records, graphs of the block that one side frees are
-    freed in the join: on the other side they do not exist."""
+    """If the test of an ``if`` also decides whether a block records, graphs of the block that one branch frees are
+    freed in the join: in the other branch they do not exist."""
     test, side = statement.test, yes
     while isinstance(test, ir.Unary) and test.op == "not":
         test, side = test.operand, no if side is yes else yes
     if side is None:
         return
     name = _asked_for_itself(test)
-    if name in side.env:  # (``if loss != 0: loss.backward()``: else it is a number)
+    if name in side.env:  # ``if loss != 0: loss.backward()``: otherwise it is a number
         joined.freed_must |= summary.graphs.closure(side.env[name].src) & side.freed_must
     module = name or _asked_for_module(test)
-    if module in side.env:  # (what is None, or no module, has neither a mode nor parameters)
+    if module in side.env:  # None, or a value that is no module, has neither mode nor parameters
         keep_said(side, joined, frozenset(mode_keys(side.env[module], None)))
     for at, (flag, begin, finish) in summary.recorded_if.items():
         if _shown(test) == _shown(flag) and not _bound_between(summary.function, test, at):
@@ -163,7 +167,7 @@ def _held(state: State, where: str, name: Any) -> V:
 
 
 def _parts(test: ir.Expr) -> list[ir.Expr]:
-    """A test, and what it asks of ``and``, ``or`` and ``not``."""
+    """A test with the operands of its ``and``, ``or`` and ``not``."""
     match test:
         case ir.Unary(op="not"):
             return _parts(test.operand)
@@ -191,7 +195,7 @@ def _bound_between(function: Function, test: ir.Expr, since: int) -> bool:
 
 
 def _binding(body: tuple[ir.Stmt, ...], names: frozenset[str], members: frozenset[str]) -> tuple[int, ...]:
-    """The ordinals of the statements that bind one of these, in order."""
+    """The ordinals of the statements that bind one of these names or attributes, in order."""
     known = _bindings(body)
     if (names, members) not in known:
         known[names, members] = tuple(
@@ -204,7 +208,7 @@ def _binding(body: tuple[ir.Stmt, ...], names: frozenset[str], members: frozense
 
 @kept
 def _bindings(body: tuple[ir.Stmt, ...]) -> dict[tuple[frozenset[str], frozenset[str]], tuple[int, ...]]:
-    """(What one test reads, the next ones that are asked again read as well.)"""
+    """The memo of `_binding` for a body: repeated tests read the same names."""
     return {}
 
 

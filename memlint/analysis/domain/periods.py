@@ -1,4 +1,4 @@
-"""Resets that come after a literal number of iterations."""
+"""Tests that limit how often a point is reached: every few iterations, in the first ones, or up to a limit."""
 
 from __future__ import annotations
 
@@ -12,37 +12,37 @@ from memlint.analysis.syntax.memo import kept
 from memlint.analysis.syntax.syntax import dotted, walk_expression, walk_statements
 from memlint.ir import nodes as ir
 
-#: a reset after a literal number of iterations that is no growth worth a word
+#: marks a reset after so few iterations, by a literal, that the growth does not matter
 FEW = "few"
-#: a loop of so many rounds by a literal is no growth worth a word
+#: growth over at most so many iterations, by a literal, does not matter
 MAX_PERIOD = 16
 
 
 def resets_soon(frame: FunctionState) -> bool:
-    """Whether the current point is reached every so many iterations, a literal and small number."""
+    """Whether the current point is reached once in a small, literal number of iterations."""
     return any(_period(test) <= MAX_PERIOD for test in frame.tests)
 
 
 def resets_in_time(frame: FunctionState) -> bool:
-    """Whether the current point is reached every so many iterations, however many: ``step % log_interval == 0``."""
+    """Whether the current point is reached once in some number of iterations: ``step % log_interval == 0``."""
     return any(is_periodic(test.operand if isinstance(test, ir.Unary) else test) for test in frame.tests)
 
 
 @kept
 def is_periodic(test: ir.Expr) -> bool:
-    """``step % n == 0``, ``step % n``, and such a test beside others."""
+    """Whether a test, or a comparison in it, is on a remainder: ``step % n == 0``, ``step % n``."""
     sides = [test, *(part.left for part in walk_expression(test) if isinstance(part, ir.Compare))]
     return any(isinstance(side, ir.Binary) and side.op == "%" and not isinstance(side.left, ir.Const) for side in sides)
 
 
 def first_rounds(frame: FunctionState) -> bool:
-    """Whether the current point is reached in a given round or in the first few only: ``i == 0``, ``i < 3``,
+    """Whether the current point is reached in one given iteration or in the first ones: ``i == 0``, ``i < 3``,
     ``len(kept) < limit``, ``kept.size(0) < limit``."""
     return any(_first(part) or _fills(frame, part) for test in frame.tests for part in _conjuncts(test))
 
 
 def few_members(frame: FunctionState) -> bool:
-    """Whether the current point is reached while something has a few members, a literal number: ``len(kept) < 10``."""
+    """Whether the current point is reached while a container has few members, by a literal: ``len(kept) < 10``."""
     return any(
         isinstance(part, ir.Compare)
         and part.ops in (("<",), ("<=",))
@@ -56,7 +56,7 @@ def few_members(frame: FunctionState) -> bool:
 
 
 def _measures(expr: ir.Expr) -> bool:
-    """``len(kept)``, ``kept.size(0)``, ``kept.shape[0]``"""
+    """Whether an expression is a length: ``len(kept)``, ``kept.size(0)``, ``kept.shape[0]``."""
     if isinstance(expr, ir.Subscript):
         return isinstance(expr.value, ir.Attr) and expr.value.name == "shape" and text(expr.index) == "0"
     if not isinstance(expr, ir.Call):
@@ -67,7 +67,8 @@ def _measures(expr: ir.Expr) -> bool:
 
 
 def _fills(frame: FunctionState, test: ir.Expr) -> bool:
-    """``if self.count < self.size:`` where the function counts up what it tests: a pool that is filled once."""
+    """Whether a test compares a counter that the branch increments: ``if self.count < self.size:``, a pool that is
+    filled once."""
     if not isinstance(test, ir.Compare) or test.ops not in (("<",), ("<=",)):
         return False
     counted = text(test.left)
@@ -84,7 +85,7 @@ def _fills(frame: FunctionState, test: ir.Expr) -> bool:
 
 @kept
 def _ways_out(body: tuple[ir.Stmt, ...]) -> tuple[ir.If, ...]:
-    """The tests of a loop's body under which it breaks."""
+    """The ``if`` statements of a loop's body that break."""
     return tuple(
         statement
         for statement in body
@@ -94,12 +95,12 @@ def _ways_out(body: tuple[ir.Stmt, ...]) -> tuple[ir.If, ...]:
 
 
 def ends_early(loop: LoopState) -> bool:
-    """Whether the loop's body counts its rounds, or what it collects, and ends at a limit: ``if i >= limit: break``."""
+    """Whether the loop counts its iterations, or what it collects, and breaks at a limit: ``if i >= limit: break``."""
     return any(_at_limit(loop, statement.test) for statement in _ways_out(loop.body))
 
 
 def runs_once(loop: LoopState) -> bool:
-    """Whether the loop ends in its first round, or before it does anything in the second: ``if i > 0: break``."""
+    """Whether the loop ends in its first iteration, or at the start of the second: ``if i > 0: break``."""
     return any(isinstance(statement, ir.Jump) and statement.kind == "break" for statement in loop.body) or any(
         _counted_to(loop, statement.test) <= (1 if statement is loop.body[0] else 0)
         for statement in _ways_out(loop.body)
@@ -107,7 +108,7 @@ def runs_once(loop: LoopState) -> bool:
 
 
 def _counted_to(loop: LoopState, test: ir.Expr) -> float:
-    """The number of the round in which a test on the counter holds for the first time."""
+    """The number of the iteration in which a test on the counter first holds; infinity if unknown."""
     if not isinstance(test, ir.Compare) or not isinstance(test.left, ir.Name) or test.left.id not in loop.counters:
         return math.inf
     limit = test.rights[0].value if isinstance(test.rights[0], ir.Const) else None
@@ -117,7 +118,7 @@ def _counted_to(loop: LoopState, test: ir.Expr) -> float:
 
 
 def ends_soon(loop: LoopState) -> bool:
-    """Whether the loop ends after a few rounds, a literal number: ``if i == 5: break``."""
+    """Whether the loop ends after a few iterations, by a literal: ``if i == 5: break``."""
     return any(
         isinstance(statement.test, ir.Compare)
         and isinstance(limit := statement.test.rights[0], ir.Const)
@@ -151,13 +152,13 @@ def _at_limit(loop: LoopState, test: ir.Expr) -> bool:
 
 
 def switched(frame: FunctionState, state: State, loop: LoopState) -> bool:
-    """Whether the tests around the current point are the same in each round of the loop, so that what they guard is
-    done in every round, or in none because the feature is off."""
+    """Whether the tests around the current point have the same result in each iteration of the loop. What they guard
+    then happens in every iteration, or in none because the feature is off."""
     return all(_constant(state, loop, test) for test in frame.tests)
 
 
 def is_flag(state: State, test: ir.Expr) -> bool:
-    """Whether the test asks attributes alone that nothing in sight changes (``if self.args.keep:``)."""
+    """Whether the test reads only attributes that the function does not change (``if self.args.keep:``)."""
     parts = list(walk_expression(test))
     return not any(
         isinstance(part, ir.Call | ir.Subscript | ir.Compare | ir.Binary)
@@ -167,7 +168,7 @@ def is_flag(state: State, test: ir.Expr) -> bool:
 
 
 def _constant(state: State, loop: LoopState, test: ir.Expr) -> bool:
-    """Attributes and names that nothing in sight changes in the loop: flags, options."""
+    """Whether a test reads only attributes and names that the loop does not change: flags, options."""
     for part in walk_expression(test):
         if isinstance(part, ir.Call | ir.Subscript | ir.Compare | ir.Binary):
             return False
@@ -207,7 +208,7 @@ def _first(test: ir.Expr) -> bool:
 
 @kept
 def _period(test: ir.Expr) -> int:
-    """``k`` of ``i % k == c``, else a large number."""
+    """``k`` of ``i % k == c``; a large number for another test."""
     for part in walk_expression(test):
         if (
             isinstance(part, ir.Binary)

@@ -1,5 +1,4 @@
-"""Module modes in a state: the keys that a module is known by, and what is recorded for them or for the module that
-holds it."""
+"""The modes of modules in a state: the keys of a module, and the mode recorded for it or for a module around it."""
 
 from __future__ import annotations
 
@@ -8,12 +7,12 @@ from memlint.analysis.domain.values import Path, Source, V
 from memlint.analysis.syntax.syntax import dotted
 from memlint.ir import nodes as ir
 
-#: parts of parts that are told apart
+#: how many levels of parts are distinguished
 _MAX_PARTS = 4
 
 
 def mode_keys(module: V, expr: ir.Expr | None) -> list[Source]:
-    """The keys that a module is known by, the most certain first."""
+    """The keys of a module, the most certain first."""
     keys: list[Source] = [*sorted(module.syms)]
     keys += [("made", item) for item in sorted(module.store, key=repr) if whole_of(item) is None]
     place = dotted(expr) if expr is not None else ""
@@ -23,14 +22,14 @@ def mode_keys(module: V, expr: ir.Expr | None) -> list[Source]:
 
 
 def freeze(state: State, module: V, expr: ir.Expr | None, frozen: bool | None) -> None:
-    """Record that the module's parameters stop (True) or start (False) to require grad; None for unknown: a flag
+    """Record that the module's parameters do not (True) or do (False) require grad; None for unknown, if a flag
     decides."""
     for key in mode_keys(module, expr):
         state.modes["frozen", key] = frozen
 
 
 def keep_said(some: State, joined: State, modules: frozenset[Source]) -> None:
-    """After a join of two paths, keep what one path records of some modules that do not exist on the other."""
+    """After a join of two paths, keep what one path records of modules that do not exist on the other."""
     for key, said in some.modes.items():
         told = key[1] if isinstance(key, tuple) and key[0] == "frozen" else key
         if said is not None and told in modules:
@@ -38,13 +37,13 @@ def keep_said(some: State, joined: State, modules: frozenset[Source]) -> None:
 
 
 def mode_of(state: State, module: V, expr: ir.Expr | None) -> tuple[bool | None, Source]:
-    """(whether the module is in eval mode, None for unknown; the key that tells)"""
+    """Whether the module is in eval mode (None for unknown), and the key with the record."""
     return _said(state.modes, mode_keys(module, expr), "") if state.modes else (None, None)
 
 
 def _said(modes: dict[Source, bool | None], keys: list[Source], tag: str) -> tuple[bool | None, Source]:
-    """The record of the first key that has one, and that key. Where one of several calls has made the module, their
-    records have to agree."""
+    """The record of the first key that has one, and that key. If several calls may have made the module, their records
+    have to agree."""
     mades = [key for key in keys if maker_of(key) is not None]
     for key in keys:
         for outer in outward(key):
@@ -58,7 +57,8 @@ def _said(modes: dict[Source, bool | None], keys: list[Source], tag: str) -> tup
 
 
 def look_up(modes: dict[Source, bool | None], module: V, place: str, tag: str) -> bool | None:
-    """What recorded modes say of a module, by its identity or by a variable's text; ``tag``: "" or one of `TAGS`."""
+    """The recorded mode of a module, by its identity or by a variable's text. ``tag``: "" or one of `TAGS`. None for
+    unknown."""
     if not modes:
         return None
     keys = mode_keys(module, None)
@@ -68,13 +68,13 @@ def look_up(modes: dict[Source, bool | None], module: V, place: str, tag: str) -
 
 
 def whole_of(item: Source) -> Source | None:
-    """The module that a storage is known to be inside of, if that is all that is known of it."""
+    """The module that contains a storage, if nothing else is known of the storage; else None."""
     item = around_parts(item)
     return item[1] if isinstance(item, tuple) and not isinstance(item, Path) and item[0] == "inside" else None
 
 
 def is_made(module: V) -> bool:
-    """Whether a module may be what a call made, as itself."""
+    """Whether a call may have made the module itself, and not a module around it."""
     return any(whole_of(item) is None for item in module.store)
 
 

@@ -1,4 +1,4 @@
-"""Whether one of the parts that a tensor is built of is that tensor itself, or rows of it."""
+"""Whether an operand from which a tensor is built is that tensor itself, or rows of it."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import TypeGuard
 from memlint.analysis.syntax.expression_text import text
 from memlint.ir import nodes as ir
 
-#: methods that give the same tensor, elsewhere or without its graph
+#: methods that return the same tensor on another device, in another type or without its graph
 PASSED = frozenset(
     {
         "cpu",
@@ -26,7 +26,7 @@ PASSED = frozenset(
 
 
 def is_same(part: ir.Expr, place: str) -> bool:
-    """The place itself, or a selection of its rows by an index tensor."""
+    """Whether an expression is the place itself, or a selection of its rows by an index tensor."""
     return place in places_of(part)
 
 
@@ -40,19 +40,19 @@ def places_of(part: ir.Expr) -> tuple[str, ...]:
 
 
 def is_member(part: ir.Expr) -> TypeGuard[ir.Subscript]:
-    """``rows["query"]``, ``rows[name]``: a member of a dictionary, where it is no selection of rows."""
+    """Whether an expression may be a member of a dictionary: ``rows["query"]``, ``rows[name]``."""
     if not isinstance(part, ir.Subscript):
         return False
     return isinstance(part.index, ir.Name) or (isinstance(part.index, ir.Const) and isinstance(part.index.value, str))
 
 
 def is_selection(part: ir.Expr) -> TypeGuard[ir.Subscript]:
-    """``rows[kept]``: new rows in another order, or fewer of them, so that the old ones must be copied anyway."""
+    """Whether an expression may select rows (``rows[kept]``): a new tensor, so that the old rows are copied anyway."""
     return isinstance(part, ir.Subscript) and isinstance(part.index, ir.Name)
 
 
 def unmoved(part: ir.Expr) -> ir.Expr:
-    """What is copied to another place or type: ``x`` of ``x.cpu()``."""
+    """The expression without copies to another device or type: ``x`` of ``x.cpu()``."""
     while isinstance(part, ir.Call) and isinstance(part.func, ir.Attr) and part.func.name in PASSED:
         part = part.func.value
     return part

@@ -1,4 +1,4 @@
-"""What the functions beside one do with the model that it runs."""
+"""What the other functions of a class or file do with the model that a function runs."""
 
 from __future__ import annotations
 
@@ -12,8 +12,9 @@ if TYPE_CHECKING:
 
 
 def is_beside_training(analyser: Analyser, summary: Summary, run: ModelRun) -> bool:
-    """Whether another function of the class, or of the file, trains what this one runs, which neither returns nor keeps
-    what it gets and runs no backward: what it hands its outputs on to scores, logs and shows them."""
+    """Whether another function of the class or file trains the model of this run, while this function returns and
+    stores nothing of the output and runs no backward. The code to which it passes outputs then only scores, logs or
+    shows them."""
     marks = {run.node, *run.value.src}
     if summary.exit is None or summary.backwards or summary.notes.blind_backward or marks & summary.notes.returned:
         return False
@@ -25,7 +26,7 @@ def is_beside_training(analyser: Analyser, summary: Summary, run: ModelRun) -> b
         known = analyser.summary(other) if other is not summary.function and other.cls is cls else None
         if known is None or not known.backwards:
             continue
-        # (what a callee runs, this very one perhaps, is told of its callers as well)
+        # runs that are lifted from a callee do not count, as the callee may be this function
         if any(one.text == run.text and one.origin is None for one in known.runs.values()):
             return True
     return False

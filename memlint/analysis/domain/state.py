@@ -8,12 +8,12 @@ from typing import Any
 from memlint.analysis.domain.values import EMPTY, NOTHING, UNKNOWN, Path, Source, Sources, V, join
 from memlint.analysis.syntax.memo import forgotten
 
-#: grad modes, as a set: recorded, not recorded, whatever the caller has
+#: a set of grad modes: on, off, and the caller's mode
 ON, OFF, AMBIENT = 1, 2, 4
-#: names of torch by which code turns grad mode off
+#: names in torch that turn grad mode off
 GUARDS = frozenset({"no_grad", "inference_mode", "set_grad_enabled"})
 
-#: by name, since `__slots__` is not there in compiled classes
+#: listed by name, as compiled classes lack `__slots__`
 OBJECT_FIELDS = ("bounded", "cls", "elem", "fields", "kind", "loops", "text")
 STATE_FIELDS = (
     "env", "freed_may", "freed_must", "fresh", "grad", "heap", "making", "met", "modes", "pending", "sym",
@@ -21,11 +21,11 @@ STATE_FIELDS = (
 
 
 class Obj:
-    """A heap object: a container or an instance, named by where it was made.
+    """A heap object: a container or an instance, identified by its allocation site.
 
-    ``loops``: the loops around its making, by which its lifetime is known. ``bounded``: it drops old members
-    by itself. ``fields``: attributes, constant keys, positions of a tuple; ``elem``: the join of all other members.
-    Immutable by convention.
+    ``loops``: the loops around the allocation, which bound its lifetime. ``bounded``: it drops old members itself.
+    ``fields``: attributes, constant keys, positions of a tuple; ``elem``: the join of all other members. Immutable by
+    convention.
     """
 
     __slots__ = OBJECT_FIELDS
@@ -50,7 +50,7 @@ class Obj:
 
     @property
     def ordered(self) -> list[V]:
-        """The members of a tuple or list by position; those of a named tuple have names besides."""
+        """The members of a tuple or list by position. Those of a named tuple have names as well."""
         return [item for name, item in self.fields.items() if name.isdigit()]
 
     def with_field(self, name: str, value: V) -> Obj:
@@ -78,14 +78,14 @@ def join_objects(a: Obj, b: Obj) -> Obj:
 
 
 class State:
-    """Mutable while one path runs; copied at every fork.
+    """Mutable while one path is interpreted; copied at every fork.
 
     ``sym``: what this function stored at symbolic places. ``freed_must`` / ``freed_may``: sources whose graph a
-    backward has freed on every / some path. ``pending``: stores of this iteration that nothing has undone.
-    ``making``: the root of the object that an ``__init__`` makes: an attribute that it has not set is not there yet.
-    ``fresh``: objects made in this very iteration on every path. ``modes``: modules that were put into eval
-    mode (True) or train mode (False), None where paths differ. ``met``: what each side of an earlier test left, by the
-    test (`memlint.analysis.domain.path_correlation`); never changed in place.
+    backward has freed on every / some path. ``pending``: stores of this iteration that nothing has undone. ``making``:
+    in ``__init__``, the root of the new object, which has only the attributes set so far. ``fresh``: objects allocated
+    in this iteration on every path. ``modes``: the modules in eval mode (True) or train mode (False), None if paths
+    differ. ``met``: by test, what each branch of an earlier ``if`` left (`memlint.analysis.domain.path_correlation`);
+    never changed in place.
     """
 
     __slots__ = STATE_FIELDS
@@ -137,7 +137,7 @@ class State:
 
 
 def join_states(a: State | None, b: State | None) -> State | None:
-    """The join of two paths' states, field by field; None is a path that does not come here."""
+    """The join of two paths' states, field by field. None is a path that does not come here."""
     if a is None or a is b:
         return b
     if b is None:
@@ -172,8 +172,8 @@ def join_states(a: State | None, b: State | None) -> State | None:
 
 
 def join_effects(skipped: State, state: State) -> None:
-    """Weaken the effects of an operand that is evaluated on some paths only from "must" to "may"; variables are left as
-    they are."""
+    """Weaken the effects of an operand that only some paths evaluate from "must" to "may". Variables are not
+    changed."""
     state.grad |= skipped.grad
     state.freed_must &= skipped.freed_must
     if state.modes != skipped.modes:
@@ -193,7 +193,7 @@ def _join_modes(a: State, b: State) -> dict[Source, bool | None]:
     return joined
 
 
-#: what is said of a module beside its mode: none of its parameters requires grad; what made it put it into eval mode
+#: facts about a module beside its mode: no parameter requires grad; its constructor put it into eval mode
 TAGS = ("frozen", "starts")
 
 
@@ -203,20 +203,20 @@ def without_tag(key: Source) -> Source:
 
 
 def maker_of(key: Source) -> Source | None:
-    """The call that made the module of a recorded mode, if it is known by that call."""
+    """The call that made the module of a recorded mode; None if the module is known otherwise."""
     key = without_tag(key)
     return around_parts(key[1]) if isinstance(key, tuple) and not isinstance(key, Path) and key[0] == "made" else None
 
 
 def around_parts(item: Source) -> Source:
-    """The storage that one is a part of, or a part of a part; itself for any other."""
+    """The storage of the outermost whole that a storage is a part of; itself if it is no part."""
     while isinstance(item, tuple) and not isinstance(item, Path) and item[0] == "part":
         item = item[1]
     return item
 
 
 def _stores(state: State) -> Sources:
-    """The storages of all values that a state holds, or of what they are a part of."""
+    """The storages of all values in a state, or of their wholes."""
     found: set[Source] = set()
     for value in (*state.env.values(), *state.sym.values()):
         found |= value.store
@@ -228,8 +228,8 @@ def _stores(state: State) -> Sources:
 
 
 def _gone(state: State, other: State) -> Sources:
-    """Objects of an earlier iteration that nothing refers to on one path, where the other path made them anew: their
-    old members are not part of the join."""
+    """Objects of an earlier iteration that nothing refers to on one path, while the other path has allocated them anew.
+    Their old members are not part of the join."""
     stale = [key for key in other.fresh if key not in state.fresh and key in state.heap]
     if not stale:
         return EMPTY
@@ -238,14 +238,14 @@ def _gone(state: State, other: State) -> Sources:
 
 
 def reachable(state: State) -> Sources:
-    """The objects that a variable or an attribute leads to."""
+    """The objects that are reachable from a variable or an attribute."""
     return with_members(
         state, {key for value in (*state.env.values(), *state.sym.values()) if value.objs for key in value.objs}
     )
 
 
 def with_members(state: State, keys: AbstractSet[Source]) -> Sources:
-    """Some objects with all that they hold: a dictionary and its lists."""
+    """Some objects with all that they hold, transitively: a dictionary and its lists."""
     seen: set[Source] = set()
     todo = keys
     while todo:
@@ -265,7 +265,7 @@ def with_members(state: State, keys: AbstractSet[Source]) -> Sources:
 
 
 def width(state: State) -> int:
-    """How many sources there are in all that the state holds."""
+    """The number of sources in all values that the state stores."""
     held = sum(len(obj.elem.src) + sum(len(value.src) for value in obj.fields.values()) for obj in state.heap.values())
     return held + sum(len(value.src) for value in state.sym.values())
 
@@ -276,7 +276,7 @@ def _before(state: State, path: Path) -> V:
 
 
 def untouched(path: Path) -> V:
-    """The value of a symbolic place where nothing was stored."""
+    """The value of a symbolic place without a store."""
     return V(UNKNOWN, frozenset((path,)), syms=frozenset((path,)))
 
 
@@ -290,14 +290,14 @@ def _join_maps(a: dict[str, V], b: dict[str, V]) -> dict[str, V]:
     return new
 
 
-#: (in a chain of branches the same two values meet once for each of them)
+#: a memo, as each branch of a chain joins the same two values again
 _JOINED: dict[tuple[int, int], tuple[V, V, V]] = {}
 _MAX_JOINED = 10_000
 forgotten(_JOINED)
 
 
 def _joined(a: V, b: V) -> V:
-    """The join of two values; `b` itself where the join is no more than that."""
+    """The join of two values; ``b`` itself if the join equals it."""
     key = (id(a), id(b))
     known = _JOINED.get(key)
     if known is None:

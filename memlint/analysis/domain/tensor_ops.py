@@ -1,4 +1,4 @@
-"""What one tensor operation gives: its graph, size, device and storage."""
+"""The result of one tensor operation: its graph, size, device and storage."""
 
 from __future__ import annotations
 
@@ -59,10 +59,10 @@ def tensor_op(
     size: int | None = None,
     certain: bool = False,
 ) -> V:
-    """The result of an operation that autograd records where an input is attached.
+    """The result of an operation that autograd records if an input is attached.
 
-    ``certain``: the result is a tensor whatever the inputs are. Operations on scalars save nothing worth a node:
-    their result has the inputs' sources.
+    ``certain``: the result is a tensor for any inputs. Operations on scalars save nothing worth a node, so their result
+    has the inputs' sources.
     """
     sources: Sources = EMPTY
     kinds = TENSOR if certain else 0
@@ -83,7 +83,7 @@ def tensor_op(
     elif kinds & UNKNOWN:
         kinds &= ~DATA
     given = largest if size is None else size
-    # an operation runs on one device; a number on the host may come along
+    # an operation runs on one device, possibly with a number from the host
     device = ACCELERATOR if placed else device
     at = key if isinstance(key, int) else key[0]
     if not sources or state.grad == OFF:
@@ -106,32 +106,32 @@ def cut(value: V, kinds: int | None = None, size: int | None = None) -> V:
 
 
 def moved(value: V, device: int) -> V:
-    """The value on another device: the same graph."""
+    """The value on another device, with the same graph."""
     return value.but(device=device)
 
 
 def reduced(size: int) -> int:
-    """The size after a reduction over some dimension: the rank of a batch is not known."""
+    """The size after a reduction over some dimension, as the rank of a batch is unknown."""
     return SAMPLE if size in (BATCH, OUTPUT, SOME_SIZE) else BATCH if size == ACTIVATION else size
 
 
 def on_accelerator(device: int) -> bool:
-    """Whether a value is on the accelerator wherever its device is known."""
+    """Whether all known devices of a value are accelerators."""
     return device & (CPU | ACCELERATOR) == ACCELERATOR
 
 
 def names_number(shown: str) -> bool:
-    """Whether a name speaks of a loss or a metric: weak evidence that a model's output is a number."""
+    """Whether a name stands for a loss or a metric: weak evidence that a model's output is a number."""
     return _NUMBER.search(shown.lower()) is not None
 
 
 def names_count(shown: str) -> bool:
-    """Whether a key is that of a whole number, which has no graph: ``batch["batch_size"]``, ``info["num_items"]``."""
+    """Whether a key stands for an integer, which has no graph: ``batch["batch_size"]``, ``info["num_items"]``."""
     return _COUNT.fullmatch(shown.lower()) is not None
 
 
 def asks_for_count(name: str) -> bool:
-    """Whether a method or attribute is named like one that counts: ``task.batch_size(batch)``, ``graph.num_nodes``."""
+    """Whether a method or attribute is named like a count: ``task.batch_size(batch)``, ``graph.num_nodes``."""
     return _COUNTED.fullmatch(name.lower()) is not None
 
 
@@ -141,17 +141,17 @@ def names_metric(shown: str) -> bool:
 
 
 def names_model(shown: str) -> bool:
-    """Whether a callable is named like a model: what runs on a batch under no_grad under such a name is one."""
+    """Whether a callable is named like a model. What runs on a batch under no_grad with such a name is one."""
     return _MODEL.fullmatch(shown.rsplit(".", 1)[-1].lower()) is not None
 
 
 def names_labels(shown: str) -> bool:
-    """Whether a name speaks of labels, lengths or indices: weak evidence that a part of a batch is small."""
+    """Whether a name stands for labels, lengths or indices: weak evidence that a part of a batch is small."""
     return _LABELS.fullmatch(shown.lower()) is not None
 
 
 def names_text(shown: str) -> bool:
-    """Whether a key speaks of labels, or of files and parts of a data set: what is kept under it is small, or text."""
+    """Whether a key stands for labels, or for files and parts of a data set: its value is small, or text."""
     return names_labels(shown) or _TEXT.fullmatch(shown.lower()) is not None
 
 
@@ -163,5 +163,5 @@ def device_named(name: object) -> int:
 
 
 def batch_tree(device: int = ANYWHERE) -> V:
-    """A batch of a loader: tensors of batch size without a graph, in any arrangement."""
+    """A loader's batch: tensors of batch size without a graph, in any structure."""
     return V(TREE, size=BATCH, device=device)

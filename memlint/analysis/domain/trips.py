@@ -1,4 +1,4 @@
-"""How many rounds a loop has, where a literal tells: a range, a display, a list that is made of one."""
+"""The number of iterations of a loop, if a literal tells it: of a range, a display, or a list made of one."""
 
 from __future__ import annotations
 
@@ -11,17 +11,17 @@ from memlint.analysis.syntax.memo import kept
 from memlint.analysis.syntax.syntax import bodies, calls, calls_named, dotted, is_name, last_name, walk_statements
 from memlint.ir import nodes as ir
 
-#: how far a container is followed from name to name
+#: how many bindings of a container are followed
 _DEPTH = 6
-#: what goes through the members of what it is given, or holds them again
+#: functions that iterate over their argument, or copy it
 _SAME_MEMBERS = ("enumerate", "list", "reversed", "sorted", "tqdm", "tuple", "zip")
 _ADDS = frozenset({"append", "appendleft", "add", "extend", "insert", "setdefault", "update"})
-#: draws of so many members: ``random.sample(rows, 4)``, ``np.random.choice(n, 4)``
+#: functions that draw a number of members: ``random.sample(rows, 4)``, ``np.random.choice(n, 4)``
 _DRAWS = frozenset({"sample", "choice", "choices", "islice"})
 
 
 def _drawn(frame: FunctionState, state: State, iterable: ir.Expr) -> int | None:
-    """How many members a draw or a slice takes, where a literal tells."""
+    """How many members a draw or a slice takes, if a literal tells; else None."""
     if isinstance(iterable, ir.Subscript) and isinstance(iterable.index, ir.Slice):
         part = iterable.index
         start = _literal(frame, state, part.lower) if part.lower is not None else 0
@@ -40,7 +40,7 @@ def _drawn(frame: FunctionState, state: State, iterable: ir.Expr) -> int | None:
 
 
 def _usual(frame: FunctionState, state: State, arg: ir.Expr) -> int | None:
-    """A number that is written here, or the default of a parameter: how many somebody takes where nobody says."""
+    """A literal number, or the default of a parameter; None for another expression."""
     value = _literal(frame, state, arg)
     if value is not None or not isinstance(arg, ir.Name) or arg.id in assigned_names(frame.function.body)[0]:
         return value
@@ -51,7 +51,7 @@ def _usual(frame: FunctionState, state: State, arg: ir.Expr) -> int | None:
 
 
 def _given(frame: Summary, iterable: ir.Expr) -> ir.Expr:
-    """What a name was given, where one statement of the function does."""
+    """The expression that a name is bound to, if a single statement binds it; else the name itself."""
     if not isinstance(iterable, ir.Name) or iterable.id not in frame.function.locals:
         return iterable
     one = _bound_once(frame.function.body).get(iterable.id)
@@ -62,7 +62,7 @@ def _given(frame: Summary, iterable: ir.Expr) -> ir.Expr:
 
 @kept
 def _bound_once(body: tuple[ir.Stmt, ...]) -> dict[str, ir.Stmt | None]:
-    """The one statement that binds each name, not in a block; None for a name that others bind too."""
+    """By name, the one statement outside of blocks that binds it; None if several statements do."""
     found: dict[str, ir.Stmt | None] = {}
     for statement in body:
         within = [] if isinstance(statement, ir.FunctionDef | ir.ClassDef) else bodies(statement)
@@ -74,14 +74,14 @@ def _bound_once(body: tuple[ir.Stmt, ...]) -> dict[str, ir.Stmt | None]:
 
 
 def literal_trips(frame: FunctionState, state: State, iterable: ir.Expr) -> int | None:
-    """How often the loop runs, where a literal tells."""
+    """The number of iterations of a loop over an iterable, if a literal tells; else None."""
     drawn = _drawn(frame, state, _given(frame, iterable))
     return drawn if drawn is not None else _members(frame, state, iterable, _DEPTH)
 
 
 def _members(frame: FunctionState, state: State, over: ir.Expr, depth: int) -> int | None:
-    """How many members a loop goes through: those of a display or a range, of a list of as many (``[x] * 3``,
-    ``[f(x) for x in xs]``), or of a name for it, if nothing else gets it."""
+    """The number of members of an iterable: a display or a range, a list of the same length (``[x] * 3``, ``[f(x) for x
+    in xs]``), or a name for it that nothing else gets. None if unknown."""
     if depth == 0:
         return None
     match over:
@@ -104,7 +104,7 @@ def _members(frame: FunctionState, state: State, over: ir.Expr, depth: int) -> i
 
 
 def _called(frame: FunctionState, state: State, call: ir.Call, depth: int) -> int | None:
-    """How many members what a call gives has."""
+    """The number of members of a call's result; None if unknown."""
     name = last_name(call.func)
     if name in ("range", "trange"):
         bounds = [_literal(frame, state, arg) for arg in call.args]
@@ -122,13 +122,13 @@ def _called(frame: FunctionState, state: State, call: ir.Call, depth: int) -> in
 
 
 def _holds_networks(state: State, name: str) -> bool:
-    """Whether members of a container are networks: what a round does to one of them, others do not to the rest."""
+    """Whether members of a container are networks, which differ between iterations."""
     held = [obj for key in state.env.get(name, NOTHING).objs if (obj := state.heap.get(key)) is not None]
     return any(part.kinds & (MODULE | INSTANCE) for obj in held for part in (*obj.fields.values(), obj.elem))
 
 
 def _is_changed(frame: FunctionState, name: str) -> bool:
-    """Whether a function adds members to a container, or replaces some by what may be more."""
+    """Whether a function adds members to a container, or assigns some."""
     body = frame.function.body
     if any(isinstance(call.func, ir.Attr) and is_name(call.func.value, name) for call in calls_named(body, _ADDS)):
         return True
@@ -143,7 +143,8 @@ def _is_changed(frame: FunctionState, name: str) -> bool:
 
 
 def _longest(frame: Summary, state: State, counted: ir.Expr) -> int | None:
-    """How many members a variable has at most, on all paths that gave it tuples or lists of known members."""
+    """The most members of a variable over all paths, if each binds it to a tuple or list of known members; else
+    None."""
     value = state.env.get(counted.id) if isinstance(counted, ir.Name) else None
     if value is None or not value.objs or not value.is_only(CONTAINER):
         return None
@@ -151,11 +152,11 @@ def _longest(frame: Summary, state: State, counted: ir.Expr) -> int | None:
     if any(obj is None or obj.kind not in ("tuple", "list") or obj.elem.kinds for obj in held):
         return None
     if any(obj is not None and obj.kind == "list" for obj in held) and _is_handed_on(frame, counted):
-        return None  # whoever gets it may add to it
+        return None  # the callee may add members
     return max(len(obj.ordered) for obj in held if obj is not None)
 
 
-#: calls that add nothing to a list that they are given
+#: functions that do not change a list argument
 _READ_ONLY = (*_SAME_MEMBERS, "len", "print", "torch.cat", "torch.stack")
 
 
@@ -168,7 +169,8 @@ def _is_handed_on(frame: Summary, counted: ir.Expr) -> bool:
 
 
 def _literal(frame: Summary, state: State, arg: ir.Expr) -> int | None:
-    """A number that is written here, or that a local variable was given, or of what a display put together."""
+    """A literal number, the constant value of a local variable, or the length of a display; None for another
+    expression."""
     if isinstance(arg, ir.Call) and dotted(arg.func) == "len" and len(arg.args) == 1:
         return _longest(frame, state, arg.args[0])
     value = arg.value if isinstance(arg, ir.Const) else None

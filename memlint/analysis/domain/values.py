@@ -1,12 +1,12 @@
 """Abstract values: what an expression may be, as a flat record whose fields are sets.
 
-A `V` is the join of everything that some path gives. Joining is field by field, so correlations between
-fields are lost and nothing else. Graphs are named by *sources*:
+A `V` is the join over all paths. The join is field by field, so only correlations between fields are lost. Graphs are
+named by *sources*:
 
 * an ``int`` or a tuple that begins with an ``int`` is a node of this function (see `memlint.analysis.domain.graphs`);
-* a `Path` is a symbol: the graph of what the caller passes there, or of what an attribute held before;
+* a `Path` is a symbol: the graph of an argument, or of what an attribute held before;
 * ``("prev", loop, name)`` is the graph that a loop-carried variable had when the iteration began;
-* ``("elem", object)`` marks what was read out of a container, so that later use of a container is known.
+* ``("elem", object)`` marks a value read out of a container, so that later uses of the container are known.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ NONE, DATA, TENSOR, TREE, MODULE, OPTIMIZER, LOADER, CONTAINER, INSTANCE, CALLAB
 #: kinds that can carry a graph
 TENSORS = TENSOR | TREE
 CPU, ACCELERATOR, ANYWHERE = 1, 2, 4
-#: OUTPUT: what a model returns, of batch size unless it is a loss
+#: OUTPUT: a model's output, of batch size unless it is a loss
 SCALAR, SAMPLE, BATCH, ACTIVATION, MODEL, SOME_SIZE, OUTPUT = range(7)
 
 #: a hashable: see the module's docstring
@@ -33,7 +33,7 @@ Sources = frozenset[Any]
 EMPTY: Sources = frozenset()
 
 
-#: makes a named tuple of its fields without a look at how many they are
+#: makes a named tuple without a check of the number of its fields
 _tuple: Callable[[type[Path], tuple[Any, ...]], Path] = tuple.__new__
 
 
@@ -48,12 +48,12 @@ class Path(NamedTuple):
         return _tuple(Path, (self.root, (*self.steps, step)))
 
     def is_in(self, whole: Path) -> bool:
-        """Whether it names what another symbol names, or a part of that: ``items[i].name`` and ``items[i]``."""
+        """Whether the symbol is another symbol or a part of it: ``items[i].name`` and ``items[i]``."""
         return self.root == whole.root and self.steps[: len(whole.steps)] == whole.steps
 
     @property
     def around(self) -> Path:
-        """What the last step is taken from."""
+        """The symbol that the last step is taken from."""
         return _tuple(Path, (self.root, self.steps[:-1]))
 
     @property
@@ -65,14 +65,12 @@ class Path(NamedTuple):
 class Ref(NamedTuple):
     """What a callable value refers to.
 
-    ``kind``: ext (``name`` is the qualified name outside the project), func, class, module (``key`` and ``name``
-    locate it in the project), bound (the method ``name`` of the container ``self_``, which is ``key`` in
-    the source), partial (``args`` and ``keywords`` are fixed),
-    foreign (an object that the class ``name`` made, of which nothing is known but that it is not the project's),
-    record (a named tuple of the members ``args``), shape (of a distribution, ``self_`` is what its entropy is made of),
-    loads (a method that makes the module class ``name`` from a file),
-    member (of a container: what is at the key ``name``, or at any other than those that are told where it is empty, is
-    the module or object ``self_``).
+    ``kind``: ext (``name`` is the qualified name outside the project), func, class, module (``key`` and ``name`` locate
+    it in the project), bound (the method ``name`` of the container ``self_``, which is ``key`` in the source), partial
+    (``args`` and ``keywords`` are fixed), foreign (an object of the external class ``name``), record (a named tuple of
+    the members ``args``), shape (of a distribution, whose entropy is computed from ``self_``), member (of a container:
+    the module or object ``self_`` is at the key ``name``, or at every key without a reference of its own if ``name`` is
+    empty).
     """
 
     kind: str
@@ -83,23 +81,23 @@ class Ref(NamedTuple):
     keywords: tuple[tuple[str, Any], ...] = ()
 
 
-#: the device of a module, wherever that is
+#: the device of a module, whichever that is
 OWN_DEVICE = Ref("own-device", "", "")
-#: of a container: it lists what a dict has of which all keys are known
+#: a container that lists the entries of a dict with known keys
 OF_KEYS = Ref("over", "", "keys")
-#: of a container: it lists what a loader gives
+#: a container that lists the batches of a loader
 OVER_LOADER = Ref("over", "", "loader")
-#: of a generator: it gives something for each batch of a loader
+#: a generator that yields once for each batch of a loader
 PER_BATCH = Ref("rounds", "", "loader")
-#: of a container: its members are modules
+#: a container of modules
 OF_MODULES = Ref("over", "", "modules")
-#: of a container: its members are objects of the project's classes, modules among them or not
+#: a container of objects of the project's classes, which may be modules
 OF_OBJECTS = Ref("over", "", "objects")
-#: of a container: its members are texts and whole numbers, as it is annotated
+#: a container of strings and integers, by its annotation
 OF_TEXTS = Ref("over", "", "texts")
 
 
-#: in place of a constant: the one that there is
+#: stands for an unchanged constant or extent
 _SAME: Any = object()
 
 
@@ -134,7 +132,7 @@ class V:
         self.device = device
         self.size = size
         self.const = const
-        #: how large a tensor is, None where nothing bounds it
+        #: the size of a tensor in bytes; None if nothing bounds it
         self.extent = extent
 
     def __eq__(self, other: object) -> bool:
@@ -199,7 +197,7 @@ class V:
         """The value with one more source."""
         if source in self.src:
             return self
-        src = self.src | {source}  # (all fields by position: a loop marks what is there in each of its rounds)
+        src = self.src | {source}  # fields by position, as loops mark all values in each iteration
         return V(
             self.kinds,
             src,
@@ -215,7 +213,7 @@ class V:
         )
 
     def resolved(self) -> bool:
-        """Whether something in sight is known to be what the value refers to."""
+        """Whether the value refers to something known."""
         return bool(self.refs) and any(ref.kind != "foreign" for ref in self.refs)
 
     def is_only(self, kinds: int) -> bool:
@@ -225,26 +223,27 @@ class V:
         return bool(self.kinds & kinds)
 
     def may_be_module(self) -> bool:
-        """Whether use decides that it is a module: nothing is known, or all that is known is that a file held it."""
+        """Whether its use decides if it is a module: nothing is known of it, or only that it was loaded from a file."""
         return bool(self.kinds & UNKNOWN) or (bool(self.kinds & TREE) and self.size == MODEL)
 
     def as_module(self) -> V:
-        """The value, that turned out to be a module. One that a file held keeps its size (see `is_unpickled`)."""
+        """The value, known to be a module by its use. One that was loaded from a file keeps its size (see
+        `is_unpickled`)."""
         size = MODEL if self.kinds & TREE and self.size == MODEL else SOME_SIZE
         guess = UNKNOWN | TENSORS if self.refs else UNKNOWN | TENSORS | CALLABLE
         return self.but(kinds=self.kinds & ~guess | MODULE, src=EMPTY, size=size)
 
     def is_unpickled(self) -> bool:
-        """Whether it is a module that a file held, pickled as it was: ``torch.load(path)["model"]``."""
+        """Whether it is a module that was pickled whole and loaded from a file: ``torch.load(path)["model"]``."""
         return self.is_only(MODULE) and self.size == MODEL
 
     def is_plain(self) -> bool:
-        """Whether it holds no tensor: a number, a text, an array, or a container that is annotated to hold such."""
+        """Whether it holds no tensor: a number, a string, an array, or a container annotated to hold such values."""
         of_texts = OF_TEXTS in self.refs and not self.objs
         return self.is_only(DATA | NONE | CONTAINER if of_texts else DATA | NONE)
 
     def is_of_library(self) -> bool:
-        """Whether it is a module that a call to a library made, on one way at least."""
+        """Whether, on some path, a call to a library made the module."""
         return bool(self.kinds & MODULE) and any(ref.kind == "foreign" for ref in self.refs)
 
 
@@ -255,7 +254,7 @@ DATA_VALUE = V(DATA, size=SCALAR)
 
 
 def join(a: V, b: V) -> V:
-    """What holds on either path."""
+    """The least upper bound of two values."""
     if a is b or b.kinds == 0:
         return a
     if a.kinds == 0:
@@ -284,9 +283,9 @@ def join(a: V, b: V) -> V:
     )
 
 
-#: objects
+#: the most objects that a value distinguishes
 MAX_OBJS = 16
-#: a set of alternatives that grows past this says nothing any more
+#: a larger set of alternatives becomes empty, which means unknown
 MAX_ALTERNATIVES = 16
 
 
@@ -294,19 +293,19 @@ def _few(items: Sources) -> Sources:
     return items if len(items) <= MAX_ALTERNATIVES else EMPTY
 
 
-#: the mark of a storage that was made where nobody saw it
+#: the mark of a storage that unknown code made
 ELSEWHERE = ("elsewhere",)
 
 
 def _storages(a: V, b: V) -> Sources:
-    """The storages of a join, which differ; one of unknown origin on either side is remembered as such."""
+    """The storages of a join of two values with different storages. An unknown one on either side is marked."""
     store = a.store | b.store
     unseen = (side for side in (a, b) if not side.store and side.kinds & (TENSORS | UNKNOWN))
     return store | {ELSEWHERE} if next(unseen, None) is not None else store
 
 
 def _larger(a: V, b: V) -> int:
-    """The size of a join: data and None take no room, so they do not blur the tensor beside them."""
+    """The size of a join. Data and None take no memory, so they do not change the size of a tensor."""
     if a.is_only(NONE | DATA):
         return b.size
     if b.is_only(NONE | DATA):
@@ -315,14 +314,14 @@ def _larger(a: V, b: V) -> int:
 
 
 def _extent(a: V, b: V) -> Extent | None:
-    """The extent of a join: as of the size, data and None say nothing of the tensor beside them."""
+    """The extent of a join. As for the size, data and None do not change that of a tensor."""
     if a.is_only(NONE | DATA):
         return b.extent
     return a.extent if b.is_only(NONE | DATA) else extents.join(a.extent, b.extent)
 
 
 def ordered(items: Sources) -> Iterable[Any]:
-    """The items of a set in an order that is the same in every run: what is done for each may depend on the last."""
+    """The items of a set in an order that is the same in every run, for steps whose result depends on the order."""
     return items if len(items) < 2 else _sorted(items)
 
 
@@ -336,7 +335,7 @@ def _rank(item: Source) -> str:
 
 
 def join_all(values: Iterable[V]) -> V:
-    """The join of many values, whatever their order."""
+    """The join of many values, in any order."""
     parts = [value for value in values if value.kinds]
     if len(parts) > 2:
         parts = [*{id(value): value for value in parts}.values()]
