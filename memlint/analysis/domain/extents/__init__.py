@@ -1,1 +1,1 @@
-"""How many bytes may a tensor take: an interval for each sample, and the dimensions behind it?"""
+"""The bytes of a tensor: an interval for one sample, and the known dimensions."""

@@ -1,8 +1,8 @@
-"""Functions, methods and layers of torch by what they make of the shape that they are given."""
+"""Functions, methods and layers of torch by their effect on the shape."""
 
 from __future__ import annotations
 
-#: functions and methods whose result has the shape of what they are given first
+#: functions and methods whose result has the shape of their first operand
 SAME = frozenset(
     {
         "DoubleTensor",

@@ -1,7 +1,7 @@
-"""How large a tensor is, as far as the code bounds it: an interval of bytes a sample, and the dimensions behind it.
+"""The size of a tensor, as far as the code bounds it: an interval of bytes for one sample, and the dimensions.
 
-None, in place of an extent, is an unknown one: neither small nor large. A dimension is an interval as well. The first
-one of two or more counts samples, so that it takes no part in the bytes of one.
+None instead of an extent means unknown: neither small nor large. A dimension is an interval as well. The first of two
+or more dimensions counts samples, so it does not count for the bytes of one sample.
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ ANY: Range = (1, NO_BOUND)
 BATCH_DIM: Range = (0, NO_BOUND)
 #: a side of a picture, or of a feature map of which nothing more is known
 SIDE: Range = (96, NO_BOUND)
-#: the bytes of a sample: at most so many are nothing to warn of, and more than so many are
+#: bytes of a sample: up to SMALL no warning is due, above LARGE it is
 SMALL, LARGE = 512, 8192
-#: the bytes of a number, by the type's name; of others 4
+#: the bytes of a number by the name of its type; 4 for other types
 BYTES = {
     "float64": 8,
     "double": 8,
@@ -41,12 +41,12 @@ BYTES = {
     "BoolTensor": 1,
     "ByteTensor": 1,
 }
-#: the bounds that two different dimensions are joined to, so that a loop that grows one comes to an end
+#: the bounds to which a join widens two different dimensions, so that loops reach a fixpoint
 _STEPS = (0, 1, SIDE[0], NO_BOUND)
 
 
 class Extent(NamedTuple):
-    """``least`` and ``most`` numbers of ``item`` bytes in a sample; ``dims``: None where their count is not known."""
+    """``least`` and ``most`` numbers of ``item`` bytes in a sample; ``dims``: None if their count is unknown."""
 
     dims: tuple[Range, ...] | None
     least: int
@@ -91,7 +91,7 @@ def product(dims: Iterable[Range]) -> Range:
 
 
 def join(a: Extent | None, b: Extent | None) -> Extent | None:
-    """What holds of both."""
+    """The smallest extent that covers both; None if one is unknown."""
     if a is None or b is None or a == b:
         return a if a == b else None
     item = max(a.item, b.item)
@@ -112,7 +112,7 @@ def _hull(a: Range, b: Range) -> Range:
 
 
 def together(a: Extent | None, b: Extent | None) -> Extent | None:
-    """What an operation of two tensors has, element by element, by the rules of broadcasting."""
+    """The extent of an elementwise operation on two tensors, by the rules of broadcasting."""
     if a is None or b is None:
         return None
     item = max(a.item, b.item)
@@ -133,14 +133,14 @@ def _padded(dims: tuple[Range, ...], size: int) -> tuple[Range, ...]:
 
 
 def axis_of(extent: Extent, axis: int) -> int | None:
-    """The position of a dimension that is counted from either end; None where there is none."""
+    """The index of a dimension that is counted from either end; None if there is none."""
     if extent.dims is None or not -len(extent.dims) <= axis < len(extent.dims):
         return None
     return axis % len(extent.dims)
 
 
 def reduced(extent: Extent | None, axes: Iterable[int] | None, keeps: bool, item: int | None = None) -> Extent | None:
-    """What is left after a reduction over some dimensions (None: over all, which leaves one number)."""
+    """The extent after a reduction over some dimensions (None: over all, which leaves one number)."""
     if axes is None:
         return NUMBER
     if extent is None:
@@ -165,7 +165,7 @@ def flattened(extent: Extent | None, first: int = 0, last: int = -1) -> Extent |
 
 
 def permuted(extent: Extent | None, axes: list[int]) -> Extent | None:
-    """The dimensions in another order."""
+    """The extent with the dimensions in another order."""
     if extent is None or extent.dims is None or len(axes) != len(extent.dims):
         return extent and extent._replace(dims=None)
     return shaped([extent.dims[axis] for axis in axes if -len(axes) <= axis < len(axes)], extent.item)
@@ -180,13 +180,13 @@ def swapped(extent: Extent | None, one: int, other: int) -> Extent | None:
 
 
 def viewed(extent: Extent | None, sizes: list[Range | None]) -> Extent | None:
-    """The same numbers in other dimensions: None for those that nothing is known of, or that are to be computed."""
+    """The extent of the same numbers in other dimensions; a size of None is unknown or computed."""
     item = 4 if extent is None else extent.item
     if sizes and None not in sizes[1:]:
         return shaped([BATCH_DIM if sizes[0] is None else sizes[0], *(size or ANY for size in sizes[1:])], item)
     if extent is None or len(sizes) < 2:
         return None
-    if sizes.count(None) == (2 if sizes[0] is None else 1):  # (``view(x.size(0), -1)``: the rest of the sample)
+    if sizes.count(None) == (2 if sizes[0] is None else 1):  # ``view(x.size(0), -1)``: the rest of the sample
         told = product(size for size in sizes if size is not None)
         rest = (max(extent.least // max(told[1], 1), 1), extent.most // max(told[0], 1))
         return shaped([BATCH_DIM, *(rest if size is None else size for size in sizes[1:])], item)
@@ -194,7 +194,7 @@ def viewed(extent: Extent | None, sizes: list[Range | None]) -> Extent | None:
 
 
 def expanded(extent: Extent | None, axis: int) -> Extent | None:
-    """With one more dimension of one."""
+    """The extent with one more dimension of size one."""
     if extent is None or extent.dims is None or not -len(extent.dims) - 1 <= axis <= len(extent.dims):
         return extent and extent._replace(dims=None)
     at = axis + len(extent.dims) + 1 if axis < 0 else axis
@@ -210,7 +210,7 @@ def squeezed(extent: Extent | None, axis: int | None) -> Extent | None:
 
 
 def widened(extent: Extent | None, axis: int, size: Range) -> Extent | None:
-    """With another size in one dimension: a layer over the last one, a concatenation."""
+    """The extent with another size in one dimension: a layer over the last one, a concatenation."""
     if extent is None or extent.dims is None or (at := axis_of(extent, axis)) is None:
         return None
     return shaped((*extent.dims[:at], size, *extent.dims[at + 1 :]), extent.item)

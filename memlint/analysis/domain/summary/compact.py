@@ -1,28 +1,28 @@
-"""Objects of which many are kept drop their empty containers, which make up most of a summary."""
+"""Objects that drop their empty containers, which take most of a summary's memory."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
 _CONTAINERS: frozenset[type[Any]] = frozenset({dict, list, set})
-#: by class: what its attributes are made of that were empty in some object
+#: by class, the types of those attributes that were empty in some object
 _MADE: dict[type[Any], dict[str, type[Any]]] = {}
 
 
 class Compactable:
-    """An object whose empty containers `compact` drops; they are made again when they are read."""
+    """An object whose empty containers `compact` drops. They are created again when they are read."""
 
     def compact(self) -> None:
         """Drop all empty containers."""
         made, kept = _MADE.setdefault(type(self), {}), {}
         for name, value in vars(self).items():
-            if not value and type(value) in _CONTAINERS:  # (see `emptied`: this runs for each of millions)
+            if not value and type(value) in _CONTAINERS:  # `emptied` inlined, as this runs millions of times
                 made[name] = type(value)
             else:
                 kept[name] = value
         self.__dict__ = kept
 
-    if not TYPE_CHECKING:  # (else every name would be an attribute)
+    if not TYPE_CHECKING:  # otherwise every name would pass as an attribute
 
         def __getattr__(self, name: str) -> Any:
             make = _MADE.get(type(self), {}).get(name)
@@ -33,5 +33,5 @@ class Compactable:
 
 
 def emptied(value: object) -> bool:
-    """Whether an attribute with this value may be dropped."""
+    """Whether `compact` drops an attribute with this value."""
     return not value and type(value) in _CONTAINERS

@@ -17,7 +17,8 @@ if TYPE_CHECKING:
 
 @dataclass(slots=True, eq=False)
 class LoopState:
-    """A loop that is being interpreted. ``counts``: its rounds are iterations (not layers of a model)."""
+    """A loop during its interpretation. ``counts``: its iterations are training or evaluation steps, not layers of a
+    model."""
 
     id: Source
     loop: Loop
@@ -28,25 +29,26 @@ class LoopState:
     over_objects: bool = False
     #: names bound in the body
     bound: frozenset[str] = frozenset()
-    #: those of them that each round gives a value before it reads them
+    #: those of `bound` that each iteration assigns before it reads them
     anew: frozenset[str] = frozenset()
-    #: names that count the rounds: the target of range, the first target of enumerate
+    #: names that count the iterations: the target of range, the first target of enumerate
     counters: frozenset[str] = frozenset()
     #: all names that the loop's header binds
     targets: frozenset[str] = frozenset()
     body: tuple[ir.Stmt, ...] = ()
-    #: the symbols of what a round is given: another object in each
+    #: the symbols of an iteration's items, which are different objects in each
     items: Sources = EMPTY
-    #: its rounds put something else in the place of each member of what it runs over
+    #: each iteration replaces a member of the iterable
     replaces: bool = False
 
 
 @dataclass(slots=True)
 class Store:
-    """A store that may outlive an iteration: raw material of Retain and Carry.
+    """A store that may outlive an iteration: the raw material of Retain and Carry.
 
-    ``place``: a heap object's key, a `Path`, or ("var", name). ``loop``: the innermost loop that it outlives,
-    None for the function's whole run. ``freed``/``ended``: the graph's fate at the end of an iteration.
+    ``place``: a heap object's key, a `Path`, or ("var", name). ``loop``: the innermost loop that it outlives, None for
+    the whole run of the function. ``freed`` / ``ended``: whether the graph is freed, and the store lasts, at the end of
+    an iteration.
     """
 
     key: Source
@@ -61,7 +63,7 @@ class Store:
     loop: LoopState | None
     loops: tuple[Source, ...]
     text: str
-    #: the loops around the making of the place
+    #: the loops around the allocation of the place
     made: tuple[Source, ...] = ()
     local: bool = False
     cleared: str = ""
@@ -71,26 +73,26 @@ class Store:
     origin: str = ""
     grad: int = ON
     guessed: bool = False
-    #: what came in, for a carry
+    #: for a carry, the incoming value
     incoming: V | None = None
     depth: int = 0
-    #: part of its graph is freed on every path, so that no backward can run through it again
+    #: a part of its graph is freed on every path, so that no backward can run through it again
     dead: bool = False
-    #: a backward has freed the graph before it is stored, which no path can take back
+    #: a backward has freed the graph before the store, on every path
     spent: bool = False
-    #: objects that the place is rebuilt into
+    #: the objects that the place is rebuilt into
     objs: Sources = EMPTY
-    #: the place is made anew in each round of an outer loop over data
+    #: each iteration of an outer loop over data creates the place anew
     inner: bool = False
-    #: a carry whose way back to the previous value leads through a call that cannot be resolved
+    #: a carry that depends on its previous value only through an unresolved call
     loose: bool = False
-    #: of what grows by cat: each round selects rows of it by an index
+    #: for growth by cat: each iteration selects rows by an index
     selected: bool = False
-    #: of a record: one of its members has a graph and is no number, on any path
+    #: for a record: one of its members has a graph and is no number, on every path
     sure_part: bool = False
-    #: its module is in eval mode then
+    #: its module is in eval mode at the store
     evaluates: bool = False
-    #: what is stored is a tuple or dictionary, of which others read the members
+    #: the stored value is a tuple or dictionary whose members are read elsewhere
     record: bool = False
     #: the tests of the ifs around it
     tests: tuple[ir.Expr, ...] = ()
@@ -100,7 +102,7 @@ class Store:
 
 @dataclass(slots=True)
 class ModelRun:
-    """A model that runs while autograd may record."""
+    """A model run that autograd may record."""
 
     key: Source
     site: Site
@@ -116,25 +118,25 @@ class ModelRun:
     loop: LoopState | None = None
     depth: int = 0
     mode_key: Source = None
-    #: what runs: the module itself, or a method of it by name
+    #: the method that runs; "forward" for the module itself
     method: str = "forward"
-    #: it is a method of a class out of sight, by a name under which libraries guard theirs
+    #: a method of an unresolved class, with a name under which libraries have a guard
     served: bool = False
-    #: the callee's summary and its run, where the model runs in a callee
+    #: the callee's summary and its run, if the model runs in a callee
     origin: tuple[Summary, ModelRun] | None = None
-    #: it runs on a tensor of ones or zeros, which is there for its shape
+    #: its input is a tensor of ones or zeros, given for its shape
     probes: bool = False
-    #: it runs on what a factory of torch has made up, be it noise
+    #: its input comes from a tensor factory, such as noise
     drawn: bool = False
-    #: the tests of the ifs around it, where it runs in the function itself
+    #: the tests of the enclosing ifs, if it runs in the function itself
     tests: tuple[ir.Expr, ...] = ()
-    #: what is called here, where the model runs in a callee
+    #: the text of the callee here, if the model runs in a callee
     called: str = ""
 
 
 @dataclass(slots=True)
 class CallRecord:
-    """A call of a project function: with what, under which grad mode, and where its result is."""
+    """A call of a project function: its arguments, grad mode, modules' modes and result."""
 
     callee: tuple[str, str]
     at: int
@@ -144,16 +146,16 @@ class CallRecord:
     loops: tuple[Source, ...]
     counts: bool
     modes: dict[Source, bool | None] = field(default_factory=dict)
-    #: whether the module whose method it is is in train mode, None for not known
+    #: whether the receiver is a module in train mode; None for unknown
     trains: bool | None = None
-    #: made in a loop over data: once a batch
+    #: the call is in a loop over data, so it runs once a batch
     each_batch: bool = False
-    #: the grad mode where the thread is started that makes it, None for a call of this thread
+    #: the grad mode where the calling thread is started; None for a call in this thread
     started: int | None = None
 
 
 class Backward(NamedTuple):
-    """A backward: the sources that it reaches, the loops around it, its place, and the tests of the ifs around it."""
+    """A backward: the sources that it reaches, the enclosing loops, its place, and the tests of the enclosing ifs."""
 
     reached: Sources
     loops: tuple[Source, ...]
@@ -161,14 +163,14 @@ class Backward(NamedTuple):
     tests: tuple[ir.Expr, ...] = ()
 
     def excludes(self, store: Store) -> bool:
-        """Whether it stands on the other side of a test than the store."""
+        """Whether the backward and the store are in different branches of one test."""
         return excluded(self.tests, store.tests)
 
 
 class Outward(NamedTuple):
-    """The symbols among the sources of a finished summary: all of them that a caller can know. ``freed``: whether for
-    certain; ``reached``: by each backward; ``escaped``: whether to a loss alone; ``left``: without what escaped;
-    ``given``: of the modules that it hands out."""
+    """The symbols among the sources of a finished summary, which are all that a caller can see. ``freed``: with whether
+    on every path; ``reached``: by each backward; ``escaped``: with whether to a loss alone; ``left``: without those in
+    ``escaped``; ``given``: of the modules that it passes to unresolved code."""
 
     freed: tuple[tuple[Path, bool], ...]
     reached: tuple[tuple[Path, ...], ...]
@@ -179,12 +181,12 @@ class Outward(NamedTuple):
 
 
 def symbols(sources: Iterable[Source]) -> tuple[Path, ...]:
-    """Those of some sources that are symbols, which alone mean something to a caller."""
+    """The symbols among some sources, which alone mean something to a caller."""
     return tuple([item for item in sources if isinstance(item, Path)])
 
 
 def excluded(tests: tuple[ir.Expr, ...], others: tuple[ir.Expr, ...]) -> bool:
-    """Whether two places stand on the two sides of one test, by the tests of the ifs around each."""
+    """Whether two places are in different branches of one test, by the tests of the enclosing ifs."""
     return any(_negated(a, b) or _negated(b, a) for a in tests for b in others)
 
 

@@ -1,4 +1,4 @@
-"""One function while it is interpreted."""
+"""One function during its interpretation."""
 
 from __future__ import annotations
 
@@ -18,32 +18,32 @@ if TYPE_CHECKING:
 
 
 class FunctionState(Summary):
-    """A summary in the making: with what holds at the current point of the function, and the work that is left.
+    """A summary in the making, with the context of the current point and the remaining budget.
 
-    Transfer functions change it together with a `State`; once the body is interpreted, `close` drops what only they
+    Transfer functions change it together with a `State`. After the interpretation, `close` drops what only they
     needed.
     """
 
-    #: operations that are told apart; past it, all further ones are one of which nothing is known
+    #: the most operations that are distinguished; all further ones share one unknown node
     MAX_NODES = 400
-    #: passes over loop bodies: where loops are nested, each level repeats all that is inside it
+    #: the most passes over loop bodies; nested loops multiply them
     MAX_PASSES = 1_200
 
     def __init__(self, analyser: Analyser, function: Function, flags: Flags = ()) -> None:
         super().__init__(analyser, function, flags)
         self.loops: list[LoopState] = []
-        #: what each return gives, its state, and the graphs' clock there
+        #: the value of each return, its state, and the graphs' clock there
         self.returns: list[tuple[V, State, int]] = []
-        #: the same under a test for a loss that is no number
+        #: the same for returns under a test for a loss that is NaN or infinite
         self.given_up: list[tuple[V, State, int]] = []
         self.passes = 0
         self.handlers: list[list[State]] = []
         #: the tests of the ifs around the current point
         self.tests: list[ir.Expr] = []
-        #: the texts of members that the ifs around the current point have told to be no tensors ("": of none)
+        #: the texts of members that the enclosing ifs have shown to be no tensors ("" for none)
         self.no_tensors: list[str] = []
         self.depth = 0
-        #: summaries that are being instantiated
+        #: the number of summaries that are being instantiated
         self.applying = 0
         self.statement: ir.Stmt | None = None
 
@@ -64,7 +64,7 @@ class FunctionState(Summary):
         return None
 
     def escape(self, sources: Sources, *, scored: bool = False, logged: bool = False) -> None:
-        """The sources leave to code that cannot be followed; ``scored``: to a loss, which only computes with them,
+        """Record that the sources escape to unresolved code. ``scored``: to a loss, which only computes with them;
         ``logged``: to a log."""
         reached = self.graphs.closure(sources)
         self.escaped |= reached
@@ -75,7 +75,7 @@ class FunctionState(Summary):
             self.leave(reached)
 
     def leave(self, reached: Sources) -> None:
-        """These sources may be stored wherever code that cannot be followed puts them."""
+        """Record that unresolved code may store these sources."""
         self.left |= reached
         self.notes.logged -= reached
 
@@ -95,7 +95,7 @@ class FunctionState(Summary):
         guess: bool = False,
         leaf: bool = False,
     ) -> Sources:
-        """Record an operation under the state's grad mode; the sources of its result."""
+        """Record an operation under the state's grad mode. Returns the sources of its result."""
         if state.grad == OFF:
             return EMPTY
         if self.is_full and key not in self.graphs.nodes:
@@ -106,13 +106,13 @@ class FunctionState(Summary):
             Node(at, what, definite, unknown, ambient, parents, callee, via, model, guess, leaf, loops=self.loop_ids),
         )
         one = frozenset((key,))
-        if key in state.freed_may:  # which holds all of `freed_must`
+        if key in state.freed_may:  # a superset of `freed_must`
             state.freed_must -= one
             state.freed_may -= one
         return one
 
     def close(self) -> None:
-        """Drop what only the interpretation needed: a large project has a hundred thousand summaries."""
+        """Drop what only the interpretation needed, as a large project has a hundred thousand summaries."""
         self.returns.clear()
         self.given_up.clear()
         self.operands.clear()
@@ -128,11 +128,11 @@ class FunctionState(Summary):
 
     @property
     def is_full(self) -> bool:
-        """Whether further operations all get one node of which nothing is known."""
+        """Whether all further operations share one unknown node."""
         return len(self.graphs.nodes) >= self.MAX_NODES
 
     def unfollowed(self, at: int) -> Sources:
-        """The one node that stands for all operations past the limit."""
+        """The single node for all operations beyond the limit."""
         self.cut_short = True
         key = ("cut",)
         if key not in self.graphs.nodes:
@@ -140,7 +140,7 @@ class FunctionState(Summary):
         return frozenset((key,))
 
     def backward(self, state: State, value: V, at: int, *, retain: bool = False) -> None:
-        """``value`` receives a backward(): it is attached, and its graph is freed unless retained."""
+        """Record a backward() on ``value``: it is attached, and its graph is freed unless retained."""
         if not value.src:
             self.notes.blind_backward = True
             self.notes.blind_at.add(at)
@@ -155,6 +155,6 @@ class FunctionState(Summary):
 
 
 def resumed(summary: Summary) -> FunctionState:
-    """A finished summary as the state that it was made of, so that an expression can be evaluated in it once more."""
+    """A finished summary as the function state that it was, in which an expression can be evaluated again."""
     assert isinstance(summary, FunctionState)
     return summary

@@ -1,6 +1,7 @@
-"""What transfer functions ask of the interpreter as a whole: an operand's value, a call's effects, a body's states.
+"""What transfer functions need of the whole interpreter: an operand's value, a call's effects, a body's states.
 
-A transfer function stands below the interpreter and gets it from the function state; nothing below imports it.
+A transfer function is in a layer below the interpreter and gets it from the function state; nothing below imports
+it.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ if TYPE_CHECKING:
 
 
 class Interpreter(Protocol):
-    """The functions of the interpreter. They change the function state and the state that they are given."""
+    """The functions of the interpreter. They change the function state and the state that they get."""
 
     def evaluate(self, frame: FunctionState, state: State, expr: ir.Expr) -> V:
         """The value of an expression."""
@@ -25,7 +26,7 @@ class Interpreter(Protocol):
         """The value of a call."""
 
     def call_value(self, frame: FunctionState, state: State, callee: V, args: Args, words: Words, expr: ir.Call) -> V:
-        """What a value gives that is called with these arguments."""
+        """The result of calling a value with these arguments."""
 
     def call_function(
         self,
@@ -37,11 +38,11 @@ class Interpreter(Protocol):
         at: int,
         expr: ir.Call | None,
     ) -> V:
-        """What a function of the project gives, by its summary."""
+        """The result of calling a project function, by its summary."""
 
     def block(self, frame: FunctionState, state: State | None, body: tuple[ir.Stmt, ...]) -> State | None:
-        """The state behind some statements; None where they do not end."""
+        """The state after some statements; None if control does not reach their end."""
 
     def run(self, frame: FunctionState, state: State, *, backward: bool = False) -> None:
-        """Interpret the body of the function, from the state at its beginning. ``backward``: what it returns
-        is differentiated by a framework."""
+        """Interpret the body of the function from its entry state. ``backward``: a framework runs a backward through
+        what it returns."""

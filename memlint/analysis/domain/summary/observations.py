@@ -1,4 +1,4 @@
-"""What the interpretation of one function notes for judges and rules, by statement or graph source."""
+"""What the interpretation of one function records for judges and rules, by statement or graph source."""
 
 from __future__ import annotations
 
@@ -18,137 +18,137 @@ if TYPE_CHECKING:
     from memlint.analysis.transfer.stores.left_rounds import LeftRound
     from memlint.analysis.transfer.stores.loop_updates import LoopUpdate
 
-#: how many calls away the caller is that says how a helper is used
+#: how many callers up the use of a helper is looked for
 MAX_CALLERS_UP = 4
 
 
 class GradientObservations(Compactable):
-    """What it does with gradients: backwards, what differentiates, graphs that are cut or kept."""
+    """Facts about gradients: backwards, differentiation, graphs that are cut or kept."""
 
     def __init__(self) -> None:
         super().__init__()
-        #: a backward ran on something whose sources are not known
+        #: whether a backward ran on a value of unknown sources
         self.blind_backward = False
-        #: calls of functions that run one on their arguments, or on what an argument's object holds
+        #: calls of functions that may run a backward through an argument, or through what it holds
         self.blind_calls: set[int] = set()
-        #: where such a backward or call stands
+        #: the ordinals of such backwards and calls
         self.blind_at: set[int] = set()
-        #: autograd.grad, or another call that differentiates
+        #: whether `autograd.grad`, or another differentiating call, is reached
         self.gradients = False
-        #: where functions are called that do so
+        #: the ordinals of calls of functions that differentiate
         self.gradient_calls: set[int] = set()
-        #: it is done by this function itself, or by what it calls that is not in sight
+        #: whether this function itself, or an unresolved callee, differentiates
         self.differentiates = False
-        #: what numpy takes as it is, which has no graph (else it raises), each with the tests around the call
+        #: values that NumPy converts, which raises for a graph, each with the tests around the call
         self.arrays: list[tuple[Sources, tuple[ir.Expr, ...]]] = []
-        #: graphs that something in this function was cut off from in place, by ``detach_()``
+        #: graphs from which a value was detached in place, by ``detach_()``
         self.cut_off: set[Source] = set()
-        #: backwards that keep their graph, by their place: the call, and what had left before it first ran
+        #: by ordinal, the backwards that retain their graph, with the sources that had escaped before
         self.retained: dict[int, tuple[ir.Call, Sources]] = {}
 
 
 class PlaceObservations(Compactable):
-    """What becomes of places and of the values in them: returned, logged, emptied, deleted, carried over."""
+    """Facts about places and the values in them: returned, logged, emptied, deleted, carried over."""
 
     def __init__(self) -> None:
         super().__init__()
-        #: what the function hands back, with all that its graphs are made of
+        #: the closure of the sources that the function returns
         self.returned: set[Source] = set()
-        #: what has left for a log alone, which shows its value
+        #: sources that escape to a log alone
         self.logged: set[Source] = set()
-        #: places that are begun anew where a parameter says so
+        #: places that are reset under a test of a parameter
         self.reset_by_parameter: set[Source] = set()
-        #: what is emptied or made anew on some path; True where flags alone decide over it
+        #: places that are emptied or created anew on some path; True if only flags decide about it
         self.cleared: dict[Path, bool] = {}
-        #: those of them that are emptied in a loop over iterations
+        #: those of `cleared` that are emptied in a loop over iterations
         self.cleared_in_rounds: set[Path] = set()
-        #: those of them that are one member of a container, given another value
+        #: those of `cleared` that are a single member of a container, assigned another value
         self.members_set: set[Path] = set()
-        #: the kinds of what is stored, by the position of its expression: a list, where the store tells of its members
+        #: the kinds of stored values, by the ordinal of their expression; a list's store describes its members
         self.kinds: dict[int, int] = {}
-        #: storages that unknown code may hold, and who holds an earlier round's tensor
+        #: storages that unknown code may hold, and the variables that hold a tensor of an earlier iteration
         self.lent: Sources = frozenset()
         self.stale: dict[int, dict[int, V]] = {}
-        #: what statements delete, by their place, with the variables that led to a graph then
+        #: by ordinal, the deletions, with the variables that then led to a graph
         self.dropped: dict[int, dict[str, V]] = {}
-        #: the ``continue``s, and what the variables hold then whose graph is not freed
+        #: by ordinal, the ``continue`` statements, with the variables whose graph is not freed
         self.left_rounds: dict[int, LeftRound] = {}
 
 
 class ModelObservations(Compactable):
-    """The networks of the project and of the function: who owns, trains, freezes and runs them."""
+    """Facts about the networks that the function makes or runs: which code owns, trains, freezes and runs them."""
 
     def __init__(self) -> None:
         super().__init__()
-        #: the modules of each optimizer that is made here; None for one that is not known
+        #: the modules of each optimizer made here; None for unknown ones
         self.owned: list[Sources | None] = []
-        #: modules of the project that are made outside of loops, by the call
+        #: the calls that make modules of the project outside of loops
         self.own_modules: set[int] = set()
-        #: modules that were handed to code that cannot be followed
+        #: modules that were passed to unresolved code
         self.given: set[Source] = set()
-        #: modules whose parameters were made to require no grad, or may have been; those whose gradients are read
+        #: modules whose requires_grad is or may be turned off; modules whose gradients are read
         self.switched: set[Source] = set()
         self.learned: set[Source] = set()
-        #: judged model runs, by their key
+        #: the verdicts on model runs, by their key
         self.verdicts: dict[Source, Verdict | None] = {}
-        #: whether one of them is reported, for all to see (True) or at all (False), where somebody has asked
+        #: the memo of `judge.run_callers`: whether a run is reported on strong evidence (True), or at all (False)
         self.reports: dict[bool, bool] = {}
         #: the graphs that evaluations record
         self.evaluations: Sources = frozenset()
-        #: those of them that a guard would spare: not what a model needs that differentiates by itself
+        #: those of `evaluations` that a guard would avoid: not those of a model that differentiates itself
         self.unguarded: Sources = frozenset()
-        #: models that run, by the call: on positional arguments, and at all
+        #: the calls of models: those with positional arguments, and all
         self.models: dict[int, ir.Call] = {}
         self.forwards: set[int] = set()
 
 
 class ControlObservations(Compactable):
-    """The loops over iterations, what they draw from, and what never runs."""
+    """Facts about loops over iterations, what they draw from, and code that never runs."""
 
     def __init__(self) -> None:
         super().__init__()
-        #: names of what is called on sides of tests that are never taken
+        #: the names of callees in branches that are never taken
         self.skipped: set[str] = set()
-        #: it yields something for each batch
+        #: whether it yields once for each batch
         self.gives_batches = False
-        #: symbols that ``next`` draws from
+        #: the symbols from which ``next`` draws
         self.drawn: set[Source] = set()
         #: the loops over iterations, by their marks
         self.rounds: dict[Source, LoopState] = {}
-        #: functions (their keys) that were put into attributes, of whatever object
+        #: the keys of functions that were assigned to attributes of any object
         self.put_on: set[tuple[str, str]] = set()
 
 
 class RuleObservations(Compactable):
-    """What rules ask about: calls, guards, tensors that are made, updates."""
+    """Facts for single rules: calls, guards, created tensors, updates."""
 
     def __init__(self) -> None:
         super().__init__()
-        #: DataLoaders that are made, by the call
+        #: the calls that make DataLoaders
         self.loaders: dict[int, ir.Call] = {}
-        #: calls of the functions outside the project that the detectors ask about
+        #: the calls of external functions that detectors declare
         self.outside: dict[int, OutsideCall] = {}
-        #: calls by which metric objects take the values of a batch
+        #: the calls that pass a batch's values to metric objects
         self.metrics: dict[int, MetricUse] = {}
         #: calls that add hooks to modules and tensors
         self.hooks: dict[int, HookCall] = {}
-        #: what an autograd function puts on its context, by the target
+        #: what an autograd function stores on its context, by the target
         self.on_context: dict[int, Kept] = {}
-        #: guards without effect (what, its text), and ``with`` blocks that guard
+        #: guards without effect (kind, text), and ``with`` blocks that guard
         self.inert: dict[int, tuple[GuardKind, str]] = {}
         self.blocks: dict[int, ir.With] = {}
         #: calls of tensor factories: (name, floating, number of elements)
         self.made: dict[int, tuple[str, bool, int]] = {}
-        #: those of a literal shape that takes very much memory: (call, bytes)
+        #: those with a literal shape of very much memory: (call, bytes)
         self.oversized: dict[int, tuple[ir.Call, int]] = {}
-        #: names that statements of a loop update, and the updates by statement
+        #: the names that statements of a loop update, and the updates by statement
         self.updated: set[str] = set()
         self.rebound: dict[int, LoopUpdate] = {}
 
 
 class Observations(GradientObservations, PlaceObservations, ModelObservations, ControlObservations, RuleObservations):
-    """What is noted of one function. Positions (``int``) are those of the statement or call in its file."""
+    """What is recorded of one function. Positions (``int``) are ordinals of the statement or call in its unit."""
 
     def note_kinds(self, expr: ir.Expr, value: V) -> None:
-        """An expression's value is stored."""
+        """Record the kinds of a stored expression."""
         self.kinds[expr.at] = self.kinds.get(expr.at, 0) | value.kinds

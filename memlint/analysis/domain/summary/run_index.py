@@ -1,4 +1,4 @@
-"""The model runs of a finished function by what others ask for: one run is asked about after the other."""
+"""An index of the model runs of a finished function, for queries that compare runs."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ class RunIndex:
             if run.origin is not None:
                 inner, origin = run.origin
                 self._by_origin.setdefault((inner.function.key, origin.key), []).append(run)
-        #: what any backward of the function reaches
+        #: the union of what the function's backwards reach
         self.reached: set[Source] = set().union(*{id(one.reached): one.reached for one in summary.backwards}.values())
 
     def of_text(self, text: str) -> list[ModelRun]:
         return self._by_text.get(text, [])
 
     def lifted(self, summary: Summary, run: ModelRun) -> list[ModelRun]:
-        """The runs that are this one of a function which is called."""
+        """The runs that were lifted from this run of a callee."""
         return self._by_origin.get((summary.function.key, run.key), [])
 
 

@@ -1,6 +1,8 @@
-"""Interning: equal parts of finished summaries become one object. Each path that was interpreted made its own copies of
-sets of graph sources and of values, and so did each function; in a large project most of the summaries' memory are such
-copies."""
+"""Interning: equal parts of finished summaries become one object.
+
+Each interpreted path, and each function, makes its own copies of source sets and values. In a large project these
+copies take most of the summaries' memory.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +21,7 @@ class Shared:
     def __init__(self) -> None:
         self.sets: dict[Sources, Sources] = {}
         self.values: dict[tuple[object, ...], V] = {}
-        #: by identity: those that stand for all that equal them, which `values` holds
+        #: by identity, the representatives in `values`
         self.known: dict[int, V] = {}
 
 
@@ -30,7 +32,7 @@ class _Sharing:
         self._sets = shared.sets
         self._values = shared.values
         self._known = shared.known
-        #: by identity: no value is made while a summary is shared
+        #: by identity, which is stable as no value is created meanwhile
         self._met: dict[int, V] = {}
 
     def sources(self, sources: Sources) -> Sources:
@@ -58,7 +60,7 @@ class _Sharing:
             value.refs = sets.setdefault(value.refs, value.refs)
         if value.store:
             value.store = sets.setdefault(value.store, value.store)
-        # the sets are one object where they are equal; True and 1 are constants of their own
+        # equal sets are one object by now; the constants True and 1 differ
         key = (
             value.kinds,
             id(value.src) if value.src else 0,

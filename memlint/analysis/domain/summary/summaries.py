@@ -1,6 +1,8 @@
-"""Summaries on demand, each with the questions that were asked while it was made. In stratum 1 the call sites are
-known, and tell what parameters and attributes are: a summary is made again only where an answer that it depends on has
-changed."""
+"""Summaries on demand, each with the queries that were made during its interpretation.
+
+In stratum 1 the call sites are known, and tell the values of parameters and attributes. A summary is then recomputed
+only if an answer that it depends on has changed.
+"""
 
 from __future__ import annotations
 
@@ -15,23 +17,23 @@ from memlint.analysis.index.program import Function
 
 _T = TypeVar("_T")
 
-#: summaries that wait for each other: deeper chains are cut (their calls are unknown)
+#: the most nested interpretations; deeper calls are unknown
 MAX_NESTING = 24
 
-#: summaries of one function that are made for literals; other calls get the one for any argument
+#: the most specialisations of one function; other calls get the general summary
 MAX_VARIANTS = 7
 
-#: summaries whose graphs keep what was worked out about them, the last ones that were asked for
+#: how many of the last used summaries keep the caches of their graphs
 MAX_WARM = 500
 
-#: module, qualified name, literals
+#: module, qualified name, constant arguments
 Key = tuple[str, str, Flags]
-#: a kind, and what tells what was asked from other questions of its kind
+#: a query: its kind, and its identity among queries of that kind
 Question = tuple[str, Any]
 
 
 class Summaries:
-    """``make`` interprets a function; ``ask`` answers a question that is not about a summary; ``spare``: memory."""
+    """``make`` interprets a function; ``ask`` answers a query that is not about a summary; ``spare``: save memory."""
 
     def __init__(
         self, make: Callable[[Function, Flags], Summary], ask: Callable[[str, Any], Any], *, spare: bool
@@ -40,9 +42,9 @@ class Summaries:
         self._make = make
         self._ask = ask
         self._known: dict[Key, Summary | None] = {}
-        #: by summary: its questions, and their answers in the same order
+        #: by summary, its queries, and their answers in the same order
         self._asked: dict[Key, tuple[tuple[Question, ...], tuple[Any, ...]]] = {}
-        #: the questions, each once, and what they are about
+        #: the interned queries, each with its arguments
         self._questions: dict[Question, tuple[Question, Any]] = {}
         self._variants: dict[tuple[str, str], set[Flags]] = {}
         self._old: dict[Key, Summary | None] = {}
@@ -50,17 +52,17 @@ class Summaries:
         self._again: set[Key] = set()
         self._open: list[dict[Question, Any]] = []
         self._warm: OrderedDict[Key, Summary] = OrderedDict()
-        #: for each that runs, the place in the stack of the outermost one that it met again, itself or through others
+        #: for each running interpretation, the stack position of the outermost one that it needs, directly or not
         self._met: list[int] = []
-        #: summaries that were made while one that they need was running, and the place of that one in the stack
+        #: summaries that were computed without a running one that they need, with that one's stack position
         self._cut: dict[Key, tuple[int, Function, Flags]] = {}
         self._remaking = False
-        #: summaries of functions that call themselves which were made without their inner calls
+        #: summaries of recursive functions that were computed without their inner calls
         self._halves: set[Key] = set()
 
     def get(self, function: Function, flags: Flags = ()) -> Summary | None:
-        """What the function does, called with these literals; None for one that is being analysed (recursion) or
-        too deep."""
+        """The function's summary, specialised to these constant arguments; None if it is being analysed (recursion), or
+        if the call depth is too large."""
         known = self._variants.get(function.key)
         if known is None:
             known = self._variants[function.key] = set()
@@ -75,22 +77,22 @@ class Summaries:
         return frame
 
     def _warm_up(self, key: Key, summary: Summary) -> None:
-        """Note that a summary is used; the least recently used one drops its caches."""
+        """Record that a summary is used. The least recently used one drops its caches."""
         self._warm[key] = summary
         self._warm.move_to_end(key)
         if len(self._warm) > MAX_WARM:
             self._warm.popitem(last=False)[1].graphs.forget()
 
     def calls_itself(self, function: Function) -> bool:
-        """Whether the function is called recursively before it has a summary: other paths of the recursion have to end
-        first."""
+        """Whether the running interpretation calls its own function, which has no summary yet. Other paths of the
+        recursion have to end first."""
         if not self._running or self._running[-1][:2] != function.key or self._running[-1] in self._known:
             return False
         self._again.add(self._running[-1])
         return True
 
     def is_running(self, function: Function) -> bool:
-        """Whether the function is being interpreted, with any literals."""
+        """Whether the function is being interpreted, with any constant arguments."""
         return any(key[:2] == function.key for key in self._running)
 
     def note(self, kind: str, identity: Any, about: Any, answer: Any) -> None:
@@ -105,8 +107,8 @@ class Summaries:
             asked[known[0]] = answer
 
     def apart(self, find: Callable[[], _T]) -> _T:
-        """What is asked to find an answer is no question of the summary that is being made: the answer is, and is
-        found again where it is asked whether it still holds."""
+        """Compute an answer without recording the queries that it makes. The summary in the making depends on the
+        answer alone, which is recomputed to check it."""
         if not self._open:
             return find()
         self._open.append({})
@@ -136,18 +138,18 @@ class Summaries:
                 frame = self._make(function, flags)
                 if key in self._again and not frame.cut_short:
                     if not self._remaking and self._met[-1] < len(self._running) - 1:
-                        self._halves.add(key)  # (it needs one that is being made, and is made again after that)
+                        self._halves.add(key)  # it needs a running one, and is recomputed after that
                     else:
-                        # a function that calls itself: once more, with what its other paths do for the inner call
+                        # a recursive function: once more, with its other paths as the effect of the inner call
                         self._known[key] = frame
                         frame = self._make(function, flags)
                 asked = self._open[-1]
                 self._asked[key] = (*asked,), (*asked.values(),)
                 old = self._old.get(key)
                 if old is not None and same_summary(old, frame):
-                    frame = old  # so that those who asked for it hold
+                    frame = old  # so that the summaries that depend on it stay valid
                 elif old is not None and not self._remaking:
-                    old.retire()  # (what was made with the one before is not made again here, and reads it)
+                    old.retire()  # while remaking, summaries that read the old one are kept
         finally:
             self._again.discard(key)
             self._running.pop()
@@ -162,18 +164,18 @@ class Summaries:
         return frame
 
     def _meet(self, place: int) -> None:
-        """Record that the summary in the making needs one that is in the making further down the stack: they are in one
-        strongly connected component."""
+        """Record that the running interpretation needs one that runs further down the stack: they are in one strongly
+        connected component."""
         if self._met and place < self._met[-1]:
             self._met[-1] = place
 
     def is_cut(self, function: Function) -> bool:
-        """Whether the summary was made without another one of its strongly connected component."""
+        """Whether the summary was computed without another one of its strongly connected component."""
         return (*function.key, ()) in self._cut
 
     def _complete(self) -> None:
-        """Make the summaries of a strongly connected component again that lacked one of the others, so that the result
-        does not depend on which of them was asked for first."""
+        """Recompute the summaries of a strongly connected component that lacked another one, so that the result does
+        not depend on which of them was requested first."""
         place = len(self._running)
         cut = {key: self._cut.pop(key) for key in [key for key, (met, *_) in self._cut.items() if met >= place]}
         if self._remaking:
@@ -187,7 +189,7 @@ class Summaries:
         self._remaking = False
 
     def _holds(self, key: Key) -> bool:
-        """Whether every answer that a summary depends on is still the same."""
+        """Whether every answer that a summary depends on is unchanged."""
         for question, answer in zip(*self._asked[key], strict=True):
             about = self._questions[question][1]
             if question[0] == "summary":
@@ -202,7 +204,7 @@ class Summaries:
         self._old, self._known = self._known, {}
 
     def settle(self) -> None:
-        """Drop what only the making of summaries needs: from here on they are read."""
+        """Drop what only the computation of summaries needs. From here on they are only read."""
         self._old = {key: frame for key, frame in self._old.items() if key not in self._known}
         self._asked = {key: self._asked[key] for key in self._old if key in self._asked}
         wanted = {question for questions, _ in self._asked.values() for question in questions}
@@ -212,7 +214,7 @@ class Summaries:
                 frame.compact()
 
     def frames(self) -> Iterator[Summary]:
-        """All summaries that were made for any argument."""
+        """All general (not specialised) summaries."""
         return (frame for frame in self._known.values() if frame is not None and not frame.flags)
 
     def close(self) -> None:

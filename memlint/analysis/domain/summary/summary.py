@@ -1,4 +1,4 @@
-"""What is known of one function once it has been interpreted."""
+"""The result of the interpretation of one function."""
 
 from __future__ import annotations
 
@@ -29,68 +29,68 @@ class Summary(Compactable):
     """What one function returns, stores, frees, runs and calls, in terms of the symbols of its parameters.
 
     The values are those of the product lattice of `memlint.analysis.domain.values`, joined over all paths; unknown
-    stands for whatever cannot be followed. A call instantiates it (`memlint.analysis.calls.application`).
+    stands for unresolved code. A call instantiates it (`memlint.analysis.calls.application`).
     """
 
-    #: bounds the work, in expressions evaluated; past it, expressions are unknown, and loops run once
+    #: the most expressions that are evaluated; beyond it, expressions are unknown, and loops run once
     BUDGET = 40_000
-    #: sources in what a function leaves behind: where classes hold each other in circles, each of their places leads to
-    #: all graphs that any of them has, and each caller would translate them all. With more than this, callers take it
-    #: for what cannot be followed. (Of 14,600 functions of 61 projects, those with something to say had 1,400 at most.)
+    #: the most sources at a function's exit that callers instantiate; beyond it, they treat the function as
+    #: unresolved. In classes that refer to each other in cycles, each place leads to all graphs of all of them,
+    #: and each caller would copy them. Of 14,600 functions in 61 projects, useful summaries had at most 1,400.
     WIDE = 2_000
 
     def __init__(self, analyser: Analyser, function: Function, flags: Flags = ()) -> None:
         self.analyser = analyser
         self.interpreter = analyser.interpreter
         self.function: Function = function
-        #: the literals that the summary is made for
+        #: the constant arguments to which the summary is specialised
         self.flags = flags
         self.module = function.module
         self.graphs = Graphs()
         self.stores: dict[Source, Store] = {}
         self.runs: dict[Source, ModelRun] = {}
         self.calls: dict[Source, CallRecord] = {}
-        #: methods that are called on receivers of unknown class, with the grad mode there
+        #: the methods that are called on receivers of unknown class, with the grad mode there
         self.named: set[tuple[str, int]] = set()
-        #: functions (their keys) that are handed to code that cannot be followed, with the grad mode there
+        #: the keys of functions that are passed to unresolved code, with the grad mode there
         self.handed_on: set[tuple[tuple[str, str], int]] = set()
-        #: those of them that modules of unknown class are asked for, with the module and whether it is frozen there
+        #: those of `named` that are called on modules, with the module and whether it is frozen there
         self.asked: dict[int, tuple[str, V, bool | None]] = {}
         self.notes = Observations()
         self.yields: list[tuple[V, State]] = []
         self.exit: State | None = None
-        #: the state in which it stays where it never ends: in the rounds of a ``while True`` that nothing leaves
+        #: the state inside a ``while True`` that nothing leaves; None if there is no such loop
         self.stays: State | None = None
         self.result: V | None = None
-        #: sources that reached a backward, with the loops around it
+        #: the backwards, with the sources that they reach
         self.backwards: list[Backward] = []
-        #: sources that leave to code that cannot be followed
+        #: the sources that escape to unresolved code
         self.escaped: set[Source] = set()
-        #: the same, without what only goes to a loss that cannot be followed
+        #: the same, without those that only reach an unresolved loss
         self.left: set[Source] = set()
-        #: sources whose value was detached, converted or compared: consumed without its graph
+        #: the sources whose value was detached, converted or compared: used without its graph
         self.used: set[Source] = set()
         self.wanted: dict[str, str] = {}
         self.spent = 0
         self.cut_short = False
         #: the operands of binary operations, as last evaluated
         self.operands: dict[int, tuple[V, V]] = {}
-        #: how many sources there are in what it leaves behind, known once it is interpreted
+        #: the number of sources at its exit, known after its interpretation
         self.width = 0
-        #: tests under which alone a block records (``with set_grad_enabled(train):``), by its ordinal: the test, and
-        #: the graphs' clock where the block begins and ends (None: not yet)
+        #: by the ordinal of a block that records under a test (``with set_grad_enabled(train):``): the test, and
+        #: the graphs' clock at the block's begin and end (None: not reached yet)
         self.recorded_if: dict[int, tuple[ir.Expr, int, int | None]] = {}
-        #: containers that are made every few rounds, by a literal period
+        #: containers that are created every few iterations, by a literal period
         self.made_soon: set[Source] = set()
         self.hook: Hook | None = None
-        #: the grad mode that the body starts with, and whether a decorator puts the caller's back
+        #: the grad mode at the body's start, and whether a decorator restores the caller's
         self.entry = AMBIENT
         self.restores = False
-        #: names that comprehensions bind
+        #: the names that comprehensions bind
         self.own_names: set[str] = set()
 
     def spend(self, work: int) -> bool:
-        """Charge work to the budget; whether some of it is left."""
+        """Charge work to the budget. Returns whether some of the budget is left."""
         self.spent += work
         if self.spent <= self.BUDGET:
             return True
@@ -99,25 +99,25 @@ class Summary(Compactable):
 
     @property
     def is_wide(self) -> bool:
-        """Whether it leaves more behind than callers translate."""
+        """Whether it has more sources at its exit than callers instantiate."""
         return self.width > self.WIDE
 
     def site(self, at: int) -> Site:
         return Site(self.module.key, self.function.unit, at)
 
     def seen(self, loop: LoopState) -> Loop:
-        """The loop of an event, with whether a backward runs in it."""
+        """The loop for an event, with whether a backward runs in it."""
         trains = any(loop.id in backward.loops for backward in self.backwards)
         return msgspec.structs.replace(loop.loop, trains=trains)
 
     def compact(self) -> None:
-        """Drop empty containers (`Compactable`) in projects that are large enough for it to pay."""
+        """Drop empty containers (`Compactable`) if the project is large enough for it to pay."""
         if self.analyser.is_large:
             self.notes.compact()
             super().compact()
 
     def retire(self) -> None:
-        """Drop all but the calls, on which facts depend: another summary of the function has taken its place."""
+        """Drop all but the calls, on which facts depend, as another summary of the function replaces this one."""
         self.graphs, self.notes, self.exit, self.stays, self.result = Graphs(), Observations(), None, None, None
         for held in (self.stores, self.runs, self.escaped, self.left, self.used, self.yields, self.backwards):
             held.clear()
@@ -127,7 +127,7 @@ class Summary(Compactable):
 
     @functools.cached_property
     def outward(self) -> Outward:
-        """What callers see of its sources, computed once for all calls."""
+        """The symbols of its sources, computed once for all calls."""
         may, must = (self.exit.freed_may, self.exit.freed_must) if self.exit is not None else (EMPTY, EMPTY)
         return Outward(
             tuple([(path, path in must) for path in symbols(may)]),
@@ -145,26 +145,26 @@ class Summary(Compactable):
 
     @property
     def last(self) -> State | None:
-        """The state at the function's end, or, where it never ends, the one in which it stays."""
+        """The state at the function's exit, or inside its endless loop; None if neither is reached."""
         return self.exit if self.exit is not None else self.stays
 
     @property
     def may_train(self) -> bool:
-        """Whether a backward runs in it: one on known sources, on unknown ones, or in a callee."""
+        """Whether a backward runs in it: on known sources, on unknown ones, or in a callee."""
         return bool(self.backwards) or self.notes.blind_backward or bool(self.notes.blind_calls)
 
     @property
     def leaves(self) -> int | None:
-        """The grad mode that a call leaves behind (``torch.set_grad_enabled(False)`` in a helper); None where it is as
-        before, or not known."""
+        """The grad mode that a call leaves set (``torch.set_grad_enabled(False)`` in a helper); None if unchanged or
+        unknown."""
         if self.exit is None or self.restores or self.function.is_generator or self.exit.grad not in (ON, OFF):
             return None
         return self.exit.grad if self.exit.grad != self.entry else None
 
     @functools.cached_property
     def modules_by_use(self) -> frozenset[str]:
-        """Texts (``model``, ``self.net``) of what is used as only modules are in this function, or, where an attribute
-        of its object holds it (``self.args.model``), in another method."""
+        """The texts (``model``, ``self.net``) of values that are used as only modules are: in this function or, for a
+        place inside an attribute (``self.args.model``), in another method of the class."""
         used, function = uses_of(self.function), self.function
         if function.cls is None or not function.takes_self or not function.params:
             return used
@@ -179,8 +179,8 @@ class Summary(Compactable):
 
     @functools.cached_property
     def modules_by_state(self) -> dict[str, Function | None]:
-        """Names that make the state that they are then run with, by a method that only modules of the project have;
-        the method, where just one module has it."""
+        """The names of objects that make the state that they are then called with, by a method that only modules of the
+        project have; with that method, or None if several modules define it."""
         made = states_made(self.function.body)
         makers: dict[str, list[Function]] = {}
         for method in sorted({method for _, _, method in made}):

@@ -1,5 +1,5 @@
-"""Equality of two summaries of one function, for early cut-off: where a summary that is made again comes out equal,
-those that depend on it are still valid."""
+"""Equality of two summaries of one function, for early cut-off: if a recomputed summary is equal, those that depend on
+it stay valid."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from memlint.analysis.domain.summary.observations import Observations
 from memlint.analysis.domain.summary.summary import Summary
 from memlint.analysis.domain.values import V
 
-#: of a frame: its work, where it stood while it ran, and what follows from its function alone
+#: fields of a summary that only its interpretation uses, or that follow from its function alone
 _TRANSIENT = frozenset({
     "analyser", "applying", "depth", "function", "handlers", "loops", "module", "modules_by_state", "modules_by_use",
     "operands", "outward", "passes", "returns", "spent", "statement", "tests",
 })  # fmt: skip
-#: of a loop: the states that left a round
+#: fields of a loop: the states that left an iteration
 _ROUND = frozenset({"breaks", "continues"})
 
 
@@ -46,7 +46,7 @@ def _same(a: Any, b: Any) -> bool:
     if kind is Observations:
         return _same_fields(vars(a), vars(b))
     if issubclass(kind, Summary):
-        return False  # of a callee that came out otherwise: those that did not are the same object
+        return False  # the summaries of unchanged callees are identical objects
     if dataclasses.is_dataclass(kind):
         left_out = _ROUND if kind is LoopState else ()
         return all(_same(getattr(a, name), getattr(b, name)) for name in _fields(kind) if name not in left_out)
@@ -63,5 +63,5 @@ def _same_fields(a: dict[str, Any], b: dict[str, Any], left_out: frozenset[str] 
 
 @functools.cache
 def _fields(kind: type[Any]) -> tuple[str, ...]:
-    """The fields of a dataclass that are not its own bookkeeping."""
+    """The fields of a dataclass, without its private ones."""
     return tuple(field.name for field in dataclasses.fields(kind) if not field.name.startswith("_"))
