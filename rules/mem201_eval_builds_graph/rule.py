@@ -47,9 +47,6 @@ SILENT = (
         "`{event.module}` runs beside training: MEM202 is about such runs",
         lambda event: event.evaluation in ("cut", "beside"),
     ),
-    Silent(
-        ModelCall, "gradients-wanted", "gradients of this run are wanted: {event.wanted}", lambda event: event.wanted
-    ),
     Silent(ModelCall, "guarded", "{event.guard} guards this run", lambda event: event.guard),
     Silent(
         ModelCall,

@@ -22,9 +22,6 @@ CANDIDATES = ("run",)
 SILENT = (
     # (an evaluation of a model that is trained is of MEM201)
     Silent(ModelCall, "", "", lambda event: event.owner != "no" and event.evaluation not in ("cut", "beside")),
-    Silent(
-        ModelCall, "gradients-wanted", "gradients of this run are wanted: {event.wanted}", lambda event: event.wanted
-    ),
     Silent(ModelCall, "guarded", "{event.guard} guards this run", lambda event: event.guard),
     Silent(
         ModelCall,

@@ -262,17 +262,16 @@ class ModelCall(Event, frozen=True, gc=False, kw_only=True):
     ``evaluation``: why this is an evaluation: "eval" (the model was put into eval mode), "spent" (every use of the
     output cuts its graph), "kept" (a place keeps its graph in each iteration, and no backward comes), "name" (only the
     function's name says so); or why training does not need the graph: "cut" (every use of the output cuts its graph),
-    "beside" (a teacher in eval mode beside a model that learns from it); "" (none of these). ``wanted``: why gradients
-    are needed ("" if nothing says so). ``retained``: the reported place that keeps the graph beyond the iteration (""
-    for none), and ``rounds`` the loop in whose iterations it does. ``owner``: whether an optimizer owns the module's
-    parameters. ``guard``: a guard that ends before the call, or has no effect, in words. ``consumed``: how the output
-    is used: "detached" (every use cuts the graph), "escapes", "loss", "dropped".
+    "beside" (a teacher in eval mode beside a model that learns from it); "" (none of these). ``retained``: the reported
+    place that keeps the graph beyond the iteration ("" for none), and ``rounds`` the loop in whose iterations it does.
+    ``owner``: whether an optimizer owns the module's parameters. ``guard``: a guard that ends before the call, or has
+    no effect, in words. ``consumed``: how the output is used: "detached" (every use cuts the graph), "escapes", "loss",
+    "dropped".
     """
 
     module: str
     loop: Loop | None
     evaluation: Literal["eval", "spent", "kept", "beside", "name", "cut", ""]
-    wanted: str
     retained: str
     owner: Fact
     guard: str

@@ -269,7 +269,6 @@ def _event(
         module=run.text,
         loop=loop,
         evaluation=verdict.evaluation,
-        wanted="",
         retained=keeper.place if keeper is not None else "",
         rounds=keeper.rounds if keeper is not None else None,
         on_host=run.value.device == CPU,

@@ -97,7 +97,7 @@ def with_places(
         place = None
         if isinstance(event, ModelCall):
             beside = event.evaluation in ("cut", "beside") and event.owner != "no"
-            trains = event.wanted or event.phase or beside
+            trains = event.phase or beside
             if not event.guard and not trains and event.certainty != "low":
                 place = guard_of(analyser, summary, event)
         elif event.kind in ("bare", "volatile"):

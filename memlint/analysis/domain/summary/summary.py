@@ -70,7 +70,6 @@ class Summary(Compactable):
         self.left: set[Source] = set()
         #: the sources whose value was detached, converted or compared: used without its graph
         self.used: set[Source] = set()
-        self.wanted: dict[str, str] = {}
         self.spent = 0
         self.cut_short = False
         #: the operands of binary operations, as last evaluated
