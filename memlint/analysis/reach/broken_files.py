@@ -1,7 +1,7 @@
-"""Files that fail as they are loaded: nothing that is said of them happens until that is mended.
+"""Files that fail while they are loaded, so that no finding in them happens until that is fixed.
 
-Of absolute imports, which depend on how the program is started, those of a file's own package and of what lies beside a
-script alone are looked at.
+An absolute import depends on how the program is started. Only those of a file's own package, and of modules beside a
+script, are checked.
 """
 
 from __future__ import annotations
@@ -15,26 +15,25 @@ from memlint.analysis.reach.refused_calls import is_found_first
 from memlint.analysis.syntax.memo import kept_for
 from memlint.ir import nodes as ir
 
-#: what may give a module names that its text does not show
+#: names by which a module may have members that its text does not show
 _DYNAMIC = frozenset({"__getattr__", "__path__", "globals", "vars", "locals", "exec"})
-#: files that are made when a package is built
+#: suffixes of files that a build generates
 _MADE = ("_pb2", "_pb2_grpc", "version")
-#: how far imports are followed
+#: how many imports in a chain are followed
 MAX_DEPTH = 4
 _LIBRARIES = LIBRARIES | sys.stdlib_module_names
 
 
 def broken_import(program: Program, key: str) -> str:
-    """The import among a file's own first-level statements that surely fails, as a person would say it; "" where
-    none is known to."""
-    if is_interactive(key):  # (its own commands may fetch what it imports)
+    """The module-level import of a file that certainly fails, as a clause; "" if none is known."""
+    if is_interactive(key):  # a notebook's commands may install what it imports
         return ""
     return _own(program, key, is_program=True) or _brings_broken(program, key, str(MAX_DEPTH))
 
 
 def _own(program: Program, key: str, *, is_program: bool) -> str:
-    """The first of a file's imports that fails because its target does not exist. ``is_program``: the file may be the
-    program, which finds the modules beside it."""
+    """The first of a file's imports that fails because its target does not exist; "" for none. ``is_program``: the file
+    may be the program, which finds the modules beside it."""
     module = program.module(key)
     if not module.index.complete or not any(item.at_import for item in module.index.imports):
         return ""
@@ -54,7 +53,7 @@ def _own(program: Program, key: str, *, is_program: bool) -> str:
 
 @kept_for
 def _brings_broken(program: Program, key: str, depth: str) -> str:
-    """The first import of a file, or of the files that it certainly loads, that fails in every program."""
+    """The first import of a file, or of the files that it certainly loads, that fails in every program; "" for none."""
     for shown, target in _loaded_by(program, key).items():
         why = _of_itself(program, target)
         if not why and depth != "0":
@@ -71,14 +70,14 @@ def _of_itself(program: Program, key: str) -> str:
 
 @kept_for
 def _loaded_by(program: Program, key: str) -> dict[str, str]:
-    """The files that a file certainly loads, by the names that it gives them."""
+    """The files that a file certainly loads, by the names that it uses for them."""
     statements = program.module(key).statements
     return {shown: target for statement in statements for shown, target in _loads(program, key, statement)}
 
 
 def _loads(program: Program, key: str, statement: ir.Stmt) -> Iterator[tuple[str, str]]:
-    """The files that an import surely loads, as it calls them: what lies below its own folder, the packages around it
-    included."""
+    """The files below the file's own folder that an import certainly loads, parent packages included, with the names
+    used."""
     if isinstance(statement, ir.ImportFrom) and statement.level:
         names, level = [statement.module], statement.level
     else:
@@ -97,8 +96,8 @@ def _loads(program: Program, key: str, statement: ir.Stmt) -> Iterator[tuple[str
 
 
 def _is_lost(program: Program, key: str, name: str) -> str:
-    """Whether the folder that a file lies in lacks a module that the file imports from it by an absolute name, as do
-    all other folders of that name in the project."""
+    """The clause for an absolute import from a folder around the file, if neither that folder nor any other of its name
+    has the module; "" otherwise."""
     first, dot, rest = name.partition(".")
     folders = key.split("/")[:-1]
     if not dot or first not in folders or program.resolve(name, key, 0) is not None or _is_made(program, name):
@@ -109,7 +108,7 @@ def _is_lost(program: Program, key: str, name: str) -> str:
         or "__path__" in program.module(key).text
         or _is_part(program, key, first)
     ):
-        return ""  # the name may mean a folder elsewhere
+        return ""  # the name may refer to a folder elsewhere
     return (
         f"`{name}`, which it imports, is not there"
         if all(project.is_missing(rest, other, level) for other, level in _below(project.sources, first))
@@ -118,13 +117,14 @@ def _is_lost(program: Program, key: str, name: str) -> str:
 
 
 def _is_moved(program: Program, key: str, statement: ir.ImportFrom) -> str:
-    """Whether a file imports a module that is not there from the project's package, of which it imports others."""
+    """The clause for an import of a missing module from the project's package, from which the file imports existing
+    ones; "" otherwise."""
     first, _, rest = statement.module.partition(".")
     folders = key.split("/")[:-1]
     if not rest or first in folders or first in sys.stdlib_module_names or _is_made(program, statement.module):
         return ""
     project = program.project
-    found = program.resolve(first, key, 0)  # (most are a library's)
+    found = program.resolve(first, key, 0)  # most packages belong to a library
     if found is None or not found.endswith("__init__.py") or program.resolve(statement.module, key, 0) is not None:
         return ""
     if names_in(program, found) is None or len(places := _below(project.sources, first)) != 1:
@@ -137,8 +137,8 @@ def _is_moved(program: Program, key: str, statement: ir.ImportFrom) -> str:
 
 
 def _is_part(program: Program, key: str, name: str) -> bool:
-    """Whether the folder of a name around a file is a part of a package: by its name alone, a library is meant. (One
-    at the top of the project, whose folder may have any name, is found by those who start there.)"""
+    """Whether the folder of this name around a file is inside a package, so that an absolute import of the name means a
+    library. A package at the top of the project is importable from there."""
     folders = key.split("/")[:-1]
     around = "/".join((*folders[: folders.index(name)], "__init__.py"))
     if around not in program.project.sources:
@@ -147,7 +147,7 @@ def _is_part(program: Program, key: str, name: str) -> bool:
 
 
 def _below(keys: Iterable[str], name: str) -> list[tuple[str, int]]:
-    """A file below each of the folders of a name, and how many dots lead from it to the folder."""
+    """A file below each folder of a name, with the number of dots that lead from it to the folder."""
     found: dict[tuple[str, ...], tuple[str, int]] = {}
     for key in keys:
         folders = key.split("/")[:-1]
@@ -168,8 +168,8 @@ def _fails(program: Program, key: str, statement: ir.ImportFrom) -> str:
 
 
 def _lacks(program: Program, key: str, statement: ir.ImportFrom) -> str:
-    """The name that a file imports from a module which does not define it: a module of the file's package, where only
-    one of that name exists there, or one beside a script. "" for none."""
+    """The clause for a name that a file imports from a module which does not define it; "" for none. The module is in
+    the file's package, if only one of that name exists, or beside a script."""
     project = program.project
     target = program.resolve(statement.module, key, 0)
     first, _, rest = statement.module.partition(".")
@@ -198,8 +198,8 @@ def _lacks(program: Program, key: str, statement: ir.ImportFrom) -> str:
 
 
 def _is_surely_meant(program: Program, key: str, package: str, statement: ir.ImportFrom) -> bool:
-    """Whether a file means the project's package of a name, and no library: it imports other things of it, which are
-    there, or does so from a part of it that is."""
+    """Whether a file means the project's package of this name, and no library: it imports other, existing things from
+    it."""
     if package in _LIBRARIES:
         return False
     for other in program.module(key).statements:
@@ -219,15 +219,15 @@ def _is_surely_meant(program: Program, key: str, package: str, statement: ir.Imp
 
 
 def _folder(key: str, level: int) -> str:
-    """The folder that a relative import with a number of dots names."""
+    """The folder that a relative import with this number of dots refers to."""
     return "".join(f"{part}/" for part in key.split("/")[:-level])
 
 
 def _names_missing(
     program: Program, key: str, target: str, statement: ir.ImportFrom, place: tuple[str, str, int]
 ) -> str:
-    """The first name that an import asks a module of the project for which that has not. ``place``: the module, as a
-    file names it relatively with so many dots."""
+    """The clause for the first imported name that the target module lacks; "" for none. ``place``: the target's
+    relative name, the file that it is relative to, and the number of dots."""
     module, importer, level = place
     known = names_in(program, target)
     if target == key or known is None:
@@ -245,7 +245,7 @@ def _names_missing(
 
 
 def names_in(program: Program, key: str, depth: int = 0) -> frozenset[str] | None:
-    """All names that stand in a file, and in those that it takes everything from; None where others may come in."""
+    """All names in a file, and in the files from which it imports ``*``; None if there may be others."""
     index, known = program.module(key).index, program.module(key).names
     if not index.complete or known & _DYNAMIC or known >= {"sys", "modules"} or depth > 3:
         return None
@@ -259,12 +259,12 @@ def names_in(program: Program, key: str, depth: int = 0) -> frozenset[str] | Non
     return known
 
 
-#: folders that builds make, and ignore files leave out
+#: folders that builds create and ignore files exclude
 _OF_BUILDS = frozenset({"bindings", "build", "ext", "extension", "extensions", "generated"})
 
 
 def _is_made(program: Program, name: str) -> bool:
-    """Whether a module may be made by a build: ``_C``, ``_ext.nms``, ``data_pb2``, one that ``setup.py`` speaks of."""
+    """Whether a build may generate a module: ``_C``, ``_ext.nms``, ``data_pb2``, or a name in ``setup.py``."""
     last = name.rpartition(".")[2]
     if last.endswith(_MADE) or any(part.startswith("_") or part in _OF_BUILDS for part in name.split(".")):
         return True

@@ -1,4 +1,4 @@
-"""Iterators that are exhausted before an optimizer gets them, which raises as it gets no parameters."""
+"""Iterators that are exhausted before an optimizer gets them, which then raises as it gets no parameters."""
 
 from __future__ import annotations
 
@@ -13,15 +13,16 @@ from memlint.analysis.syntax.memo import kept_for
 from memlint.analysis.syntax.syntax import calls
 from memlint.ir import nodes as ir
 
-#: calls that go through all of what they are given
+#: functions that exhaust an iterator
 _GOES_THROUGH = frozenset({"sum", "list", "tuple", "set", "max", "min", "sorted", "dict"})
 _MAKES_ITERATOR = frozenset({"filter", "map", "zip", "iter", "chain"})
 _GENERATORS = frozenset({"parameters", "named_parameters", "buffers"})
 
 
 def used_up(program: Program, function: Function, evaluated: Callable[[], Sequence[ir.Expr | ir.Raise]]) -> str:
-    """Of what is surely ``evaluated``, an optimizer that gets an iterator which was gone through before: ``params =
-    net.parameters(); print(sum(p.numel() for p in params)); Adam(params)``; "" where there is none."""
+    """The clause for an optimizer that certainly gets an exhausted iterator: ``params = net.parameters();
+    print(sum(p.numel() for p in params)); Adam(params)``. "" for none. ``evaluated``: the expressions that are
+    certainly evaluated."""
     made = _made_of_iterators(program, function)
     if not made:
         return ""
@@ -41,7 +42,7 @@ def used_up(program: Program, function: Function, evaluated: Callable[[], Sequen
 
 @kept_for
 def _made_of_iterators(program: Program, function: Function) -> dict[int, str]:
-    """The optimizers that a function makes of what can be gone through once, by ordinal: the name of that."""
+    """By ordinal of the call, the name of the iterator from which an optimizer is made."""
     return {
         call.at: call.args[0].id
         for call in calls(function.body)
@@ -53,7 +54,7 @@ def _made_of_iterators(program: Program, function: Function) -> dict[int, str]:
 
 
 def _gone_through(part: ir.Expr | ir.Raise) -> str:
-    """The name of the iterable that an expression iterates over to its end."""
+    """The name of the iterable that an expression exhausts; "" for none."""
     if isinstance(part, ir.Comprehension):
         inner = part if part.kind != "generator" else None
     elif isinstance(part, ir.Call) and isinstance(part.func, ir.Name) and part.func.id in _GOES_THROUGH and part.args:

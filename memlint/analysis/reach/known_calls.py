@@ -1,7 +1,6 @@
-"""All calls of a definition that a project has, where no text leaves room for others.
+"""All calls of a definition, if the project leaves no room for others.
 
-Whoever calls it by what only a run tells (a string, a table of functions, a package that others install) is not in
-sight: nothing is said then.
+No answer is given if a computed name, a table of functions, or a project that installs this one may call it.
 """
 
 from __future__ import annotations
@@ -18,18 +17,18 @@ from memlint.analysis.reach.unused_definitions import Unused
 from memlint.analysis.syntax.syntax import expressions, walk_expression, walk_statements
 from memlint.ir import nodes as ir
 
-#: beyond so many files with a name, nobody reads them all
+#: if more files than this mention a name, none is read
 MAX_FILES = 24
 
 
 class KnownCall(NamedTuple):
     caller: Function
     call: ir.Call
-    #: how many parameters are given before the call's first argument: 1 for an object
+    #: the number of parameters bound before the first argument: 1 for a receiver
     bound: int
 
     def passes(self, function: Function, name: str) -> ir.Expr | None:
-        """What the call passes for a parameter of the function; None for nothing, or for unknown."""
+        """The argument that the call passes for a parameter; None for none, or for an unknown one."""
         named = next((word.value for word in self.call.keywords if word.name == name), None)
         if named is not None:
             return named
@@ -42,23 +41,23 @@ class KnownCall(NamedTuple):
 
 class KnownCalls:
     def __init__(self, program: Program, unused: Unused, *, by_attributes: bool = False) -> None:
-        """``by_attributes``: what is called by its name of something that cannot be followed may be it."""
+        """``by_attributes``: calls by the function's name on unresolved receivers count as well."""
         self._by_attributes = by_attributes
         self._program = program
         self._unused = unused
         self._found: dict[tuple[str, str], tuple[KnownCall, ...]] = {}
-        #: of the files that were last asked about
+        #: the uses in the files of the last queries
         self._used: dict[str, _Uses] = {}
 
     def of(self, function: Function) -> tuple[KnownCall, ...]:
-        """All calls of a function or method; () where there are none, or may be others."""
+        """All calls of a function or method; empty if there are none, or may be others."""
         if function.key not in self._found:
             self._found[function.key] = ()
             self._found[function.key] = self._look(function)
         return self._found[function.key]
 
     def of_class(self, cls: Class) -> tuple[KnownCall, ...]:
-        """All calls that make an object of a class itself; () where there are none, or may be others."""
+        """All calls that make an object of this very class; empty if there are none, or may be others."""
         key = (cls.module.key, f"{cls.qual}()")
         if key not in self._found:
             self._found[key] = ()
@@ -88,7 +87,7 @@ class KnownCalls:
                 return
             uses = self._uses_in(module).get(name, [])
             if len(uses) < times[name]:
-                return  # (some stand in bodies of classes, in decorators, in lambdas)
+                return  # some uses are in class bodies, decorators or lambdas
             for caller, part, is_called in uses:
                 if not self._may_mean(module, caller, part.func if isinstance(part, ir.Call) else part, what):
                     continue
@@ -105,21 +104,21 @@ class KnownCalls:
         return self._used[module.key]
 
     def _may_mean(self, module: Module, caller: Function, func: ir.Expr, what: Function | Class) -> bool:
-        """Whether an expression may mean a definition."""
+        """Whether an expression may refer to a definition."""
         if isinstance(what, Function) and what.cls is not None:
-            return isinstance(func, ir.Attr)  # (a method of any object)
+            return isinstance(func, ir.Attr)  # the method of any object
         kind, found = self._program.find_expression(module, func, caller)
         if kind == "none" and isinstance(func, ir.Name) and func.id in caller.locals:
             return False
         if kind in ("function", "class"):
             return found is what
-        # (an attribute of an object is no first-level definition)
+        # an attribute of an object is no module-level definition
         if self._by_attributes and isinstance(func, ir.Attr) and isinstance(what, Function) and kind == "none":
             return True
         return isinstance(func, ir.Name) and (kind != "ext" or may_be_lost(str(found), what.qual))
 
 
-#: by name: the functions that name it, and the call of it, or the name alone
+#: by name, its uses: the function, the call or else the name alone, and whether it is a call
 _Uses = dict[str, list[tuple[Function, ir.Expr, bool]]]
 
 

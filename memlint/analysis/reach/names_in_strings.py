@@ -1,4 +1,4 @@
-"""Names in the strings of a file: what may be reached by a name that a program computes."""
+"""Names in the strings of a file, by which a program may find a definition."""
 
 from __future__ import annotations
 
@@ -9,17 +9,17 @@ from memlint.patterns import lazy_pattern
 
 #: a path and a name after a quote, up to another one
 _PATH = lazy_pattern(r"([\"'])([\w.:/]+)(?=([\"'(]))")
-#: what a function that finds attributes is given; (a name of any length is looked through once)
+#: the arguments of functions that find attributes; the bound keeps the search linear
 _GIVEN = lazy_pattern(r"attr\w{0,64}\((?=([^()\n]*))")
 _QUOTED = lazy_pattern(r"[\"'](\w+)(?=[\"'])")
 _LAST = lazy_pattern(r"(?<!\w)\w+\Z")
-#: names that a file hands out
+#: the names that a file exports
 ALL = lazy_pattern(r"__all__\s*(?:\+?=|\.extend\()\s*[\[(][^\])]*[\])]")
 
 
 class InStrings(NamedTuple):
-    """The names that stand at the end of strings: alone, behind a path (``"pkg.name"``), as any of both, be it before
-    a parenthesis, and those that what finds attributes is given."""
+    """The names at the end of strings: ``alone``; ``behind`` a path (``"pkg.name"``); ``called``: either, also before a
+    parenthesis; ``found``: in the arguments of functions that find attributes."""
 
     alone: frozenset[str]
     behind: frozenset[str]
@@ -27,10 +27,10 @@ class InStrings(NamedTuple):
     found: frozenset[str]
 
 
-#: (all files that have a name are asked, for one name after the other)
+#: cached, as the same files are queried for one name after the other
 @functools.lru_cache(maxsize=256)
 def in_strings(source: str) -> InStrings:
-    """The names in the strings of a text, what it says that it hands out left out."""
+    """The names in the strings of a text, without those in its ``__all__``."""
     said = ALL.sub("", source)
     alone: set[str] = set()
     behind: set[str] = set()

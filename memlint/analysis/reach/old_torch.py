@@ -1,7 +1,7 @@
-"""Files that are written for a torch before 0.4: what turns grad mode off today is not there, and on a newer release
-they stop with an error where they take a number out of a loss.
+"""Files written for a torch before 0.4, which has no ``torch.no_grad``. On a newer release they raise where they take a
+number out of a loss.
 
-What is said of their evaluations is right, and is of use to whoever brings them up to date.
+Findings on their evaluations are right, and useful when the files are updated.
 """
 
 from __future__ import annotations
@@ -11,16 +11,16 @@ import re
 from memlint.analysis.index.program import Program
 from memlint.patterns import lazy_pattern
 
-#: the release that brought ``torch.no_grad``
+#: the release that introduced ``torch.no_grad``
 _GRAD_MODE = (0, 4)
-#: a number taken out of a loss as it was done before 0.4; since then a loss has no dimension, and this raises
+#: the way to take a number out of a loss before 0.4; it raises today, as a loss has no dimension
 _NUMBER = lazy_pattern(r"^[^#\n\"']*?\b((?:\w+_)?loss\.data\[0\])", re.MULTILINE)
-#: signs that a file serves several releases
+#: signs that a file supports several releases
 _SEVERAL = lazy_pattern(r"__version__|hasattr\(|torch\.compile|except\b")
 
 
 def dated(program: Program, key: str) -> str:
-    """What tells that a file is written for a torch before 0.4, as a clause; "" where nothing does."""
+    """The evidence that a file is written for a torch before 0.4, as a clause; "" for none."""
     project = program.project
     if project.knows_grad_mode(key):
         return ""

@@ -13,23 +13,23 @@ from memlint.analysis.syntax.expression_text import text
 from memlint.analysis.syntax.syntax import dotted, last_name
 from memlint.ir import nodes as ir
 
-#: beyond so many files with a name, nobody reads them all
+#: if more files than this mention a name, none is read
 MAX_FILES = 12
-#: bases that take any class's ``__init__`` as it is, and those that bring in methods of their own
+#: bases without effect on ``__init__``, and the module base, which brings methods of its own
 _ROOTS = frozenset({"object", "?.object", "builtins.object"})
 _MODULES = frozenset({"torch.nn.Module", "torch.nn.modules.module.Module", "?.nn.Module"})
-#: bases that leave the making of an object to its class
+#: bases that leave the construction of an object to its class
 _DATASETS = frozenset({"torch.utils.data.Dataset", "torch.utils.data.dataset.Dataset"})
 
 
 def is_found_first(key: str, importer: str) -> bool:
-    """Whether a module is found first wherever the importing file is the program: below the same folder."""
+    """Whether a module is found first whenever the importing file is the program: it is below the same folder."""
     folder = importer.rpartition("/")[0]
     return not folder or key.startswith(f"{folder}/")
 
 
 def refused(program: Program, function: Function, call: ir.Call) -> str:
-    """A call that does not fit its function's signature; None for no such call."""
+    """Why a call does not fit its function's signature, as a clause; "" if it may fit."""
     if any(isinstance(arg, ir.Starred) for arg in call.args) or any(word.name is None for word in call.keywords):
         return ""
     first = dotted(call.func).partition(".")[0]
@@ -47,15 +47,16 @@ def refused(program: Program, function: Function, call: ir.Call) -> str:
 
 
 def _is_put_elsewhere(function: Function, callee: Function, call: ir.Call) -> bool:
-    """Whether code may replace a function by another one."""
+    """Whether code may replace the function by another one."""
     name = last_name(call.func)
     if callee.cls is not None and name not in (callee.name, callee.cls.node.name):
-        return False  # (an object, of which it is known what it is)
+        return False  # a call of an object of a known class
     return any(name in may_set(module.text) for module in (function.module, callee.module))
 
 
 def _callee(program: Program, function: Function, func: ir.Expr) -> tuple[Function | None, int]:
-    """The one function that a call certainly means, and the number of its parameters that are bound already."""
+    """The one function that a call certainly runs (None if unknown), and the number of its parameters that are already
+    bound."""
     kind, what = program.find_expression(function.module, func, function)
     if kind == "function" and isinstance(what, Function) and _is_single(what.module, what.qual):
         return what, 0
@@ -81,7 +82,7 @@ def _callee(program: Program, function: Function, func: ir.Expr) -> tuple[Functi
 
 
 def callee_of(program: Program, function: Function, call: ir.Call) -> Function | None:
-    """The one function that a call surely runs."""
+    """The one function that a call certainly runs; None if unknown."""
     if not is_bound_once(function.module, dotted(call.func).partition(".")[0]):
         return None
     callee, _ = _callee(program, function, call.func)
@@ -91,7 +92,7 @@ def callee_of(program: Program, function: Function, call: ir.Call) -> Function |
 
 
 def _is_plain(program: Program, cls: Class) -> bool:
-    """Whether calling a class surely calls the one ``__init__`` in sight."""
+    """Whether calling a class certainly runs the known ``__init__``."""
     ancestors, outside = program.ancestors(cls)
     if not (outside <= _ROOTS | _DATASETS or program.is_module(cls)):
         return False
@@ -101,7 +102,7 @@ def _is_plain(program: Program, cls: Class) -> bool:
 
 
 def _defined_once(program: Program, cls: Class, name: str) -> Function | None:
-    """The method that an object of a class has, where no other class or statement gives it another."""
+    """The method that an object of a class has; None if another class or statement may give it another one."""
     ancestors, outside = program.ancestors(cls)
     if not outside <= _ROOTS | _MODULES | _DATASETS:
         return None
@@ -121,7 +122,7 @@ def _is_self(function: Function, expr: ir.Expr) -> bool:
 
 
 def class_of_object(program: Program, function: Function, expr: ir.Expr) -> Class | None:
-    """The class that an object is made of, where one statement makes it: ``net = Net()``, ``self.net = Net()``."""
+    """The class of an object that a single statement makes: ``net = Net()``, ``self.net = Net()``. None if unknown."""
     maker: ast.expr | None = None
     if isinstance(expr, ir.Name):
         bound = bound_to(function.module.text).get(expr.id, [])
@@ -135,8 +136,8 @@ def class_of_object(program: Program, function: Function, expr: ir.Expr) -> Clas
 
 
 def _put_once(program: Program, cls: Class, name: str) -> ast.expr | None:
-    """The callee of the call that makes an attribute of a class, where nothing else in the project assigns an attribute
-    of that name."""
+    """The callee of the call that makes an attribute of a class; None if the project assigns the attribute elsewhere
+    too."""
     files = program.words.files(name)
     if files != [cls.module.key] and len(files) > MAX_FILES:
         return None
@@ -155,7 +156,7 @@ def _put_once(program: Program, cls: Class, name: str) -> ast.expr | None:
 
 
 def _is_put_on(program: Program, name: str) -> bool:
-    """Whether some statement of the project puts something of that name on an object."""
+    """Whether some statement of the project assigns an attribute of that name."""
     files = program.words.files(name)
     if len(files) > MAX_FILES:
         return True
@@ -164,25 +165,25 @@ def _is_put_on(program: Program, name: str) -> bool:
 
 
 def is_bound_once(module: Module, name: str) -> bool:
-    """Whether a name means the same thing wherever a file uses it."""
+    """Whether a name has a single meaning in the whole file."""
     times = len(module.numbers.get(name, ())) + len(module.bindings.get(name, ()))
     return times <= 1 and (not module.stars or name in module.numbers)
 
 
 def _is_single(module: Module, qual: str) -> bool:
-    """Whether a name at the first level of a file is bound by one definition alone."""
+    """Whether a module-level name is bound by one definition alone."""
     return len(module.numbers.get(qual, ())) == 1 and qual not in module.bindings
 
 
 def _is_last(function: Function, name: str) -> bool:
-    """Whether a name that a file defines more than once, one definition after the other, means the last one: wherever
-    code of a function uses it, which runs when the whole file is loaded."""
+    """Whether a name with several definitions in a file means the last one: in the body of a function, which runs after
+    the whole file is loaded."""
     module = function.module
     return function.node is not None and name in module.numbers and name not in module.bindings
 
 
 def misfit(params: tuple[ir.Param, ...], call: ir.Call) -> str:
-    """Why a call does not fit these parameters, as a clause; "" where it does."""
+    """Why a call does not fit these parameters, as a clause; "" if it does."""
     positional = [param for param in params if param.kind in ("positional", "positional-only")]
     kinds = {param.kind for param in params}
     named = {param.name for param in params if param.kind in ("positional", "keyword-only")}

@@ -1,7 +1,7 @@
-"""Definitions of an application that no living code of it names, though somebody out of sight may use them: another
-project that installs it, or code that loads files and finds attributes by names that only runs tell.
+"""Definitions of an application that none of its used code names, but that unknown code may use: another project that
+installs it, or code that loads files and finds attributes by computed names.
 
-It is not sure that they are unused, and the reason says so.
+The reason says that it is not certain.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from memlint.project.published import has_users
 
 
 class Unnamed(Unused):
-    """What nothing in the project names, found when it is asked for."""
+    """The definitions that nothing in the project names, computed on demand."""
 
     def __init__(self, program: Program) -> None:
         super().__init__(program)
@@ -36,7 +36,8 @@ class Unnamed(Unused):
         return found
 
     def _why_left_lying(self, function: Function) -> str:
-        """Of what a file defines that is no program, where nothing imports the file: ``model_old.py``."""
+        """The reason for the definitions of a file that is no program and that nothing imports (``model_old.py``); ""
+        if some code may use the file."""
         module, stem = function.module, function.module.key.rpartition("/")[2].removesuffix(".py")
         if function.node is None or not self._is_application or self._is_handed_out(module):
             return ""
@@ -49,7 +50,7 @@ class Unnamed(Unused):
         if self._may_be_lost(module, function.qual.partition(".")[0]) or is_of_hub(self._program, module.key):
             return ""
         if any(self._may_be_entered(module, one.name) for one in module.index.definitions if one.bases):
-            return ""  # (who starts a server gives it the file's name)
+            return ""  # a server may be started with the file's name
         sources = self._program.project.sources
         said = re.compile(rf"[\"'/.]{re.escape(stem)}[\"':]|\b{re.escape(stem)}\.py\b")
         if any(stem in (text := sources[key].text) and said.search(text) for key in sources if key != module.key):
@@ -61,7 +62,7 @@ class Unnamed(Unused):
         return cls is not None and is_entered(self._program, cls)
 
     def _may_be_lost(self, module: Module, name: str) -> bool:
-        """Whether some file imports a name from where it is not found."""
+        """Whether some file imports the name from a module that is not found."""
         others = (self._program.module(key) for key in self._program.words.files(name) if key != module.key)
         return any(
             item.name == name and self._leads_to(other, item, module, name)
@@ -76,14 +77,14 @@ class Unnamed(Unused):
         return super()._calls(key, cls, name) and not self._is_broken(key)
 
     def _is_broken(self, key: str) -> bool:
-        """Whether a file fails as it is loaded, so that its mentions do not run."""
+        """Whether a file fails while it is loaded, so that its mentions do not run."""
         if key not in self._broken:
             self._broken[key] = bool(broken_import(self._program, key))
         return self._broken[key]
 
     def _is_handed_out(self, module: Module) -> bool:
-        """Whether the project's package exports the definition. (A training program that is packaged for its own
-        convenience has no other users.)"""
+        """Whether the project's package exports the definition to other users. A training program that is packaged only
+        for convenience has none."""
         return super()._is_handed_out(module) and has_users(self._program.project)
 
     def _meanings(self, other: Module, module: Module, name: str) -> tuple[frozenset[str], bool]:
@@ -94,15 +95,15 @@ class Unnamed(Unused):
         return self._loaded is not None and is_loaded(module, self._loaded)
 
     def _may_be_loaded(self, module: Module, what: Function | Class) -> bool:
-        """Whether code may find the definition by a computed name: programs choose between classes so, but call
-        functions by attributes."""
+        """Whether code may find the definition by a computed name: programs select classes so, but functions by
+        attributes."""
         if self._loaded is None:
             return not isinstance(what, Function)
         return is_loaded(module, self._loaded)
 
     def _is_in_strings(self, name: str, what: Function | Class) -> bool:
-        """(What is looked up is a name and nothing more; what is printed or written about stands among other words. Of
-        what a module has, the code that looks it up is asked for.)"""
+        """Whether a string may look the definition up. A string that is looked up holds the name alone; a message has
+        other words. For a module's definitions, the code that looks names up decides."""
         whole = (isinstance(what, Function) and what.cls is not None) or self._looks_up
         sources = self._program.project.sources
         for key in sources:
@@ -114,7 +115,7 @@ class Unnamed(Unused):
 
     @functools.cached_property
     def _looks_up(self) -> bool:
-        """Whether some code finds attributes of what it does not name by names that it does not write."""
+        """Whether some code finds attributes of unnamed objects by computed names."""
         finders = {key for finder in FINDERS for key in self._program.words.files(finder)}
         return any(finds_attributes(self._program.module(key).text, False) for key in sorted(finders))
 

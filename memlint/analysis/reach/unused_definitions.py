@@ -1,8 +1,8 @@
 """Definitions that nothing in an application uses.
 
-An application is a project that has programs of its own; what a package hands out to other projects is left alone. A
-name is used where code of a definition that is itself used, or a file's own statements, mention it as what it is there.
-Whatever a text cannot tell (names looked up by strings, registries, entry points) counts as a use.
+An application is a project with programs of its own; what a package exports to other projects is left alone. A name is
+used if code of a used definition, or module-level code, mentions it with that meaning. Whatever a text cannot tell
+(names looked up by strings, registries, entry points) counts as a use.
 """
 
 from __future__ import annotations
@@ -36,23 +36,23 @@ from memlint.frontend.index_records import Imported
 from memlint.patterns import lazy_pattern
 from memlint.project.published import is_published
 
-#: decorators that leave a function to whoever calls it by its name
+#: decorators that do not pass the function to other code
 _PLAIN = frozenset(
     {"staticmethod", "classmethod", "property", "no_grad", "inference_mode", "enable_grad", "wraps", "abstractmethod"}
 )
-#: what torch and Python call of a module or a data set by themselves
+#: methods of modules and data sets that torch and Python call themselves
 _CALLED = frozenset({"forward", "train", "eval", "extra_repr", "reset_parameters", "state_dict", "load_state_dict"})
-#: what a package says that finds its members when they are asked for
+#: names in a package that finds its members on demand
 _LAZY = frozenset({"__getattr__", "import_module", "__import__", "modules", "__path__", "attach", "lazy_loader"})
-#: what finds classes, or makes objects of them, by what only a run tells
+#: names of code that finds or instantiates classes at run time
 _LOOKS_THROUGH = ("__subclasses__", "getmembers", "instantiate_classes", "LightningCLI", "unsafe_load", "UnsafeLoader")
 _OF_DICT = lazy_pattern(r"__dict__\s*(?:\[|\.\s*(?:get|items|values)\b)")
-#: beyond so many files with a name, nobody reads them all
+#: if more files than this mention a name, none is read
 MAX_FILES = 40
 
 
 class Idle(NamedTuple):
-    """Why a definition counts as unused, a clause, and the definition."""
+    """Why a definition counts as unused, as a clause, and the definition."""
 
     reason: str
     what: Function | Class
@@ -69,7 +69,7 @@ class Unused:
         self._published: dict[str, bool] = {}
 
     def why(self, function: Function) -> Idle | None:
-        """The part of a function's definition that is unused, and why; None where it may be used."""
+        """The part of a function's definition that is unused, and why; None if it may be used."""
         module, name = function.module, function.qual.partition(".")[0].partition("@")[0]
         if name == "<module>" or not self._is_application or self._is_handed_out(module):
             return None
@@ -83,8 +83,8 @@ class Unused:
         return None
 
     def is_never_made(self, method: Function, caller: Function) -> bool:
-        """Whether nothing uses the class of a method, and nothing may come by it without its name, so that no object
-        has the method that the caller could call. (A caller that is unused as well may be meant for such an object.)"""
+        """Whether nothing uses the class of a method, and no code can reach the class without its name, so that the
+        caller can have no such object. A caller that is unused as well may be meant for such an object."""
         cls = method.cls
         if cls is None or not self._is_unused(cls.module, cls.qual.partition(".")[0]):
             return False
@@ -93,12 +93,12 @@ class Unused:
         return self.why(caller) is None
 
     def _is_come_by(self, cls: Class) -> bool:
-        """Whether a base may enter its subclasses somewhere, or code of the project may look through classes."""
+        """Whether a base may register its subclasses, or code of the project may search through classes."""
         return not knows_bases(self._program, cls) or is_entered(self._program, cls) or self._looks_through
 
     @functools.cached_property
     def _looks_through(self) -> bool:
-        """Whether some code finds classes, or makes objects of them, by what only a run tells."""
+        """Whether some code finds or instantiates classes at run time."""
         files = self._program.words.files
         return any(map(files, _LOOKS_THROUGH)) or any(
             _OF_DICT.search(self._program.module(key).text) for key in files("__dict__")
@@ -107,25 +107,25 @@ class Unused:
     # ------------------------------------------------------------------ what only runs and other projects tell
 
     def _is_handed_out(self, module: Module) -> bool:
-        """Whether other projects may use what a file defines."""
+        """Whether other projects may use the definitions of a file."""
         if module.key not in self._published:
             self._published[module.key] = is_published(self._program.project, module.key)
         return self._published[module.key]
 
     def _may_load(self, module: Module) -> bool:
-        """Whether a file may be loaded by whoever asks for whatever it holds."""
+        """Whether a file may be loaded by code that then uses any of its names."""
         return self._loaded is None or is_loaded(module, self._loaded)
 
     def _may_be_loaded(self, module: Module, what: Function | Class) -> bool:
-        """Whether code may load the file by a name that only runs tell, and find the definition there. (Nobody loads a
-        program to call a function of it that the program itself does not call.)"""
+        """Whether code may load the file by a computed name and find the definition there. Nothing loads a program to
+        call a function of it that the program itself does not call."""
         if self._loaded is not None:
             return is_loaded(module, self._loaded)
         return not isinstance(what, Function) or what.cls is not None or not is_program(self._program, module.key)
 
     def _finders(self, near: set[str]) -> list[str]:
-        """The files that may find an attribute of an object by a name that only runs tell; ``near``: those of the
-        object's class and its family."""
+        """The files that may find an attribute of an object by a computed name. ``near``: the files of the object's
+        class and its relatives."""
         return sorted({key for finder in FINDERS for key in self._program.words.files(finder)})
 
     @functools.cached_property
@@ -143,8 +143,8 @@ class Unused:
         return self._ask((module.key, name), lambda: self._look(module, name))
 
     def _ask(self, key: tuple[str, str], look: Callable[[], bool]) -> bool:
-        """The answer for a definition, known or from all of its uses. A definition that uses only itself is unused;
-        answers about others that relied on an assumption are dropped where it turns out wrong."""
+        """The answer for a definition, known or from all of its uses. A definition that uses only itself is unused.
+        Answers about others that relied on a wrong assumption are dropped."""
         if key not in self._known:
             self._known[key] = True
             since = len(self._supposed)
@@ -161,7 +161,7 @@ class Unused:
         if kind not in ("function", "class") or what is None or what.module is not module or not self._shows_all(what):
             return False
         files = self._program.words.files(name)
-        # (of a name that stands everywhere, ``main``, see `_shows_all`)
+        # for names in too many files (``main``), see `_shows_all`
         return not any(self._uses(key, module, name) for key in (files if len(files) <= MAX_FILES else [module.key]))
 
     def is_sure_of(self, what: Function | Class) -> bool:
@@ -197,7 +197,7 @@ class Unused:
         return not any(finds_attributes(self._program.module(key).text, key in near) for key in self._finders(near))
 
     def _uses(self, key: str, module: Module, name: str) -> bool:
-        """Whether code of a file that somebody uses mentions the definition."""
+        """Whether used code of a file mentions the definition."""
         other = self._program.module(key)
         if not other.index.complete:
             return True
@@ -205,7 +205,7 @@ class Unused:
         if not bound and not attribute:
             return False
         if bound and other is not module and self._may_load(other):
-            return True  # (what is loaded by a name may be asked for whatever it holds)
+            return True  # any name of a file that is loaded by a computed name may be used
         if tree_of(other.text) is None or finds_names(other.text):
             return True
         found: dict[int, str] = {}
@@ -229,7 +229,7 @@ class Unused:
         return self._imported[module.key]
 
     def _may_mean(self, other: Module, node: ast.Attribute, module: Module) -> bool:
-        """Whether an attribute may be a definition of a module, by what the name before it is bound to."""
+        """Whether an attribute may be a definition of a module, by the binding of the name before it."""
         receiver = node.value
         if not isinstance(receiver, ast.Name) or len(bound_to(other.text).get(receiver.id, ())) != 1:
             return True
@@ -241,7 +241,7 @@ class Unused:
         return kind != "ext"
 
     def _meanings(self, other: Module, module: Module, name: str) -> tuple[frozenset[str], bool]:
-        """The names that the definition has in a file, and whether it may be an attribute there."""
+        """The names of the definition in a file, and whether it may be an attribute there."""
         if other is module:
             return frozenset((name,)), False
         bound: set[str] = set()
@@ -249,7 +249,7 @@ class Unused:
         for item in other.index.imports:
             if item.name in (name, "*") and self._leads_to(other, item, module, name):
                 bound.add(item.asname or name)
-            elif item.name != "*":  # (a module may be named as what it defines)
+            elif item.name != "*":  # a module may have the name of its definition
                 attribute = attribute or self._brings_module(other, item, module)
         return frozenset(bound), attribute and self._is_imported(module)
 
@@ -261,11 +261,11 @@ class Unused:
         if kind == "ext":
             return may_be_lost(str(what), name)
         if kind == "none":
-            return item.name == name  # (a file that does not have it: another is meant)
+            return item.name == name  # the file lacks the name, so another one may be meant
         return kind in ("function", "class") and what is not None and what.module is module
 
     def _brings_module(self, other: Module, item: Imported, module: Module) -> bool:
-        """Whether an import may bind the module of a definition, or a package that it is in or is handed out by."""
+        """Whether an import may bind the definition's module, or a package that contains or exports it."""
         targets = [self._program.resolve(item.module, other.key, item.level)]
         if item.name is not None:
             inner = f"{item.module}.{item.name}" if item.module else item.name
@@ -285,8 +285,8 @@ class Unused:
         return False
 
     def _hands_out(self, package: str, module: Module, seen: frozenset[str]) -> bool:
-        """Whether a package may hand out what a file defines: one that lies in it, or that it takes things from, be it
-        through other files."""
+        """Whether a package may export the definitions of a file: the file is in it, or it imports from the file,
+        possibly through other files."""
         if package.endswith("__init__.py") and module.key.startswith(package.removesuffix("__init__.py")):
             return True
         init = self._program.module(package)
@@ -303,7 +303,7 @@ class Unused:
         return False
 
     def _is_picked_from(self, module: Module) -> bool:
-        """Whether some code takes what a file defines by a name that only a run tells: ``getattr(models, name)``."""
+        """Whether some code takes members of a file by a computed name: ``getattr(models, name)``."""
         files = (self._program.module(key) for key in self._program.words.files("getattr"))
         return any(
             item.binds in picked and self._brings_module(other, item, module)
@@ -313,8 +313,8 @@ class Unused:
         )
 
     def _is_looked_up(self, module: Module, name: str) -> bool:
-        """Whether a file that looks names up by what only a run tells has the name there, though it says it nowhere:
-        ``from nets import *; net = eval(args.net)()``."""
+        """Whether a file that looks names up at run time has the name by a star import: ``from nets import *; net =
+        eval(args.net)()``."""
         return any(self._leads_to(other, item, module, name) for other, item in self._looked_through)
 
     @functools.cached_property
@@ -335,7 +335,7 @@ class Unused:
     # ------------------------------------------------------------------------------------- methods
 
     def _is_unused_method(self, cls: Class, method: Function) -> bool:
-        """Whether no code that somebody uses mentions a method's name, and no class from elsewhere can call it."""
+        """Whether no used code mentions a method's name, and no external class can call it."""
         return self._ask((cls.module.key, f"{cls.qual}.{method.name}"), lambda: self._look_for_calls(cls, method))
 
     def _look_for_calls(self, cls: Class, method: Function) -> bool:
@@ -344,7 +344,7 @@ class Unused:
         return not any(self._calls(key, cls, method.name) for key in self._program.words.files(method.name))
 
     def _calls(self, key: str, cls: Class, name: str) -> bool:
-        """Whether code of a file that somebody uses mentions the name as what may be a method of the class."""
+        """Whether used code of a file mentions the name as a possible method of the class."""
         other = self._program.module(key)
         tree = tree_of(other.text)
         if tree is None or not other.index.complete:
@@ -361,11 +361,11 @@ class Unused:
         return False
 
 
-#: (a file is asked for one definition after the other)
+#: cached, as a file is queried for one definition after the other
 @functools.lru_cache(maxsize=8)
 def _by_word(source: str) -> dict[str, list[tuple[int, str, ast.Name | ast.Attribute]]]:
-    """The names and attributes of a file by what they say, each with the place of the statement that it stands in and
-    the definition that this is, "" for none."""
+    """The names and attributes of a file by word, each with the index of its module-level statement and the name of the
+    definition that the statement is ("" for none)."""
     found: dict[str, list[tuple[int, str, ast.Name | ast.Attribute]]] = {}
     tree = tree_of(source)
     for place, statement in enumerate(tree.body if tree is not None else ()):
@@ -377,7 +377,7 @@ def _by_word(source: str) -> dict[str, list[tuple[int, str, ast.Name | ast.Attri
 
 
 def _method_around(function: Function) -> Function | None:
-    """The method of a first-level class that a function is, or stands in."""
+    """The method of a module-level class that a function is, or is nested in; None for another function."""
     around: Function | None = function
     while around is not None and around.enclosing is not None:
         around = around.enclosing

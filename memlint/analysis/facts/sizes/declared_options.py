@@ -1,4 +1,4 @@
-"""Where a program declares a setting, and its default: command-line options, and the fields of configurations."""
+"""The declarations and defaults of settings: command-line options, and the fields of configurations."""
 
 from __future__ import annotations
 
@@ -20,24 +20,27 @@ from memlint.analysis.syntax.syntax import (
 from memlint.ir import nodes as ir
 from memlint.patterns import lazy_pattern
 
-#: of more files that declare options, or fields, nobody reads all
+#: the most files that are read for declarations
 _MAX_FILES = 24
 _PARSERS = frozenset({"add_argument", "set_defaults"})
-#: what makes an object, or a dict, of the keywords that it is given
+#: constructors of objects or dicts from keywords
 _NAMESPACES = frozenset(
     {"dict", "Namespace", "SimpleNamespace", "EasyDict", "edict", "AttrDict", "Munch", "ConfigDict"}
 )
 #: classes whose fields are settings
 _SETTINGS = lazy_pattern(r".*(config|cfg|args|arguments|options?|opts?|param(eter)?s|settings)", re.IGNORECASE)
 
-#: what a setting is by default, and where that is written; None for an option that has no default
+#: the default of a setting (None for an option without one), and the function where it is declared
 Default = tuple[ir.Expr | None, Function]
 
 
 def defaults_of(program: Program, name: str, held_by: str, asker: Function) -> list[Default]:
-    """The defaults of the setting that an attribute, or a member of a dict, is read from: ``args.hidden``,
-    ``config["hidden"]``. Those of the same file go before all others. What settings are made with in their place counts
-    wherever it stands. ``held_by``: the last name before it."""
+    """The defaults of the setting that an attribute or a member of a dict is read from: ``args.hidden``,
+    ``config["hidden"]``.
+
+    Those of the same file take precedence. Constructor calls that set it count from any file. ``held_by``: the last
+    name before the setting.
+    """
     for declared, word in ((_of_parsers, "add_argument"), (_of_objects, name)):
         files = program.words.files(word)
         own = asker.module.key
@@ -51,7 +54,7 @@ def defaults_of(program: Program, name: str, held_by: str, asker: Function) -> l
 
 
 def _of_parsers(module: Module, name: str, held_by: str) -> Iterator[Default]:
-    """``parser.add_argument("--hidden", default=64)``, ``parser.set_defaults(hidden=64)``"""
+    """The defaults by ``parser.add_argument("--hidden", default=64)`` or ``parser.set_defaults(hidden=64)``."""
     for function in functions_of(module):
         for call in calls_named(function.body, _PARSERS):
             if last_name(call.func) == "set_defaults":
@@ -66,7 +69,7 @@ def _option_name(arg: ir.Expr) -> str:
 
 
 def _of_objects(module: Module, name: str, held_by: str) -> Iterator[Default]:
-    """``class Config: hidden = 64``, ``config = dict(hidden=64)``, ``config.hidden = 64``"""
+    """The defaults by ``class Config: hidden = 64``, ``config = dict(hidden=64)`` or ``config.hidden = 64``."""
     for function in functions_of(module):
         for statement in walk_statements(function.body, into_definitions=False):
             targets = [dotted(one) for one in statement.targets] if isinstance(statement, ir.Assign) else []
@@ -80,7 +83,7 @@ def _of_objects(module: Module, name: str, held_by: str) -> Iterator[Default]:
 
 
 def _made_with(module: Module, name: str) -> Iterator[Default]:
-    """``ModelConfig(hidden=64)``"""
+    """The values by constructor calls of settings: ``ModelConfig(hidden=64)``."""
     for function in functions_of(module):
         for call in calls(function.body) if name in function.names else ():
             if _SETTINGS.fullmatch(last_name(call.func)):
@@ -88,7 +91,7 @@ def _made_with(module: Module, name: str) -> Iterator[Default]:
 
 
 def _fields(node: ir.ClassDef, name: str) -> Iterator[ir.Expr]:
-    """``hidden = 64``, ``hidden: int = 64``, ``hidden: int = field(default=64)``"""
+    """The defaults by fields: ``hidden = 64``, ``hidden: int = 64``, ``hidden: int = field(default=64)``."""
     for statement in node.body:
         if isinstance(statement, ir.Assign):
             targets: tuple[ir.Expr, ...] = statement.targets
@@ -102,7 +105,7 @@ def _fields(node: ir.ClassDef, name: str) -> Iterator[ir.Expr]:
 
 
 def _members(value: ir.Expr, name: str) -> Iterator[ir.Expr]:
-    """What the dicts and namespaces of an expression hold under a name."""
+    """The values of a name in the dicts and namespaces of an expression."""
     for part in walk_expression(value):
         if isinstance(part, ir.DictDisplay):
             for key, held in zip(part.keys, part.values, strict=True):

@@ -1,4 +1,4 @@
-"""What whole numbers, and lists of them, are at most, as literals, defaults of parameters and options, names tell."""
+"""Upper bounds of integers and of lists of integers: from literals, defaults of parameters and options, and names."""
 
 from __future__ import annotations
 
@@ -31,36 +31,36 @@ from memlint.patterns import lazy_pattern
 if TYPE_CHECKING:
     from memlint.analysis.facts.facts import Facts
 
-#: how far a number is followed from name to name
+#: how many bindings of a number are followed
 _DEPTH = 8
-#: of more files that make an object of a class, nobody reads all
+#: the most files that are read for calls of a constructor
 _MAX_FILES = 24
 _MAX_ACTIONS = 1000
-#: of longer lists nothing is remembered
+#: the longest list whose members are distinguished
 _MAX_LISTED = 64
-#: the functions and layers, without underscores
+#: the activation functions and layers, without underscores
 _ACTIVATIONS = frozenset({name.lower() for name in SAME_LAYERS})
 _ACTIONS = lazy_pattern(r"(n_?|num_?)?act(ion)?s?_?(dims?|sizes?|num|n)?|.*\baction_space\b.*")
 
 
 class Numbers:
-    """Asked for bounds of whole numbers and of lists of them, in the function where they stand."""
+    """Upper bounds of integers and of lists of integers, in the function where they occur."""
 
     def __init__(self, program: Program, facts: Facts) -> None:
         self._program, self._facts = program, facts
-        #: what calls pass, by function and parameter; None as well while that is asked for
+        #: the arguments of calls, by function and parameter; None also while the answer is computed
         self._arguments: dict[tuple[tuple[str, str], str], Known] = {}
-        #: what constructors are given, by class and constructor; nothing as well while that is asked for
+        #: the arguments of constructors, by class and constructor; empty also while the answer is computed
         self._given: dict[tuple[tuple[str, str], tuple[str, str]], dict[str, Known]] = {}
-        #: the methods of the objects of a class
+        #: by class, the scopes of its objects' methods
         self._methods: dict[tuple[str, str], dict[tuple[str, str], Scope]] = {}
 
     def at(self, expr: ir.Expr, function: Function) -> int | None:
-        """The most that a whole number is where it stands in a function."""
+        """The upper bound of an integer in a function; None if unknown."""
         return self.most(expr, self.scope_of(function))
 
     def scope_of(self, function: Function) -> Scope:
-        """A function by itself; of a method, with what is assigned to the attributes of its object."""
+        """The scope of a function; for a method, with the values of its object's attributes."""
         cls = function.cls
         if cls is None:
             return Scope(function)
@@ -77,12 +77,12 @@ class Numbers:
         return self._methods[cls.key].get(function.key) or Scope(function)
 
     def most(self, expr: ir.Expr | None, scope: Scope, depth: int = _DEPTH) -> int | None:
-        """The most that a whole number is, or the largest one of a list; None for what is not known."""
+        """The upper bound of an integer, or of the members of a list; None if unknown."""
         return _greatest(self.known(expr, scope, depth))
 
     def known(self, expr: ir.Expr | None, scope: Scope, depth: int = _DEPTH) -> Known:
-        """The most that a number is, or each member of a list; None for what is not known. ``depth``: how many more
-        names are followed."""
+        """The upper bound of an integer, or of each member of a list; None if unknown. ``depth``: how many more
+        bindings are followed."""
         if expr is None or depth == 0:
             return None
         found: Known = literal(expr)
@@ -93,7 +93,7 @@ class Numbers:
             by_name = size_of(None, expr)
             found = by_name[1] if by_name is not None else _MAX_ACTIONS if of_actions else None
         elif of_actions and isinstance(found, int):
-            found = min(found, _MAX_ACTIONS)  # (``env.action_space.n * bins`` is bounded by its name as well)
+            found = min(found, _MAX_ACTIONS)  # ``env.action_space.n * bins`` is bounded by its name as well
         return min(found, NO_BOUND) if isinstance(found, int) else found
 
     def _computed(self, expr: ir.Expr, scope: Scope, depth: int) -> Known:
@@ -122,7 +122,7 @@ class Numbers:
             return len(listed) if isinstance(listed, tuple) else None
         if name in ("int", "max", "min") and call.args:
             return _largest([self.most(one, scope, depth - 1) for one in call.args])
-        if isinstance(call.func, ir.Attr) and call.func.name == "get" and call.args:  # (of a configuration)
+        if isinstance(call.func, ir.Attr) and call.func.name == "get" and call.args:  # the ``get`` of a configuration
             return _either([self._of_key(call.func.value, one, scope, depth) for one in call.args])
         return None
 
@@ -139,7 +139,8 @@ class Numbers:
         return tuple(found)
 
     def _member(self, expr: ir.Subscript, scope: Scope, depth: int) -> Known:
-        """``sizes[0]``, ``sizes[i + 1]``, which is not the first one, ``sizes[:-1]``, ``config["hidden"]``"""
+        """The bound of ``sizes[0]``, ``sizes[i + 1]`` (not the first member), ``sizes[:-1]`` or
+        ``config["hidden"]``."""
         if isinstance(expr.index, ir.Const) and isinstance(expr.index.value, str):
             return self._of_key(expr.value, expr.index, scope, depth)
         base, index = self.known(expr.value, scope, depth - 1), expr.index
@@ -170,7 +171,7 @@ class Numbers:
         return self._option(expr.name, last_name(expr.value), scope, depth) if dotted(expr.value) else None
 
     def _of_module(self, module: Module, name: str, depth: int) -> Known:
-        """A constant of a file."""
+        """The bound of a module-level constant."""
         return self._bound(name, Scope(module.main), depth)
 
     def _variable(self, name: str, scope: Scope, depth: int) -> Known:
@@ -189,7 +190,8 @@ class Numbers:
         return self._of_module(what[0], what[1], depth) if kind == "value" else None
 
     def _argument(self, function: Function, param: ir.Param, depth: int) -> Known:
-        """What the calls of a function pass for a parameter, its default where none does; None for a recursion."""
+        """The bound over what the calls of a function pass for a parameter, its default if no call is known; None for a
+        recursive query."""
         if function.name == "__init__" and function.cls is not None and param in function.given:
             return self.passed(function.cls, function).get(param.name)
         key = (function.key, param.name)
@@ -211,25 +213,25 @@ class Numbers:
         found = [
             None if unpacked else self.known(value, scope, depth - 1)
             for value, unpacked in bindings(body).get(name, [])
-            if not (unpacked and isinstance(value, ir.Const))  # (the target of a loop)
+            if not (unpacked and isinstance(value, ir.Const))  # the target of a loop
         ]
         found += [self._in_rounds(over, scope, depth) for over in rounds_of(body, name)]
         return _either(found)
 
     def _in_rounds(self, over: ir.Expr | None, scope: Scope, depth: int) -> Known:
-        """What one of the rounds over something has."""
+        """The bound of the members of an iterable."""
         if isinstance(over, ir.Call) and dotted(over.func) == "range" and over.args:
             return _largest(self.most(limit, scope, depth - 1) for limit in limits(over))
         return self.most(over, scope, depth - 1)
 
     def _option(self, name: str, held_by: str, scope: Scope, depth: int) -> Known:
-        """The default of a command-line option, or of a configuration."""
+        """The bound of the default of a command-line option or a configuration."""
         declared = defaults_of(self._program, name, held_by, scope.function)
         return _either([self.known(default, Scope(function), depth - 1) for default, function in declared])
 
     def passed(self, cls: Class, init: Function) -> dict[str, Known]:
-        """What the calls that make an object of a class, or of one below it, pass to its constructor: the most of all.
-        By default where none is seen, and the class goes nowhere else."""
+        """The bounds over what the calls that make an object of a class, or of a subclass, pass to its constructor. The
+        defaults if no call is known, and the class is used in no other way."""
         key = (cls.key, init.key)
         if key not in self._given:
             self._given[key] = {}
@@ -240,7 +242,7 @@ class Numbers:
         return self._given[key]
 
     def _makings(self, cls: Class, init: Function) -> Iterator[dict[str, Known]]:
-        """What each call of a constructor passes: where an object is made, and by constructors of classes below."""
+        """What each call of a constructor passes: where an object is made, and in constructors of subclasses."""
         for one in (cls, *self._program.below(cls)):
             if self._program.method(one, "__init__") is init:
                 if len(self._program.words.files(one.node.name)) > _MAX_FILES:
@@ -264,8 +266,8 @@ class Numbers:
             yield from (one for one in functions_of(self._program.module(key)) if cls.node.name in one.names)
 
     def _goes_elsewhere(self, cls: Class) -> bool:
-        """Whether a class stands in a table, is handed on, or makes objects by a method of its own: who makes one then,
-        and with what, nobody sees."""
+        """Whether a class is stored in a table, passed on, or instantiated through a method of its own, so that not all
+        its calls are known."""
         return any(
             isinstance(part, ir.Name | ir.Attr)
             and last_name(part) == cls.node.name
@@ -275,7 +277,7 @@ class Numbers:
         )
 
     def bound(self, call: ir.Call, function: Function, scope: Scope) -> dict[str, Known]:
-        """What a call passes for the parameters of a constructor: a number, or an activation, which has no width."""
+        """What a call passes for the parameters of a constructor. An activation counts as 0, as it has no width."""
         given: dict[str, Known] = {}
         spread = any(isinstance(arg, ir.Starred) for arg in call.args) or not all(word.name for word in call.keywords)
         first = (
@@ -296,11 +298,12 @@ class Numbers:
         return given
 
     def _by_default(self, default: ir.Expr | None, scope: Scope) -> Known:
-        """What a parameter is by default."""
+        """The bound of a parameter's default."""
         return 0 if self._is_activation(default, scope) else self.known(default, Scope(scope.function.module.main))
 
     def _is_activation(self, expr: ir.Expr | None, scope: Scope) -> bool:
-        """``F.relu``, ``nn.ReLU`` and ``nn.LeakyReLU(0.2)``: what saves no more than it is given."""
+        """Whether an expression is an activation, which saves no more than its input: ``F.relu``, ``nn.ReLU``,
+        ``nn.LeakyReLU(0.2)``."""
         func = expr.func if isinstance(expr, ir.Call) else expr
         if func is None:
             return False
@@ -308,7 +311,7 @@ class Numbers:
         return name.startswith("torch.") and name.rpartition(".")[2].replace("_", "").lower() in _ACTIVATIONS
 
     def rounds(self, iterated: ir.Expr | None, scope: Scope) -> int | None:
-        """The most rounds of a loop over something."""
+        """The most iterations of a loop over an iterable; None if unknown."""
         iterated = bound_once(scope.function.body, iterated) if iterated is not None else None
         if isinstance(iterated, ir.Call) and iterated.args:
             name = dotted(iterated.func)
@@ -326,14 +329,14 @@ class Numbers:
 
 @kept
 def _updated(body: tuple[ir.Stmt, ...]) -> frozenset[str]:
-    """The names that a body changes by ``+=`` and the like."""
+    """The names that a body changes by augmented assignments."""
     updates = (one for one in walk_statements(body) if isinstance(one, ir.AugAssign))
     return frozenset(dotted(one.target) for one in updates)
 
 
 @kept
 def _values(body: tuple[ir.Stmt, ...]) -> tuple[ir.Expr, ...]:
-    """The expressions of a body that are neither called nor asked about as a class."""
+    """The expressions of a body that are neither called nor tested as a class."""
     made = [*calls(body)]
     called = {id(call.func) for call in made}
     asked = (call for call in made if dotted(call.func) in ("isinstance", "issubclass", "super"))
@@ -342,14 +345,15 @@ def _values(body: tuple[ir.Stmt, ...]) -> tuple[ir.Expr, ...]:
 
 
 def _calls_base(call: ir.Call) -> bool:
-    """``super().__init__(…)``, ``Base.__init__(self, …)``"""
+    """Whether a call runs a constructor by name: ``super().__init__(…)``, ``Base.__init__(self, …)``."""
     return isinstance(call.func, ir.Attr) and call.func.name == "__init__"
 
 
 def _passed_by(
     call: ir.Call | None, function: Function, param: ir.Param, caller: Scope
 ) -> tuple[ir.Expr | None, Scope] | None:
-    """What a call of a function passes for a parameter, which may be unknown; None where it leaves it out."""
+    """What a call passes for a parameter, with its scope; the expression is None if unknown. None if the call omits the
+    parameter."""
     position = function.given.index(param) if param.kind.startswith("positional") and param in function.given else 99
     value = argument(call, position, param.name) if call is not None else None
     if value is None and call is not None and not any(isinstance(arg, ir.Starred) for arg in call.args):
@@ -358,7 +362,7 @@ def _passed_by(
 
 
 def _combined(op: str, left: Known, right: Known) -> Known:
-    """Numbers that are calculated with, and lists that are joined or repeated: ``[inputs] + [64] * 3``."""
+    """The result of an operation on bounds, or on lists that are joined or repeated: ``[inputs] + [64] * 3``."""
     if isinstance(left, tuple) or isinstance(right, tuple):
         if op == "+" and isinstance(left, tuple) and isinstance(right, tuple):
             return left + right if len(left) + len(right) <= _MAX_LISTED else None
@@ -373,7 +377,7 @@ def _combined(op: str, left: Known, right: Known) -> Known:
 
 
 def _either(found: list[Known]) -> Known:
-    """What is known of one of several: of lists of different lengths, nothing but their largest number."""
+    """The join of several bounds: of lists of different lengths, only the largest number."""
     if len(found) == 1:
         return found[0]
     lists = [one for one in found if isinstance(one, tuple)]
@@ -383,12 +387,12 @@ def _either(found: list[Known]) -> Known:
 
 
 def _greatest(known: Known) -> int | None:
-    """A number, or the largest one of a list."""
+    """An integer, or the largest one of a list."""
     return _largest(list(known)) if isinstance(known, tuple) else known
 
 
 def _largest(found: Iterable[int | None]) -> int | None:
-    """The largest of some numbers; None where one of them is not known."""
+    """The largest of some integers; None if one of them is unknown."""
     every = [*found]
     known = [one for one in every if one is not None]
     return max(known) if known and len(known) == len(every) else None
