@@ -71,7 +71,7 @@ class LoopUpdate:
     alone: bool
     freed: Sources
     #: computing what is added needs another temporary tensor
-    needs_temporary: bool = False
+    crowded: bool = False
 
 
 def note_update(
