@@ -32,6 +32,7 @@ from memlint.analysis.domain.values import (
     join_all,
     ordered,
 )
+from memlint.analysis.index.bases import may_be_layer
 from memlint.analysis.syntax.expression_text import text
 from memlint.analysis.syntax.syntax import dotted
 from memlint.analysis.transfer import user_containers
@@ -327,7 +328,7 @@ class Application(Translation):
         if (
             self.state.grad == OFF
             or self.expr is None
-            or function.name in ("forward", "__call__")
+            or may_be_layer(self.frame.analyser.program, function)
             or function.is_generator
         ):
             return

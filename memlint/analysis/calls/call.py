@@ -10,16 +10,13 @@ from memlint.analysis.calls.functions import call_function, construct, loaded
 from memlint.analysis.domain.call_arity import fitting
 from memlint.analysis.domain.state import State
 from memlint.analysis.domain.summary.function_state import FunctionState
-from memlint.analysis.domain.tensor_ops import names_model
 from memlint.analysis.domain.values import (
     CALLABLE,
     CONTAINER,
-    CPU,
     EMPTY,
     INSTANCE,
     MODULE,
     NOTHING,
-    TENSORS,
     UNKNOWN,
     UNKNOWN_VALUE,
     Args,
@@ -31,7 +28,6 @@ from memlint.analysis.domain.values import (
     ordered,
 )
 from memlint.analysis.index.program import Class
-from memlint.analysis.syntax.expression_text import text
 from memlint.analysis.transfer import containers, records, user_containers
 from memlint.analysis.transfer import evaluate as evaluating
 from memlint.analysis.transfer.collecting import collects, listed
@@ -112,7 +108,11 @@ def _computes_outside(frame: FunctionState, cls: Class, name: str) -> bool:
 def call_value(frame: FunctionState, state: State, callee: V, args: Args, words: Words, expr: ir.Call) -> V:
     """The value of calling a value: the join over all callables that it may be."""
     found = NOTHING
-    known = not callee.kinds & UNKNOWN or _called_as_model(callee, args, expr) or _has_mode(state, callee)
+    known = (
+        not callee.kinds & UNKNOWN
+        or method_runs.called_as_model(frame, state, callee, args, words, expr)
+        or _has_mode(state, callee)
+    )
     if callee.may_be_module() and known:
         callee = callee.as_module()  # a value loaded from a file is a module if it is called
     for ref in ordered(_with_one_owner(fitting(frame, callee.refs, expr))):
@@ -157,17 +157,6 @@ def _method_by_name(frame: FunctionState, state: State, callee: V, args: Args, w
     around = path.around
     receiver = V(UNKNOWN, frozenset((around,)), syms=frozenset((around,)))
     return methods.by_name(frame, state, expr, receiver, path.steps[-1][1:], args, words)
-
-
-def _called_as_model(callee: V, args: Args, expr: ir.Call) -> bool:
-    """Whether an unknown value is named like a model and called with a tensor on a device: ``model(batch)``."""
-    return (
-        callee.is_only(UNKNOWN)
-        and bool(args)
-        and args[0].is_only(TENSORS)
-        and args[0].device != CPU
-        and names_model(text(expr.func))
-    )
 
 
 def _has_mode(state: State, callee: V) -> bool:

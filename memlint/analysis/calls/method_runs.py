@@ -5,7 +5,21 @@ from __future__ import annotations
 from memlint import knowledge
 from memlint.analysis.domain.state import State
 from memlint.analysis.domain.summary.function_state import FunctionState
-from memlint.analysis.domain.values import EMPTY, MODULE, UNKNOWN, Args, Path, V, Words, ordered
+from memlint.analysis.domain.tensor_ops import names_model
+from memlint.analysis.domain.values import (
+    CONTAINER,
+    CPU,
+    EMPTY,
+    MODULE,
+    TENSORS,
+    UNKNOWN,
+    Args,
+    Path,
+    V,
+    Words,
+    ordered,
+)
+from memlint.analysis.syntax.expression_text import text
 from memlint.analysis.transfer.held_values import tensors_within
 from memlint.analysis.transfer.library.computing import names_part
 from memlint.analysis.transfer.library.module_methods import module_method
@@ -19,6 +33,18 @@ def is_self(frame: FunctionState, receiver: V) -> bool:
     """Whether a value is the receiver of the current method."""
     own = frame.function.own_name
     return any(path.root == f"p:{own}" and not path.steps for path in receiver.syms)
+
+
+def called_as_model(frame: FunctionState, state: State, callee: V, args: Args, words: Words, expr: ir.Call) -> bool:
+    """Whether an unresolved value of a model's name is called with tensors first, and not those of the host:
+    ``model(batch)``, ``self.model(**batch)``."""
+    given = next(iter((*args, *words.values())), None)
+    if given is None or not callee.is_only(UNKNOWN) or not names_model(text(expr.func)):
+        return False
+    if given.is_only(TENSORS):
+        return given.device != CPU
+    inside = tensors_within(frame, state, given) if given.is_only(TENSORS | CONTAINER) else given
+    return inside.is_only(TENSORS) and inside.device != CPU
 
 
 def module_call(

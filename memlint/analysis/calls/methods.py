@@ -269,6 +269,10 @@ def _resolved_method(
             and any(ref.kind == "instance" for ref in receiver.refs)
             and not receiver.kinds & (MODULE | CONTAINER)
         ):
+            if method_runs.called_as_model(
+                frame, state, member, args, words, expr
+            ):  # (what users of the class give it)
+                return run_module(frame, state, expr, member.as_module(), args, words)
             return unknown_call(frame, state, expr, member, args, words)
         return None
     if receiver.kinds & MODULE and name == "forward" and not method_runs.is_self(frame, receiver):

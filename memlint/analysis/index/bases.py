@@ -6,7 +6,7 @@ import builtins
 import sys
 
 from memlint.analysis.index.definitions import Class
-from memlint.analysis.index.program import Program
+from memlint.analysis.index.program import Function, Program
 from memlint.ir import nodes as ir
 
 #: classes that call by themselves what has a name of theirs alone, or one of Python's own
@@ -36,6 +36,13 @@ def knows_bases(program: Program, cls: Class) -> bool:
 
 def _names_bases(cls: Class) -> bool:
     return all(isinstance(base, _NAMED) for base in cls.node.bases)
+
+
+def may_be_layer(program: Program, function: Function) -> bool:
+    """Whether it is a module's forward, and not the method of that name of a plain class."""
+    cls = function.cls
+    named = function.name in ("forward", "__call__")
+    return named and (cls is None or program.is_module(cls) or not knows_bases(program, cls))
 
 
 def is_entered(program: Program, cls: Class) -> bool:
