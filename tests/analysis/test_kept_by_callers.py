@@ -132,6 +132,28 @@ _GROWS["two functions between"] = _GLOBAL + (
     "def first(batch):\n    return predict(batch[0])\n\n\ndef second(batch):\n    return first(batch).cpu()\n\n\n"
     "def main(loader):\n    for batch in loader:\n        print(second(batch))\n"
 )
+_CAT = """\
+class Bank:
+    def __init__(self):
+        self.model = resnet50().cuda()
+        self.model.eval()
+        self.all = torch.zeros(0, 1000).cuda()
+
+    def feed(self, x):
+        self.all = torch.cat([self.all, self.model(x.cuda())])
+
+
+def main(loader):
+    bank = Bank()
+    for x, y in loader:
+        bank.feed(x)  # here
+    print(bank.all.shape)
+"""
+_GROWS["a tensor of its object, by cat"] = _CAT
+_GROWS["a tensor of its caller, by cat"] = _RETURNED + (
+    "def main(loader, model):\n    kept = torch.zeros(0, 1000).cuda()\n    for x, y in loader:\n"
+    "        kept = torch.cat([kept, predict(model, x)])\n    print(kept.shape)\n"
+)
 _STAYS = {
     "its caller keeps a copy without the graph": _RETURNED
     + _COLLECT.replace("predict(model, x)", "predict(model, x).detach().cpu()"),
@@ -196,3 +218,18 @@ def test_a_list_of_unseen_callers_is_not_said_to_be_replaced(tmp_path: Path) -> 
     for one in _told(tmp_path, _OBJECT):
         assert "replaced" not in one.message
         assert "`self.history` keeps the graph" in one.message
+
+
+@pytest.mark.parametrize(
+    ("statement", "place"),
+    [
+        ("kept = [model(x.cuda()) for x, y in loader]", "kept"),
+        ("kept = list(model(x.cuda()) for x, y in loader)", "kept"),
+        ("kept = {model(x.cuda()) for x, y in loader}", "kept"),
+        ("print(torch.cat([model(x.cuda()) for x, y in loader]))", "[model(x.cuda()) for …]"),
+    ],
+)
+def test_what_a_comprehension_makes_has_a_name(tmp_path: Path, statement: str, place: str) -> None:
+    text = "def evaluate(model, loader):\n    model.eval()\n    " + statement + "  # here\n    print(len(loader))\n"
+    (one,) = _told(tmp_path, text)
+    assert one.message.endswith(f"because `{place}` keeps it")

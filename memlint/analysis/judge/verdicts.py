@@ -55,20 +55,15 @@ def judge(analyser: Analyser, summary: Summary, fixes: FixPlaces) -> Iterator[Ev
     kept: dict[Source, Keeper] = {}
     events: list[Event] = []
     for store in summary.stores.values():
-        judged = (
-            growing_tensors.judged(analyser, summary, store, fixes)
-            if store.kind == "cat"
-            else _judge_store(analyser, summary, store, fixes)
-        )
-        for event in judged:
+        for event in _judged(analyser, summary, store, fixes):
             events.append(event)
-            if isinstance(event, Retain | Carry) and _keeps(event):
+            if _keeps(event):
                 for source in summary.graphs.closure((store.incoming or store.value).src):
                     _note(kept, source, _keeper(analyser, summary, event))
     for source, keeper in _kept_by_callers(analyser, summary, [verdict.run for verdict in verdicts], fixes):
         _note(kept, source, keeper)
     for verdict in verdicts:
-        for keeper in _kept_by_callee(analyser, verdict):
+        for keeper in (*_kept_by_callee(analyser, verdict), *_grown_by_callees(analyser, verdict.run, fixes)):
             _note(kept, verdict.run.node, keeper)
     calls = list(model_calls(analyser, summary, verdicts, kept))
     small = functools.partial(is_small, analyser, summary)
@@ -114,6 +109,17 @@ def _kept_by_callee(analyser: Analyser, verdict: Verdict) -> Iterator[Keeper]:
             )
 
 
+def _grown_by_callees(analyser: Analyser, run: ModelRun, fixes: FixPlaces) -> Iterator[Keeper]:
+    """The tensors of callees that grow, with each of their calls, by the graph of a run. (Other places that callees
+    fill are lifted to their callers.)"""
+    while run.origin is not None:
+        below, run = run.origin
+        for store in below.stores.values():
+            if store.kind == "cat" and run.node in below.graphs.closure((store.incoming or store.value).src):
+                grown = growing_tensors.judged(analyser, below, store, fixes)
+                yield from (_keeper(analyser, below, event) for event in grown if _keeps(event))
+
+
 def _keepers(analyser: Analyser, summary: Summary, fixes: FixPlaces, below: set[tuple[str, str]]) -> Iterator[Keeper]:
     """The places that keep what the calls of a function leave behind, in loops of its callers and of their callers.
 
@@ -130,10 +136,10 @@ def _keepers(analyser: Analyser, summary: Summary, fixes: FixPlaces, below: set[
         evaluations(analyser, caller)  # its result decides which stores keep a graph for no backward
         for store in list(caller.stores.values()):
             reached = caller.graphs.closure((store.incoming or store.value).src)
-            if store.loop is None or store.kind == "cat" or reached.isdisjoint(ours):
+            if store.loop is None or reached.isdisjoint(ours):
                 continue
-            for event in _judge_store(analyser, caller, store, fixes):
-                if isinstance(event, Retain | Carry) and _keeps(event):
+            for event in _judged(analyser, caller, store, fixes):
+                if _keeps(event):
                     yield _keeper(analyser, caller, event)
         if len(below) <= _LEVELS and not ours.isdisjoint(_leaving(caller)):
             yield from _keepers(analyser, caller, fixes, {*below, key})
@@ -168,7 +174,15 @@ def _graph_unneeded(event: Retain | Carry) -> Confidence:
     return weakest(event.certainty, event.value.certainty)
 
 
-def _judge_store(analyser: Analyser, summary: Summary, store: Store, fixes: FixPlaces) -> Iterator[Event]:
+def _judged(analyser: Analyser, summary: Summary, store: Store, fixes: FixPlaces) -> Iterator[Retain | Carry]:
+    """The event of one store; none if something bounds it."""
+    if store.kind == "cat":
+        yield from growing_tensors.judged(analyser, summary, store, fixes)
+    else:
+        yield from _judge_store(analyser, summary, store, fixes)
+
+
+def _judge_store(analyser: Analyser, summary: Summary, store: Store, fixes: FixPlaces) -> Iterator[Retain | Carry]:
     one = Candidate(analyser, summary, store)
     reason = first(DROPPED, one)
     if reason is not None:

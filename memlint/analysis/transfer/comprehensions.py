@@ -10,6 +10,7 @@ from memlint.analysis.domain.values import ACTIVATION, NOTHING, OUTPUT, PER_BATC
 from memlint.analysis.syntax.bindings import names_read
 from memlint.analysis.syntax.expression_text import text
 from memlint.analysis.syntax.memo import kept
+from memlint.analysis.syntax.syntax import last_name
 from memlint.analysis.transfer.assignment import assign
 from memlint.analysis.transfer.heap import element, make
 from memlint.analysis.transfer.held_values import tensors_within
@@ -48,7 +49,7 @@ def comprehension(frame: FunctionState, state: State, expr: ir.Comprehension) ->
     value = frame.interpreter.evaluate(frame, inner, expr.element)
     inner.heap[expr.at] = state.heap[expr.at]
     if frame.loops[-pushed].counts:
-        store_value(frame, inner, result, "append", value, expr.at, _shown(expr), "a comprehension")
+        store_value(frame, inner, result, "append", value, expr.at, _shown(expr), _name_of(frame, expr))
         if frame.loops[-pushed].loop.over == "loader" and _of_model(tensors_within(frame, inner, value)):
             inner.env["<made>"] = result  # a name for the container, to which no variable refers yet
             end_iteration(frame, inner, frame.loops[-pushed])
@@ -74,6 +75,24 @@ _COUNTING: dict[str, tuple[str, ...]] = {"generator": (), "collected": ("loader"
 def _of_model(value: V) -> bool:
     """Whether the member of a round was computed by a model. (What merely moves the members of a batch makes few.)"""
     return bool(value.src) or value.size in (ACTIVATION, OUTPUT)
+
+
+def _name_of(frame: FunctionState, expr: ir.Comprehension) -> str:
+    """What the container is called: by the variable or attribute that it is assigned to, else by its source text."""
+    match frame.statement:
+        case ir.Assign(targets=(ir.Name() | ir.Attr() as target,), value=value) if _is_whole(value, expr):
+            return text(target)
+        case _:
+            begin, end = "{}" if expr.kind in ("set", "dict") else "[]"
+            return f"{begin}{text(expr.element, 30)} for …{end}"
+
+
+def _is_whole(value: ir.Expr, expr: ir.Comprehension) -> bool:
+    """Whether an expression is the container that a comprehension makes: it, ``list(f(x) for x in xs)``,
+    ``list(map(f, xs))``."""
+    if isinstance(value, ir.Call) and last_name(value.func) in ("list", "tuple", "set") and len(value.args) == 1:
+        value = value.args[0]
+    return value.at == expr.at
 
 
 def _shown(expr: ir.Comprehension) -> str:
