@@ -25,10 +25,9 @@ from memlint.analysis.judge.phases import phase_of
 from memlint.analysis.judge.roles import Phase
 from memlint.analysis.judge.run_reasons import report_run_reason
 from memlint.analysis.judge.sizes.large_networks import starts_evaluating
-from memlint.analysis.syntax.syntax import parts, walk_statements
+from memlint.analysis.syntax.syntax import loops_around
 from memlint.analysis.transfer.library.threads import out_of_guard
 from memlint.analysis.transfer.stores.collected import gives_no_graph, may_give_no_graph
-from memlint.ir import nodes as ir
 
 if TYPE_CHECKING:
     from memlint.analysis.facts.analyser import Analyser
@@ -142,13 +141,9 @@ def _matters(analyser: Analyser, summary: Summary, run: ModelRun) -> bool:
         return True  # a script that loads the whole model is there to apply it
     if loop_of(analyser, summary, run) is not None or repeated(analyser, function) is not None:
         return True
-    return not (summary.backwards or _in_few_rounds(function, run)) and is_started_elsewhere(analyser, function)
-
-
-def _in_few_rounds(function: Function, run: ModelRun) -> bool:
-    """Whether a loop is around the run, where none counts as one over data: it has a few rounds."""
-    loops = (one for one in walk_statements(function.body, False) if isinstance(one, ir.For | ir.While))
-    return any(part.at == run.site.at for loop in loops for part in parts(loop.body))
+    if summary.backwards or loops_around(function.body, run.site.at):
+        return False  # (a loop around the run has few rounds, as far as is known here)
+    return is_started_elsewhere(analyser, function)
 
 
 def unguarded_module(analyser: Analyser, summary: Summary) -> bool:
