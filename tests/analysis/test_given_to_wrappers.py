@@ -88,3 +88,42 @@ class Strategy:
 @pytest.mark.parametrize(("guard", "codes"), [("", ["MEM201"]), ("@torch.no_grad()", [])])
 def test_a_plain_class_has_no_layers(tmp_path: Path, method: str, guard: str, codes: list[str]) -> None:
     assert codes_in(tmp_path, STRATEGY.format(method=method, guard=guard)) == codes
+
+
+HELD = """
+import torch
+
+
+class Text:
+    def {defined}(self, x):
+        return len(x)
+
+
+def scores({given}, loader):
+    found = []
+    for x, y in loader:
+        {run}
+    return found
+"""
+
+
+@pytest.mark.parametrize(
+    ("defined", "given", "run", "codes"),
+    [
+        ("count", "trainer", "found.append(trainer.model(x.cuda()).argmax(-1).tolist())", ["MEM201"]),
+        ("count", "pipe", "found.append(pipe.vae.encoder(x.cuda()).mean().item())", ["MEM201"]),
+        ("count", "graph", "graph.model(x.cuda(), 3)", ["MEM201"]),
+        (
+            "count",
+            "trainer",
+            "with torch.no_grad():\n            found.append(trainer.model(x.cuda()).argmax(-1).tolist())",
+            [],
+        ),
+        ("count", "trainer", "found.append(trainer.metric(x.cuda()).argmax(-1).tolist())", []),
+        ("count", "tokenizer", "found.append(tokenizer.decoder(str(x)))", []),
+        # a method that the project has
+        ("encoder", "tool", "found.append(tool.encoder(x.cuda()))", []),
+    ],
+)
+def test_a_given_object_holds_a_model(tmp_path: Path, defined: str, given: str, run: str, codes: list[str]) -> None:
+    assert codes_in(tmp_path, HELD.format(defined=defined, given=given, run=run)) == codes

@@ -26,6 +26,7 @@ from memlint.analysis.transfer.library.module_methods import module_method
 from memlint.analysis.transfer.library.noted_runs import note_run
 from memlint.analysis.transfer.methods_by_name import graph_by_name
 from memlint.analysis.transfer.modules.modes import frozen_of, set_mode
+from memlint.analysis.transfer.reading import read_attribute
 from memlint.ir import nodes as ir
 
 
@@ -45,6 +46,17 @@ def called_as_model(frame: FunctionState, state: State, callee: V, args: Args, w
         return given.device != CPU
     inside = tensors_within(frame, state, given) if given.is_only(TENSORS | CONTAINER) else given
     return inside.is_only(TENSORS) and inside.device != CPU
+
+
+def model_of_unresolved(
+    frame: FunctionState, state: State, expr: ir.Call, receiver: V, name: str, args: Args, words: Words
+) -> V | None:
+    """The model that an unresolved object holds: ``trainer.model(batch)``, where the project has no such method. None
+    if nothing says that it is one."""
+    if not names_model(name) or frame.analyser.facts.methods.are_there(name):
+        return None
+    member = read_attribute(frame, state, receiver, name)
+    return member.as_module() if called_as_model(frame, state, member, args, words, expr) else None
 
 
 def module_call(

@@ -308,6 +308,9 @@ def _unknown_method(
 ) -> V:
     if knowledge.methods().knows(name):
         return tensors.call(frame, state, expr, receiver, name, args, words)
+    model = method_runs.model_of_unresolved(frame, state, expr, receiver, name, args, words)
+    if model is not None:
+        return run_module(frame, state, expr, model, args, words)
     frame.named.add((name, state.grad))
     note_unresolved_method(frame, state, expr, receiver, name)
     guessed = by_name(frame, state, expr, receiver, name, args, words)
