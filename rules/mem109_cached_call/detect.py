@@ -39,7 +39,7 @@ def detect(analyser: Analyser, summary: Summary) -> Iterator[CachedCall]:
     cache = next(filter(None, (_cache(analyser, function, item) for item in function.decorators)), None)
     if cache is None or cache.size == 0 or _is_cleared(analyser, function):
         return
-    holder = _holder(analyser, function)
+    holder = _holder(analyser, summary)
     given = _given(analyser, function)
     if holder is None and (given is None or _made_in_calls(function)):
         return
@@ -48,7 +48,7 @@ def detect(analyser: Analyser, summary: Summary) -> Iterator[CachedCall]:
     yield CachedCall(
         site=summary.site(cache.decorator.at),
         function=function.qual,
-        certainty="high",
+        certainty="medium" if holder == "tensors" else "high",
         holder=holder or "argument",
         name=function.name,
         owner=function.cls.node.name if holder and function.cls is not None else "",
@@ -102,8 +102,9 @@ def _made_by(
     return (value, name) if name else None
 
 
-def _holder(analyser: Analyser, function: Function) -> CacheHolder | None:
-    """What the instances are that a cached method is called on: a module, or what holds data."""
+def _holder(analyser: Analyser, summary: Summary) -> CacheHolder | None:
+    """What the instances are that a cached method is called on: a module, what holds data, or what gives tensors."""
+    function = summary.function
     cls = function.cls
     if cls is None or not function.takes_self or not function.params:
         return None
@@ -115,7 +116,22 @@ def _holder(analyser: Analyser, function: Function) -> CacheHolder | None:
         return None
     if analyser.program.is_module(cls):
         return "module"
-    return "data" if any(_DATA.fullmatch(name) for name in analyser.program.ancestors(cls)[1]) else None
+    if any(_DATA.fullmatch(name) for name in analyser.program.ancestors(cls)[1]):
+        return "data"
+    return "tensors" if _gives_tensor(analyser, summary) else None
+
+
+def _gives_tensor(analyser: Analyser, summary: Summary) -> bool:
+    """Whether a method computes a tensor from what its object holds, by its annotation or by what it does."""
+    node = summary.function.node
+    if not isinstance(node, ir.FunctionDef) or not any(
+        isinstance(part, ir.Attr) and dotted(part.value) == node.params[0].name for part in parts(node.body)
+    ):
+        return False
+    if node.returns is not None:
+        known = annotation_value(analyser, summary.module, node.returns, summary.function.around)
+        return known is not None and known.is_only(TENSOR)
+    return summary.result is not None and summary.result.is_only(TENSOR)
 
 
 def _is_single(cls: Class) -> bool:

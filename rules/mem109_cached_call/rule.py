@@ -15,14 +15,14 @@ META = Meta(
 )
 
 #: what a cache keeps for good
-CacheHolder = Literal["module", "data", "argument"]
+CacheHolder = Literal["module", "data", "tensors", "argument"]
 
 
 class CachedCall(Event, frozen=True, gc=False, kw_only=True):
     """A cache of the standard library over a function keeps what it is called with. ``holder``: what it keeps of most
-    weight, the instance of a module or data class (``owner``) or an argument; ``argument``: the parameter that takes a
-    module or tensor, if any. ``size``: how many calls are kept, None for all or for what is not known; ``bounded``: it
-    is not all of them; ``plain``: it takes nothing but the instance."""
+    weight, the instance of a module, data class or class with tensors (``owner``) or an argument; ``argument``: the
+    parameter that takes a module or tensor, if any. ``size``: how many calls are kept, None for all or for what is not
+    known; ``bounded``: it is not all of them; ``plain``: it takes nothing but the instance."""
 
     holder: CacheHolder
     name: str
@@ -34,7 +34,7 @@ class CachedCall(Event, frozen=True, gc=False, kw_only=True):
     plain: bool
 
 
-HELD = {"module": "with its parameters", "data": "with its data"}
+HELD = {"module": "with its parameters", "data": "with its data", "tensors": "with its tensors"}
 
 
 def check(facts: Facts) -> Iterator[Report]:
@@ -81,5 +81,5 @@ def _help(event: CachedCall) -> str:
 def _growth(event: CachedCall) -> Growth:
     if event.argument:
         return Growth("device-tensor", "per-iteration" if not event.bounded else "once")
-    memory: Memory = "device-tensor" if event.holder == "module" else "host"
+    memory: Memory = "host" if event.holder == "data" else "device-tensor"
     return Growth(memory, "per-epoch" if not event.bounded else "once")
