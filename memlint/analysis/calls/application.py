@@ -41,8 +41,8 @@ from memlint.analysis.transfer.heap import make, stream_of
 from memlint.analysis.transfer.held_values import tensors_within
 from memlint.analysis.transfer.library import standard_library
 from memlint.analysis.transfer.modules.modes import frozen_of
-from memlint.analysis.transfer.modules.optimizer_parameters import ANY, note_escaped_keys
-from memlint.analysis.transfer.modules.touched_parameters import add_keys, keys_of
+from memlint.analysis.transfer.modules.optimizer_parameters import ANY, add_keys
+from memlint.analysis.transfer.modules.touched_parameters import keys_of
 from memlint.analysis.transfer.stores.collected import gives_no_graph
 from memlint.analysis.transfer.stores.emptied_places import drop_stores, drop_stores_of_call
 from memlint.analysis.transfer.stores.made_places import MADE, made_places
@@ -99,9 +99,9 @@ class Application(Translation):
         for entry in self.callee.notes.owned:
             self.frame.notes.owned.append(self._owned(entry))
         if ANY not in self.frame.notes.given:
-            note_escaped_keys(self.frame, self.callee.notes.given & {ANY})
+            add_keys(self.frame.notes.given, self.callee.notes.given & {ANY})
             for path in outward.given:
-                note_escaped_keys(self.frame, self._named_here(path))
+                add_keys(self.frame.notes.given, self._named_here(path))
         add_keys(self.frame.notes.switched, self._touched(self.callee.notes.switched, unknown=True))
         add_keys(self.frame.notes.learned, self._touched(self.callee.notes.learned, unknown=False))
         if self.callee.notes.gradients:

@@ -78,25 +78,17 @@ def call(
     """The value of ``container.name(…)``; NOTHING for a method that containers lack."""
     func = expr.func
     assert isinstance(func, ir.Attr)
-    place = text(func.value)
-    if name in _ADDERS and len(args) > _ADDERS[name]:
-        position = _ADDERS[name]
-        frame.notes.note_kinds(expr.args[position], args[position])
+    adds = name in _SPREADERS or (name == "add" and len(args) == 1 and not receiver.may_be(TENSORS))
+    position = _ADDERS.get(name, 0 if adds else len(args))
+    if position < len(args):
+        value, shown = args[position], expr.args[position]
+        frame.notes.note_kinds(shown, value)
         if name.startswith("put"):
             # a queue hands its members over to whoever takes them
-            frame.escape(tensors_within(frame, state, args[position]).src)
+            frame.escape(tensors_within(frame, state, value).src)
             return NONE_VALUE
-        store_value(frame, state, receiver, name, args[position], expr.at, text(expr.args[position]), place)
-        return NONE_VALUE
-    if name == "add" and len(args) == 1 and not receiver.may_be(TENSORS):
-        frame.notes.note_kinds(expr.args[0], args[0])
-        store_value(frame, state, receiver, "add", args[0], expr.at, text(expr.args[0]), place)
-        return NONE_VALUE
-    if name in _SPREADERS and args:
-        frame.notes.note_kinds(expr.args[0], args[0])
-        store_value(
-            frame, state, receiver, name, elements_of(frame, state, args[0]), expr.at, text(expr.args[0]), place
-        )
+        value = elements_of(frame, state, value) if name in _SPREADERS else value
+        store_value(frame, state, receiver, name, value, expr.at, text(shown), text(func.value))
         return NONE_VALUE
     if name == "update" and (args or words):
         return _update(frame, state, expr, func.value, receiver, args, words)
@@ -124,9 +116,7 @@ def call(
         return make(frame, state, expr.at, "list", elements_of(frame, state, receiver))
     if name in ("sort", "reverse"):
         return NONE_VALUE
-    if name in ("index", "count", "qsize", "empty", "full"):
-        return DATA_VALUE
-    if name in ("join", "format", "split"):
+    if name in ("index", "count", "qsize", "empty", "full", "join", "format", "split"):
         return DATA_VALUE
     return NOTHING if not receiver.is_only(CONTAINER) else UNKNOWN_VALUE
 

@@ -146,16 +146,10 @@ def member_and_whole(loop: ir.For) -> tuple[ir.Expr, ir.Expr]:
 def _counters(target: ir.Expr, called: str) -> frozenset[str]:
     """The loop variables that hold a new number in each round."""
     name = called.rsplit(".", 1)[-1]
-    if name in ("range", "trange", "count") and isinstance(target, ir.Name):
-        return frozenset((target.id,))
-    if (
-        name == "enumerate"
-        and isinstance(target, ir.Display)
-        and target.elements
-        and isinstance(target.elements[0], ir.Name)
-    ):
-        return frozenset((target.elements[0].id,))
-    return frozenset()
+    number = target if name in ("range", "trange", "count") else None
+    if name == "enumerate" and isinstance(target, ir.Display) and target.elements:
+        number = target.elements[0]
+    return frozenset((number.id,)) if isinstance(number, ir.Name) else frozenset()
 
 
 def _holds_modules(state: State, source: V) -> bool:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 from memlint import knowledge
 from memlint.analysis.domain.extents.extents import Extent
@@ -105,6 +105,17 @@ def _unknown_library(
 _ARRAYS = frozenset({"numpy.array", "numpy.asarray"})
 
 
+class _Call(NamedTuple):
+    """A call of a function of the knowledge tables. ``inner``: the tensors within each argument."""
+
+    name: str
+    row: knowledge.Row
+    args: list[V]
+    words: dict[str, V]
+    expr: ir.Call
+    inner: list[V]
+
+
 def _by_row(
     frame: FunctionState, state: State, name: str, row: knowledge.Row, args: list[V], words: dict[str, V], expr: ir.Call
 ) -> V:
@@ -115,37 +126,28 @@ def _by_row(
         if args and args[0].kinds & CALLABLE and row.context in ("off", "on"):
             return args[0]
         return guard_value(OFF if grad is None else grad)
-    inner = [tensors_within(frame, state, value) for value in args] + [
-        tensors_within(frame, state, value) for value in words.values()
-    ]
+    inner = [tensors_within(frame, state, value) for value in (*args, *words.values())]
+    call = _Call(name, row, args, words, expr, inner)
     if row.graph in ("backward", "grad", "alias", "leaf"):
-        return _by_graph(frame, state, name, row, inner, args, words, expr)
+        return _by_graph(frame, state, call)
     if row.returns == "none":
         return NONE_VALUE
     if row.returns in ("data", "loader", "optimizer", "metric"):
-        return _by_result(frame, state, name, row, inner, args, words, expr)
+        return _by_result(frame, state, call)
     if row.returns in ("module", "plainmodule", "lossmodule"):
-        return _module_made(frame, state, name, row, args, words, expr)
+        return _module_made(frame, state, call)
     if row.returns in ("module-transform", "module-transform-transform"):
         parts = {str(at): V(CALLABLE) for at in range(row.returns.count("-") + 1)}
         parts["0"] = V(MODULE, refs=frozenset((Ref("foreign", "", name),)), store=frozenset((expr.at,)))
         return make(frame, state, expr.at, "tuple", NOTHING, parts)
     if row.graph in ("none", "given"):
-        return _without_graph(frame, state, name, row, inner, args, words, expr)
-    return _operation(frame, state, row, inner, args, words, expr)
+        return _without_graph(frame, state, call)
+    return _operation(frame, state, call)
 
 
-def _by_graph(
-    frame: FunctionState,
-    state: State,
-    name: str,
-    row: knowledge.Row,
-    inner: list[V],
-    args: list[V],
-    words: dict[str, V],
-    expr: ir.Call,
-) -> V:
+def _by_graph(frame: FunctionState, state: State, call: _Call) -> V:
     """The value of a function that runs a backward, returns its argument, or makes a leaf."""
+    name, row, args, words, expr, inner = call
     if row.graph == "backward":
         for value in inner:
             frame.backward(state, value, expr.at)
@@ -174,17 +176,9 @@ def _by_graph(
     return V(TENSOR, src, size=MODEL, device=device)
 
 
-def _by_result(
-    frame: FunctionState,
-    state: State,
-    name: str,
-    row: knowledge.Row,
-    inner: list[V],
-    args: list[V],
-    words: dict[str, V],
-    expr: ir.Call,
-) -> V:
+def _by_result(frame: FunctionState, state: State, call: _Call) -> V:
     """The value of a function that returns data, a loader, an optimizer or a metric."""
+    name, row, args, words, expr, inner = call
     if row.returns == "data":
         if name in _ARRAYS and args and args[0].is_only(TENSOR) and args[0].src and not frame.handlers:
             frame.notes.arrays.append((args[0].src, tuple(frame.tests)))
@@ -204,10 +198,9 @@ def _by_result(
     return V(CALLABLE, refs=frozenset((Ref("extinstance", "", name),)))
 
 
-def _module_made(
-    frame: FunctionState, state: State, name: str, row: knowledge.Row, args: list[V], words: dict[str, V], expr: ir.Call
-) -> V:
+def _module_made(frame: FunctionState, state: State, call: _Call) -> V:
     """The module that a library's class makes."""
+    name, row, args, words, expr = call.name, call.row, call.args, call.words, call.expr
     note_escaped_modules(frame, state, [*args, *words.values()])
     layer = _layer(frame, name, args, words, expr)
     chain = instances.members(name, args)
@@ -240,17 +233,9 @@ def _layer(
     return known
 
 
-def _without_graph(
-    frame: FunctionState,
-    state: State,
-    name: str,
-    row: knowledge.Row,
-    inner: list[V],
-    args: list[V],
-    words: dict[str, V],
-    expr: ir.Call,
-) -> V:
+def _without_graph(frame: FunctionState, state: State, call: _Call) -> V:
     """The value of a function whose result has no graph, or that of the tensors that it is given."""
+    name, row, args, words, expr, inner = call
     for value in inner:
         frame.used |= value.src
     keeps = row.graph == "given" and not names_integers(expr)
@@ -283,15 +268,8 @@ def _made_with(layer: layer_extents.Layer | None, words: dict[str, V]) -> tuple[
 _GIVES_PAIRS = lazy_pattern(r"topk|sort|mode|cummax|cummin|\w+_with_indices")
 
 
-def _operation(
-    frame: FunctionState,
-    state: State,
-    row: knowledge.Row,
-    inner: list[V],
-    args: list[V],
-    words: dict[str, V],
-    expr: ir.Call,
-) -> V:
+def _operation(frame: FunctionState, state: State, call: _Call) -> V:
+    row, args, words, expr, inner = call.row, call.args, call.words, call.expr, call.inner
     if row.returns == "values-indices" or gives_indices(words):
         over = any(word in words for word in ("dim", "axis", "k", "keepdim")) or (
             len(args) > 1 and not args[1].may_be(TENSORS)

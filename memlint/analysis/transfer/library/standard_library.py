@@ -106,11 +106,10 @@ def builtin(frame: FunctionState, state: State, name: str, args: list[V], words:
     if name in ("list", "tuple", "set", "sorted", "sum") and args and PER_BATCH in args[0].refs and len(expr.args) == 1:
         args = [comprehension(frame, state, members_of(expr.args[0]))]
     if name in ("list", "tuple", "set", "frozenset", "sorted", "reversed", "iter"):
-        if not args:
-            return make(frame, state, expr.at, "list" if name != "set" else "set", NOTHING)
-        if name == "iter" or (name == "reversed" and args[0].kinds & MODULE):
+        if args and (name == "iter" or (name == "reversed" and args[0].kinds & MODULE)):
             return args[0]
-        return make(frame, state, expr.at, "list" if name != "set" else "set", element(frame, state, args[0]))
+        held = element(frame, state, args[0]) if args else NOTHING
+        return make(frame, state, expr.at, "list" if name != "set" else "set", held)
     if name == "dict":
         return _dict_of(frame, state, expr.at, args, words)
     if name == "next" and args:
@@ -140,21 +139,8 @@ def builtin(frame: FunctionState, state: State, name: str, args: list[V], words:
             note_disabled(frame, args[0])
         write_attribute(frame, state, args[0], args[1].const, args[2])
         return NONE_VALUE
-    if name == "super":
-        return UNKNOWN_VALUE
-    if name in (
-        "Exception",
-        "ValueError",
-        "RuntimeError",
-        "NotImplementedError",
-        "KeyError",
-        "slice",
-        "object",
-        "globals",
-        "locals",
-    ):
-        return DATA_VALUE
-    return DATA_VALUE if name[:1].isupper() else UNKNOWN_VALUE
+    plain = name[:1].isupper() or name in ("slice", "object", "globals", "locals")  # exceptions among them
+    return DATA_VALUE if plain else UNKNOWN_VALUE
 
 
 def _attribute_by_name(frame: FunctionState, state: State, args: list[V]) -> V:
@@ -227,7 +213,7 @@ def standard(
         return tensor_op(frame, state, expr.at, args, text(expr))
     if name.startswith("heapq.") and args:
         return containers.heap_function(frame, state, last, args, expr)
-    if name in ("functools.reduce",) and len(args) >= 2:
+    if name == "functools.reduce" and len(args) >= 2:
         return _reduced(frame, state, expr, args)
     return None
 
@@ -312,9 +298,7 @@ def _iterator(
         )
     if name == "itertools.accumulate" and args:
         return make(frame, state, expr.at, "list", elements_of(frame, state, args[0]))
-    if name == "itertools.count" or name.startswith("itertools."):
-        return DATA_VALUE
-    return None
+    return DATA_VALUE if name.startswith("itertools.") else None
 
 
 def _reduced(frame: FunctionState, state: State, expr: ir.Call, args: list[V]) -> V:

@@ -17,7 +17,16 @@ from memlint.analysis.domain.values import DATA, MODULE, NONE, Flags, V
 from memlint.analysis.index.function import Function
 from memlint.analysis.syntax.bindings import assigned_names
 from memlint.analysis.syntax.memo import kept, kept_for
-from memlint.analysis.syntax.syntax import bodies, dotted, expressions, last_name, walk_expression, walk_statements
+from memlint.analysis.syntax.syntax import (
+    bodies,
+    calls,
+    dotted,
+    expressions,
+    is_name,
+    last_name,
+    walk_expression,
+    walk_statements,
+)
 from memlint.ir import nodes as ir
 
 if TYPE_CHECKING:
@@ -117,16 +126,8 @@ def test_value(test: ir.Expr, leaf: Callable[[ir.Expr], bool | None]) -> bool | 
 def own_calls(function: Function) -> set[str]:
     """The names of the methods that a method calls on its own object."""
     own = function.params[0].name if function.params else ""
-    return {
-        part.func.name
-        for statement in walk_statements(function.body)
-        for expr in expressions(statement)
-        for part in walk_expression(expr)
-        if isinstance(part, ir.Call)
-        and isinstance(part.func, ir.Attr)
-        and isinstance(part.func.value, ir.Name)
-        and part.func.value.id == own
-    }
+    called = (call.func for call in calls(function.body, into_definitions=True) if isinstance(call.func, ir.Attr))
+    return {func.name for func in called if is_name(func.value, own)}
 
 
 def training(summary: Summary, state: State, module: V, expr: ir.Expr | None) -> bool | None:

@@ -89,17 +89,16 @@ def note_escaped_modules(frame: FunctionState, state: State, values: list[V]) ->
     for value in values:
         if value.kinds & (MODULE | UNKNOWN) or value.objs:
             inner = tensors_within(frame, state, value)
-            note_escaped_keys(frame, mode_keys(inner, None))
+            add_keys(frame.notes.given, mode_keys(inner, None))
 
 
-def note_escaped_keys(frame: FunctionState, keys: Iterable[Source]) -> None:
-    """Record the keys of modules that escape."""
-    escaped = frame.notes.given
-    if ANY not in escaped:
-        escaped.update(keys)
-        if len(escaped) > MAX_GIVEN:
-            escaped.clear()
-            escaped.add(ANY)
+def add_keys(noted: set[Source], keys: Iterable[Source]) -> None:
+    """Add the keys of modules to those that a function notes; past so many, `ANY` stands for all."""
+    if ANY not in noted:
+        noted.update(keys)
+        if len(noted) > MAX_GIVEN:
+            noted.clear()
+            noted.add(ANY)
 
 
 def is_touched(summary: Summary, mine: set[Source]) -> bool:

@@ -15,7 +15,7 @@ from memlint.analysis.index.program import Class
 from memlint.analysis.syntax.memo import kept
 from memlint.analysis.syntax.syntax import parts
 from memlint.analysis.transfer.held_values import tensors_within
-from memlint.analysis.transfer.modules.optimizer_parameters import ANY, MAX_GIVEN, made_of, parameters_of
+from memlint.analysis.transfer.modules.optimizer_parameters import ANY, add_keys, made_of, parameters_of
 from memlint.ir import nodes as ir
 
 
@@ -50,15 +50,6 @@ def keys_of(value: V) -> set[Source]:
     if value.kinds & (MODULE | UNKNOWN):
         keys |= made_of(value)
     return keys
-
-
-def add_keys(noted: set[Source], keys: set[Source]) -> None:
-    if ANY in noted:
-        return
-    noted |= keys
-    if len(noted) > MAX_GIVEN:
-        noted.clear()
-        noted.add(ANY)
 
 
 def note_escaped(frame: FunctionState, state: State, values: list[V]) -> None:

@@ -82,7 +82,7 @@ def _returned_to(analyser: Analyser, held: Held) -> Iterator[Held]:
         last = bisect.bisect_right(assigns, record.at, key=_at)
         statement = assigns[last - 1] if last else None
         if statement is not None and any(part.at == record.at for part in walk_expression(statement.value)):
-            names = {name for target in statement.targets for name in _bound(target)}
+            names = set(names_bound_by(statement) - {"_"})
             yield Held(caller, made_from(caller, names), statement.at)
 
 
@@ -275,7 +275,7 @@ def is_moved_later(summary: Summary, store: Store) -> bool:
                 if isinstance(part, ir.Call) and _moves(part) and _joined(part, names):
                     return True
         if isinstance(statement, ir.Assign) and _joined(statement.value, names):
-            names |= {name for target in statement.targets for name in _bound(target)}
+            names |= names_bound_by(statement) - {"_"}
     return False
 
 
@@ -301,7 +301,7 @@ def made_from(summary: Summary, names: set[str]) -> set[str]:
     """The names of the containers, and of what is built from their members and stays on the device."""
     for statement in walk_statements(summary.function.body, into_definitions=False):
         if isinstance(statement, ir.Assign) and mention(statement.value, names):
-            bound = {name for target in statement.targets for name in _bound(target)}
+            bound = names_bound_by(statement) - {"_"}
             names = names - bound if goes_to_host(statement.value) else names | bound
     return names
 
@@ -336,15 +336,6 @@ def goes_to_host(expr: ir.Expr) -> bool:
         isinstance(part, ir.Call) and isinstance(part.func, ir.Attr) and part.func.name in TO_HOST
         for part in walk_expression(expr)
     )
-
-
-def _bound(target: ir.Expr) -> Iterator[str]:
-    """The names that a target binds."""
-    if isinstance(target, ir.Name) and target.id != "_":
-        yield target.id
-    elif isinstance(target, ir.Display):
-        for element in target.elements:
-            yield from _bound(element)
 
 
 def mention(expr: ir.Expr, names: AbstractSet[str]) -> bool:

@@ -10,7 +10,16 @@ from memlint.analysis.domain.summary.summary import Summary
 from memlint.analysis.domain.values import Source
 from memlint.analysis.syntax.bindings import assigned_names, names_bound_by, names_read, targets
 from memlint.analysis.syntax.memo import kept, kept_for
-from memlint.analysis.syntax.syntax import bodies, dotted, expressions, walk_expression, walk_statements, way_to
+from memlint.analysis.syntax.syntax import (
+    bodies,
+    dotted,
+    expressions,
+    loops_around,
+    statement_at,
+    walk_expression,
+    walk_statements,
+    way_to,
+)
 from memlint.ir import nodes as ir
 
 #: functions whose result is the same in every round if their arguments are
@@ -52,10 +61,9 @@ def begun_anew(function: tuple[ir.Stmt, ...], loop: ir.For | ir.While) -> frozen
     """The names that each round of a loop assigns before it reads them. They are unbound when the first round
     begins, and no test around their assignments differs between the rounds of this loop or of those around it (``if
     kind == "a": loss = …`` and ``if kind == "b": loss = …``, then ``loss.backward()``)."""
-    around = _loops_to(function, loop)
-    if not around:
+    if statement_at(function, loop.at) is not loop:
         return frozenset()
-    bound, written = _changed_by(around[0])
+    bound, written = _changed_by(next(iter(loops_around(function, loop.at)), loop))
     assigned: dict[str, list[tuple[bool, bool]]] = {}
     first_assigned: dict[str, int] = {}
     read_first: set[str] = set()
@@ -104,21 +112,6 @@ def _under_tests(body: tuple[ir.Stmt, ...], tells: Callable[[ir.Expr], bool]) ->
             loose = loose or not isinstance(statement, ir.With)
         for block in reversed(bodies(statement)):
             todo.extend((inner, apart, loose) for inner in reversed(block))
-
-
-def _loops_to(body: tuple[ir.Stmt, ...], loop: ir.Stmt) -> list[ir.For | ir.While]:
-    """The loops around a loop in a body, the outermost first, and the loop itself; empty where the body does not
-    contain it."""
-    found: list[ir.For | ir.While] = []
-    for block, number in way_to(body, loop.at):
-        statement = block[number]
-        if isinstance(statement, ir.For | ir.While):
-            found.append(statement)
-        if statement is loop:
-            return found
-        if isinstance(statement, ir.FunctionDef | ir.ClassDef):
-            return []
-    return []
 
 
 def _may_be_bound(body: tuple[ir.Stmt, ...], loop: ir.Stmt, name: str) -> bool:

@@ -10,6 +10,7 @@ from memlint.analysis.domain.values import Path
 from memlint.analysis.index.program import Class, Function
 from memlint.analysis.syntax.memo import kept
 from memlint.analysis.syntax.syntax import expressions, is_name, walk_expression, walk_statements
+from memlint.analysis.transfer.modules.flags import own_calls
 from memlint.ir import nodes as ir
 
 if TYPE_CHECKING:
@@ -43,7 +44,7 @@ def _returned_and_reset(cls: Class) -> frozenset[str]:
             continue
         own = method.params[0].name
         gone = set(resets[method.name])
-        for call in _calls_of(method, own):
+        for call in own_calls(method):
             gone |= resets.get(call, frozenset())
         found |= gone & _returned(method, own) - _added_to(method, own)
     return frozenset(found)
@@ -77,17 +78,6 @@ def _emptied(method: Function) -> frozenset[str]:
                 if isinstance(part, ir.Call) and isinstance(part.func, ir.Attr) and part.func.name in _EMPTIES:
                     found |= _attributes(part.func.value, own)
     return frozenset(found)
-
-
-def _calls_of(method: Function, own: str) -> set[str]:
-    """The names of the methods that a method calls on its own object."""
-    return {
-        part.func.name
-        for statement in walk_statements(method.body, into_definitions=False)
-        for expr in expressions(statement)
-        for part in walk_expression(expr)
-        if isinstance(part, ir.Call) and isinstance(part.func, ir.Attr) and is_name(part.func.value, own)
-    }
 
 
 def _returned(method: Function, own: str) -> set[str]:
