@@ -53,6 +53,16 @@ class Call(Node, frozen=True, gc=False, tag=True, array_like=True):
     args: tuple[Expr, ...]
     keywords: tuple[Keyword, ...]
 
+    @property
+    def passed(self) -> tuple[Expr, ...]:
+        """All arguments, those of keywords included."""
+        return (*self.args, *(word.value for word in self.keywords))
+
+    @property
+    def spreads(self) -> bool:
+        """Whether it passes ``*args`` or ``**kwargs``, so that not all arguments are known."""
+        return any(isinstance(arg, Starred) for arg in self.args) or any(word.name is None for word in self.keywords)
+
 
 class Slice(Node, frozen=True, gc=False, tag=True, array_like=True):
     lower: Expr | None

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Set as AbstractSet
+
 from memlint.analysis.calls.application import apply
 from memlint.analysis.domain.branches import join_branches
 from memlint.analysis.domain.state import Obj, State
@@ -201,23 +203,29 @@ def construct(frame: FunctionState, state: State, cls: Class, args: Args, words:
             user_containers.fill_container(frame, state, kind, value, args, words)
         else:
             user_containers.fill_blindly(frame, state, value, args, words, expr)
-    elif cls.is_dataclass or any(name.endswith("NamedTuple") for name in outside):
-        names = list(cls.annotations)
-        fields = dict(zip(names, args, strict=False))
-        fields.update({name: given for name, given in words.items() if name in names})
-        for name, default in cls.attributes.items():
-            if name not in fields:
-                made = _made_by_factory(frame, state, (expr.at, name), default) if cls.is_dataclass else None
-                fields[name] = made or frame.analyser.evaluate_constant(cls.module, default)
-        if not cls.is_dataclass:
-            fields.update({str(i): fields[name] for i, name in enumerate(names) if name in fields})
-        obj = state.heap[key]
-        state.heap[key] = Obj(obj.kind, NOTHING, {**obj.fields, **fields}, obj.loops, cls=cls, text=cls.qual)
-    elif outside:  # ``class Output(BaseModel)``: an unknown constructor takes its fields by name
-        fields = {name: given for name, given in words.items() if name in cls.annotations}
+    elif fields := _declared_fields(frame, state, cls, outside, args, words, expr.at):
         obj = state.heap[key]
         state.heap[key] = Obj(obj.kind, NOTHING, {**obj.fields, **fields}, obj.loops, cls=cls, text=cls.qual)
     return value
+
+
+def _declared_fields(
+    frame: FunctionState, state: State, cls: Class, outside: AbstractSet[str], args: Args, words: Words, at: int
+) -> dict[str, V]:
+    """The fields of an object of a class without a constructor: a dataclass, a named tuple, or a library class
+    with fields by name (``class Output(BaseModel)``)."""
+    named = {name: given for name, given in words.items() if name in cls.annotations}
+    if not cls.is_dataclass and not any(name.endswith("NamedTuple") for name in outside):
+        return named if outside else {}
+    names = list(cls.annotations)
+    fields = {**dict(zip(names, args, strict=False)), **named}
+    for name, default in cls.attributes.items():
+        if name not in fields:
+            made = _made_by_factory(frame, state, (at, name), default) if cls.is_dataclass else None
+            fields[name] = made or frame.analyser.evaluate_constant(cls.module, default)
+    if not cls.is_dataclass:
+        fields.update({str(i): fields[name] for i, name in enumerate(names) if name in fields})
+    return fields
 
 
 #: the container that a field's ``default_factory`` makes for each object

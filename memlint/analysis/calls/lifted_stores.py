@@ -75,13 +75,9 @@ class Lifting:
     def _lift(self, store: Store) -> None:
         place = store.place
         assert isinstance(place, Path)
-        reached = self.callee.graphs.closure((store.incoming or store.value).src)
+        reached = self.callee.graphs.closure(store.entering.src)
         passed = not self._made_inside(store, reached)
-        incoming = self.call.value(
-            (store.incoming or store.value).but(
-                objs=EMPTY, syms=(store.incoming or store.value).syms - {place, place.then("[]")}
-            )
-        )
+        incoming = self.call.value(store.entering.but(objs=EMPTY, syms=store.entering.syms - {place, place.then("[]")}))
         if not incoming.kinds:
             return
         whole = self._of_starred(reached) or incoming
@@ -186,7 +182,7 @@ class Lifting:
     def _made_inside(self, store: Store, reached: frozenset[Source]) -> bool:
         """Whether the callee itself recorded the stored graph: the finding then belongs at the callee's store."""
         place = store.place
-        value = store.incoming or store.value
+        value = store.entering
         sources = frozenset(item for item in value.src if item != place)
         if self.callee.graphs.attached(sources, lambda path: None)[0] == "yes":
             return True
@@ -199,7 +195,7 @@ class Lifting:
         """The source text of the argument that carries the graph in."""
         if self.call.expr is None:
             return store.text
-        reached = self.callee.graphs.closure((store.incoming or store.value).src)
+        reached = self.callee.graphs.closure(store.entering.src)
         roots = {
             item.root[2:]
             for item in reached

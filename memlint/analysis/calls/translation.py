@@ -124,7 +124,7 @@ class Translation(Symbols):
         host."""
         if not on_accelerator(device) or self.expr is None:
             return False
-        given = (*self.expr.args, *(word.value for word in self.expr.keywords))
+        given = self.expr.passed
         return any(isinstance(item, ir.IfExp) and _names_host(item) for item in given)
 
     def _made_here(self, value: V) -> Sources:

@@ -160,7 +160,7 @@ def _takes_part(expr: ir.Expr, names: AbstractSet[str]) -> bool:
 
 
 def _gets(call: ir.Call, names: AbstractSet[str]) -> bool:
-    return any(_takes_part(arg, names) for arg in (*call.args, *(word.value for word in call.keywords)))
+    return any(_takes_part(arg, names) for arg in call.passed)
 
 
 def _may_combine(call: ir.Call, own: AbstractSet[str]) -> bool:
@@ -171,5 +171,5 @@ def _may_combine(call: ir.Call, own: AbstractSet[str]) -> bool:
         return False
     if isinstance(call.func, ir.Attr):
         return not mention(call.func.value, own)
-    given = (*call.args, *(word.value for word in call.keywords))
+    given = call.passed
     return any(not mention(arg, own) and not isinstance(arg, ir.Const) for arg in given)

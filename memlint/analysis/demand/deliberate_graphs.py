@@ -15,7 +15,7 @@ def guarded_in_another_branch(summary: Summary, run: ModelRun) -> bool:
     """Whether the function has a guarded and an unguarded branch for the same call, and returns or passes on the
     output: ``if evaluate: with no_grad(): y = net(x)``, else ``y = net(x)``. Callers that select the unguarded branch
     want the graph."""
-    marks = {run.node, *run.value.src}
+    marks = run.marks
     if not marks & (summary.notes.returned | summary.left):
         return False
     here = (run.site.path, run.site.unit) == (summary.module.key, summary.function.unit)

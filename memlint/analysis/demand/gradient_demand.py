@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from collections.abc import Set as AbstractSet
 from typing import TYPE_CHECKING
 
 from memlint.analysis.demand.used_up_graphs import blindly_reached, decorator_trains, is_spent
@@ -57,7 +58,7 @@ def reason_gradients_needed(analyser: Analyser, summary: Summary, run: ModelRun)
     spent = callee is not None and is_spent(analyser, summary, run)  # other callers of the helper do not matter then
     while callee is not None:  # a callee, at any depth, may need the gradients of its own run
         inner, origin = callee
-        inside = {origin.node, *origin.value.src}
+        inside = origin.marks
         if inside & inner.notes.returned and decorator_trains(analyser, inner.function):
             return REACHED
         why = asked_for(inner)
@@ -70,7 +71,7 @@ def reason_gradients_needed(analyser: Analyser, summary: Summary, run: ModelRun)
         given = any(value.may_be(TENSORS | CONTAINER | UNKNOWN) for value in record.args.values())
         if given and caller is not summary and (why := asked_for(caller)) == REQUIRES:
             return why  # the input that requires grad may be an argument of this function
-    marks = {run.node, *run.value.src}
+    marks = run.marks
     if marks & summary.notes.returned and decorator_trains(analyser, summary.function):
         return REACHED
     if (
@@ -90,9 +91,7 @@ def trained_by_callers(analyser: Analyser, summary: Summary, run: ModelRun) -> b
     if summary not in known:
         known[summary] = []
         for other in summary.runs.values():
-            if other.node not in known[summary] and (
-                _reached(analyser, summary, {other.node, *other.value.src}, 0) == REACHED
-            ):
+            if other.node not in known[summary] and (_reached(analyser, summary, other.marks, 0) == REACHED):
                 known[summary].append(other.node)
                 if len(known[summary]) == 2:
                     break
@@ -146,7 +145,7 @@ def _of_training(test: ir.Expr) -> bool:
     return any("training" in name or "checkpoint" in name for name in names)
 
 
-def _reached(analyser: Analyser, summary: Summary, marks: set[Source], depth: int) -> str:
+def _reached(analyser: Analyser, summary: Summary, marks: AbstractSet[Source], depth: int) -> str:
     """Why a backward reaches these graphs: in this function, through an attribute, or in a caller to which they are
     returned. "" if no such backward is known."""
     known = analyser.facts.reached
@@ -156,7 +155,7 @@ def _reached(analyser: Analyser, summary: Summary, marks: set[Source], depth: in
     return known[question]
 
 
-def _reached_by(analyser: Analyser, summary: Summary, marks: set[Source], depth: int) -> str:
+def _reached_by(analyser: Analyser, summary: Summary, marks: AbstractSet[Source], depth: int) -> str:
     if any(marks & reached for reached, *_ in summary.backwards):
         return REACHED
     if blindly_reached(summary, marks):
@@ -204,7 +203,7 @@ def _reached_by(analyser: Analyser, summary: Summary, marks: set[Source], depth:
     return ""
 
 
-def _yields(summary: Summary, marks: set[Source]) -> bool:
+def _yields(summary: Summary, marks: AbstractSet[Source]) -> bool:
     """Whether a generator yields these graphs."""
     given = (tensors_within(summary, state, value).src for value, state in summary.yields)
     return any(marks & summary.graphs.closure(src) for src in given)

@@ -41,9 +41,9 @@ def networks_beside(
     """The runs of other modules whose graphs a backward also reaches. None if it may reach unknown ones: an unresolved
     call, a parameter, or a callee's own network takes part."""
     nodes = summary.graphs.nodes
-    own = {run.node, *run.value.src}
+    own = run.marks
     given = summary.graphs.closure(parent for item in own if item in nodes for parent in nodes[item].parents)
-    runs = {mark: other for other in summary.runs.values() for mark in (other.node, *other.value.src)}
+    runs = {mark: other for other in summary.runs.values() for mark in other.marks}
     others: dict[Source, ModelRun] = {}
     for item in backward.reached - given - own:
         if isinstance(item, Path):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Set as AbstractSet
 from typing import TYPE_CHECKING
 
 from memlint.analysis.demand.used_up_graphs import blindly_reached
@@ -48,7 +49,7 @@ def graph_needed_later(analyser: Analyser, summary: Summary, store: Store) -> bo
             return True
     if store.freed == "some" and marks & summary.notes.returned and _saved_by_callers(analyser, summary):
         return True
-    if store.freed in ("yes", "some") or store.dead or of_evaluation(summary, store.incoming or store.value):
+    if store.freed in ("yes", "some") or store.dead or of_evaluation(summary, store.entering):
         return False
     if isinstance(store.place, Path):
         return _needed_elsewhere(analyser, summary, store) or _used_in_needed(analyser, summary, store)
@@ -102,12 +103,11 @@ def _made_by_what_is_returned(summary: Summary, store: Store) -> bool:
     it."""
     if store.kind != "retain":
         return False
-    reached = summary.graphs.closure((store.incoming or store.value).src)
-    models = {item for item in reached if item in summary.graphs.nodes and summary.graphs.nodes[item].model}
+    models = summary.graphs.models_in(store.entering.src)
     return bool(models) and models <= summary.notes.returned
 
 
-def _is_in_loss_attribute(analyser: Analyser, summary: Summary, marks: set[Source]) -> bool:
+def _is_in_loss_attribute(analyser: Analyser, summary: Summary, marks: AbstractSet[Source]) -> bool:
     """Whether the graph becomes a part of an attribute that is a loss, by a backward elsewhere or by its name:
     ``strategy.loss += penalty``."""
     return summary.exit is not None and any(
@@ -181,7 +181,7 @@ def _used_in_needed(analyser: Analyser, summary: Summary, store: Store) -> bool:
     """Whether a value computed from a carried state is kept for a backward elsewhere (a rollout)."""
     if store.kind != "carry":
         return False
-    incoming = (store.incoming or store.value).src
+    incoming = store.entering.src
     marks = marks_of(summary, store) | {item for item in incoming if item in summary.graphs.nodes}
     return any(
         other.kind == "retain"

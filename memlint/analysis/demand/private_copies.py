@@ -82,7 +82,7 @@ def _copies_what_trains(summary: Summary, made: ir.Expr) -> bool:
         return False
     source = dotted(made.args[0])
     return bool(source) and any(
-        f"{run.text}.".startswith(f"{source}.") and {run.node, *run.value.src} & one.reached
+        f"{run.text}.".startswith(f"{source}.") and run.marks & one.reached
         for run in summary.runs.values()
         for one in summary.backwards
     )

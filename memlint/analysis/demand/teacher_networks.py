@@ -59,7 +59,7 @@ def _teaches(analyser: Analyser, summary: Summary, run: ModelRun, depth: int) ->
             or (stepping and other.mode is None and other.text != run.text)
             or _learns(summary, other, run)
         )
-        and {other.node, *other.value.src} & one.reached
+        and other.marks & one.reached
         for other in summary.runs.values()
         for one in backwards
     )
@@ -98,7 +98,7 @@ def _is_trained_or_frozen(summary: Summary, model: str) -> bool:
             if not _OF_PARAMETERS.search(last_name(call.func).lower()) or id(call) in zipped:
                 continue
             owner = call.func.value if isinstance(call.func, ir.Attr) else call.func
-            given = (*call.args, *(word.value for word in call.keywords))
+            given = call.passed
             if last_name(owner) == name or any(_names(arg, name) for arg in given):
                 return True
     return False

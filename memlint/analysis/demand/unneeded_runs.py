@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from collections.abc import Set as AbstractSet
 from typing import TYPE_CHECKING
 
 from memlint.analysis.demand.used_up_graphs import is_trial, trains_otherwise, used_up
@@ -26,7 +27,7 @@ def records_unneeded_graph(analyser: Analyser, summary: Summary, run: ModelRun) 
     """Whether a run in training code (or in a forward) records a graph that nothing needs: every use of the output cuts
     the graph. The module's class has to be known, or the module also trains here, and the file must not freeze
     modules."""
-    marks = {mark for mark in (run.node, *run.value.src) if mark in summary.graphs.nodes}
+    marks = run.marks & summary.graphs.nodes.keys()
     if not marks or marks & summary.notes.returned or run.origin is not None or _is_differentiated(summary, marks):
         return False
     if run.text.rsplit(".", 1)[-1].startswith("train") or is_trial(summary.function):
@@ -47,7 +48,7 @@ def records_unneeded_graph(analyser: Analyser, summary: Summary, run: ModelRun) 
     return used_up(analyser, summary, marks, of_gradients=True) and not _freezes(summary, run)
 
 
-def _is_differentiated(summary: Summary, marks: set[Source]) -> bool:
+def _is_differentiated(summary: Summary, marks: AbstractSet[Source]) -> bool:
     """Whether `autograd.grad` may go through these graphs, here or in a callee that gets one of them."""
     end = summary.exit
     if summary.notes.differentiates or end is None:
@@ -100,7 +101,7 @@ def _turned_off(body: tuple[ir.Stmt, ...]) -> Iterator[ir.Expr]:
             if isinstance(target, ir.Attr) and target.name == "requires_grad":
                 yield target.value
     for call in calls(body, into_definitions=True):
-        given = (*call.args, *(word.value for word in call.keywords))
+        given = call.passed
         if last_name(call.func) == "requires_grad_" and not all(map(is_true, given)):
             yield call.func.value if isinstance(call.func, ir.Attr) else call.func
 

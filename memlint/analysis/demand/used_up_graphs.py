@@ -43,7 +43,7 @@ def is_spent(analyser: Analyser, summary: Summary, run: ModelRun, *, of_library:
     known = run.resolved or run.method == "forward" or trains or of_library or run.module.is_of_library()
     if not known and not _records_inside(analyser, run.method, summary.function):
         return False
-    marks = {mark for mark in (run.node, *run.value.src) if mark in summary.graphs.nodes}
+    marks = run.marks & summary.graphs.nodes.keys()
     if not marks or (summary.backwards and not trains) or _trains_inside(analyser, summary, run):
         return False
     dropped = run.origin is None and (
@@ -73,7 +73,7 @@ def _trains_inside(analyser: Analyser, summary: Summary, run: ModelRun) -> bool:
     return any(one is not None and bool(one.backwards or one.notes.blind_backward) for one in inner)
 
 
-def _is_unpacked_without_graph(summary: Summary, run: ModelRun, marks: set[Source]) -> bool:
+def _is_unpacked_without_graph(summary: Summary, run: ModelRun, marks: AbstractSet[Source]) -> bool:
     """Whether the output is unpacked and only parts without a graph are read: ``_, _, action = policy(state)``."""
     statements = list(walk_statements(summary.function.body, into_definitions=False))
     own = next((one for one in statements if isinstance(one, ir.Assign) and is_unpacked(one, run)), None)
@@ -93,7 +93,7 @@ def _is_given_back(run: ModelRun) -> bool:
     if run.origin is None:
         return True
     inner, origin = run.origin
-    marks = {mark for mark in (origin.node, *origin.value.src) if mark in inner.graphs.nodes}
+    marks = origin.marks & inner.graphs.nodes.keys()
     return bool(marks & inner.notes.returned) and not inner.backwards and _is_given_back(origin)
 
 
@@ -134,7 +134,7 @@ def trains_otherwise(summary: Summary, run: ModelRun) -> bool:
 def used_up(
     analyser: Analyser,
     summary: Summary,
-    marks: set[Source],
+    marks: AbstractSet[Source],
     depth: int = 0,
     *,
     of_gradients: bool = False,
@@ -217,7 +217,7 @@ def _used_up_by_callers(analyser: Analyser, summary: Summary, depth: int, of_gra
     return True
 
 
-def _lost(summary: Summary, marks: set[Source]) -> bool:
+def _lost(summary: Summary, marks: AbstractSet[Source]) -> bool:
     """Whether a helper gets the graph and returns tensors of unknown graph, because nested containers lose it."""
     assert summary.last is not None
     for record in summary.calls.values():
@@ -236,7 +236,7 @@ def _lost(summary: Summary, marks: set[Source]) -> bool:
     return False
 
 
-def captured(summary: Summary, marks: set[Source]) -> bool:
+def captured(summary: Summary, marks: AbstractSet[Source]) -> bool:
     """Whether a nested function reads a name that holds the graph."""
     assert summary.last is not None
     inner = [

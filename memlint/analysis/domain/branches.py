@@ -33,7 +33,7 @@ def _held(frame: FunctionState, state: State) -> Sources:
     """The graphs that variables hold, and those that were made or stored since the iteration began."""
     made = (state.heap[key] for key in state.fresh if key in state.heap)
     inside = (value for obj in made if obj.loops == frame.loop_ids for value in (*obj.fields.values(), obj.elem))
-    stored = (store.incoming or store.value for store in (frame.stores[key] for key in state.pending))
+    stored = (store.entering for store in (frame.stores[key] for key in state.pending))
     return EMPTY.union(*(value.src for value in (*state.env.values(), *inside, *stored)))
 
 

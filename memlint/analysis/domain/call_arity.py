@@ -45,7 +45,7 @@ def fitting_classes(summary: Summary, refs: frozenset[Ref], expr: ir.Call, metho
 def _fits(function: Function, expr: ir.Call, count: int | None) -> bool:
     if count is not None and not _may_give(function, count):
         return False
-    spread = any(isinstance(arg, ir.Starred) for arg in expr.args) or any(word.name is None for word in expr.keywords)
+    spread = expr.spreads
     return spread or bool(function.decorators) or not misfit(function.params[1:], expr)
 
 

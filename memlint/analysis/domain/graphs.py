@@ -208,6 +208,10 @@ class Graphs:
             known = self._models[tip] = models or frozenset(item for item, node in reached if node.unknown)
         return known
 
+    def models_in(self, sources: Iterable[Source]) -> Sources:
+        """The models among the sources and their ancestors."""
+        return frozenset(item for item in self.closure(sources) if item in self.nodes and self.nodes[item].model)
+
     def mark_model(self, tip: Source) -> None:
         """Mark a node as recorded by a model."""
         self.nodes[tip].model = True

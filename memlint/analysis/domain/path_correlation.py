@@ -14,7 +14,7 @@ from memlint.analysis.domain.recorded_modes import keep_said, mode_keys
 from memlint.analysis.domain.state import State, untouched
 from memlint.analysis.domain.values import Sources, V
 from memlint.analysis.index.function import Function
-from memlint.analysis.syntax.bindings import binds, names_read
+from memlint.analysis.syntax.bindings import binds, names_read, targets
 from memlint.analysis.syntax.expression_text import text
 from memlint.analysis.syntax.memo import kept
 from memlint.analysis.syntax.syntax import dotted, expressions, walk_expression, walk_statements
@@ -120,7 +120,7 @@ def switch_of(context: ir.Expr) -> ir.Expr | None:
     context manager."""
     if not isinstance(context, ir.Call):
         return None
-    given = (*context.args, *(word.value for word in context.keywords))
+    given = context.passed
     return given[0] if len(given) == 1 and _shown(given[0]) else None
 
 
@@ -215,13 +215,9 @@ def _bindings(body: tuple[ir.Stmt, ...]) -> dict[tuple[frozenset[str], frozenset
 def _binds(statement: ir.Stmt, names: frozenset[str], members: frozenset[str]) -> bool:
     if any(binds(statement, name) for name in names):
         return True
-    if not members:
-        return False
-    if isinstance(statement, ir.Assign | ir.AugAssign | ir.AnnAssign):
-        targets = statement.targets if isinstance(statement, ir.Assign) else (statement.target,)
-        flat = [one for target in targets for one in walk_expression(target)]
-        if any(isinstance(one, ir.Attr) and one.name in members for one in flat):
-            return True
+    parts = (part for target in targets(statement) for part in walk_expression(target)) if members else ()
+    if any(isinstance(part, ir.Attr) and part.name in members for part in parts):
+        return True
     return "training" in members and any(
         isinstance(part, ir.Call) and dotted(part.func).rsplit(".", 1)[-1] in _SETS_MODE
         for expr in expressions(statement)

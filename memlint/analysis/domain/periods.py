@@ -7,6 +7,7 @@ import math
 from memlint.analysis.domain.state import State
 from memlint.analysis.domain.summary.effects import LoopState
 from memlint.analysis.domain.summary.function_state import FunctionState
+from memlint.analysis.syntax.bindings import reads_any
 from memlint.analysis.syntax.expression_text import text
 from memlint.analysis.syntax.memo import kept
 from memlint.analysis.syntax.syntax import dotted, walk_expression, walk_statements
@@ -154,29 +155,21 @@ def _at_limit(loop: LoopState, test: ir.Expr) -> bool:
 def switched(frame: FunctionState, state: State, loop: LoopState) -> bool:
     """Whether the tests around the current point have the same result in each iteration of the loop. What they guard
     then happens in every iteration, or in none because the feature is off."""
-    return all(_constant(state, loop, test) for test in frame.tests)
+    return all(_is_fixed(state, test) and not reads_any(test, loop.bound) for test in frame.tests)
 
 
 def is_flag(state: State, test: ir.Expr) -> bool:
     """Whether the test reads only attributes that the function does not change (``if self.args.keep:``)."""
-    parts = list(walk_expression(test))
+    return _is_fixed(state, test) and any(isinstance(part, ir.Attr) for part in walk_expression(test))
+
+
+def _is_fixed(state: State, test: ir.Expr) -> bool:
+    """Whether a test computes nothing, and reads no attribute that the function changes."""
     return not any(
         isinstance(part, ir.Call | ir.Subscript | ir.Compare | ir.Binary)
         or (isinstance(part, ir.Attr) and any(path.steps[-1:] == (f".{part.name}",) for path in state.sym))
-        for part in parts
-    ) and any(isinstance(part, ir.Attr) for part in parts)
-
-
-def _constant(state: State, loop: LoopState, test: ir.Expr) -> bool:
-    """Whether a test reads only attributes and names that the loop does not change: flags, options."""
-    for part in walk_expression(test):
-        if isinstance(part, ir.Call | ir.Subscript | ir.Compare | ir.Binary):
-            return False
-        if isinstance(part, ir.Name) and part.id in loop.bound:
-            return False
-        if isinstance(part, ir.Attr) and any(path.steps[-1:] == (f".{part.name}",) for path in state.sym):
-            return False
-    return True
+        for part in walk_expression(test)
+    )
 
 
 def _conjuncts(test: ir.Expr) -> tuple[ir.Expr, ...]:

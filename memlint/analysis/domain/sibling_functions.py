@@ -11,14 +11,18 @@ if TYPE_CHECKING:
     from memlint.analysis.facts.analyser import Analyser
 
 
+def is_only_passed_on(summary: Summary, run: ModelRun) -> bool:
+    """Whether the function neither returns the output of a run nor stores it at a symbolic place."""
+    if summary.exit is None or run.marks & summary.notes.returned:
+        return False
+    return not any(run.marks & summary.graphs.closure(value.src) for value in summary.exit.sym.values())
+
+
 def is_beside_training(analyser: Analyser, summary: Summary, run: ModelRun) -> bool:
     """Whether another function of the class or file trains the model of this run, while this function returns and
     stores nothing of the output and runs no backward. The code to which it passes outputs then only scores, logs or
     shows them."""
-    marks = {run.node, *run.value.src}
-    if summary.exit is None or summary.backwards or summary.notes.blind_backward or marks & summary.notes.returned:
-        return False
-    if any(marks & summary.graphs.closure(value.src) for value in summary.exit.sym.values()):
+    if summary.backwards or summary.notes.blind_backward or not is_only_passed_on(summary, run):
         return False
     cls = summary.function.cls
     others = cls.methods.values() if cls is not None else list(summary.module.functions.values())

@@ -164,7 +164,7 @@ def _is_handed_on(frame: Summary, counted: ir.Expr) -> bool:
     return isinstance(counted, ir.Name) and any(
         is_name(arg, counted.id) and dotted(call.func) not in _READ_ONLY
         for call in calls(frame.function.body)
-        for arg in (*call.args, *(word.value for word in call.keywords))
+        for arg in call.passed
     )
 
 

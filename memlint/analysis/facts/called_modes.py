@@ -9,6 +9,7 @@ from memlint.analysis.domain.state import AMBIENT, GUARDS, OFF, ON
 from memlint.analysis.index.program import Class, Function, Module, in_tests
 
 if TYPE_CHECKING:
+    from memlint.analysis.domain.summary.effects import CallRecord
     from memlint.analysis.domain.summary.summary import Summary
     from memlint.analysis.facts.facts import Facts
 
@@ -59,6 +60,10 @@ class CalledModes:
         if function.key not in self._known:
             self._known.update(self._around(function))
         return self._known[function.key] or ON
+
+    def of_call(self, caller: Summary, record: CallRecord) -> int:
+        """The grad modes of a call, with the caller's in place of AMBIENT."""
+        return self.of(caller.function) if record.grad == AMBIENT else record.grad
 
     def _around(self, function: Function) -> dict[tuple[str, str], int]:
         """The grad modes of a function and of its transitive callers that call it in their own mode; 0 for unknown."""

@@ -83,8 +83,7 @@ def _is_none(expr: ir.Expr) -> bool:
 def frozen_by_callers(analyser: Analyser, summary: Summary, store: Store) -> bool:
     """Whether all callers have frozen every model that made the stored value, so that nothing is recorded:
     ``generator.freeze()``, then ``generator.sample(images)``."""
-    reached = summary.graphs.closure((store.incoming or store.value).src)
-    models = {item for item in reached if (node := summary.graphs.nodes.get(item)) is not None and node.model}
+    models = summary.graphs.models_in(store.entering.src)
     runs = {run.node: run for run in summary.runs.values() if run.node in models}
     return (
         bool(models)

@@ -91,7 +91,7 @@ def _all_passed(function: Function, param: ir.Param, calls: tuple[KnownCall, ...
     found: list[ir.Const] = []
     for known in calls:
         call = known.call
-        if any(isinstance(arg, ir.Starred) for arg in call.args) or any(word.name is None for word in call.keywords):
+        if call.spreads:
             return []
         given = known.passes(function, param.name) or param.default
         if not isinstance(given, ir.Const) or given.kind not in _KNOWN:

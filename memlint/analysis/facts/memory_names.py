@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from memlint.analysis.domain.summary.summary import Summary
 from memlint.analysis.index.program import Program
-from memlint.analysis.syntax.bindings import identifiers
+from memlint.analysis.syntax.bindings import identifiers, targets
 from memlint.analysis.syntax.expression_text import text
 from memlint.analysis.syntax.syntax import bodies, dotted, expressions, last_name, walk_expression, walk_statements
 from memlint.ir import nodes as ir
@@ -84,7 +84,7 @@ def _awaits(handler: ir.Handler) -> bool:
 
 def _read(analyser: Analyser, summary: Summary, statement: ir.Stmt, last: frozenset[str]) -> Iterator[NameUse]:
     """The uses of torch's attributes in a statement."""
-    targets = {part.at for part in _targets(statement)}
+    bound = {part.at for part in _targets(statement)}
     scope = summary.function if summary.function.node is not None else None
     for expr in expressions(statement):
         chosen = {
@@ -94,7 +94,7 @@ def _read(analyser: Analyser, summary: Summary, statement: ir.Stmt, last: frozen
             for part in walk_expression(choice)
         }
         for part in walk_expression(expr):
-            if not isinstance(part, ir.Attr) or part.name not in last or part.at in targets | chosen:
+            if not isinstance(part, ir.Attr) or part.name not in last or part.at in bound | chosen:
                 continue
             yield NameUse(
                 analyser.program.outside(summary.module, part, scope), part.at, text(part), dotted(part.value)
@@ -131,6 +131,4 @@ def _is_given(program: Program, name: str, last: str) -> bool:
 
 
 def _targets(statement: ir.Stmt) -> tuple[ir.Expr, ...]:
-    if isinstance(statement, ir.Assign | ir.Delete):
-        return statement.targets
-    return (statement.target,) if isinstance(statement, ir.AnnAssign | ir.AugAssign) else ()
+    return statement.targets if isinstance(statement, ir.Delete) else targets(statement)

@@ -11,6 +11,7 @@ from memlint.analysis.domain.summary.observations import MAX_CALLERS_UP
 from memlint.analysis.domain.summary.summary import Summary
 from memlint.analysis.domain.values import DATA, NONE, UNKNOWN, Path, V
 from memlint.analysis.index.program import Class
+from memlint.analysis.syntax.bindings import targets
 from memlint.analysis.syntax.syntax import walk_expression, walk_statements
 from memlint.analysis.transfer.heap import members
 from memlint.analysis.transfer.modules.modes import frozen_class
@@ -247,13 +248,8 @@ def _mode_by_constructor_calls(analyser: Analyser, summary: Summary, path: Path,
 
 def _sets(statement: ir.Stmt, name: str) -> bool:
     """Whether a statement assigns an attribute of that name."""
-    if isinstance(statement, ir.Assign):
-        targets = statement.targets
-    else:
-        targets = (statement.target,) if isinstance(statement, ir.AugAssign | ir.AnnAssign | ir.For) else ()
-    return any(
-        isinstance(part, ir.Attr) and part.name == name for target in targets for part in walk_expression(target)
-    )
+    bound = (statement.target,) if isinstance(statement, ir.For) else targets(statement)
+    return any(isinstance(part, ir.Attr) and part.name == name for target in bound for part in walk_expression(target))
 
 
 def _mode_by_file(analyser: Analyser, path: Path, tag: str) -> bool | None:

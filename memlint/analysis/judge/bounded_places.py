@@ -9,7 +9,7 @@ from memlint.analysis.domain.events import Value
 from memlint.analysis.domain.periods import is_periodic
 from memlint.analysis.domain.summary.effects import Store
 from memlint.analysis.domain.summary.summary import Summary
-from memlint.analysis.domain.values import Path, Source
+from memlint.analysis.domain.values import Path, Sources
 from memlint.analysis.index.program import Function
 from memlint.analysis.judge.described import self_name
 from memlint.analysis.syntax.bindings import mentions, names_bound_by, targets
@@ -146,9 +146,8 @@ def _shares_a_needed_graph(analyser: Analyser, summary: Summary, store: Store) -
     )
 
 
-def _models(summary: Summary, store: Store) -> set[Source]:
-    reached = summary.graphs.closure((store.incoming or store.value).src)
-    return {item for item in reached if (node := summary.graphs.nodes.get(item)) is not None and node.model}
+def _models(summary: Summary, store: Store) -> Sources:
+    return summary.graphs.models_in(store.entering.src)
 
 
 def _backward_flag_is_set_by_call(summary: Summary, store: Store) -> bool:

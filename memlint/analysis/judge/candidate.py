@@ -37,7 +37,7 @@ class Candidate:
         self.analyser = analyser
         self.summary = summary
         self.store = store
-        self.incoming: V = store.incoming or store.value
+        self.incoming: V = store.entering
         #: the confidence so far, which the reasons of `DOUBTED` may lower
         self.certainty: Confidence = "high"
 

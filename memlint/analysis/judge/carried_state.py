@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from memlint.analysis.demand.used_up_graphs import used_up
 from memlint.analysis.domain.events import Step
 from memlint.analysis.domain.periods import ends_soon
-from memlint.analysis.domain.state import AMBIENT, ON
+from memlint.analysis.domain.state import ON
 from memlint.analysis.domain.summary.effects import CallRecord, LoopState, Store
 from memlint.analysis.domain.summary.summary import Summary
 from memlint.analysis.domain.values import Path
@@ -51,8 +51,7 @@ def is_carried_alone(analyser: Analyser, summary: Summary, store: Store) -> bool
     name = state_of(summary, store)
     if not name or function.cls is None or function.name == "__init__" or analyser.program.is_module(function.cls):
         return False
-    nodes = summary.graphs.nodes
-    marks = {item for item in summary.graphs.closure(store.value.src) if item in nodes and nodes[item].model}
+    marks = summary.graphs.models_in(store.value.src)
     if not marks or place not in summary.graphs.closure(store.value.src):
         return False
     return (
@@ -114,7 +113,7 @@ _CUTS = frozenset({"detach", "data", "shape", "size", "device", "dtype", "dim", 
 
 
 def _carries(analyser: Analyser, caller: Summary, record: CallRecord, name: str, setters: frozenset[str]) -> bool:
-    grad = analyser.facts.modes.of(caller.function) if record.grad == AMBIENT else record.grad
+    grad = analyser.facts.modes.of_call(caller, record)
     held = caller.notes.rounds.get(record.loops[-1])
     if grad != ON or held is None or caller.cut_short or is_test(caller.function):
         return False
@@ -144,7 +143,7 @@ def _begins(held: LoopState, run: ir.Call, name: str, setters: frozenset[str]) -
             continue
         if isinstance(call.func, ir.Attr) and call.func.name in setters:
             return True
-        if any(dotted(given) == module for given in (*call.args, *(word.value for word in call.keywords))):
+        if any(dotted(given) == module for given in call.passed):
             return True  # the callee may reset the state
     return False
 

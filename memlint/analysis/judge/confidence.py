@@ -42,7 +42,7 @@ def confidence_unneeded(analyser: Analyser, summary: Summary, store: Store, valu
     """
     if value.freed in ("yes", "some") or store.dead:
         return "high"
-    if of_evaluation(summary, store.incoming or store.value):
+    if of_evaluation(summary, store.entering):
         return "high"
     if summary.hook is not None:
         if not summary.hook.outputs:
@@ -51,9 +51,9 @@ def confidence_unneeded(analyser: Analyser, summary: Summary, store: Store, valu
         return "medium" if summary.hook.own else "low"
     if any(loops for _, loops, *_ in summary.backwards):
         return "high"
-    if blindly_reached(summary, marks_of(summary, store) | (store.incoming or store.value).src):
+    if blindly_reached(summary, marks_of(summary, store) | store.entering.src):
         return "low"  # that backward may need this very graph
-    if unguarded_module(analyser, summary) and ambient_only(summary, (store.incoming or store.value).src):
+    if unguarded_module(analyser, summary) and ambient_only(summary, store.entering.src):
         return "low"
     if is_evaluation_name(summary.function):
         return "medium"
@@ -104,7 +104,7 @@ _GIVE_A_BATCH = frozenset({"__next__", "next", "__getitem__", "__getitems__", "c
 
 def _on_some_paths(summary: Summary, store: Store, value: Value) -> bool:
     """Whether only some paths of a callee, which its arguments select, record the graph."""
-    nodes = (summary.graphs.nodes.get(item) for item in summary.graphs.closure((store.incoming or store.value).src))
+    nodes = (summary.graphs.nodes.get(item) for item in summary.graphs.closure(store.entering.src))
     return value.attached == "some" and all(node.partial for node in nodes if node is not None and node.definite)
 
 
@@ -124,7 +124,7 @@ def would_raise(summary: Summary, store: Store, value: Value) -> bool:
             return True  # the same holds where the function makes the module and calls it
     if store.how != "call":
         return False
-    nodes = (summary.graphs.nodes.get(item) for item in (store.incoming or store.value).src)
+    nodes = (summary.graphs.nodes.get(item) for item in store.entering.src)
     return any(node is not None and (node.opaque or node.unknown or node.via) for node in nodes)
 
 
@@ -203,7 +203,7 @@ def _is_handed_on(summary: Summary, store: Store) -> bool:
     item = store.place.root.rpartition(":")[2]
     env = summary.exit.env if summary.exit is not None else {}
     names = {name for name, value in env.items() if item in map(str, value.store)}
-    given = (one for call in calls(store.loop.body) for one in (*call.args, *(word.value for word in call.keywords)))
+    given = (one for call in calls(store.loop.body) for one in call.passed)
     return any(dotted(one) in names for one in given)
 
 

@@ -278,9 +278,8 @@ def _origin(summary: Summary, sources: frozenset[Source], attached: Fact) -> tup
 def _is_shared(summary: Summary, sources: frozenset[Source]) -> bool:
     """Whether the function's result comes from the same models, or the same inputs, as the given graphs. A backward
     through the result then frees what they saved, and a running average of the result saves next to nothing."""
-    reached = summary.graphs.closure(sources)
-    models = {item for item in reached if (node := summary.graphs.nodes.get(item)) is not None and node.model}
-    paths = {item for item in reached if isinstance(item, Path)}
+    models = summary.graphs.models_in(sources)
+    paths = {item for item in summary.graphs.closure(sources) if isinstance(item, Path)}
     own = f"p:{self_name(summary.function)}"
     # attributes of the module beside its inputs are rates and similar numbers
     inputs = models or {path for path in paths if path.root != own} or paths

@@ -20,7 +20,7 @@ from memlint.analysis.demand.teacher_networks import teaches
 from memlint.analysis.demand.unneeded_runs import records_unneeded_graph
 from memlint.analysis.demand.used_up_graphs import is_dropped, is_script_loop, is_trial, loads_weights, trains_otherwise
 from memlint.analysis.domain.events import Fact, Loop, ModelCall, Step
-from memlint.analysis.domain.sibling_functions import is_beside_training
+from memlint.analysis.domain.sibling_functions import is_beside_training, is_only_passed_on
 from memlint.analysis.domain.summary.effects import ModelRun, excluded
 from memlint.analysis.domain.summary.summary import Summary
 from memlint.analysis.domain.values import CPU, EMPTY, Source, Sources
@@ -225,10 +225,7 @@ _TRAINING = frozenset({"backward", "zero_grad", "optim", "optimizer", "optimizer
 def _only_shows(summary: Summary, run: ModelRun) -> bool:
     """Whether the output is only passed on, in a file that trains nothing: to code that shows, scores or writes it.
     False if the function returns it or stores it in the object."""
-    marks = {run.node, *run.value.src}
-    if summary.exit is None or marks & summary.notes.returned or _TRAINING & summary.module.names:
-        return False
-    return not any(marks & summary.graphs.closure(value.src) for value in summary.exit.sym.values())
+    return not _TRAINING & summary.module.names and is_only_passed_on(summary, run)
 
 
 def _is_evaluation(analyser: Analyser, summary: Summary, verdict: Verdict, kept: dict[Source, Keeper]) -> bool:
@@ -308,7 +305,7 @@ def _held_by(summary: Summary, run: ModelRun) -> str:
     own = f"p:{summary.function.own_name}"
     if summary.exit is None:
         return ""
-    marks = {run.node, *run.value.src}
+    marks = run.marks
     held = (
         place.text
         for place, value in summary.exit.sym.items()
@@ -325,7 +322,7 @@ def _keeper(summary: Summary, runs: list[ModelRun], kept: dict[Source, Keeper]) 
 
 def _own_nodes(summary: Summary, run: ModelRun) -> Sources:
     """The graph nodes that the run itself recorded, without those of its inputs."""
-    return frozenset(item for item in (run.node, *run.value.src) if item in summary.graphs.nodes)
+    return run.marks & summary.graphs.nodes.keys()
 
 
 def _on_their_own(group: list[Verdict], groups: dict[Source, list[Verdict]]) -> list[Verdict]:

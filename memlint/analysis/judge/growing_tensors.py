@@ -121,13 +121,13 @@ def judged(analyser: Analyser, summary: Summary, store: Store, fixes: FixPlaces)
     yield Carry(
         site=store.site,
         function=summary.function.qual,
-        value=value_of(analyser, summary, store, store.incoming or store.value),
+        value=value_of(analyser, summary, store, store.entering),
         place=Place(store.place_kind, store.place_text),
         loop=loop,
         how="cat",
         needed=graph_needed_later(analyser, summary, store),
         reset=store.cleared,
-        in_model_loop=lacks_guard(summary, store.incoming or store.value),
+        in_model_loop=lacks_guard(summary, store.entering),
         bounded=loop.over == "rows"
         or store.selected
         or _fed(summary, store)
@@ -156,7 +156,7 @@ def _rows_of_argument(summary: Summary, store: Store) -> bool:
     them (an augmentation): the result is one batch, as large as the argument."""
     if store.loop is None or not store.local:
         return False
-    reached = summary.graphs.closure((store.incoming or store.value).src)
+    reached = summary.graphs.closure(store.entering.src)
     if any(run.module.syms or not run.module.store for run in summary.runs.values() if run.node in reached):
         return False
     given = {param.name for param in summary.function.params}
@@ -184,7 +184,7 @@ def _handed(body: tuple[ir.Stmt, ...]) -> tuple[dict[str, set[str]], dict[str, s
                 renamed.setdefault(place, set()).update(text(target, 200) for target in statement.targets)
         for call in (part for expr in expressions(statement) for part in walk_expression(expr)):
             if isinstance(call, ir.Call) and not _only_moves(call):
-                for given in (*call.args, *(word.value for word in call.keywords)):
+                for given in call.passed:
                     for place in places_of(given):
                         found.setdefault(place, set()).add(statement.at)
     return renamed, found

@@ -215,7 +215,7 @@ def unguarded_call(analyser: Analyser, summary: Summary, run: ModelRun) -> tuple
     sites = []
     guarded = []
     for caller, record in analyser.facts.calls_of(summary.function):
-        grad = analyser.facts.modes.of(caller.function) if record.grad == AMBIENT else record.grad
+        grad = analyser.facts.modes.of_call(caller, record)
         if grad == OFF:
             guarded.append(caller.site(record.at))
         elif grad == ON and caller.function.key != summary.function.key and not is_test(caller.function):
@@ -252,7 +252,7 @@ def loop_of(analyser: Analyser, summary: Summary, run: ModelRun) -> Loop | None:
 
 def consumed_as(summary: Summary, run: ModelRun) -> Literal["detached", "escapes", "loss", "dropped"]:
     """How the function uses a run's output, in the terms of `ModelCall.consumed`."""
-    marks = {run.node, *run.value.src}
+    marks = run.marks
     if marks & summary.notes.returned or marks & summary.escaped:
         return "escapes"
     return "detached" if marks & summary.used else "dropped"

@@ -27,7 +27,7 @@ _MOST = 6
 def phase_of(summary: Summary, run: ModelRun) -> Phase | None:
     """The phase in which a model runs and records while the backward that reaches it is skipped. Either the function
     puts the model into eval mode in that phase, or the phase's name says so. None if there is no such phase."""
-    marks = {run.node, *run.value.src}
+    marks = run.marks
     backwards = [one for one in summary.backwards if marks & one.reached]
     if (
         not backwards

@@ -219,7 +219,7 @@ def _is_off(value: V, off: _Value) -> bool:
 
 def _passes_evaluation(caller: Summary, at: int) -> bool:
     call = call_at(caller.function.body, at)
-    given = (*call.args, *(word.value for word in call.keywords)) if call is not None else ()
+    given = call.passed if call is not None else ()
     return any(
         isinstance(one, ir.Name | ir.Attr | ir.Subscript) and EVALUATION.search(text(one, 200).lower()) is not None
         for one in given

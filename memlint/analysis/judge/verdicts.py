@@ -58,7 +58,7 @@ def judge(analyser: Analyser, summary: Summary, fixes: FixPlaces) -> Iterator[Ev
         for event in _judged(analyser, summary, store, fixes):
             events.append(event)
             if _keeps(event):
-                for source in summary.graphs.closure((store.incoming or store.value).src):
+                for source in summary.graphs.closure(store.entering.src):
                     _note(kept, source, _keeper(analyser, summary, event))
     for source, keeper in _kept_by_callers(analyser, summary, [verdict.run for verdict in verdicts], fixes):
         _note(kept, source, keeper)
@@ -97,7 +97,7 @@ def _kept_by_callee(analyser: Analyser, verdict: Verdict) -> Iterator[Keeper]:
     if below is None or verdict.evaluation != "eval" or verdict.wanted:
         return
     for store in below.stores.values():
-        value = store.incoming or store.value
+        value = store.entering
         if store.kind == "cat" or store.loop is None or inner.node not in below.graphs.closure(value.src):
             continue
         one = Candidate(analyser, below, store)
@@ -135,7 +135,7 @@ def _keepers(analyser: Analyser, summary: Summary, fixes: FixPlaces, below: set[
             continue
         evaluations(analyser, caller)  # its result decides which stores keep a graph for no backward
         for store in list(caller.stores.values()):
-            reached = caller.graphs.closure((store.incoming or store.value).src)
+            reached = caller.graphs.closure(store.entering.src)
             if store.loop is None or reached.isdisjoint(ours):
                 continue
             for event in _judged(analyser, caller, store, fixes):
@@ -147,7 +147,7 @@ def _keepers(analyser: Analyser, summary: Summary, fixes: FixPlaces, below: set[
 
 def _leaving(summary: Summary) -> Sources:
     """The graphs that outlive a call of the function: in what it returns, yields or stores."""
-    stored = [(store.incoming or store.value).src for store in summary.stores.values() if not store.local]
+    stored = [store.entering.src for store in summary.stores.values() if not store.local]
     held = [value.src for value in summary.exit.sym.values()] if summary.exit is not None else []
     yielded = [tensors_within(summary, state, value).src for value, state in summary.yields]
     return summary.graphs.closure(summary.notes.returned.union(*stored, *held, *yielded))

@@ -30,7 +30,7 @@ def is_found_first(key: str, importer: str) -> bool:
 
 def refused(program: Program, function: Function, call: ir.Call) -> str:
     """Why a call does not fit its function's signature, as a clause; "" if it may fit."""
-    if any(isinstance(arg, ir.Starred) for arg in call.args) or any(word.name is None for word in call.keywords):
+    if call.spreads:
         return ""
     first = dotted(call.func).partition(".")[0]
     if not is_bound_once(function.module, first) and not (first == dotted(call.func) and _is_last(function, first)):

@@ -99,6 +99,11 @@ class Store:
     #: the members of a tuple or dictionary that is stored, by position or key
     parts: dict[str, V] = field(default_factory=dict)
 
+    @property
+    def entering(self) -> V:
+        """The value that enters the place: for a carry the incoming one, else the stored one."""
+        return self.incoming or self.value
+
 
 @dataclass(slots=True)
 class ModelRun:
@@ -132,6 +137,11 @@ class ModelRun:
     tests: tuple[ir.Expr, ...] = ()
     #: the text of the callee here, if the model runs in a callee
     called: str = ""
+
+    @property
+    def marks(self) -> Sources:
+        """The graph sources of the output."""
+        return self.value.src | {self.node}
 
 
 @dataclass(slots=True)

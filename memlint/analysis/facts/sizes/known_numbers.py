@@ -279,7 +279,7 @@ class Numbers:
     def bound(self, call: ir.Call, function: Function, scope: Scope) -> dict[str, Known]:
         """What a call passes for the parameters of a constructor. An activation counts as 0, as it has no width."""
         given: dict[str, Known] = {}
-        spread = any(isinstance(arg, ir.Starred) for arg in call.args) or not all(word.name for word in call.keywords)
+        spread = call.spreads
         first = (
             1
             if is_name(call.args[0] if call.args else None, scope.function.own_name or "self") and _calls_base(call)

@@ -51,7 +51,7 @@ def _is_of(analyser: Analyser, module: V, says: Callable[[str], bool]) -> bool:
     for ref in module.refs:
         if ref.kind == "foreign" and says(ref.name):
             return True
-        cls = analyser.program.module(ref.key).cls(ref.name) if ref.kind == "instance" else None
+        cls = analyser.cls(ref) if ref.kind == "instance" else None
         init = cls.methods.get("__init__") if cls is not None else None
         if init is not None and any(
             says(analyser.program.outside(init.module, call.func, init)) for call in calls(init.body)

@@ -145,7 +145,7 @@ class Parts:
         return inner is not None and all(self._is_known(one, scope, depth - 1) for one in inner)
 
     def _is_known_call(self, call: ir.Call, scope: Scope, depth: int) -> bool:
-        given = [*call.args, *(word.value for word in call.keywords)]
+        given = [*call.passed]
         own, name = scope.function.own_name, last_name(call.func)
         if (scope.function, call.at) in self._layers:
             return name not in _CONTAINERS or all(self._is_known(one, scope, depth - 1) for one in given)

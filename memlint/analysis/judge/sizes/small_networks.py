@@ -118,7 +118,7 @@ def _size(analyser: Analyser, ref: Ref) -> str:
         layer = next((held for word, held in ref.keywords if word == "layer"), None)
         saved = _of_chain(layer) if layer is not None else None
         return "small" if saved is not None and saved <= _FEW else ""
-    cls = analyser.program.module(ref.key).cls(ref.name) if ref.kind == "instance" else None
+    cls = analyser.cls(ref) if ref.kind == "instance" else None
     return _of_class(analyser, cls) if cls is not None else ""
 
 

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Set as AbstractSet
+
 from memlint.analysis.domain.summary.effects import ModelRun
 from memlint.analysis.domain.summary.summary import Summary
 from memlint.analysis.domain.values import Path, Source, Sources
 
 
-def trains_unresolved_object(summary: Summary, run: ModelRun, marks: set[Source]) -> bool:
+def trains_unresolved_object(summary: Summary, run: ModelRun, marks: AbstractSet[Source]) -> bool:
     """Whether a backward in the same round differentiates an unresolved object, and the graphs went into one."""
     for reached, loops, *_ in summary.backwards:
         if run.loops[: len(loops)] != loops or not _is_unresolved(summary, reached):
@@ -25,7 +27,7 @@ def _is_unresolved(summary: Summary, reached: Sources) -> bool:
     return bool(nodes) and all(node.unknown for node in nodes)
 
 
-def _are_together(summary: Summary, reached: Sources, marks: set[Source]) -> bool:
+def _are_together(summary: Summary, reached: Sources, marks: AbstractSet[Source]) -> bool:
     """Whether something was computed from both the graphs and the object: ``losses.add(loss)``."""
     nodes = reached & summary.graphs.nodes.keys()
     closures = map(summary.graphs.ancestry, summary.graphs.nodes)

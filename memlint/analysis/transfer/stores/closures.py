@@ -4,6 +4,7 @@ read."""
 from __future__ import annotations
 
 from collections.abc import Iterator
+from collections.abc import Set as AbstractSet
 from typing import TYPE_CHECKING
 
 from memlint.analysis.domain.summary.summary import Summary
@@ -24,7 +25,7 @@ MAX_CALLS_DOWN = 1
 _BACKWARD = frozenset({"backward", "manual_backward"})
 
 
-def trains_by_closure(analyser: Analyser, summary: Summary, marks: set[Source]) -> bool:
+def trains_by_closure(analyser: Analyser, summary: Summary, marks: AbstractSet[Source]) -> bool:
     """Whether a closure that reads these graphs is passed to a call, and a backward runs in the callee or in this
     function."""
     handed = _handed(summary.function)
