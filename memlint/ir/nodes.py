@@ -1,9 +1,8 @@
 """The records of the intermediate representation (IR).
 
-A module is lowered one *unit* at a time (a top-level definition, or the module's own statements). Every
-record carries ``at``, an ordinal that is unique within its unit and counts up in source order; the table
-ordinal -> source span is made on demand (`memlint.frontend.spans`). Expressions and statements are tagged
-unions, so they serialise without pickle.
+A module is lowered one *unit* at a time (a top-level definition, or the module's own statements). Every record carries
+``at``, an ordinal that is unique within its unit and increases in source order; `memlint.frontend.spans` maps ordinals
+to source spans on demand. Expressions and statements are tagged unions, so they serialise without pickle.
 """
 
 from __future__ import annotations
@@ -57,11 +56,6 @@ class Call(Node, frozen=True, gc=False, tag=True, array_like=True):
     def passed(self) -> tuple[Expr, ...]:
         """All arguments, those of keywords included."""
         return (*self.args, *(word.value for word in self.keywords))
-
-    @property
-    def spreads(self) -> bool:
-        """Whether it passes ``*args`` or ``**kwargs``, so that not all arguments are known."""
-        return any(isinstance(arg, Starred) for arg in self.args) or any(word.name is None for word in self.keywords)
 
 
 class Slice(Node, frozen=True, gc=False, tag=True, array_like=True):

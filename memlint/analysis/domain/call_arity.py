@@ -8,7 +8,7 @@ from memlint.analysis.domain.values import Ref, ordered
 from memlint.analysis.index.function import Function
 from memlint.analysis.reach.refused_calls import misfit
 from memlint.analysis.syntax.memo import kept_for
-from memlint.analysis.syntax.syntax import walk_statements
+from memlint.analysis.syntax.syntax import spreads, walk_statements
 from memlint.ir import nodes as ir
 
 
@@ -45,7 +45,7 @@ def fitting_classes(summary: Summary, refs: frozenset[Ref], expr: ir.Call, metho
 def _fits(function: Function, expr: ir.Call, count: int | None) -> bool:
     if count is not None and not _may_give(function, count):
         return False
-    spread = expr.spreads
+    spread = spreads(expr)
     return spread or bool(function.decorators) or not misfit(function.params[1:], expr)
 
 

@@ -9,7 +9,7 @@ from memlint.analysis.index.function import Function
 from memlint.analysis.reach.known_calls import KnownCall, KnownCalls
 from memlint.analysis.syntax.bindings import assigned_names
 from memlint.analysis.syntax.expression_text import text
-from memlint.analysis.syntax.syntax import way_to
+from memlint.analysis.syntax.syntax import spreads, way_to
 from memlint.analysis.transfer.modules.flags import test_value
 from memlint.ir import nodes as ir
 from memlint.patterns import lazy_pattern
@@ -91,7 +91,7 @@ def _all_passed(function: Function, param: ir.Param, calls: tuple[KnownCall, ...
     found: list[ir.Const] = []
     for known in calls:
         call = known.call
-        if call.spreads:
+        if spreads(call):
             return []
         given = known.passes(function, param.name) or param.default
         if not isinstance(given, ir.Const) or given.kind not in _KNOWN:

@@ -10,7 +10,7 @@ from memlint.analysis.index.mentions import Put, bound_to, may_set, puts
 from memlint.analysis.index.program import Program
 from memlint.analysis.index.receivers import find_class
 from memlint.analysis.syntax.expression_text import text
-from memlint.analysis.syntax.syntax import dotted, last_name
+from memlint.analysis.syntax.syntax import dotted, last_name, spreads
 from memlint.ir import nodes as ir
 
 #: if more files than this mention a name, none is read
@@ -30,7 +30,7 @@ def is_found_first(key: str, importer: str) -> bool:
 
 def refused(program: Program, function: Function, call: ir.Call) -> str:
     """Why a call does not fit its function's signature, as a clause; "" if it may fit."""
-    if call.spreads:
+    if spreads(call):
         return ""
     first = dotted(call.func).partition(".")[0]
     if not is_bound_once(function.module, first) and not (first == dotted(call.func) and _is_last(function, first)):

@@ -251,6 +251,11 @@ def call_at(body: tuple[ir.Stmt, ...], at: int) -> ir.Call | None:
     return _calls_by_place(body).get(at)
 
 
+def spreads(call: ir.Call) -> bool:
+    """Whether a call passes ``*args`` or ``**kwargs``, so that not all arguments are known."""
+    return any(isinstance(arg, ir.Starred) for arg in call.args) or any(word.name is None for word in call.keywords)
+
+
 def calls_named(body: tuple[ir.Stmt, ...], names: AbstractSet[str]) -> list[ir.Call]:
     """The calls of a body whose callee's name ends with one of some names."""
     by_name = _calls_by_name(body)

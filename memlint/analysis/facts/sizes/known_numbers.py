@@ -21,6 +21,7 @@ from memlint.analysis.syntax.syntax import (
     is_name,
     last_name,
     parts,
+    spreads,
     walk_expression,
     walk_statements,
 )
@@ -279,7 +280,7 @@ class Numbers:
     def bound(self, call: ir.Call, function: Function, scope: Scope) -> dict[str, Known]:
         """What a call passes for the parameters of a constructor. An activation counts as 0, as it has no width."""
         given: dict[str, Known] = {}
-        spread = call.spreads
+        spread = spreads(call)
         first = (
             1
             if is_name(call.args[0] if call.args else None, scope.function.own_name or "self") and _calls_base(call)
