@@ -40,24 +40,10 @@ MAX_STEPS = 4
 #: longest chain of attributes with symbols of their own; a longer one runs through a linked structure
 MAX_CHAIN = 8
 #: attributes of a tensor that hold no graph
-PLAIN = frozenset(
-    {
-        "shape",
-        "device",
-        "dtype",
-        "grad",
-        "ndim",
-        "is_leaf",
-        "requires_grad",
-        "is_cuda",
-        "layout",
-        "itemsize",
-        "nbytes",
-        "grad_fn",
-        "version",
-        "name",
-    }
-)
+PLAIN = frozenset({
+    "shape", "device", "dtype", "grad", "ndim", "is_leaf", "requires_grad", "is_cuda", "layout", "itemsize", "nbytes",
+    "grad_fn", "version", "name",
+})  # fmt: skip
 
 
 def make(

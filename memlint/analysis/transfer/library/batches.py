@@ -28,20 +28,10 @@ def hold_one_sample(name: str, call: ir.Call, words: dict[str, V]) -> bool:
 #: the data set class whose samples are rows of tensors
 TENSORS = "torch.utils.data.TensorDataset"
 #: calls that make an array or a tensor of rows in memory
-_ARRAYS = frozenset(
-    {
-        "FloatTensor",
-        "Tensor",
-        "TensorDataset",
-        "array",
-        "as_tensor",
-        "asarray",
-        "astype",
-        "from_numpy",
-        "tensor",
-        "to_numpy",
-    }
-)
+_ARRAYS = frozenset({
+    "FloatTensor", "Tensor", "TensorDataset", "array", "as_tensor", "asarray", "astype", "from_numpy", "tensor",
+    "to_numpy",
+})  # fmt: skip
 
 
 def of_tensors(tensors: list[V]) -> Extent | None:

@@ -11,53 +11,16 @@ if TYPE_CHECKING:
     from memlint.analysis.facts.analyser import Analyser
 
 _BOOKKEEPING = (
-    "create_",
-    "prepare_",
-    "freeze_",
-    "unfreeze_",
-    "get_",
-    "set_",
-    "is_",
-    "has_",
-    "num_",
-    "load_",
-    "save_",
-    "log_",
-    "print_",
-    "update_",
-    "add_",
-    "reset_",
-    "register_",
-    "init_",
-    "make_",
-    "build_",
-    "count_",
-    "latest_",
-    "clear_",
-    "enable_",
-    "disable_",
-    "remove_",
-    "restore_",
-    "resume_",
-    "download_",
-)
+    "create_", "prepare_", "freeze_", "unfreeze_", "get_", "set_", "is_", "has_", "num_", "load_", "save_", "log_",
+    "print_", "update_", "add_", "reset_", "register_", "init_", "make_", "build_", "count_", "latest_", "clear_",
+    "enable_", "disable_", "remove_", "restore_", "resume_", "download_",
+)  # fmt: skip
 
 
 _COMPUTED = (
-    "feature",
-    "features",
-    "logits",
-    "loss",
-    "embedding",
-    "embeddings",
-    "score",
-    "scores",
-    "output",
-    "outputs",
-    "prediction",
-    "action",
-    "value",
-)
+    "feature", "features", "logits", "loss", "embedding", "embeddings", "score", "scores", "output", "outputs",
+    "prediction", "action", "value",
+)  # fmt: skip
 
 
 def names_computing(name: str) -> bool:

@@ -23,22 +23,9 @@ FEW: Range = (1, 1000)
 _MANY: Range = (4096, extents.NO_BOUND)
 #: operations that keep all dimensions
 _ELEMENTWISE = SAME | {
-    "erf",
-    "square",
-    "sign",
-    "floor",
-    "ceil",
-    "add",
-    "sub",
-    "mul",
-    "div",
-    "masked_fill",
-    "pin_memory",
-    "Parameter",
-    "Buffer",
-    "xpu",
-    "kthvalue",
-}
+    "erf", "square", "sign", "floor", "ceil", "add", "sub", "mul", "div", "masked_fill", "pin_memory", "Parameter",
+    "Buffer", "xpu", "kthvalue",
+}  # fmt: skip
 _INTEGERS = frozenset({"argmax", "argmin", "argsort"})
 _TRUTH = frozenset({"eq", "ne", "gt", "lt", "ge", "le", "isnan", "isinf", "isfinite", "logical_and", "logical_not"})
 _SIZED = frozenset({"zeros", "ones", "empty", "rand", "randn", "randint", "full", "Tensor", "FloatTensor"}) | {

@@ -11,17 +11,12 @@ from memlint.ir import nodes as ir
 
 _SHAPED = frozenset({"zeros", "ones", "empty", "rand", "randn"})
 _FACTORIES = _SHAPED | {
-    "full",
-    "arange",
-    "eye",
-    "linspace",
-    "logspace",
-    "hann_window",
-    "hamming_window",
-    "randint",
-    "randperm",
-}
+    "full", "arange", "eye", "linspace", "logspace", "hann_window", "hamming_window", "randint", "randperm",
+}  # fmt: skip
 _FLOATING = _SHAPED | {"linspace", "logspace", "eye", "hann_window", "hamming_window", "normal"}
+_INTEGERS = frozenset(
+    {"ByteTensor", "IntTensor", "LongTensor", "arange", "as_tensor", "full", "randint", "randperm", "tensor"}
+)
 _LIKE = frozenset({"zeros_like", "ones_like", "empty_like", "rand_like", "randn_like"})
 #: bytes from which a tensor of a literal shape is reported
 _OVERSIZED = 1 << 28
@@ -37,18 +32,7 @@ def note_factory(
     floating = factory in _FLOATING | _LIKE and (not dtype or dtype.startswith(("float", "half", "double", "bfloat")))
     if any(word.name == "requires_grad" and getattr(word.value, "value", None) is not False for word in expr.keywords):
         floating = False  # operations on a leaf are recorded, and it must not be updated in place
-    integers = factory in (
-        "arange",
-        "randint",
-        "randperm",
-        "tensor",
-        "as_tensor",
-        "full",
-        "LongTensor",
-        "IntTensor",
-        "ByteTensor",
-    )
-    if floating or integers or factory in _FLOATING:
+    if floating or factory in _FLOATING | _INTEGERS:
         frame.notes.made[expr.at] = (factory, floating, count)
     if factory not in _FACTORIES:
         return

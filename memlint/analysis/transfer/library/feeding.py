@@ -40,16 +40,9 @@ _BATCH = lazy_pattern(r"batch|(^|[._])bs$")
 _LOADS = lazy_pattern(r"loader|dataset|iter|queue|stream|sampler|prefetch|(^|[._])dl$")
 _MOVES = frozenset({"cuda", "to", "xpu", "npu", "pin_memory"})
 _HELPERS = (
-    "to_device",
-    "to_gpu",
-    "to_cuda",
-    "move_data_to_device",
-    "send_to_device",
-    "convert_tensor",
-    "batch_to_device",
-    "cudafy",
-    "move_to",
-)
+    "to_device", "to_gpu", "to_cuda", "move_data_to_device", "send_to_device", "convert_tensor", "batch_to_device",
+    "cudafy", "move_to",
+)  # fmt: skip
 _WRAPPERS = frozenset(
     {"tqdm", "enumerate", "zip", "iter", "islice", "track", "trange", "progress_bar", "auto_tqdm", "prefetch"}
 )

@@ -42,19 +42,10 @@ _SCALED = frozenset({"Upsample", "UpsamplingBilinear2d", "UpsamplingNearest2d", 
 #: layers of which only the width is bounded by a project-wide number
 _WIDTHS = frozenset({"Linear", "LazyLinear", "Bilinear", "Embedding"})
 #: layers that return a vector for each step of a sequence
-_STEPS = frozenset(
-    {
-        "GRU",
-        "LSTM",
-        "MultiheadAttention",
-        "RNN",
-        "Transformer",
-        "TransformerDecoder",
-        "TransformerDecoderLayer",
-        "TransformerEncoder",
-        "TransformerEncoderLayer",
-    }
-)
+_STEPS = frozenset({
+    "GRU", "LSTM", "MultiheadAttention", "RNN", "Transformer", "TransformerDecoder", "TransformerDecoderLayer",
+    "TransformerEncoder", "TransformerEncoderLayer",
+})  # fmt: skip
 _KNOWN = _NUMBERS.keys() | _SAME | _SCALED | _STEPS | {"Sequential"}
 _SEQUENCE = extents.shaped((BATCH_DIM, ANY, ANY))
 #: longest chain that is kept

@@ -54,6 +54,16 @@ _DECODES = frozenset({"predict", "translate", "transcribe", "answer"})
 _MAX_PARTS = 3
 
 
+class _Run(NamedTuple):
+    """A call that runs a model. ``method``: "forward" for a call of the module itself."""
+
+    expr: ir.Call
+    module: V
+    args: Args
+    words: Words
+    method: str
+
+
 class _Forwards(NamedTuple):
     """Facts about the forwards that were followed, where none determines the model's output."""
 
@@ -84,7 +94,7 @@ def run_module(
         return V(TREE, size=BATCH)
     batches.note_model_call(frame, expr)
     freezes = frozen_of(frame, state, module, module_expression(expr, module))
-    found = _through_classes(frame, state, expr, module, args, words, method, freezes)
+    found = _through_classes(frame, state, _Run(expr, module, args, words, method), freezes)
     if isinstance(found, V):
         return _shaped_as(found, args)
     shown = text(expr.func)
@@ -136,18 +146,10 @@ def _shaped_as(output: V, args: Args) -> V:
     return output.but(extent=known) if output.extent is None and output.kinds & TENSORS else output
 
 
-def _through_classes(
-    frame: FunctionState,
-    state: State,
-    expr: ir.Call,
-    module: V,
-    args: Args,
-    words: Words,
-    method: str,
-    freezes: bool | None,
-) -> V | _Forwards:
+def _through_classes(frame: FunctionState, state: State, run: _Run, freezes: bool | None) -> V | _Forwards:
     """The output of a model by its possible classes; `_Forwards` where they do not determine it. ``freezes``:
     whether the model is frozen here, None for unknown."""
+    expr, module, args, words, method = run
     program = frame.analyser.program
     forwards = _Forwards()
     for ref in fitting_classes(frame, module.refs, expr, method):
@@ -186,7 +188,7 @@ def _through_classes(
                 return as_output(
                     state, known.but(kinds=TREE), device_of(frame, state, [module, *args]), text(expr.func)
                 )
-            return _output(frame, state, expr, module, args, words, function, known, inner, tips)
+            return _output(frame, state, run, function, known, inner, tips)
         forwards = forwards._replace(
             elsewhere=forwards.elsewhere | _stored_graphs(frame, function, expr),
             leaves=forwards.leaves or _outputs_escape(frame, function, expr),
@@ -210,19 +212,11 @@ def _last_operations(frame: FunctionState, inner: V) -> list[Source]:
 
 
 def _output(
-    frame: FunctionState,
-    state: State,
-    expr: ir.Call,
-    module: V,
-    args: Args,
-    words: Words,
-    function: Function,
-    known: V,
-    inner: V,
-    tips: list[Source],
+    frame: FunctionState, state: State, run: _Run, function: Function, known: V, inner: V, tips: list[Source]
 ) -> V:
     """The output of a model whose forward was followed. ``known``: the result; ``inner``: the join of the tensors in
     it."""
+    expr, module, args, words, _ = run
     shown = text(expr.func)
     if (
         not tips

@@ -103,24 +103,18 @@ def destination(device: V, expr: ir.Expr | None) -> int:
     return ACCELERATOR if expr is not None and _names_device(expr) else ANYWHERE
 
 
+#: names of variables and attributes for the device of the run
+_DEVICE_NAMES = frozenset({
+    "_device", "cuda", "cuda_device", "dev", "device", "device_id", "gpu", "gpu_device", "gpu_id", "local_rank", "rank",
+    "torch_device",
+})  # fmt: skip
+
+
 def _names_device(expr: ir.Expr) -> bool:
     """Whether an expression is named like the device of the run: weak evidence, where its value is unknown."""
     if isinstance(expr, ir.Subscript) and isinstance(expr.index, ir.Const):
         return str(expr.index.value).lower() == "device"
     owner, _, name = dotted(expr).lower().rpartition(".")
-    if name not in (
-        "device",
-        "dev",
-        "gpu",
-        "gpu_id",
-        "rank",
-        "local_rank",
-        "cuda",
-        "device_id",
-        "_device",
-        "gpu_device",
-        "cuda_device",
-        "torch_device",
-    ):
+    if name not in _DEVICE_NAMES:
         return False
     return not owner or _SETTINGS.fullmatch(owner) is not None

@@ -47,42 +47,11 @@ from memlint.analysis.transfer.reading import read_attribute
 from memlint.analysis.transfer.stores.class_places import class_of
 from memlint.ir import nodes as ir
 
-_CONVERT = frozenset(
-    {
-        "float",
-        "int",
-        "str",
-        "bool",
-        "len",
-        "print",
-        "repr",
-        "isinstance",
-        "issubclass",
-        "hasattr",
-        "id",
-        "hash",
-        "round",
-        "format",
-        "type",
-        "callable",
-        "open",
-        "input",
-        "ord",
-        "chr",
-        "any",
-        "all",
-        "divmod",
-        "vars",
-        "dir",
-        "exit",
-        "bytes",
-        "range",
-        "complex",
-        "ascii",
-        "bin",
-        "hex",
-    }
-)
+_CONVERT = frozenset({
+    "float", "int", "str", "bool", "len", "print", "repr", "isinstance", "issubclass", "hasattr", "id", "hash", "round",
+    "format", "type", "callable", "open", "input", "ord", "chr", "any", "all", "divmod", "vars", "dir", "exit", "bytes",
+    "range", "complex", "ascii", "bin", "hex",
+})  # fmt: skip
 
 
 #: functions that equal arithmetic operators

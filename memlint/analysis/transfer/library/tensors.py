@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, NamedTuple
 
 from memlint import knowledge
 from memlint.analysis.domain.events import PlaceKind
@@ -83,6 +83,16 @@ def _of_known_methods(expr: ir.Call) -> bool:
     return True
 
 
+class _Method(NamedTuple):
+    """A call of a tensor's method."""
+
+    expr: ir.Call
+    receiver: V
+    name: str
+    args: list[V]
+    words: dict[str, V]
+
+
 def call(
     frame: FunctionState, state: State, expr: ir.Call, receiver: V, name: str, args: list[V], words: dict[str, V]
 ) -> V:
@@ -134,7 +144,7 @@ def _call(
         return _in_place(frame, state, expr, receiver, name, args, words)
     inputs = [receiver, *(tensors_within(frame, state, value) for value in args)]
     if name in table.reduce:
-        return _reduce(frame, state, expr, receiver, name, args, words, inputs)
+        return _reduce(frame, state, _Method(expr, receiver, name, args, words), inputs)
     if name in ("topk", "sort", "kthvalue", "mode", "cummax", "cummin", "nanmedian"):
         values = tensor_op(frame, state, expr.at, inputs, text(expr), size=receiver.size)
         extent = extent_ops.of_method(name, receiver, args, words, expr)
@@ -143,22 +153,14 @@ def _call(
         certain = receiver.may_be(TENSORS)
         return tensor_op(frame, state, expr.at, inputs, text(expr), what=text(expr), certain=certain)
     if receiver.kinds & TREE:
-        return _of_tree(frame, state, expr, receiver, name, args, words, inputs)
+        return _of_tree(frame, state, _Method(expr, receiver, name, args, words), inputs)
     return unknown_call(frame, state, expr, receiver, args, words)
 
 
-def _of_tree(
-    frame: FunctionState,
-    state: State,
-    expr: ir.Call,
-    receiver: V,
-    name: str,
-    args: list[V],
-    words: dict[str, V],
-    inputs: list[V],
-) -> V:
+def _of_tree(frame: FunctionState, state: State, method: _Method, inputs: list[V]) -> V:
     """The value of a method of a distribution, or of a container of tensors. ``inputs``: the receiver and the
     arguments."""
+    expr, receiver, name, args, words = method
     if name in ("log_prob", "cdf", "icdf"):
         return tensor_op(frame, state, expr.at, inputs, text(expr))  # of a distribution
     if name == "entropy" and receiver.is_only(TREE) and any(ref.kind == "shape" for ref in receiver.refs):
@@ -263,16 +265,9 @@ def gives_indices(words: Mapping[str, Any]) -> bool:
     return asked is not None and asked.const is True
 
 
-def _reduce(
-    frame: FunctionState,
-    state: State,
-    expr: ir.Call,
-    receiver: V,
-    name: str,
-    args: list[V],
-    words: dict[str, V],
-    inputs: list[V],
-) -> V:
+def _reduce(frame: FunctionState, state: State, method: _Method, inputs: list[V]) -> V:
+    """The value of a reduction: of ``max(dim)`` and the like, the pair of values and indices."""
+    expr, receiver, name, args, words = method
     over = bool(args) or any(word in ("dim", "axis", "keepdim") for word in words)
     if name in ("max", "min", "median") and over and not (args and args[0].may_be(TENSORS)):
         values = tensor_op(frame, state, expr.at, inputs, text(expr), size=min(SAMPLE, receiver.size))

@@ -21,20 +21,12 @@ from memlint.analysis.transfer.held_values import tensors_within
 from memlint.ir import nodes as ir
 
 #: classes and functions that wrap a module
-_WRAPPERS = frozenset(
-    {
-        "torch.nn.DataParallel",
-        "torch.nn.parallel.DataParallel",
-        "torch.nn.parallel.DistributedDataParallel",
-        "torch.nn.SyncBatchNorm.convert_sync_batchnorm",
-        "torch.compile",
-        "torch.jit.script",
-        "apex.parallel.DistributedDataParallel",
-        "apex.parallel.convert_syncbn_model",
-        "torch.distributed.fsdp.FullyShardedDataParallel",
-        "intel_extension_for_pytorch.optimize",
-    }
-)
+_WRAPPERS = frozenset({
+    "torch.nn.DataParallel", "torch.nn.parallel.DataParallel", "torch.nn.parallel.DistributedDataParallel",
+    "torch.nn.SyncBatchNorm.convert_sync_batchnorm", "torch.compile", "torch.jit.script",
+    "apex.parallel.DistributedDataParallel", "apex.parallel.convert_syncbn_model",
+    "torch.distributed.fsdp.FullyShardedDataParallel", "intel_extension_for_pytorch.optimize",
+})  # fmt: skip
 #: keywords of checkpoint itself
 _OF_CHECKPOINT = frozenset({"use_reentrant", "preserve_rng_state", "context_fn", "determinism_check", "debug"})
 #: methods that are called through their class or as functions

@@ -35,27 +35,10 @@ if TYPE_CHECKING:
 
 
 #: names whose use in a branch makes the branch matter for memory
-_MATTERS = frozenset(
-    {
-        "append",
-        "backward",
-        "cpu",
-        "detach",
-        "detach_",
-        "enable_grad",
-        "eval",
-        "extend",
-        "inference_mode",
-        "item",
-        "no_grad",
-        "numpy",
-        "requires_grad",
-        "requires_grad_",
-        "set_grad_enabled",
-        "tolist",
-        "train",
-    }
-)
+_MATTERS = frozenset({
+    "append", "backward", "cpu", "detach", "detach_", "enable_grad", "eval", "extend", "inference_mode", "item",
+    "no_grad", "numpy", "requires_grad", "requires_grad_", "set_grad_enabled", "tolist", "train",
+})  # fmt: skip
 #: callables, and keywords, that take a flag unchanged
 _SWITCHES = frozenset({"set_grad_enabled", "inference_mode", "train", "requires_grad_"})
 _SWITCHING_WORDS = frozenset({"create_graph", "retain_graph", "requires_grad"})

@@ -24,47 +24,12 @@ if TYPE_CHECKING:
     from memlint.analysis.facts.analyser import Analyser
 
 #: calls that prepare a batch or a model, and run neither
-_PREPARES = frozenset(
-    {
-        "to",
-        "cuda",
-        "cpu",
-        "eval",
-        "train",
-        "float",
-        "long",
-        "half",
-        "double",
-        "int",
-        "bool",
-        "type",
-        "Variable",
-        "tensor",
-        "as_tensor",
-        "from_numpy",
-        "zeros",
-        "ones",
-        "next",
-        "iter",
-        "len",
-        "print",
-        "size",
-        "view",
-        "reshape",
-        "unsqueeze",
-        "squeeze",
-        "permute",
-        "transpose",
-        "contiguous",
-        "get",
-        "items",
-        "keys",
-        "format",
-        "dict",
-        "list",
-        "tuple",
-    }
-)
+_PREPARES = frozenset({
+    "to", "cuda", "cpu", "eval", "train", "float", "long", "half", "double", "int", "bool", "type", "Variable",
+    "tensor", "as_tensor", "from_numpy", "zeros", "ones", "next", "iter", "len", "print", "size", "view", "reshape",
+    "unsqueeze", "squeeze", "permute", "transpose", "contiguous", "get", "items", "keys", "format", "dict", "list",
+    "tuple",
+})  # fmt: skip
 
 
 #: the first release that ignores volatile

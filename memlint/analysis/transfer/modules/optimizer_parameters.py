@@ -18,20 +18,9 @@ from memlint.patterns import lazy_pattern
 _DATA = lazy_pattern(r"loader|dataset|iter")
 #: calls that return data without a graph
 _DATA_CALLS = (
-    "sample",
-    "next",
-    "get_batch",
-    "next_batch",
-    "fetch",
-    "load",
-    "read",
-    "prepare_batch",
-    "preprocess",
-    "add_noise",
-    "tokenize",
-    "tokenizer",
-    "collate",
-)
+    "sample", "next", "get_batch", "next_batch", "fetch", "load", "read", "prepare_batch", "preprocess", "add_noise",
+    "tokenize", "tokenizer", "collate",
+)  # fmt: skip
 #: most modules that are recorded as escaping from a function; past it, any may have escaped
 MAX_GIVEN = 64
 ANY = ("any",)

@@ -18,19 +18,9 @@ from memlint.analysis.transfer.stores.target_places import picking_name, place_o
 from memlint.ir import nodes as ir
 
 #: functions that concatenate tensors
-CATS = frozenset(
-    {
-        "cat",
-        "concat",
-        "concatenate",
-        "stack",
-        "hstack",
-        "vstack",
-        "dstack",
-        "row_stack",
-        "column_stack",
-    }
-)
+CATS = frozenset({
+    "cat", "concat", "concatenate", "stack", "hstack", "vstack", "dstack", "row_stack", "column_stack",
+})  # fmt: skip
 
 
 def note_concatenation(

@@ -18,42 +18,11 @@ from memlint.ir import nodes as ir
 
 _OPERATORS = {"+": "add_", "-": "sub_", "*": "mul_", "/": "div_"}
 #: element-wise operations that keep shape and dtype; the in-place method has the same name and an underscore
-_ELEMENTWISE = frozenset(
-    {
-        "abs",
-        "add",
-        "addcdiv",
-        "addcmul",
-        "ceil",
-        "clamp",
-        "clamp_max",
-        "clamp_min",
-        "clip",
-        "cos",
-        "div",
-        "exp",
-        "expm1",
-        "floor",
-        "lerp",
-        "log",
-        "log1p",
-        "masked_fill",
-        "mul",
-        "neg",
-        "pow",
-        "reciprocal",
-        "relu",
-        "round",
-        "rsqrt",
-        "sigmoid",
-        "sin",
-        "sqrt",
-        "square",
-        "sub",
-        "tanh",
-        "trunc",
-    }
-)
+_ELEMENTWISE = frozenset({
+    "abs", "add", "addcdiv", "addcmul", "ceil", "clamp", "clamp_max", "clamp_min", "clip", "cos", "div", "exp", "expm1",
+    "floor", "lerp", "log", "log1p", "masked_fill", "mul", "neg", "pow", "reciprocal", "relu", "round", "rsqrt",
+    "sigmoid", "sin", "sqrt", "square", "sub", "tanh", "trunc",
+})  # fmt: skip
 
 
 @dataclass
