@@ -118,6 +118,7 @@ def _is_tensor(frame: FunctionState, base: V) -> bool:
 
 
 def _bind(frame: FunctionState, state: State, name: str, value: V) -> None:
+    """Assign a variable: a local one, or the symbolic place of a global or a variable of an enclosing function."""
     function = frame.function
     if name not in function.locals and name not in frame.own_names:
         root = (

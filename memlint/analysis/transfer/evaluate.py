@@ -123,6 +123,8 @@ def _binary(frame: FunctionState, state: State, expr: ir.Binary) -> V:
 
 
 def apply_binary(frame: FunctionState, state: State, expr: ir.Binary, left: V, right: V) -> V:
+    """The value of a binary operation on two values: by the operands' own operators, on texts, containers, numbers
+    or tensors."""
     frame.operands[expr.at] = (left, right)
     added = _by_operator(frame, state, expr, left, right)
     if added is not None:

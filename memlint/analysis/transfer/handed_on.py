@@ -69,6 +69,7 @@ def is_of_object(ref: Ref) -> bool:
 
 
 def _at(ref: Ref, path: Path) -> Ref:
+    """The reference with symbols of ``path`` in place of the objects and arguments that it is bound to."""
     if not _is_bound(ref) or ref.self_ is None:
         return ref
     if ref.kind == "bound":

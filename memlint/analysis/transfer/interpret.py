@@ -229,6 +229,7 @@ def _pass(frame: FunctionState, state: State, statement: ir.Stmt) -> State:
 
 
 def _jump(frame: FunctionState, state: State, statement: ir.Jump) -> State | None:
+    """None where the path leaves the round, whose state the loop keeps; the state where there is no loop."""
     if statement.kind == "pass" or not frame.loops:
         return state
     target = next((loop for loop in reversed(frame.loops) if loop.body), None)
@@ -282,6 +283,7 @@ def _if(frame: FunctionState, state: State, statement: ir.If) -> State | None:
 
 
 def _with(frame: FunctionState, state: State, statement: ir.With) -> State | None:
+    """The state after a with block, whose grad mode is restored."""
     before = state.grad
     # an ExitStack leaves the contexts that were entered in its block, which may set the grad mode
     entered = (item.context for item in statement.items)
@@ -317,6 +319,7 @@ def _with(frame: FunctionState, state: State, statement: ir.With) -> State | Non
 
 
 def _try(frame: FunctionState, state: State, statement: ir.Try) -> State | None:
+    """The state after a try statement: the join over its body and its handlers."""
     before = frame.fork(state)
     raised: list[State] = []
     frame.handlers.append(raised)

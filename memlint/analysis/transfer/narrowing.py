@@ -188,6 +188,7 @@ def _is_loader(summary: Summary, cls: ir.Expr) -> bool:
 
 
 def _narrow_to(state: State, expr: ir.Expr, kind: int, truth: bool) -> None:
+    """Narrow a variable to a kind, or to its other kinds where ``truth`` is false."""
     if not isinstance(expr, ir.Name) or expr.id not in state.env:
         return
     value = state.env[expr.id]

@@ -221,6 +221,7 @@ def _self_contained(value: V) -> bool:
 
 
 def _tensor_attribute(base: V, name: str) -> V:
+    """The value of an attribute of a tensor."""
     if name == "data":
         return cut(base)
     if name in ("grad", "absgrad", "main_grad", "grad_sample"):

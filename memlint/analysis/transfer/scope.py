@@ -65,6 +65,7 @@ def _free_variable(frame: FunctionState, state: State, name: str) -> V:
 
 
 def _global_variable(frame: FunctionState, state: State, name: str) -> V:
+    """The value of a global variable, a builtin or an imported name."""
     kind, what = frame.analyser.program.find(frame.module, name)
     if kind == "none" and frame.module.writers(name):
         kind, what = "value", (frame.module, name)  # functions alone bind it

@@ -57,6 +57,8 @@ def of_loader(frame: FunctionState, name: str, args: list[V], words: dict[str, V
 
 
 def _of_class(frame: FunctionState, ref: Ref) -> Extent | None:
+    """The extent of the batches of a data set class's samples, by what its ``__getitem__`` returns; None for
+    unknown."""
     cls = frame.analyser.cls(ref)
     method = frame.analyser.program.method(cls, "__getitem__") if cls is not None else None
     summary = frame.analyser.summary(method) if method is not None else None

@@ -282,6 +282,8 @@ def _runs_parts(frame: FunctionState, function: Function, expr: ir.Call) -> bool
 
 
 def _calls_parts(frame: FunctionState, function: Function, summary: Summary | None, depth: int) -> bool:
+    """Whether a forward, or one that it calls, calls an unresolved part of its module. ``depth``: of calls that are
+    followed."""
     if summary is None or not function.takes_self or not function.params:
         return False
     own = f"p:{function.params[0].name}"

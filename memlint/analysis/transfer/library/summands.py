@@ -30,6 +30,7 @@ def note_summands(frame: FunctionState, expr: ir.Expr) -> None:
 
 
 def _terms(frame: FunctionState, expr: ir.Expr, depth: int) -> Iterator[V]:
+    """The values of the losses among the summands of an expression."""
     if depth > _DEPTH:
         return
     if isinstance(expr, ir.Binary) and expr.op in ("+", "*", "/"):

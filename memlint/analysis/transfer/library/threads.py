@@ -95,6 +95,8 @@ def out_of_guard(analyser: Analyser, function: Function) -> Step | None:
 
 
 def _starts(analyser: Analyser, function: Function, depth: int) -> list[Site]:
+    """The places where code that turned autograd off starts the threads that run a function; empty where another
+    call of it exists."""
     sites: list[Site] = []
     for caller, record in analyser.facts.calls_of(function):
         if caller.function.key == function.key:

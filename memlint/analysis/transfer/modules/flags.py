@@ -62,6 +62,7 @@ def mode_flag(function: Function) -> str:
 
 
 def _asks_for(body: tuple[ir.Stmt, ...], flag: str) -> bool:
+    """Whether some test of a body reads a flag."""
     tests = (
         test
         for statement in walk_statements(body)
@@ -125,6 +126,7 @@ def training(summary: Summary, state: State, module: V, expr: ir.Expr | None) ->
 
 
 def _switching(body: tuple[ir.Stmt, ...]) -> Iterator[str]:
+    """The variables that decide whether a block runs that matters for memory, or that a switch of torch receives."""
     for statement in walk_statements(body):
         if isinstance(statement, ir.If) and (_matter(statement.body) or _matter(statement.orelse)):
             yield from _tested(statement.test)
@@ -277,6 +279,7 @@ def usual_side(frame: FunctionState, state: State, test: ir.Expr) -> bool | None
 
 
 def _leaf(summary: Summary, state: State, test: ir.Expr) -> bool | None:
+    """The value of a part of a test under the literals of the summary; None for unknown."""
     match test:
         case ir.Const(value=bool() | int() | str() as known):
             return bool(known)  # the truth of a text as well: ``x == "a" or "b"`` always holds

@@ -42,6 +42,7 @@ def made_frozen(summary: Summary, module: V) -> bool:
 
 
 def _freezes_part(analyser: Analyser, cls: Class, steps: tuple[str, ...]) -> bool:
+    """Whether a class freezes a part of its instances, and no method makes it trainable again."""
     order, _ = analyser.program.ancestors(cls)
     if any(_thaws(method.body) for item in order for method in item.methods.values() if method.name != "__init__"):
         return False

@@ -103,6 +103,7 @@ def grad_of_reference(summary: Summary, state: State, func: V, call: ir.Call | N
 
 
 def _flag(summary: Summary, state: State, call: ir.Call | None) -> bool | None:
+    """The literal argument of ``set_grad_enabled(…)``, by its value or a flag of the summary; None for unknown."""
     if call is None:
         return None
     argument = call.args[0] if call.args else call.keywords[0].value if call.keywords else None

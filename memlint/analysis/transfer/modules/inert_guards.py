@@ -279,6 +279,7 @@ _PARAMETERS = frozenset({"data", "grad", "weight", "bias"})
 
 
 def _only_prepares(block: ir.With) -> bool:
+    """Whether a with block only calls what prepares a batch or a model."""
     calls = 0
     for statement in walk_statements(block.body):
         if not isinstance(statement, ir.Assign | ir.AnnAssign | ir.ExprStmt | ir.AugAssign):

@@ -62,6 +62,7 @@ def note_optimizer(frame: FunctionState, state: State, params: V | None) -> None
 
 
 def _owned_keys(frame: FunctionState, state: State, params: V) -> Sources | None:
+    """The keys of the modules whose parameters an optimizer gets; None where some are unknown."""
     inner = tensors_within(frame, state, params, 5)
     marks = frozenset(parameters_of(inner))
     for source in ordered(inner.src):

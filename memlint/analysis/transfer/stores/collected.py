@@ -163,6 +163,7 @@ def is_multiplied(analyser: Analyser, summary: Summary, store: Store) -> bool:
 
 
 def _is_multiplied_in(analyser: Analyser, summary: Summary, names: set[str]) -> bool:
+    """Whether a function, or a callee that receives one of the names, multiplies it with something."""
     names = _with_holders(summary, names)
     if _is_multiplied(summary.function, names):
         return True

@@ -50,6 +50,8 @@ def _constant(expr: ir.Expr) -> object:
 
 
 def _are_distinct(summary: Summary, values: ir.Expr, depth: int) -> bool:
+    """Whether an iterable surely has no value twice: a display of literals, a setting, or what leads to one by
+    ``depth`` variables."""
     if isinstance(values, ir.Display):
         found = [_constant(item) for item in values.elements]
         return None not in found and len(set(found)) == len(found)

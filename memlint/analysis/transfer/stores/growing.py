@@ -100,6 +100,7 @@ def _through_helper(frame: FunctionState, state: State, call: ir.Call) -> tuple[
 def _note(
     frame: FunctionState, state: State, statement: ir.Assign | ir.AnnAssign, target: ir.Expr, parts: tuple[ir.Expr, ...]
 ) -> None:
+    """Record a target that is concatenated with its old value."""
     if isinstance(target, ir.Subscript) and not is_member(target):
         return
     place = text(target, 200)

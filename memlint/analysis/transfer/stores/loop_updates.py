@@ -62,6 +62,7 @@ def note_update(
 def _candidate(
     frame: FunctionState, state: State, statement: ir.Assign, target: ir.Expr, value: V
 ) -> LoopUpdate | None:
+    """The update of a target by an expression of it, joined with earlier passes; None where it has no in-place form."""
     if not isinstance(statement.value, ir.Binary | ir.Call):
         return None
     if not isinstance(target, ir.Name | ir.Attr) and not is_member(target):

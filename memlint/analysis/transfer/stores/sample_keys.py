@@ -41,6 +41,7 @@ def by_sample(frame: FunctionState, target: ir.Subscript) -> tuple[LoopState, ..
 
 
 def _is_mark(loop: LoopState, expr: ir.Expr, depth: int = 3) -> bool:
+    """Whether an expression identifies a sample by the loop's variable. ``depth``: variables that are followed."""
     match expr:
         case _ if depth == 0:
             return False
