@@ -71,8 +71,8 @@ def _run_by(analyser: Analyser, functions: Iterable[Function]) -> Iterator[Funct
             if run.origin is not None:
                 yield run.origin[0].function
         for record in frame.calls.values() if frame is not None else ():
-            callee = analyser.function_at(record.callee) if record.counts else None
-            if callee is not None:
+            asked = record.counts and _does_more(analyser, record.callee)
+            if asked and (callee := analyser.function_at(record.callee)) is not None:
                 yield callee  # what it runs is told once its callers are known
 
 
