@@ -172,7 +172,7 @@ def _needed_elsewhere(analyser: Analyser, summary: Summary, store: Store) -> boo
     if marks & summary.escaped and store.kind == "retain":
         return True
     name = next((step for step in reversed(place.steps) if step.startswith(".")), None)
-    if name is not None and name in analyser.facts.attributes_in_backward():
+    if name is not None and name in analyser.facts.attributes_in_backward:
         return True
     return any(marks & reached for other in analyser.frames() for reached, *_ in other.backwards)
 

@@ -10,7 +10,8 @@ from memlint.analysis.domain.summary.summary import Summary
 from memlint.analysis.domain.values import CONTAINER, MODULE, NONE, NOTHING, UNKNOWN, UNKNOWN_VALUE, Path, Ref, V, join
 from memlint.analysis.index.program import Class, Function
 from memlint.analysis.index.uses import uses_of
-from memlint.analysis.syntax.syntax import dotted, expressions, walk_expression, walk_statements
+from memlint.analysis.syntax.memo import kept_for
+from memlint.analysis.syntax.syntax import calls, calls_named, dotted, is_name, walk_statements
 from memlint.analysis.transfer.attribute_statements import (
     MAKES,
     assigned_value,
@@ -42,16 +43,6 @@ class Attributes:
         self._values: dict[tuple[str, str, str], V] = {}
         #: what a class itself assigns; kept apart, as a base may have thousands of subclasses
         self._own: dict[tuple[str, str, str], V] = {}
-        self._assigning: dict[tuple[str, str], dict[str, list[Function]]] = {}
-        self._modules_by_use: dict[tuple[str, str], frozenset[str]] = {}
-        self._buffers: dict[tuple[str, str], frozenset[str]] = {}
-        self._trained: dict[tuple[str, str], frozenset[str]] = {}
-        self._made_and_frozen: dict[tuple[str, str], tuple[set[str], set[str]]] = {}
-        self._begun: dict[str, bool] = {}
-        self._assigned_somewhere: dict[str, bool] = {}
-        self._called: dict[str, bool] = {}
-        self.stored: dict[str, list[tuple[str, int]]] = {}
-        self._dispatching: dict[tuple[str, str], bool] = {}
         #: how often a query met a method that is still being interpreted
         self._unfinished = 0
         self._emptied: dict[str, set[tuple[str, str]]] | None = None
@@ -143,21 +134,19 @@ class Attributes:
             return value.but(refs=value.refs | {Ref("bounded", "", "")})
         return value
 
+    @kept_for
     def _assignments(self, cls: Class) -> dict[str, list[Function]]:
         """By attribute, the methods and setters of a class that assign it, on ``self`` or another variable."""
-        if cls.key not in self._assigning:
-            found: dict[str, list[Function]] = {}
-            for method in (*cls.methods.values(), *cls.accessors):
-                for name in attribute_assignments(method.body):
-                    found.setdefault(name, []).append(method)
-            self._assigning[cls.key] = found
-        return self._assigning[cls.key]
+        found: dict[str, list[Function]] = {}
+        for method in (*cls.methods.values(), *cls.accessors):
+            for name in attribute_assignments(method.body):
+                found.setdefault(name, []).append(method)
+        return found
 
+    @kept_for
     def used_as_modules(self, cls: Class) -> frozenset[str]:
         """The places that the methods of a class use as only modules are used."""
-        if cls.key not in self._modules_by_use:
-            self._modules_by_use[cls.key] = frozenset().union(*(uses_of(method) for method in cls.methods.values()))
-        return self._modules_by_use[cls.key]
+        return frozenset().union(*(uses_of(method) for method in cls.methods.values()))
 
     def _shallow(self, method: Function, name: str) -> V:
         """The join of a method's assignments without interpreting it: calls and literals, in the module's scope."""
@@ -171,35 +160,24 @@ class Attributes:
             found = join(found, self.analyser.evaluate_constant(method.module, value) if plain else UNKNOWN_VALUE)
         return found
 
+    @kept_for
     def buffers(self, cls: Class) -> frozenset[str]:
         """The names that the class and its ancestors register as buffers."""
-        if cls.key not in self._buffers:
-            names: set[str] = set()
-            order, _ = self.analyser.program.ancestors(cls)
-            for item in order:
-                for method in item.methods.values():
-                    for statement in walk_statements(method.body):
-                        if isinstance(statement, ir.ExprStmt) and isinstance(statement.value, ir.Call):
-                            call = statement.value
-                            if isinstance(call.func, ir.Attr) and call.func.name == "register_buffer" and call.args:
-                                first = call.args[0]
-                                if isinstance(first, ir.Const) and isinstance(first.value, str):
-                                    names.add(first.value)
-            self._buffers[cls.key] = frozenset(names)
-        return self._buffers[cls.key]
+        order, _ = self.analyser.program.ancestors(cls)
+        return frozenset(
+            first.value
+            for item in order
+            for method in item.methods.values()
+            for call in calls_named(method.body, {"register_buffer"})
+            if call.args and isinstance(first := call.args[0], ir.Const) and isinstance(first.value, str)
+        )
 
+    @kept_for
     def parameters(self, cls: Class) -> frozenset[str]:
         """The attributes to which the class assigns an ``nn.Parameter``, and which it does not freeze."""
-        if cls.key not in self._trained:
-            made: set[str] = set()
-            frozen: set[str] = set()
-            order, _ = self.analyser.program.ancestors(cls)
-            for item in order:
-                own = self._own_parameters(item)
-                made |= own[0]
-                frozen |= own[1]
-            self._trained[cls.key] = frozenset(made - frozen)
-        return self._trained[cls.key]
+        order, _ = self.analyser.program.ancestors(cls)
+        own = [self._own_parameters(item) for item in order]
+        return frozenset().union(*(made for made, _ in own)) - frozenset().union(*(frozen for _, frozen in own))
 
     def is_kept_up(self, cls: Class, name: str) -> bool:
         """Whether a method other than a constructor assigns the attribute, or the attribute holds a container."""
@@ -209,17 +187,16 @@ class Attributes:
             self.value(cls, name).kinds & CONTAINER
         )
 
+    @kept_for
     def _own_parameters(self, cls: Class) -> tuple[set[str], set[str]]:
         """The attributes to which the methods of a class itself assign parameters, and those that they freeze. Kept
         apart, as a base may have thousands of subclasses."""
-        if cls.key not in self._made_and_frozen:
-            made: set[str] = set()
-            frozen: set[str] = set()
-            for method in cls.methods.values():
-                for statement in walk_statements(method.body):
-                    note_parameters(statement, made, frozen)
-            self._made_and_frozen[cls.key] = made, frozen
-        return self._made_and_frozen[cls.key]
+        made: set[str] = set()
+        frozen: set[str] = set()
+        for method in cls.methods.values():
+            for statement in walk_statements(method.body):
+                note_parameters(statement, made, frozen)
+        return made, frozen
 
     def is_reset(self, function: Function, name: str) -> bool:
         """Whether other code assigns this attribute: another module, or a method of the class that is called."""
@@ -235,29 +212,27 @@ class Attributes:
             for method in self._assignments(item).get(name, ())
         )
 
+    @kept_for
     def is_called(self, name: str) -> bool:
         """Whether a function of that name is called anywhere but in constructors, which run once."""
-        if name not in self._called:
-            program = self.analyser.program
-            modules = (program.module(key) for key in program.words.files(name))
-            self._called[name] = any(
-                name in unit.calls and not by_constructor(module.cls(unit.name), name)
-                for module in modules
-                for unit in module.index.units
-            )
-        return self._called[name]
+        program = self.analyser.program
+        modules = (program.module(key) for key in program.words.files(name))
+        return any(
+            name in unit.calls and not by_constructor(module.cls(unit.name), name)
+            for module in modules
+            for unit in module.index.units
+        )
 
+    @kept_for
     def _assigning_units(self, name: str) -> list[tuple[str, int]]:
         """The units (module, number) that assign an attribute of that name."""
-        if name not in self.stored:
-            program = self.analyser.program
-            self.stored[name] = [
-                (key, number)
-                for key in program.words.files(name)
-                for number, unit in enumerate(program.module(key).index.units)
-                if name in unit.stores
-            ]
-        return self.stored[name]
+        program = self.analyser.program
+        return [
+            (key, number)
+            for key in program.words.files(name)
+            for number, unit in enumerate(program.module(key).index.units)
+            if name in unit.stores
+        ]
 
     def is_emptied_each_round(self, step: str, followed: Function | None) -> bool:
         """Whether code that runs in each iteration, of a loop or of a framework, empties an attribute of that name
@@ -289,46 +264,36 @@ class Attributes:
             }
         return step in self._emptied_through
 
+    @kept_for
     def dispatches(self, cls: Class) -> bool:
         """Whether the class or an ancestor calls its own methods by computed names."""
-        if cls.key not in self._dispatching:
-            order, _ = self.analyser.program.ancestors(cls)
-            self._dispatching[cls.key] = any(
-                isinstance(part, ir.Call)
-                and dotted(part.func) == "getattr"
-                and len(part.args) > 1
-                and isinstance(part.args[0], ir.Name)
-                and part.args[0].id == "self"
-                and not isinstance(part.args[1], ir.Const)
-                for item in order
-                for method in item.methods.values()
-                for statement in walk_statements(method.body)
-                for expr in expressions(statement)
-                for part in walk_expression(expr)
-            )
-        return self._dispatching[cls.key]
+        order, _ = self.analyser.program.ancestors(cls)
+        return any(
+            dotted(call.func) == "getattr"
+            and len(call.args) > 1
+            and is_name(call.args[0], "self")
+            and not isinstance(call.args[1], ir.Const)
+            for item in order
+            for method in item.methods.values()
+            for call in calls(method.body, into_definitions=True)
+        )
 
+    @kept_for
     def is_assigned(self, name: str) -> bool:
         """Whether any code of the project assigns an attribute of that name."""
-        if name not in self._assigned_somewhere:
-            program = self.analyser.program
-            # stop at the first one, as finding all may read a large project
-            keys = program.words.files(name)
-            self._assigned_somewhere[name] = bool(self.stored.get(name)) or any(
-                name in unit.stores for key in keys for unit in program.module(key).index.units
-            )
-        return self._assigned_somewhere[name]
+        program = self.analyser.program
+        # stop at the first one, as finding all may read a large project
+        return any(name in unit.stores for key in program.words.files(name) for unit in program.module(key).index.units)
 
+    @kept_for
     def is_begun(self, name: str) -> bool:
         """Whether a called method other than the constructor, or a function, assigns an attribute of this name a value
         that does not depend on the old one."""
-        if name not in self._begun:
-            self._begun[name] = any(sets_attribute(function, name) for function in self._functions_with(name)) or any(
-                method.name != "__init__" and self.is_called(method.name) and begins_attribute(method, name)
-                for cls in self.classes_with(name)
-                for method in cls.methods.values()
-            )
-        return self._begun[name]
+        return any(sets_attribute(function, name) for function in self._functions_with(name)) or any(
+            method.name != "__init__" and self.is_called(method.name) and begins_attribute(method, name)
+            for cls in self.classes_with(name)
+            for method in cls.methods.values()
+        )
 
     def _functions_with(self, name: str) -> Iterator[Function]:
         """The functions, and module-level code, that assign an attribute of this name."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from typing import TYPE_CHECKING
 
 from memlint.analysis.calls.method_index import NamedMethods
@@ -49,6 +50,17 @@ _LOSSES = lazy_pattern(r"loss|penalt|regular|criterion|discrimin|critic|trainer"
 _PLAIN = MODULE | OPTIMIZER | LOADER | CALLABLE | INSTANCE | NONE
 
 
+#: the cached facts that depend on the summaries
+_LEARNT = (
+    "_skipped",
+    "_variables_in_backward",
+    "attributes_in_backward",
+    "differentiated",
+    "differentiates",
+    "owned_attributes",
+)
+
+
 class Facts:
     def __init__(self, analyser: Analyser) -> None:
         self.analyser = analyser
@@ -64,13 +76,7 @@ class Facts:
         self.methods = NamedMethods(analyser.program, self.partners)
         #: see `attributes_by_name.held_module`
         self.held: dict[str, V | None] = {}
-        self._in_backward: frozenset[str] | None = None
         self._overridden: dict[tuple[str, str], list[tuple[Summary, CallRecord]]] = {}
-        self._differentiated: frozenset[tuple[str, ...]] | None = None
-        self._variables: frozenset[tuple[Source, str]] | None = None
-        self._owned: frozenset[str] | None = None
-        self._differentiates: bool | None = None
-        self._skipped: frozenset[str] | None = None
         #: the memo of `memlint.analysis.facts.module_facts`, valid until `learn`
         self.context_modes: dict[tuple[Summary, tuple[Path, ...], str, int], bool | None] = {}
         self.may_train: dict[tuple[Summary, int], bool] = {}
@@ -107,13 +113,9 @@ class Facts:
         self.may_train.clear()
         self.reached.clear()
         self.trained.clear()
-        self._differentiated = None
-        self._variables = None
-        self._owned = None
-        self._differentiates = None
-        self._skipped = None
+        for name in _LEARNT:
+            vars(self).pop(name, None)
         self.attributes.renew()
-        self._in_backward = None
 
     def close(self) -> None:
         """Drop the calls and all answers."""
@@ -152,69 +154,62 @@ class Facts:
             self._overridden[key] = found
         return self._overridden[key]
 
-    @property
+    @functools.cached_property
     def differentiated(self) -> frozenset[tuple[str, ...]]:
         """The places in ``self`` through which a backward of some method goes."""
-        if self._differentiated is None:
-            self._differentiated = frozenset(
-                item.steps
-                for summary in self.analyser.frames()
-                if summary.function.takes_self and summary.function.params
-                for reached, *_ in summary.backwards
-                for item in reached
-                if isinstance(item, Path) and item.steps and item.root == f"p:{summary.function.params[0].name}"
-            )
-        return self._differentiated
+        return frozenset(
+            item.steps
+            for summary in self.analyser.frames()
+            for reached, *_ in summary.backwards
+            for item in reached
+            if isinstance(item, Path) and item.steps and item.root == f"p:{summary.function.own_name}"
+        )
+
+    @functools.cached_property
+    def _variables_in_backward(self) -> frozenset[tuple[Source, str]]:
+        return frozenset(
+            (_scope(summary, item), item.root)
+            for summary in self.analyser.frames()
+            for reached, *_ in summary.backwards
+            for item in reached
+            if isinstance(item, Path) and item.root.startswith(("c:", "g:"))
+        )
 
     def variable_in_backward(self, summary: Summary, place: Path) -> bool:
         """Whether a backward of some function goes through a global or a closure variable."""
-        if self._variables is None:
-            self._variables = frozenset(
-                (_scope(other, item), item.root)
-                for other in self.analyser.frames()
-                for reached, *_ in other.backwards
-                for item in reached
-                if isinstance(item, Path) and item.root.startswith(("c:", "g:"))
-            )
-        return (_scope(summary, place), place.root) in self._variables
+        return (_scope(summary, place), place.root) in self._variables_in_backward
 
     def in_backward(self, steps: tuple[str, ...]) -> bool:
         """Whether a backward of some method goes through a place in ``self``, a part of it, or its whole."""
         return any(steps[: len(other)] == other or other[: len(steps)] == steps for other in self.differentiated)
 
-    @property
+    @functools.cached_property
     def owned_attributes(self) -> frozenset[str]:
         """The names of the attributes whose parameters some optimizer of the project takes."""
-        if self._owned is None:
-            entries = [entry for summary in self.analyser.frames() for entry in summary.notes.owned if entry]
-            self._owned = frozenset(
-                key.steps[-1] for entry in entries for key in entry if isinstance(key, Path) and key.steps
-            )
-        return self._owned
+        entries = [entry for summary in self.analyser.frames() for entry in summary.notes.owned if entry]
+        return frozenset(key.steps[-1] for entry in entries for key in entry if isinstance(key, Path) and key.steps)
+
+    @functools.cached_property
+    def _skipped(self) -> frozenset[str]:
+        return frozenset(name for summary in self.analyser.frames() for name in summary.notes.skipped)
 
     def is_skipped(self, function: Function) -> bool:
         """Whether the only calls of a function's name are in code that never runs."""
-        if self.calls_of(function):
-            return False
-        if self._skipped is None:
-            self._skipped = frozenset(name for summary in self.analyser.frames() for name in summary.notes.skipped)
-        return function.name in self._skipped
+        return not self.calls_of(function) and function.name in self._skipped
 
-    @property
+    @functools.cached_property
     def differentiates(self) -> bool:
         """Whether a module of the project, other than a loss, differentiates in its forward. A model of unknown class
         may be that module."""
-        if self._differentiates is None:
-            self._differentiates = any(
-                summary.notes.gradients
-                and function.name == "forward"
-                and function.cls is not None
-                and not _LOSSES.search(function.cls.node.name.lower())
-                and self.analyser.program.is_module(function.cls)
-                for summary in self.analyser.frames()
-                for function in (summary.function,)
-            )
-        return self._differentiates
+        return any(
+            summary.notes.gradients
+            and function.name == "forward"
+            and function.cls is not None
+            and not _LOSSES.search(function.cls.node.name.lower())
+            and self.analyser.program.is_module(function.cls)
+            for summary in self.analyser.frames()
+            for function in (summary.function,)
+        )
 
     # ------------------------------------------------------------------------------------ parameters
 
@@ -284,17 +279,18 @@ class Facts:
             found = join(found, inner)
         return found if found.kinds else None
 
+    @functools.cached_property
     def attributes_in_backward(self) -> frozenset[str]:
         """The attributes (``.saved_log_probs``) whose members go into a backward of some function."""
-        if self._in_backward is None:
-            found: set[str] = set()
-            for summary in self.analyser.frames():
-                for reached, *_ in summary.backwards:
-                    for item in reached:
-                        if isinstance(item, Path) and "[]" in item.steps:
-                            found.update(step for step in item.steps if step.startswith("."))
-            self._in_backward = frozenset(found)
-        return self._in_backward
+        return frozenset(
+            step
+            for summary in self.analyser.frames()
+            for reached, *_ in summary.backwards
+            for item in reached
+            if isinstance(item, Path) and "[]" in item.steps
+            for step in item.steps
+            if step.startswith(".")
+        )
 
     # ------------------------------------------------------------------------------------ free variables
 
