@@ -10,7 +10,7 @@ from __future__ import annotations
 from bisect import bisect_right
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from memlint.analysis.domain.recorded_modes import keep_said, mode_keys
+from memlint.analysis.domain.recorded_modes import keep_modes, mode_keys
 from memlint.analysis.domain.state import State, untouched
 from memlint.analysis.domain.values import Sources, V
 from memlint.analysis.index.function import Function
@@ -137,7 +137,7 @@ def only_recorded(summary: Summary, statement: ir.If, yes: State | None, no: Sta
         joined.freed_must |= summary.graphs.closure(side.env[name].src) & side.freed_must
     module = name or _asked_for_module(test)
     if module in side.env:  # None, or a value that is no module, has neither mode nor parameters
-        keep_said(side, joined, frozenset(mode_keys(side.env[module], None)))
+        keep_modes(side, joined, frozenset(mode_keys(side.env[module], None)))
     for at, (flag, begin, finish) in summary.recorded_if.items():
         if _shown(test) == _shown(flag) and not _bound_between(summary.function, test, at):
             until = summary.graphs.clock if finish is None else finish

@@ -8,7 +8,7 @@ from memlint.analysis.syntax.syntax import dotted
 from memlint.ir import nodes as ir
 
 #: how many levels of parts are distinguished
-_MAX_PARTS = 4
+MAX_PARTS = 4
 
 
 def mode_keys(module: V, expr: ir.Expr | None) -> list[Source]:
@@ -28,7 +28,7 @@ def freeze(state: State, module: V, expr: ir.Expr | None, frozen: bool | None) -
         state.modes["frozen", key] = frozen
 
 
-def keep_said(some: State, joined: State, modules: frozenset[Source]) -> None:
+def keep_modes(some: State, joined: State, modules: frozenset[Source]) -> None:
     """After a join of two paths, keep what one path records of modules that do not exist on the other."""
     for key, said in some.modes.items():
         told = key[1] if isinstance(key, tuple) and key[0] == "frozen" else key
@@ -38,10 +38,10 @@ def keep_said(some: State, joined: State, modules: frozenset[Source]) -> None:
 
 def mode_of(state: State, module: V, expr: ir.Expr | None) -> tuple[bool | None, Source]:
     """Whether the module is in eval mode (None for unknown), and the key with the record."""
-    return _said(state.modes, mode_keys(module, expr), "") if state.modes else (None, None)
+    return recorded_mode(state.modes, mode_keys(module, expr), "") if state.modes else (None, None)
 
 
-def _said(modes: dict[Source, bool | None], keys: list[Source], tag: str) -> tuple[bool | None, Source]:
+def recorded_mode(modes: dict[Source, bool | None], keys: list[Source], tag: str) -> tuple[bool | None, Source]:
     """The record of the first key that has one, and that key. If several calls may have made the module, their records
     have to agree."""
     mades = [key for key in keys if maker_of(key) is not None]
@@ -50,7 +50,11 @@ def _said(modes: dict[Source, bool | None], keys: list[Source], tag: str) -> tup
             full = (tag, outer) if tag else outer
             if full in modes:
                 mode = modes[full]
-                if len(mades) > 1 and key in mades and any(_said(modes, [one], tag)[0] is not mode for one in mades):
+                if (
+                    len(mades) > 1
+                    and key in mades
+                    and any(recorded_mode(modes, [one], tag)[0] is not mode for one in mades)
+                ):
                     mode = None
                 return mode, outer
     return None, None
@@ -64,7 +68,7 @@ def look_up(modes: dict[Source, bool | None], module: V, place: str, tag: str) -
     keys = mode_keys(module, None)
     if place:
         keys.append(("v", place))
-    return _said(modes, keys, tag)[0]
+    return recorded_mode(modes, keys, tag)[0]
 
 
 def whole_of(item: Source) -> Source | None:
@@ -78,7 +82,7 @@ def is_made(module: V) -> bool:
     return any(whole_of(item) is None for item in module.store)
 
 
-def _depth(item: Source) -> int:
+def nesting(item: Source) -> int:
     depth = 0
     while isinstance(item, tuple) and not isinstance(item, Path) and item[0] == "part":
         depth, item = depth + 1, item[1]

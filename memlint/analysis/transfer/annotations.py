@@ -119,7 +119,7 @@ def _named(analyser: Analyser, module: Module, expr: ir.Expr, around: Function |
         return V(TENSOR)
     if kind == "ext":
         if what.startswith(("typing.", "typing_extensions.")):
-            return None  # (``Any`` is no number)
+            return None  # ``Any`` is no number
         if what in ("torch.nn.Module", "torch.nn.modules.Module"):
             return V(MODULE)
         row = knowledge.function(what)

@@ -30,7 +30,7 @@ def _held_module(analyser: Analyser, name: str) -> V | None:
     found, sure = NOTHING, False
     for cls in _keepers(analyser, name):
         value = analyser.attribute(cls, name)
-        own = INSTANCE if value.kinds & MODULE else 0  # (a class of the project makes it)
+        own = INSTANCE if value.kinds & MODULE else 0  # an instance of a project class
         if value.kinds & ~(MODULE | own | NONE | UNKNOWN):
             return None
         sure = sure or (bool(value.kinds & MODULE) and not value.kinds & UNKNOWN)

@@ -40,7 +40,7 @@ from memlint.analysis.transfer.modules.flags import truth
 from memlint.analysis.transfer.narrowing import asked_member, is_taken_out, narrow, no_batch, no_tensor
 from memlint.analysis.transfer.reading import read_attribute
 from memlint.analysis.transfer.scope import known_by_use, lookup
-from memlint.analysis.transfer.signatures import methods_of
+from memlint.analysis.transfer.signatures import only_method
 from memlint.ir import nodes as ir
 from memlint.patterns import lazy_pattern
 
@@ -94,14 +94,14 @@ def _subscript(frame: FunctionState, state: State, expr: ir.Subscript) -> V:
 
 
 def _item_by_method(frame: FunctionState, state: State, base: V, index: V, expr: ir.Subscript) -> V | None:
-    """The result of the project's own ``__getitem__``; None where the object's classes define none, or more than
-    one. A module's or a data set's is not asked."""
+    """The result of the project's own ``__getitem__``; None where the object's classes define none or several, and
+    for tensors, containers and modules."""
     if not base.refs or base.kinds & (TENSORS | CONTAINER | MODULE) or not base.objs:
         return None
-    methods = methods_of(frame, base, "__getitem__")
-    if len(methods) != 1 or methods[0] is None:
+    method = only_method(frame, base, "__getitem__")
+    if method is None:
         return None
-    return frame.interpreter.call_function(frame, state, methods[0], [base, index], {}, expr.at, None)
+    return frame.interpreter.call_function(frame, state, method, [base, index], {}, expr.at, None)
 
 
 def _slice(frame: FunctionState, state: State, expr: ir.Slice) -> V:
@@ -168,11 +168,11 @@ def _by_operator(frame: FunctionState, state: State, expr: ir.Binary, left: V, r
     """The result of the left operand's own operator method (``__add__``); None where its class defines none."""
     if not left.refs or not left.kinds & INSTANCE or left.kinds & ~(INSTANCE | CONTAINER):
         return None
-    methods = methods_of(frame, left, _OPERATORS.get(expr.op, ""))
-    if len(methods) != 1 or methods[0] is None:
+    method = only_method(frame, left, _OPERATORS.get(expr.op, ""))
+    if method is None:
         return None
-    shown = ir.Call(expr.at, ir.Attr(expr.at, expr.left, methods[0].name), (expr.right,), ())
-    return frame.interpreter.call_function(frame, state, methods[0], [left, right], {}, expr.at, shown)
+    shown = ir.Call(expr.at, ir.Attr(expr.at, expr.left, method.name), (expr.right,), ())
+    return frame.interpreter.call_function(frame, state, method, [left, right], {}, expr.at, shown)
 
 
 def _text_added(state: State, expr: ir.Expr, value: V, other: V) -> V:

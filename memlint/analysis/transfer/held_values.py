@@ -25,8 +25,8 @@ from memlint.analysis.transfer.heap import MAX_MEMBERS, marked, read_symbol, sto
 
 
 def as_held(state: State, value: V) -> V:
-    """A container that holds modules or objects of the project, as another function sees it: ``{"encoder": encoder}``,
-    ``[Meter(), Meter()]``, and of ``{"model": model, "losses": []}`` the model."""
+    """A container as another function sees it, with what its members are where they are modules or objects of the
+    project: ``{"encoder": encoder}``, ``[Meter(), Meter()]``, and of ``{"model": model, "losses": []}`` the model."""
     if not value.objs or not value.is_only(CONTAINER | NONE) or not value.objs <= state.heap.keys():
         return value
     each = [
@@ -36,9 +36,9 @@ def as_held(state: State, value: V) -> V:
         if one.kinds
     ]
     others = {name for name, one in each if not _is_object(one)}
-    told = {_member_ref(name, one) for name, one in each if name not in others and (name or not others)}
+    refs = {_member_ref(name, one) for name, one in each if name not in others and (name or not others)}
     whole = OF_MODULES if all(one.kinds & MODULE for _, one in each) else OF_OBJECTS
-    known = {*([whole] if each and not others else ()), *(told if len(told) <= MAX_MEMBERS else ())}
+    known = {*([whole] if each and not others else ()), *(refs if len(refs) <= MAX_MEMBERS else ())}
     return V(value.kinds, refs=frozenset(known)) if known else value
 
 
@@ -104,7 +104,7 @@ def _tensors_within(summary: Summary, state: State, value: V, depth: int, known:
 
 
 def _on_host(held: V, parts: list[V]) -> V:
-    """The join of members. Numbers and texts among them do not count as tensors on the host."""
+    """The join of members, on the host where all tensors among them are: numbers and texts do not count."""
     if held.device == CPU or not held.device & CPU or not held.kinds & TENSORS:
         return held
     only = all(part.device == CPU or part.is_only(NONE | DATA) for part in parts)

@@ -9,7 +9,7 @@ import msgspec
 
 from memlint.analysis.domain.events import Loop
 from memlint.analysis.domain.periods import ends_early
-from memlint.analysis.domain.recorded_modes import keep_said, mode_keys
+from memlint.analysis.domain.recorded_modes import keep_modes, mode_keys
 from memlint.analysis.domain.state import Obj, State, join_states
 from memlint.analysis.domain.summary.effects import LoopState
 from memlint.analysis.domain.summary.function_state import FunctionState
@@ -173,7 +173,7 @@ def _loop(
     # without a round no member is replaced
     after = join_states(head, end) if maybe_zero and not loop.replaces else end
     if after is not None:
-        keep_said(end, after, loop.items)  # and none is frozen or put into a mode
+        keep_modes(end, after, loop.items)  # and none is frozen or put into a mode
     return after
 
 

@@ -10,7 +10,7 @@ from memlint.analysis.transfer import containers
 from memlint.analysis.transfer.assignment import assign
 from memlint.analysis.transfer.evaluate import apply_binary, evaluate
 from memlint.analysis.transfer.heap import elements_of
-from memlint.analysis.transfer.signatures import methods_of
+from memlint.analysis.transfer.signatures import only_method
 from memlint.analysis.transfer.stores import carry
 from memlint.analysis.transfer.stores.stores import store_value
 from memlint.ir import nodes as ir
@@ -55,9 +55,9 @@ def _in_place(frame: FunctionState, state: State, statement: ir.AugAssign, old: 
     name = _IN_PLACE.get(statement.op)
     if name is None or not old.kinds or old.kinds & ~INSTANCE:
         return None
-    methods = methods_of(frame, old, name)
-    if len(methods) != 1 or methods[0] is None:
+    method = only_method(frame, old, name)
+    if method is None:
         return None
     func = ir.Attr(statement.at, statement.target, name)
     shown = ir.Call(statement.at, func, (statement.value,), ())
-    return frame.interpreter.call_function(frame, state, methods[0], [old, new], {}, statement.at, shown)
+    return frame.interpreter.call_function(frame, state, method, [old, new], {}, statement.at, shown)

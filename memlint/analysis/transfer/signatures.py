@@ -32,6 +32,12 @@ def methods_of(frame: FunctionState, value: V, name: str) -> list[Function | Non
     return [frame.analyser.program.method(cls, name) for cls in classes]
 
 
+def only_method(frame: FunctionState, value: V, name: str) -> Function | None:
+    """The method of that name, where the value is an instance of one project class that has one; else None."""
+    methods = methods_of(frame, value, name)
+    return methods[0] if len(methods) == 1 else None
+
+
 def is_abstract(function: Function) -> bool:
     """Whether a method must be overridden: its body is empty, or raises (or returns) NotImplementedError."""
     if "abstractmethod" in function.decorator_names:

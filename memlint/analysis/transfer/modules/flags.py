@@ -179,7 +179,8 @@ def _tested(test: ir.Expr) -> Iterator[str]:
 
 
 def _operands(test: ir.Expr) -> Iterator[tuple[str, ir.Compare | None]]:
-    """The variables of a test, each with the comparison that it is the left side of; None where its truth is asked."""
+    """The variables of a test, each with the comparison whose left side it is; None where the test asks for its
+    truth."""
     match test:
         case ir.Name():
             yield test.id, None
@@ -231,7 +232,8 @@ _MAX_CASES = 4
 
 
 def _texts(compared: ir.Compare | None) -> tuple[str, ...] | None:
-    """The strings that a variable is compared with; none where its truth is asked, None for another comparison."""
+    """The strings that a variable is compared with; () where the test asks for its truth, None for another
+    comparison."""
     match compared:
         case None:
             return ()

@@ -9,13 +9,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from memlint.analysis.domain.recorded_modes import (
-    _MAX_PARTS,
-    _depth,
-    _said,
+    MAX_PARTS,
     freeze,
     is_made,
     mode_keys,
+    nesting,
     outward,
+    recorded_mode,
     whole_of,
 )
 from memlint.analysis.domain.state import State, without_tag
@@ -63,7 +63,7 @@ def settle_mode(frame: FunctionState, other: State, statement: ir.If) -> None:
 
 def frozen_of(summary: Summary, state: State, module: V, expr: ir.Expr | None) -> bool | None:
     """Whether no parameter of the module requires grad; None for unknown, as where a flag decides."""
-    frozen, key = _said(state.modes, mode_keys(module, expr), "frozen") if state.modes else (None, None)
+    frozen, key = recorded_mode(state.modes, mode_keys(module, expr), "frozen") if state.modes else (None, None)
     if key is not None:
         return None if frozen and _part_trains(state, module, expr) else frozen
     for ref in ordered(module.refs):
@@ -85,7 +85,7 @@ def member(frame: FunctionState, state: State, module: V) -> V:
         return UNKNOWN_VALUE  # a parameter: the operations on it are recorded, not a run of it
     if not state.modes or not module.store or module.syms or frozen_of(frame, state, module, None) is not True:
         return V(MODULE, store=frozenset([item for item in module.store if whole_of(item) is not None]))
-    return V(MODULE, store=frozenset(("part", item, "[]") for item in module.store if _depth(item) < _MAX_PARTS))
+    return V(MODULE, store=frozenset(("part", item, "[]") for item in module.store if nesting(item) < MAX_PARTS))
 
 
 def parts_of(frame: FunctionState, state: State, module: V) -> V:

@@ -286,8 +286,8 @@ def _holder(store: Store) -> str:
 
 
 def _moves(call: ir.Call) -> bool:
-    """Whether a call moves to the host, for which nobody asks where the tensor is there: ``x.cpu()``,
-    ``x.numpy(force=True)``."""
+    """Whether a call moves a tensor to the host, ``x.cpu()`` or ``x.numpy(force=True)``, so that it is not there
+    yet."""
     forced = any(word.name == "force" and is_true(word.value) for word in call.keywords)
     return isinstance(call.func, ir.Attr) and (call.func.name == "cpu" or (call.func.name == "numpy" and forced))
 
