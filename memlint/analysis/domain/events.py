@@ -295,7 +295,8 @@ class ModelCall(Event, frozen=True, gc=False, kw_only=True):
     #: for one body of several phases: a test of the iterations without a backward, and of those with one
     phase: str = ""
     training: str = ""
-    #: another function of the class or file trains the model; this one stores and returns nothing of its output
+    #: another function of the class or file trains the model, and this one stores and returns nothing of its output; or
+    #: this one is named as an evaluation and collects the outputs of all batches
     beside_training: bool = False
     #: one of its callers leaves grad mode on, as the trace shows, and another one turns it off
     unguarded: bool = False

@@ -1,4 +1,4 @@
-"""What the other functions of a class or file do with the model that a function runs."""
+"""What tells that nobody trains by what an evaluation returns: the functions beside it, and its name."""
 
 from __future__ import annotations
 
@@ -9,6 +9,25 @@ from memlint.analysis.domain.summary.summary import Summary
 
 if TYPE_CHECKING:
     from memlint.analysis.facts.analyser import Analyser
+
+
+#: beginnings of names of functions that score what a model says of a whole data set, and never train by it
+_SCORES = ("test", "valid", "eval", "predict", "infer")
+
+
+def collects_scores(summary: Summary, run: ModelRun) -> bool:
+    """Whether a function that is named as an evaluation collects the outputs of all batches of a loader in a list of
+    its own: a training step through a whole data set would hold the graphs of all of it."""
+    if run.loop is None or run.loop.loop.over != "loader" or not summary.function.name.lstrip("_").startswith(_SCORES):
+        return False
+    return any(
+        store.local
+        and store.kind == "retain"
+        and store.loop is not None
+        and store.loop.id == run.loop.id
+        and run.node in summary.graphs.closure(store.value.src)
+        for store in summary.stores.values()
+    )
 
 
 def is_only_passed_on(summary: Summary, run: ModelRun) -> bool:
