@@ -299,9 +299,9 @@ class Application(Translation):
 
     def _into_argument(self, path: Path, value: V) -> None:
         """Add a graph that the callee stored into an argument of unknown content (a batch)."""
-        given = self._argument_of(path.root[2:]) if path.root.startswith("p:") else None
-        if given is not None:
-            user_containers.store_anywhere(self.frame, self.state, given, value.src, self.at)
+        argument = self._argument_of(path.root[2:]) if path.root.startswith("p:") else None
+        if argument is not None:
+            user_containers.store_anywhere(self.frame, self.state, argument, value.src, self.at)
 
     def _free(self, path: Path, must: bool) -> None:
         reached = self.frame.graphs.closure(self.graph_of(path))
@@ -314,8 +314,8 @@ class Application(Translation):
         reached = evidence if all(isinstance(item, Path) for item in evidence) else graphs.closure(evidence)
         if any(node.unknown or node.definite for item in reached if (node := graphs.nodes.get(item)) is not None):
             return
-        given = [self.resolve(item).src for item in reached if isinstance(item, Path)]
-        src = frozenset[Source]().union(*given)
+        sources = [self.resolve(item).src for item in reached if isinstance(item, Path)]
+        src = frozenset[Source]().union(*sources)
         if src:
             self.frame.graphs.evidence.add(src)
 

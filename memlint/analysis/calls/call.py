@@ -79,9 +79,9 @@ def _super_call(frame: FunctionState, state: State, expr: ir.Call, name: str, ar
     if cls is None or not frame.function.params:
         return UNKNOWN_VALUE
     assert isinstance(expr.func, ir.Attr) and isinstance(expr.func.value, ir.Call)
-    given = expr.func.value.args[1:2]
+    receivers = expr.func.value.args[1:2]
     own = frame.function.params[0]
-    receiver = evaluating.evaluate(frame, state, given[0] if given else ir.Name(own.at, own.name))
+    receiver = evaluating.evaluate(frame, state, receivers[0] if receivers else ir.Name(own.at, own.name))
     method = frame.analyser.program.method(cls, name, after=cls)
     if method is not None:
         return call_function(frame, state, method, [receiver, *args], words, expr.at, expr)

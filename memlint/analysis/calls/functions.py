@@ -118,8 +118,8 @@ def _in_each_case(
     ends: list[tuple[State | None, int, int]] = []
     for literal in found[1]:
         inner, begin = state.copy(), frame.graphs.clock
-        given = {**bound, found[0]: V(DATA, size=SCALAR, const=literal)}
-        result = _applied(frame, inner, function, given, trains, at, expr)
+        specialised = {**bound, found[0]: V(DATA, size=SCALAR, const=literal)}
+        result = _applied(frame, inner, function, specialised, trains, at, expr)
         if result is None:
             return None
         if result.kinds:  # without a result, this case raises

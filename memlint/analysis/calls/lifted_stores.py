@@ -86,10 +86,10 @@ class Lifting:
         """Whether the place's content at the callee's exit does not depend on its previous content."""
         if place not in self.callee.graphs.closure(store.value.src):
             return True
-        left = self.call.exit.sym.get(place)
-        if left is None or not left.kinds & ~CONTAINER:
+        content = self.call.exit.sym.get(place)
+        if content is None or not content.kinds & ~CONTAINER:
             return False
-        return place not in self.callee.graphs.closure(tensors_within(self.callee, self.call.exit, left).src)
+        return place not in self.callee.graphs.closure(tensors_within(self.callee, self.call.exit, content).src)
 
     def _lift(self, store: Store) -> None:
         place = store.place

@@ -124,8 +124,8 @@ class Translation(Symbols):
         host."""
         if not on_accelerator(device) or self.expr is None:
             return False
-        given = self.expr.passed
-        return any(isinstance(item, ir.IfExp) and _names_host(item) for item in given)
+        arguments = self.expr.passed
+        return any(isinstance(item, ir.IfExp) and _names_host(item) for item in arguments)
 
     def _made_here(self, value: V) -> Sources:
         """The storages of a callee's value. Modules that the callee made get keys of this call."""

@@ -111,9 +111,9 @@ def _is_combined(analyser: Analyser, held: Held, own: set[str]) -> bool:
             if _may_combine(call, own):
                 return True
             continue
-        given = given_as(callee, call, lambda arg: _takes_part(arg, held.names))
-        if _is_combined_in(callee, given, given, -1) or any(
-            _gets(inner, given) and _may_combine(inner, given) for inner in calls(callee.body)
+        params = given_as(callee, call, lambda arg: _takes_part(arg, held.names))
+        if _is_combined_in(callee, params, params, -1) or any(
+            _gets(inner, params) and _may_combine(inner, params) for inner in calls(callee.body)
         ):
             return True
     return False
@@ -171,5 +171,5 @@ def _may_combine(call: ir.Call, own: AbstractSet[str]) -> bool:
         return False
     if isinstance(call.func, ir.Attr):
         return not mention(call.func.value, own)
-    given = call.passed
-    return any(not mention(arg, own) and not isinstance(arg, ir.Const) for arg in given)
+    arguments = call.passed
+    return any(not mention(arg, own) and not isinstance(arg, ir.Const) for arg in arguments)

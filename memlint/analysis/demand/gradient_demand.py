@@ -68,8 +68,8 @@ def reason_gradients_needed(analyser: Analyser, summary: Summary, run: ModelRun)
             return why
         callee = origin.origin
     for caller, record in analyser.facts.calls_of(summary.function):
-        given = any(value.may_be(TENSORS | CONTAINER | UNKNOWN) for value in record.args.values())
-        if given and caller is not summary and (why := asked_for(caller)) == REQUIRES:
+        takes_tensors = any(value.may_be(TENSORS | CONTAINER | UNKNOWN) for value in record.args.values())
+        if takes_tensors and caller is not summary and (why := asked_for(caller)) == REQUIRES:
             return why  # the input that requires grad may be an argument of this function
     marks = run.marks
     if marks & summary.notes.returned and decorator_trains(analyser, summary.function):
@@ -180,12 +180,12 @@ def _reached_by(analyser: Analyser, summary: Summary, marks: AbstractSet[Source]
         return "a backward() of another function reaches it"
     if depth >= MAX_CALLERS_UP:
         return ""
-    given = [path for path, value in stored if _is_given(path, own) and marks & summary.graphs.closure(value.src)]
+    places = [path for path, value in stored if _is_given(path, own) and marks & summary.graphs.closure(value.src)]
     yielded = _yields(summary, marks)
     if yielded and summary.function.name == "__iter__":
         return "whoever goes through the object gets it"
     returned = yielded or bool(marks & summary.notes.returned)
-    if not returned and not given:
+    if not returned and not places:
         return ""
     for caller, record in analyser.facts.calls_of(summary.function):
         if caller is summary:
@@ -195,7 +195,7 @@ def _reached_by(analyser: Analyser, summary: Summary, marks: AbstractSet[Source]
         inner = set(record.result.src) if returned else set()
         if caller.exit is not None:
             inner |= tensors_within(caller, caller.exit, record.result).src if returned else frozenset()
-            for path in given:
+            for path in places:
                 inner |= _held(caller, caller.exit, record, path)
         why = _reached(analyser, caller, inner, depth + 1) if inner else ""
         if why:
@@ -205,8 +205,8 @@ def _reached_by(analyser: Analyser, summary: Summary, marks: AbstractSet[Source]
 
 def _yields(summary: Summary, marks: AbstractSet[Source]) -> bool:
     """Whether a generator yields these graphs."""
-    given = (tensors_within(summary, state, value).src for value, state in summary.yields)
-    return any(marks & summary.graphs.closure(src) for src in given)
+    yielded = (tensors_within(summary, state, value).src for value, state in summary.yields)
+    return any(marks & summary.graphs.closure(src) for src in yielded)
 
 
 def _is_given(path: Source, own: str) -> bool:

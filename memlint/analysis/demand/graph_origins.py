@@ -42,10 +42,10 @@ def networks_beside(
     call, a parameter, or a callee's own network takes part."""
     nodes = summary.graphs.nodes
     own = run.marks
-    given = summary.graphs.closure(parent for item in own if item in nodes for parent in nodes[item].parents)
+    inputs = summary.graphs.closure(parent for item in own if item in nodes for parent in nodes[item].parents)
     runs = {mark: other for other in summary.runs.values() for mark in other.marks}
     others: dict[Source, ModelRun] = {}
-    for item in backward.reached - given - own:
+    for item in backward.reached - inputs - own:
         if isinstance(item, Path):
             if _may_be_attached(analyser, summary, item):
                 return None

@@ -50,7 +50,7 @@ def _guards_a_branch(analyser: Analyser, forward: Function) -> bool:
     ]
     if summary is None or not tests:
         return False
-    given = frozenset(
+    returned = frozenset(
         name
         for one in walk_statements(forward.body, into_definitions=False)
         if isinstance(one, ir.Return) and one.value is not None
@@ -60,7 +60,7 @@ def _guards_a_branch(analyser: Analyser, forward: Function) -> bool:
     for one in (one for test in tests for one in (*test.body, *test.orelse)):
         if isinstance(one, ir.With) and any(is_off(summary, item.context) for item in one.items):
             here = Counter(_own_calls(calls(one.body), own))
-            results = (part for expr in _results(one.body, given) for part in walk_expression(expr))
+            results = (part for expr in _results(one.body, returned) for part in walk_expression(expr))
             if any(every[name] > here[name] for name in _own_calls(results, own)):
                 return True
     return False

@@ -108,8 +108,8 @@ def _is_its_own(analyser: Analyser, caller: Summary, made: ir.Expr) -> bool:
     if init is None or summary is None or summary.exit is None or summary.cut_short or summary.left or summary.escaped:
         return False
     own = f"p:{init.params[0].name}"
-    given = (path for value in summary.exit.sym.values() if not value.is_only(DATA | NONE) for path in value.syms)
-    return all(path.root == own for path in given)
+    kept = (path for value in summary.exit.sym.values() if not value.is_only(DATA | NONE) for path in value.syms)
+    return all(path.root == own for path in kept)
 
 
 __all__ = ["is_private"]

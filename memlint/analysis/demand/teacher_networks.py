@@ -98,8 +98,8 @@ def _is_trained_or_frozen(summary: Summary, model: str) -> bool:
             if not _OF_PARAMETERS.search(last_name(call.func).lower()) or id(call) in zipped:
                 continue
             owner = call.func.value if isinstance(call.func, ir.Attr) else call.func
-            given = call.passed
-            if last_name(owner) == name or any(_names(arg, name) for arg in given):
+            arguments = call.passed
+            if last_name(owner) == name or any(_names(arg, name) for arg in arguments):
                 return True
     return False
 

@@ -56,8 +56,8 @@ def _is_differentiated(summary: Summary, marks: AbstractSet[Source]) -> bool:
     records = [record for record in summary.calls.values() if record.at in summary.notes.gradient_calls]
     if summary.notes.gradient_calls - {record.at for record in records}:
         return True
-    given = (value for record in records for value in record.args.values())
-    return any(marks & summary.graphs.closure(tensors_within(summary, end, value).src) for value in given)
+    arguments = (value for record in records for value in record.args.values())
+    return any(marks & summary.graphs.closure(tensors_within(summary, end, value).src) for value in arguments)
 
 
 def _runs_backward(analyser: Analyser, cls: Class, method: str) -> bool:
@@ -101,8 +101,8 @@ def _turned_off(body: tuple[ir.Stmt, ...]) -> Iterator[ir.Expr]:
             if isinstance(target, ir.Attr) and target.name == "requires_grad":
                 yield target.value
     for call in calls(body, into_definitions=True):
-        given = call.passed
-        if last_name(call.func) == "requires_grad_" and not all(map(is_true, given)):
+        arguments = call.passed
+        if last_name(call.func) == "requires_grad_" and not all(map(is_true, arguments)):
             yield call.func.value if isinstance(call.func, ir.Attr) else call.func
 
 

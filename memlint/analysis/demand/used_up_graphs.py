@@ -184,13 +184,13 @@ def blindly_reached(summary: Summary, marks: AbstractSet[Source]) -> bool:
         return summary.notes.blind_backward
     if summary.last is None or marks & (summary.left | summary.escaped):
         return True
-    given = [
+    arguments = [
         value
         for record in summary.calls.values()
         if record.at in summary.notes.blind_calls
         for value in record.args.values()
     ]
-    held = (tensors_within(summary, summary.last, value) for value in (*given, *summary.last.sym.values()))
+    held = (tensors_within(summary, summary.last, value) for value in (*arguments, *summary.last.sym.values()))
     return any(marks & summary.graphs.closure(value.src) for value in held)
 
 
@@ -223,13 +223,13 @@ def _lost(summary: Summary, marks: AbstractSet[Source]) -> bool:
     for record in summary.calls.values():
         if not record.result.kinds & (TENSORS | CONTAINER | UNKNOWN):
             continue
-        given = {
+        inputs = {
             source for value in record.args.values() for source in tensors_within(summary, summary.last, value).src
         }
         back = tensors_within(summary, summary.last, record.result)
         if (
             back.kinds & (TENSORS | UNKNOWN)
-            and marks & summary.graphs.closure(given)
+            and marks & summary.graphs.closure(inputs)
             and not marks & summary.graphs.closure(back.src)
         ):
             return True

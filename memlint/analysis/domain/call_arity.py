@@ -65,10 +65,10 @@ def _may_give(function: Function, count: int) -> bool:
     """Whether some return of a function may be unpacked into that many names."""
     if function.is_generator or function.decorators or not isinstance(function.node, ir.FunctionDef):
         return True
-    given = [one.value for one in walk_statements(function.body, into_definitions=False) if isinstance(one, ir.Return)]
-    return not given or any(
+    values = [one.value for one in walk_statements(function.body, into_definitions=False) if isinstance(one, ir.Return)]
+    return not values or any(
         not isinstance(value, ir.Display)
         or len(value.elements) == count
         or any(isinstance(each, ir.Starred) for each in value.elements)
-        for value in given
+        for value in values
     )

@@ -30,15 +30,15 @@ _OF_SEQUENCES = frozenset({"last_hidden_state", "encoder_last_hidden_state", "en
 def held_member(item: V, container: V, name: str | None) -> V:
     """The member of a container at a key (any key if ``name`` is None), with the module or object that another function
     is known to have put there; else the item unchanged."""
-    told = [ref.self_ for ref in container.refs if ref.kind == "member" and (name is None or ref.name in (name, ""))]
+    known = [ref.self_ for ref in container.refs if ref.kind == "member" and (name is None or ref.name in (name, ""))]
     if OF_MODULES in container.refs:
-        told.append(V(MODULE))
-    elif not told or (name is None and OF_OBJECTS not in container.refs):
+        known.append(V(MODULE))
+    elif not known or (name is None and OF_OBJECTS not in container.refs):
         return item
-    refs = item.refs.union(*(one.refs for one in told))
-    if all(one.kinds & MODULE for one in told):
+    refs = item.refs.union(*(one.refs for one in known))
+    if all(one.kinds & MODULE for one in known):
         return item.as_module().but(refs=refs) if item.may_be_module() else item
-    kinds = functools.reduce(operator.or_, (one.kinds for one in told))
+    kinds = functools.reduce(operator.or_, (one.kinds for one in known))
     return item.but(kinds=kinds, src=EMPTY, refs=refs) if item.is_only(UNKNOWN) else item
 
 
@@ -52,12 +52,12 @@ def sized(value: V, name: str) -> V:
     Hidden states have three dimensions: a sum over one of them still leaves a vector for each sample."""
     if value.size == OUTPUT and name in _OF_SEQUENCES:
         return value.but(size=ACTIVATION)
-    said = by_name.of_name(name) if name and value.is_only(TENSORS) else None
+    extent = by_name.of_name(name) if name and value.is_only(TENSORS) else None
     if name and (
         (value.size == OUTPUT and names_number(name)) or (value.size in (BATCH, OUTPUT) and names_labels(name))
     ):
-        return value.but(size=SOME_SIZE, extent=said)
-    return value if said is None else value.but(extent=said)
+        return value.but(size=SOME_SIZE, extent=extent)
+    return value if extent is None else value.but(extent=extent)
 
 
 def named(value: V, name: str) -> V:
@@ -68,8 +68,8 @@ def named(value: V, name: str) -> V:
     number = value.size == OUTPUT and names_number(name)
     if number:
         value = value.but(extent=None)  # of a model that returns its loss beside its prediction, it is the loss
-    if value.extent is None and value.is_only(TENSORS) and (said := by_name.of_name(name)) is not None:
-        value = value.but(extent=said)
+    if value.extent is None and value.is_only(TENSORS) and (extent := by_name.of_name(name)) is not None:
+        value = value.but(extent=extent)
     if number or (value.size == BATCH and names_labels(name)):
         return value.but(size=SOME_SIZE)
     return value

@@ -110,9 +110,9 @@ def meet(summary: Summary, statement: ir.If, yes: State | None, no: State | None
     places += [
         ("sym", path) for path, value in joined.sym.items() if not (one.sym.get(path) is value is other.sym.get(path))
     ]
-    left = [Side({place: _held(side, *place) for place in places}, side.freed_must, side.met) for side in sides]
+    ends = [Side({place: _held(side, *place) for place in places}, side.freed_must, side.met) for side in sides]
     kept = {(where, name): getattr(joined, where)[name] for where, name in places}
-    joined.met = {**joined.met, shown: Meeting(statement.at, summary.graphs.clock, kept, left[0], left[1])}
+    joined.met = {**joined.met, shown: Meeting(statement.at, summary.graphs.clock, kept, ends[0], ends[1])}
 
 
 def switch_of(context: ir.Expr) -> ir.Expr | None:
@@ -120,8 +120,8 @@ def switch_of(context: ir.Expr) -> ir.Expr | None:
     context manager."""
     if not isinstance(context, ir.Call):
         return None
-    given = context.passed
-    return given[0] if len(given) == 1 and _shown(given[0]) else None
+    arguments = context.passed
+    return arguments[0] if len(arguments) == 1 and _shown(arguments[0]) else None
 
 
 def only_recorded(summary: Summary, statement: ir.If, yes: State | None, no: State | None, joined: State) -> None:

@@ -30,10 +30,10 @@ def freeze(state: State, module: V, expr: ir.Expr | None, frozen: bool | None) -
 
 def keep_modes(some: State, joined: State, modules: frozenset[Source]) -> None:
     """After a join of two paths, keep what one path records of modules that do not exist on the other."""
-    for key, said in some.modes.items():
-        told = key[1] if isinstance(key, tuple) and key[0] == "frozen" else key
-        if said is not None and told in modules:
-            joined.modes[key] = said
+    for key, mode in some.modes.items():
+        module = key[1] if isinstance(key, tuple) and key[0] == "frozen" else key
+        if mode is not None and module in modules:
+            joined.modes[key] = mode
 
 
 def mode_of(state: State, module: V, expr: ir.Expr | None) -> tuple[bool | None, Source]:

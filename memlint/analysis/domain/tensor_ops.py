@@ -82,16 +82,16 @@ def tensor_op(
         kinds &= ~(UNKNOWN | DATA)
     elif kinds & UNKNOWN:
         kinds &= ~DATA
-    given = largest if size is None else size
+    result_size = largest if size is None else size
     # an operation runs on one device, possibly with a number from the host
     device = ACCELERATOR if placed else device
     at = key if isinstance(key, int) else key[0]
     if not sources or state.grad == OFF:
-        return V(kinds or UNKNOWN, size=given, device=device or ANYWHERE, store=frozenset((key,)))
+        return V(kinds or UNKNOWN, size=result_size, device=device or ANYWHERE, store=frozenset((key,)))
     if largest == SCALAR or (largest == SOME_SIZE and not kinds & TENSOR):
-        return V(kinds, sources, bare=bare, size=given, device=device or ANYWHERE, store=frozenset((key,)))
+        return V(kinds, sources, bare=bare, size=result_size, device=device or ANYWHERE, store=frozenset((key,)))
     src = frame.record(state, key, at, what or shown, sources)
-    return V(kinds, src, bare=bare, size=given, device=device or ANYWHERE, store=frozenset((key,)))
+    return V(kinds, src, bare=bare, size=result_size, device=device or ANYWHERE, store=frozenset((key,)))
 
 
 def cut(value: V, kinds: int | None = None, size: int | None = None) -> V:

@@ -35,8 +35,8 @@ def _drawn(frame: FunctionState, state: State, iterable: ir.Expr) -> int | None:
     if name not in _DRAWS:
         return None
     words = {word.name: word.value for word in iterable.keywords}
-    given = words.get("size") or words.get("k") or (iterable.args[1] if len(iterable.args) == 2 else None)
-    return _usual(frame, state, given) if given is not None else None
+    count = words.get("size") or words.get("k") or (iterable.args[1] if len(iterable.args) == 2 else None)
+    return _usual(frame, state, count) if count is not None else None
 
 
 def _usual(frame: FunctionState, state: State, arg: ir.Expr) -> int | None:
@@ -50,13 +50,13 @@ def _usual(frame: FunctionState, state: State, arg: ir.Expr) -> int | None:
     return None
 
 
-def _given(frame: Summary, iterable: ir.Expr) -> ir.Expr:
+def _bound_source(summary: Summary, iterable: ir.Expr) -> ir.Expr:
     """The expression that a name is bound to, if a single statement binds it; else the name itself."""
-    if not isinstance(iterable, ir.Name) or iterable.id not in frame.function.locals:
+    if not isinstance(iterable, ir.Name) or iterable.id not in summary.function.locals:
         return iterable
-    one = _bound_once(frame.function.body).get(iterable.id)
+    one = _bound_once(summary.function.body).get(iterable.id)
     plain = isinstance(one, ir.Assign) and len(one.targets) == 1 and isinstance(one.targets[0], ir.Name)
-    parameter = any(param.name == iterable.id for param in frame.function.params)
+    parameter = any(param.name == iterable.id for param in summary.function.params)
     return one.value if isinstance(one, ir.Assign) and plain and not parameter else iterable
 
 
@@ -75,7 +75,7 @@ def _bound_once(body: tuple[ir.Stmt, ...]) -> dict[str, ir.Stmt | None]:
 
 def literal_trips(frame: FunctionState, state: State, iterable: ir.Expr) -> int | None:
     """The number of iterations of a loop over an iterable, if a literal tells; else None."""
-    drawn = _drawn(frame, state, _given(frame, iterable))
+    drawn = _drawn(frame, state, _bound_source(frame, iterable))
     return drawn if drawn is not None else _members(frame, state, iterable, _DEPTH)
 
 
@@ -95,9 +95,9 @@ def _members(frame: FunctionState, state: State, over: ir.Expr, depth: int) -> i
             times = _literal(frame, state, right)
             return times * len(left.elements) if times is not None else None
         case ir.Name(id=name):
-            given = _given(frame, over)
-            alone = given is not over and not _is_handed_on(frame, over) and not _is_changed(frame, name)
-            return _members(frame, state, given, depth - 1) if alone and not _holds_networks(state, name) else None
+            source = _bound_source(frame, over)
+            alone = source is not over and not _is_handed_on(frame, over) and not _is_changed(frame, name)
+            return _members(frame, state, source, depth - 1) if alone and not _holds_networks(state, name) else None
         case ir.Call():
             return _called(frame, state, over, depth)
     return None
@@ -142,7 +142,7 @@ def _is_changed(frame: FunctionState, name: str) -> bool:
     )
 
 
-def _longest(frame: Summary, state: State, counted: ir.Expr) -> int | None:
+def _longest(summary: Summary, state: State, counted: ir.Expr) -> int | None:
     """The most members of a variable over all paths, if each binds it to a tuple or list of known members; else
     None."""
     value = state.env.get(counted.id) if isinstance(counted, ir.Name) else None
@@ -151,7 +151,7 @@ def _longest(frame: Summary, state: State, counted: ir.Expr) -> int | None:
     held = [state.heap.get(key) for key in value.objs]
     if any(obj is None or obj.kind not in ("tuple", "list") or obj.elem.kinds for obj in held):
         return None
-    if any(obj is not None and obj.kind == "list" for obj in held) and _is_handed_on(frame, counted):
+    if any(obj is not None and obj.kind == "list" for obj in held) and _is_handed_on(summary, counted):
         return None  # the callee may add members
     return max(len(obj.ordered) for obj in held if obj is not None)
 
@@ -160,19 +160,19 @@ def _longest(frame: Summary, state: State, counted: ir.Expr) -> int | None:
 _READ_ONLY = (*_SAME_MEMBERS, "len", "print", "torch.cat", "torch.stack")
 
 
-def _is_handed_on(frame: Summary, counted: ir.Expr) -> bool:
+def _is_handed_on(summary: Summary, counted: ir.Expr) -> bool:
     return isinstance(counted, ir.Name) and any(
         is_name(arg, counted.id) and dotted(call.func) not in _READ_ONLY
-        for call in calls(frame.function.body)
+        for call in calls(summary.function.body)
         for arg in call.passed
     )
 
 
-def _literal(frame: Summary, state: State, arg: ir.Expr) -> int | None:
+def _literal(summary: Summary, state: State, arg: ir.Expr) -> int | None:
     """A literal number, the constant value of a local variable, or the length of a display; None for another
     expression."""
     if isinstance(arg, ir.Call) and dotted(arg.func) == "len" and len(arg.args) == 1:
-        return _longest(frame, state, arg.args[0])
+        return _longest(summary, state, arg.args[0])
     value = arg.value if isinstance(arg, ir.Const) else None
     if isinstance(arg, ir.Name) and arg.id in state.env:
         value = state.env[arg.id].const

@@ -23,14 +23,14 @@ class TooManyError(Exception):
 
 def functions_naming(analyser: Analyser, name: str) -> Iterator[Function]:
     """The functions (and modules' own statements) in whose units the identifier occurs. Raises TooManyError."""
-    left = MAX_UNITS
+    remaining = MAX_UNITS
     for key in analyser.program.project.sources:
         module = analyser.program.module(key)
         for number, unit in enumerate(module.index.units):
             if name not in unit.names:
                 continue
-            left -= 1
-            if left < 0:
+            remaining -= 1
+            if remaining < 0:
                 raise TooManyError(name)
             yield from functions_in(module, number)
 

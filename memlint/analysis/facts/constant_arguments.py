@@ -93,17 +93,17 @@ def _all_passed(function: Function, param: ir.Param, calls: tuple[KnownCall, ...
         call = known.call
         if spreads(call):
             return []
-        given = known.passes(function, param.name) or param.default
-        if not isinstance(given, ir.Const) or given.kind not in _KNOWN:
+        argument = known.passes(function, param.name) or param.default
+        if not isinstance(argument, ir.Const) or argument.kind not in _KNOWN:
             return []
-        found.append(given)
+        found.append(argument)
     return found
 
 
 def _subject(part: ir.Expr) -> str:
     """The name that a test reads; "" for any other test."""
-    asked = part.left if isinstance(part, ir.Compare) and len(part.rights) == 1 else part
-    return asked.id if isinstance(asked, ir.Name) else ""
+    tested = part.left if isinstance(part, ir.Compare) and len(part.rights) == 1 else part
+    return tested.id if isinstance(tested, ir.Name) else ""
 
 
 def _answer(part: ir.Expr, constant: ir.Const) -> bool | None:

@@ -16,11 +16,11 @@ def is_given_anew(analyser: Analyser, summary: Summary, place: Path) -> bool:
     """Whether a place is inside an argument that is a different object in each call: the batch of a module's forward
     (``batch["x"]``), or an object that no known caller keeps between calls."""
     function = summary.function
-    given = {f"p:{param.name}": param.name for param in function.given}
-    if place.root not in given:
+    params = {f"p:{param.name}": param.name for param in function.given}
+    if place.root not in params:
         return False
     works = function.name in ("forward", "__call__") or summary.hook is not None
-    return works or not _is_kept_by_callers(analyser, function, given[place.root], set())
+    return works or not _is_kept_by_callers(analyser, function, params[place.root], set())
 
 
 def is_some_member(path: Path) -> bool:

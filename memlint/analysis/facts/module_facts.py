@@ -43,7 +43,7 @@ def _ask(analyser: Analyser, summary: Summary, paths: list[Path], tag: str, dept
         if caller is not summary:
             answer = _mode_at_call(analyser, caller, record, paths, tag, depth)
             silent = answer is None and not tag and record.grad != OFF
-            if silent and _gives(summary) and _may_train(analyser, caller, depth):
+            if silent and _may_return_output(summary) and _may_train(analyser, caller, depth):
                 return None
             answers.add(answer)
     if not answers and tag and depth == 0:
@@ -54,13 +54,13 @@ def _ask(analyser: Analyser, summary: Summary, paths: list[Path], tag: str, dept
     if answers:
         return answers.pop() if len(answers) == 1 else None
     for path in paths:
-        told = _mode_by_class(analyser, summary, path, tag)
-        if told is None and tag:
-            told = _mode_by_constructor_calls(analyser, summary, path, tag, depth)
-        if told is None and path.root.startswith("g:"):
-            told = _mode_by_file(analyser, path, tag)
-        if told is not None:
-            return told
+        mode = _mode_by_class(analyser, summary, path, tag)
+        if mode is None and tag:
+            mode = _mode_by_constructor_calls(analyser, summary, path, tag, depth)
+        if mode is None and path.root.startswith("g:"):
+            mode = _mode_by_file(analyser, path, tag)
+        if mode is not None:
+            return mode
     return None
 
 
@@ -79,7 +79,7 @@ def _mode_by_method_name(analyser: Analyser, summary: Summary, paths: list[Path]
     }
 
 
-def _gives(summary: Summary) -> bool:
+def _may_return_output(summary: Summary) -> bool:
     """Whether the function returns a value that may hold a model's output."""
     return summary.result is not None and not summary.result.is_only(NONE | DATA)
 
@@ -88,7 +88,7 @@ def _may_train(analyser: Analyser, caller: Summary, depth: int) -> bool:
     """Whether a caller, or a function further up that gets its result, runs a backward."""
     if caller.may_train:
         return True
-    if depth >= MAX_CALLERS_UP or not _gives(caller):
+    if depth >= MAX_CALLERS_UP or not _may_return_output(caller):
         return False
     kept = analyser.facts.may_train
     if (caller, depth) not in kept:
@@ -106,28 +106,28 @@ def _mode_at_call(
     outer: list[Path] = []
     for path in paths:
         kind, name = path.root.split(":", 1)
-        given = record.args.get(name) if kind == "p" else None
+        argument = record.args.get(name) if kind == "p" else None
         place = "".join(step if step.startswith(".") else "" for step in path.steps)
-        if given is None and kind in ("c", "g"):
+        if argument is None and kind in ("c", "g"):
             name = name.rsplit(":", 1)[-1]
-            told = look_up(record.modes, V(UNKNOWN), name + place, tag)
-            if told is not None:
-                return told
+            mode = look_up(record.modes, V(UNKNOWN), name + place, tag)
+            if mode is not None:
+                return mode
             own = caller.exit.env.get(name) if caller.exit is not None else None
-            given = (
+            argument = (
                 own if own is not None and (own.syms or own.store) else V(UNKNOWN, syms=frozenset((Path(path.root),)))
             )
-        if given is None:
+        if argument is None:
             continue
-        moved = given.but(syms=frozenset(Path(base.root, base.steps + path.steps) for base in given.syms))
-        told = look_up(record.modes, moved, "", tag)
+        moved = argument.but(syms=frozenset(Path(base.root, base.steps + path.steps) for base in argument.syms))
+        mode = look_up(record.modes, moved, "", tag)
         freezing = tag == "frozen"
-        if told is None and not freezing and given.objs and caller.exit is not None:
-            told = look_up(record.modes, _kept_in(caller.exit, given, path.steps), "", tag)
-        if told is None and freezing:
-            told = _is_made_frozen(analyser, moved) or _holds_frozen(analyser, given, path.steps) or None
-        if told is not None:
-            return told
+        if mode is None and not freezing and argument.objs and caller.exit is not None:
+            mode = look_up(record.modes, _kept_in(caller.exit, argument, path.steps), "", tag)
+        if mode is None and freezing:
+            mode = _is_made_frozen(analyser, moved) or _holds_frozen(analyser, argument, path.steps) or None
+        if mode is not None:
+            return mode
         outer += [item for item in sorted(moved.syms) if isinstance(item, Path)]
     return _context_mode_at(analyser, caller, outer, tag, depth + 1) if outer else None
 
@@ -233,8 +233,8 @@ def _mode_by_constructor_calls(analyser: Analyser, summary: Summary, path: Path,
         return None
     own = f"p:{init.params[0].name}"
     value = made.exit.sym.get(Path(own, path.steps[:1]))
-    given = sorted(value.syms) if value is not None and not value.store else []
-    if not given or any(each.root == own or not each.root.startswith("p:") for each in given):
+    params = sorted(value.syms) if value is not None and not value.store else []
+    if not params or any(each.root == own or not each.root.startswith("p:") for each in params):
         return None
     order, _ = analyser.program.ancestors(function.cls)
     name = path.steps[0].removeprefix(".")
@@ -242,7 +242,7 @@ def _mode_by_constructor_calls(analyser: Analyser, summary: Summary, path: Path,
     if any(_sets(statement, name) for method in others for statement in walk_statements(method.body)):
         return None
     return _context_mode_at(
-        analyser, made, [Path(each.root, each.steps + path.steps[1:]) for each in given], tag, depth
+        analyser, made, [Path(each.root, each.steps + path.steps[1:]) for each in params], tag, depth
     )
 
 
@@ -259,9 +259,9 @@ def _mode_by_file(analyser: Analyser, path: Path, tag: str) -> bool | None:
     module = analyser.program.module(key)
     place = name + "".join(path.steps)
     summary = analyser.summary(module.main)
-    told = None
+    mode = None
     if summary is not None and summary.exit is not None:
-        told = look_up(summary.exit.modes, summary.exit.env.get(name, V(UNKNOWN)), place, tag)
+        mode = look_up(summary.exit.modes, summary.exit.env.get(name, V(UNKNOWN)), place, tag)
     writers = [analyser.summary(function) for function in module.writers(name)]
     answers = {
         look_up(one.exit.modes, held.but(syms=held.syms | {path}), place, tag)
@@ -270,4 +270,4 @@ def _mode_by_file(analyser: Analyser, path: Path, tag: str) -> bool | None:
         and one.exit is not None
         and not (held := one.exit.sym.get(Path(path.root), V(UNKNOWN))).is_only(NONE)
     }
-    return told if not answers else answers.pop() if len(answers) == 1 else None
+    return mode if not answers else answers.pop() if len(answers) == 1 else None

@@ -60,8 +60,8 @@ _NEAR = 40
 
 def _may_be_attribute(before: str) -> bool:
     """Whether the text before a name ends with a dot, or may do so: it is blank, or a line begins after it."""
-    told = before.rstrip(" \t\r\n\f\v\\")
-    return not told or told[-1] == "." or "\n" in before[len(told) :] or "\r" in before[len(told) :]
+    stripped = before.rstrip(" \t\r\n\f\v\\")
+    return not stripped or stripped[-1] == "." or "\n" in before[len(stripped) :] or "\r" in before[len(stripped) :]
 
 
 @functools.lru_cache(maxsize=1024)

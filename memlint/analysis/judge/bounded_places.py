@@ -196,12 +196,12 @@ def begun_by_inner_loop(store: Store) -> bool:
     if store.kind == "retain" or store.loop is None or isinstance(place, Path) or place[0] != "var":
         return False
     if store.kind == "cat":
-        return _always_begun(store.loop.body, place[1])
+        return _always_assigned(store.loop.body, place[1])
     for inner in for_loops(store.loop.body):
         names = {part.id for part in walk_expression(inner.target) if isinstance(part, ir.Name)}
         for statement in walk_statements(inner.body, into_definitions=False):
             if isinstance(statement, ir.If) and _is_first(statement.test, names, inner.body):
-                return any(_begins(first, place[1]) for first in statement.body)
+                return any(_assigns_anew(first, place[1]) for first in statement.body)
     return False
 
 
@@ -227,19 +227,19 @@ def ends_with_members(summary: Summary, store: Store) -> bool:
     )
 
 
-def _always_begun(body: tuple[ir.Stmt, ...], name: str) -> bool:
+def _always_assigned(body: tuple[ir.Stmt, ...], name: str) -> bool:
     """Whether a loop that each iteration reaches assigns the name unconditionally in its own first iteration."""
     for inner in body:
-        if isinstance(inner, ir.With) and _always_begun(inner.body, name):
+        if isinstance(inner, ir.With) and _always_assigned(inner.body, name):
             return True
-        if isinstance(inner, ir.If) and _always_begun(inner.body, name) and _always_begun(inner.orelse, name):
+        if isinstance(inner, ir.If) and _always_assigned(inner.body, name) and _always_assigned(inner.orelse, name):
             return True
         if not isinstance(inner, ir.For):
             continue
         counters = {part.id for part in walk_expression(inner.target) if isinstance(part, ir.Name)}
         for statement in inner.body:
             if isinstance(statement, ir.If) and _is_first(statement.test, counters, inner.body):
-                if any(_begins(first, name) for first in statement.body):
+                if any(_assigns_anew(first, name) for first in statement.body):
                     return True
             elif isinstance(statement, ir.Assign) and isinstance(statement.value, ir.IfExp):
                 named = any(is_name(target, name) for target in statement.targets)
@@ -317,7 +317,7 @@ def _is_first(test: ir.Expr, counters: set[str], body: tuple[ir.Stmt, ...]) -> b
     return name in counters and first == len(counts) and not isinstance(first, bool)
 
 
-def _begins(statement: ir.Stmt, name: str) -> bool:
+def _assigns_anew(statement: ir.Stmt, name: str) -> bool:
     return (
         isinstance(statement, ir.Assign) and name in names_bound_by(statement) and not mentions(statement.value, name)
     )

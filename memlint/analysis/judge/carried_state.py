@@ -57,7 +57,7 @@ def is_carried_alone(analyser: Analyser, summary: Summary, store: Store) -> bool
     return (
         used_up(analyser, summary, marks, apart=place)
         and _read_without_graph(analyser, function, name)
-        and not _is_begun(analyser, function, name)
+        and not _is_reset_elsewhere(analyser, function, name)
     )
 
 
@@ -70,7 +70,7 @@ def state_of(summary: Summary, store: Store) -> str:
     return place.steps[0][1:] if len(place.steps) == 1 else ""
 
 
-def _is_begun(analyser: Analyser, function: Function, name: str) -> bool:
+def _is_reset_elsewhere(analyser: Analyser, function: Function, name: str) -> bool:
     """Whether another method, or code outside the object, resets the attribute: ``agent.hidden = None``."""
     assert function.cls is not None
     order, _ = analyser.program.ancestors(function.cls)
@@ -122,14 +122,14 @@ def _carries(analyser: Analyser, caller: Summary, record: CallRecord, name: str,
     if not _many_rounds(held) or any(held.id in backward.loops for backward in caller.backwards):
         return False
     run = call_at(held.body, record.at)
-    return run is not None and not _begins(held, run, name, setters)
+    return run is not None and not _may_reset(held, run, name, setters)
 
 
 def _many_rounds(held: LoopState) -> bool:
     return held.counts and not held.over_objects and not ends_soon(held) and held.loop.every == "iteration"
 
 
-def _begins(held: LoopState, run: ir.Call, name: str, setters: frozenset[str]) -> bool:
+def _may_reset(held: LoopState, run: ir.Call, name: str, setters: frozenset[str]) -> bool:
     """Whether something in the loop may assign the state a new value, or may replace the module."""
     module = dotted(run.func.value if isinstance(run.func, ir.Attr) else run.func)
     if not module or module.partition(".")[0] in held.bound:

@@ -203,8 +203,8 @@ def _is_handed_on(summary: Summary, store: Store) -> bool:
     item = store.place.root.rpartition(":")[2]
     env = summary.exit.env if summary.exit is not None else {}
     names = {name for name, value in env.items() if item in map(str, value.store)}
-    given = (one for call in calls(store.loop.body) for one in call.passed)
-    return any(dotted(one) in names for one in given)
+    arguments = (one for call in calls(store.loop.body) for one in call.passed)
+    return any(dotted(one) in names for one in arguments)
 
 
 def may_sum_itself(analyser: Analyser, summary: Summary, store: Store) -> bool:
@@ -232,8 +232,8 @@ def held_already(summary: Summary, store: Store, incoming: V) -> bool:
     """Whether the value comes out of a container that lives as long: keeping it again keeps no more memory."""
     heap = summary.exit.heap if summary.exit is not None else {}
     if store.loop is not None and store.loop.loop.over == "unknown" and incoming.src:
-        given = {item for item in store.loop.items if isinstance(item, Path) and item.steps[-1:] == ("[]",)}
-        if incoming.src <= given:
+        members = {item for item in store.loop.items if isinstance(item, Path) and item.steps[-1:] == ("[]",)}
+        if incoming.src <= members:
             return True  # ``for loss in losses: total += loss``, of a list that a caller has filled
     return (
         store.kind == "retain"
@@ -287,11 +287,11 @@ def adds_a_graph(summary: Summary, store: Store, incoming: V) -> bool:
     ):
         return True
     proved = {item for evidence in summary.graphs.evidence if evidence <= incoming.src for item in evidence}
-    given = any(isinstance(item, tuple) and item[:1] == ("elem",) and is_stream(item[1]) for item in incoming.src)
+    streamed = any(isinstance(item, tuple) and item[:1] == ("elem",) and is_stream(item[1]) for item in incoming.src)
     return any(
         (node := summary.graphs.nodes.get(item)) is not None
         and (node.definite or item in proved)
-        and (given or store.loop.id in node.loops or _is_streamed(summary, item))
+        and (streamed or store.loop.id in node.loops or _is_streamed(summary, item))
         for item in reached
     )
 

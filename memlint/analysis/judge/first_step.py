@@ -41,7 +41,7 @@ def begun_at_first_step(analyser: Analyser, summary: Summary, store: Store) -> b
         and isinstance(zero := statement.test.rights[0], ir.Const)
         and zero.kind == "int"
         and zero.value == 0
-        and _begins(function, statement.body, name)
+        and _resets(function, statement.body, name)
     )
 
 
@@ -53,7 +53,7 @@ def _function_of(analyser: Analyser, store: Store) -> Function | None:
     return inside[max(before)] if (before := [at for at in inside if at <= store.site.at]) else None
 
 
-def _begins(function: Function, body: tuple[ir.Stmt, ...], name: str, deeper: bool = True) -> bool:
+def _resets(function: Function, body: tuple[ir.Stmt, ...], name: str, deeper: bool = True) -> bool:
     """Whether a block of a method assigns the attribute a value that does not depend on the old one, directly or
     through another method of the class."""
     own = function.params[0].name
@@ -63,7 +63,7 @@ def _begins(function: Function, body: tuple[ir.Stmt, ...], name: str, deeper: bo
         call = statement.value if isinstance(statement, ir.ExprStmt) else None
         if deeper and isinstance(call, ir.Call) and isinstance(call.func, ir.Attr) and dotted(call.func.value) == own:
             method = function.cls.methods.get(call.func.name) if function.cls is not None else None
-            if method is not None and method.takes_self and _begins(method, method.body, name, deeper=False):
+            if method is not None and method.takes_self and _resets(method, method.body, name, deeper=False):
                 return True
     return False
 
@@ -97,19 +97,19 @@ def _passes_count(
     if call is None or any(isinstance(arg, ir.Starred) for arg in call.args):
         return False
     names = [each.name for each in function.params][1:]
-    given: ir.Expr | None = next((word.value for word in call.keywords if word.name == param), None)
+    value: ir.Expr | None = next((word.value for word in call.keywords if word.name == param), None)
     if param in names[: len(call.args)]:
-        given = call.args[names.index(param)]
-    if isinstance(given, ir.Const):
-        return given.kind == "int" and given.value == 0
-    if not isinstance(given, ir.Name):
+        value = call.args[names.index(param)]
+    if isinstance(value, ir.Const):
+        return value.kind == "int" and value.value == 0
+    if not isinstance(value, ir.Name):
         return False
     for loop in loops_around(caller.body, at):
-        if isinstance(loop, ir.For) and isinstance(loop.target, ir.Name) and loop.target.id == given.id:
+        if isinstance(loop, ir.For) and isinstance(loop.target, ir.Name) and loop.target.id == value.id:
             same = caller is outer[0] and outer[1] == ("loop", loop.at)
-            return not same and _from_zero(loop.iter) and given.id not in assigned_names(loop.body)[0]
-    passed = any(each.name == given.id for each in caller.params) and given.id not in assigned_names(caller.body)[0]
-    return passed and caller.cls is not None and _counts_from_zero(analyser, caller, given.id, outer, depth + 1)
+            return not same and _from_zero(loop.iter) and value.id not in assigned_names(loop.body)[0]
+    passed = any(each.name == value.id for each in caller.params) and value.id not in assigned_names(caller.body)[0]
+    return passed and caller.cls is not None and _counts_from_zero(analyser, caller, value.id, outer, depth + 1)
 
 
 def _from_zero(iterated: ir.Expr) -> bool:

@@ -146,9 +146,9 @@ def _fed(summary: Summary, store: Store) -> bool:
         return False
     if store.loop.loop.kind == "while" and f"{store.place_text}.shape" in store.loop.loop.text:
         return True
-    renamed, given = _handed(store.loop.body)
+    renamed, passed = _handed(store.loop.body)
     names = {store.place_text, *renamed.get(store.place_text, ())}
-    return any(at != store.site.at for name in names for at in given.get(name, ()))
+    return any(at != store.site.at for name in names for at in passed.get(name, ()))
 
 
 def _rows_of_argument(summary: Summary, store: Store) -> bool:
@@ -159,10 +159,10 @@ def _rows_of_argument(summary: Summary, store: Store) -> bool:
     reached = summary.graphs.closure(store.entering.src)
     if any(run.module.syms or not run.module.store for run in summary.runs.values() if run.node in reached):
         return False
-    given = {param.name for param in summary.function.params}
+    params = {param.name for param in summary.function.params}
     cut = any(
         isinstance(part, ir.Subscript)
-        and dotted(part.value) in given
+        and dotted(part.value) in params
         and any(mentions(part.index, name) for name in store.loop.counters)
         for part in parts(store.loop.body)
     )
@@ -184,8 +184,8 @@ def _handed(body: tuple[ir.Stmt, ...]) -> tuple[dict[str, set[str]], dict[str, s
                 renamed.setdefault(place, set()).update(text(target, 200) for target in statement.targets)
         for call in (part for expr in expressions(statement) for part in walk_expression(expr)):
             if isinstance(call, ir.Call) and not _only_moves(call):
-                for given in call.passed:
-                    for place in places_of(given):
+                for argument in call.passed:
+                    for place in places_of(argument):
                         found.setdefault(place, set()).add(statement.at)
     return renamed, found
 
@@ -294,8 +294,8 @@ def _keeps_all(value: ir.Expr, place: str) -> bool:
     if isinstance(func, ir.Attr) and func.name in PASSED:
         return _keeps_all(func.value, place)
     name = last_name(func)
-    given = value.args[0] if name in CATS and value.args else None
-    return isinstance(given, ir.Display) and any(is_same(part, place) for part in given.elements)
+    parts = value.args[0] if name in CATS and value.args else None
+    return isinstance(parts, ir.Display) and any(is_same(part, place) for part in parts.elements)
 
 
 def _uncut(value: ir.Expr, place: str) -> bool:

@@ -233,10 +233,10 @@ def _uses_up(caller: Summary, at: int, callee: Function) -> bool:
     """Whether the graphs that a call returns end in the caller: it does not return, store or pass them on, and runs no
     backward through them."""
     call = (at, callee.module.key, callee.qual)
-    given = {key for key in caller.graphs.nodes if isinstance(key, tuple) and key[:3] == call}
+    results = {key for key in caller.graphs.nodes if isinstance(key, tuple) and key[:3] == call}
     kept = [] if caller.exit is None else [value.src for value in caller.exit.sym.values()]
-    left = caller.graphs.closure(caller.notes.returned.union(*kept)) | caller.escaped
-    return bool(given) and not given & left and not any(given & reached for reached, *_ in caller.backwards)
+    escaping = caller.graphs.closure(caller.notes.returned.union(*kept)) | caller.escaped
+    return bool(results) and not results & escaping and not any(results & reached for reached, *_ in caller.backwards)
 
 
 def loop_of(analyser: Analyser, summary: Summary, run: ModelRun) -> Loop | None:

@@ -20,7 +20,7 @@ from memlint.ir import nodes as ir
 from memlint.patterns import lazy_pattern
 
 #: stands for any object, such as an optimizer; a flag's other values are literals
-_GIVEN = object()
+_ANY_OBJECT = object()
 _Value = object
 
 
@@ -41,7 +41,7 @@ def role_of(summary: Summary, backwards: list[Backward], run: ModelRun) -> Phase
     body = summary.function.body
     aliases = named_tests(body)
     for test in backwards[0].tests:
-        for name in sorted(params & set(_asked(test, aliases))):
+        for name in sorted(params & set(_names_tested(test, aliases))):
             if is_guarded(body, name, run.text):
                 continue
             for off, on in _values(test, name, aliases):
@@ -50,10 +50,12 @@ def role_of(summary: Summary, backwards: list[Backward], run: ModelRun) -> Phase
                 if any(holds(one, name, off, aliases) is False for one in tests):
                     continue
                 silent = all(any(holds(one, name, off, aliases) is False for one in each.tests) for each in backwards)
-                quiet = silent and (puts_into_eval_mode(body, name, off, aliases) or _is_told_to(summary, name, off))
+                quiet = silent and (
+                    puts_into_eval_mode(body, name, off, aliases) or _is_off_in_call(summary, name, off)
+                )
                 if quiet and not (leaves_early(body, name, aliases) or _cannot_be(summary, name, off, aliases)):
                     shown = text(test)
-                    return Phase(_denied(test), shown)
+                    return Phase(_negated(test), shown)
     return None
 
 
@@ -72,7 +74,7 @@ _OPPOSITE = {
 }
 
 
-def _denied(test: ir.Expr) -> str:
+def _negated(test: ir.Expr) -> str:
     """The negation of a test as source: ``optimizer is None`` for ``optimizer is not None``."""
     if isinstance(test, ir.Unary) and test.op == "not":
         return text(test.operand)
@@ -107,7 +109,7 @@ def _is(expr: ir.Expr, literal: bool) -> bool:
     return isinstance(expr, ir.Const) and expr.value is literal
 
 
-def _asked(test: ir.Expr, aliases: dict[str, ir.Expr]) -> Iterator[str]:
+def _names_tested(test: ir.Expr, aliases: dict[str, ir.Expr]) -> Iterator[str]:
     """The names that a test reads, directly or through an alias."""
     for part in walk_expression(test):
         if isinstance(part, ir.Name):
@@ -118,7 +120,7 @@ def _asked(test: ir.Expr, aliases: dict[str, ir.Expr]) -> Iterator[str]:
 
 def _values(test: ir.Expr, name: str, aliases: dict[str, ir.Expr]) -> Iterator[tuple[_Value, _Value]]:
     """Pairs of values that a parameter may have: the one where it is off, and the one where it is on."""
-    yield None, _GIVEN
+    yield None, _ANY_OBJECT
     yield False, True
     whole = [
         test,
@@ -129,8 +131,8 @@ def _values(test: ir.Expr, name: str, aliases: dict[str, ir.Expr]) -> Iterator[t
             if isinstance(part, ir.Compare) and isinstance(part.left, ir.Name) and part.left.id == name:
                 for right in part.rights:
                     if isinstance(right, ir.Const) and isinstance(right.value, str):
-                        yield _GIVEN, right.value
-                        yield right.value, _GIVEN
+                        yield _ANY_OBJECT, right.value
+                        yield right.value, _ANY_OBJECT
 
 
 def holds(test: ir.Expr, name: str, value: _Value, aliases: dict[str, ir.Expr]) -> bool | None:
@@ -152,7 +154,7 @@ def holds(test: ir.Expr, name: str, value: _Value, aliases: dict[str, ir.Expr]) 
                 left=ir.Name(id=asked), ops=("in" | "not in" as op,), rights=(ir.Display(elements=several),)
             ) if asked == name:
                 literals = [one.value for one in several if isinstance(one, ir.Const)]
-                if len(literals) != len(several) or (value is _GIVEN and len(several) > 1):
+                if len(literals) != len(several) or (value is _ANY_OBJECT and len(several) > 1):
                     return None  # the value may be any of them, or none
                 return (value in literals) == (op == "in")
             case _:
@@ -180,8 +182,8 @@ def puts_into_eval_mode(body: tuple[ir.Stmt, ...], name: str, off: _Value, alias
             if chosen is not None and _calls(ir.ExprStmt(statement.at, chosen), "eval"):
                 return True
         call = _calls(statement, "train")
-        given = [*call.args, *(word.value for word in call.keywords if word.name == "mode")] if call is not None else []
-        if len(given) == 1 and holds(given[0], name, off, aliases) is False:
+        flags = [*call.args, *(word.value for word in call.keywords if word.name == "mode")] if call is not None else []
+        if len(flags) == 1 and holds(flags[0], name, off, aliases) is False:
             return True
     return False
 
@@ -194,7 +196,7 @@ EVALUATION = lazy_pattern(
 _TRAINS = lazy_pattern(r"_?(is_|do_)?train(ing)?(_mode|_flag)?")
 
 
-def _is_told_to(summary: Summary, name: str, off: _Value) -> bool:
+def _is_off_in_call(summary: Summary, name: str, off: _Value) -> bool:
     """Whether some caller that records turns the parameter off for an evaluation: by a name or literal such as
     ``"val"``, or by the other arguments: ``run_epoch(val_loader, model, optimizer=None)``."""
     for caller, record in summary.analyser.facts.calls_of(summary.function):
@@ -209,7 +211,7 @@ def _is_told_to(summary: Summary, name: str, off: _Value) -> bool:
 def _turns_off(value: V, off: _Value, name: str) -> bool:
     """Whether the argument alone shows that the call evaluates: ``"val"``, ``train=False``."""
     if isinstance(value.const, str):
-        return EVALUATION.search(value.const.lower()) is not None and (off is _GIVEN or off == value.const)
+        return EVALUATION.search(value.const.lower()) is not None and (off is _ANY_OBJECT or off == value.const)
     return off is False and value.const is False and _TRAINS.fullmatch(name.lower()) is not None
 
 
@@ -219,10 +221,10 @@ def _is_off(value: V, off: _Value) -> bool:
 
 def _passes_evaluation(caller: Summary, at: int) -> bool:
     call = call_at(caller.function.body, at)
-    given = call.passed if call is not None else ()
+    arguments = call.passed if call is not None else ()
     return any(
         isinstance(one, ir.Name | ir.Attr | ir.Subscript) and EVALUATION.search(text(one, 200).lower()) is not None
-        for one in given
+        for one in arguments
     )
 
 
@@ -234,8 +236,8 @@ def _cannot_be(summary: Summary, name: str, off: _Value, aliases: dict[str, ir.E
             return True
         if any(isinstance(one, ir.Raise) for one in _branch(statement, name, off, aliases)):
             return True
-    given = [record.args.get(name) for _, record in summary.analyser.facts.calls_of(summary.function)]
-    return bool(given) and all(value is not None and _is_on(value, off) for value in given)
+    passed = [record.args.get(name) for _, record in summary.analyser.facts.calls_of(summary.function)]
+    return bool(passed) and all(value is not None and _is_on(value, off) for value in passed)
 
 
 def _is_on(value: V, off: _Value) -> bool:
@@ -243,7 +245,7 @@ def _is_on(value: V, off: _Value) -> bool:
         return not value.may_be(NONE)
     if off is False:
         return value.const is True
-    return off is not _GIVEN and isinstance(value.const, str) and value.const != off
+    return off is not _ANY_OBJECT and isinstance(value.const, str) and value.const != off
 
 
 def _calls(statement: ir.Stmt, method: str) -> ir.Call | None:
@@ -259,6 +261,6 @@ def leaves_early(body: tuple[ir.Stmt, ...], name: str, aliases: dict[str, ir.Exp
     return any(
         isinstance(one, ir.Jump | ir.Return)
         for statement in walk_statements(body, into_definitions=False)
-        if isinstance(statement, ir.If) and name in set(_asked(statement.test, aliases))
+        if isinstance(statement, ir.If) and name in set(_names_tested(statement.test, aliases))
         for one in walk_statements((*statement.body, *statement.orelse), into_definitions=False)
     )

@@ -134,13 +134,13 @@ def _uses(module: Module) -> _Uses:
         for expr in exprs:
             for part in walk_expression(expr):
                 is_called = isinstance(part, ir.Call)
-                said = _says(part.func if isinstance(part, ir.Call) else part)
-                if said and isinstance(part, ir.Call):
+                name = _name_of(part.func if isinstance(part, ir.Call) else part)
+                if name and isinstance(part, ir.Call):
                     called.add(part.func.at)
-                if said and (is_called or part.at not in called):
-                    found.setdefault(said, []).append((caller, part, is_called))
+                if name and (is_called or part.at not in called):
+                    found.setdefault(name, []).append((caller, part, is_called))
     return found
 
 
-def _says(expr: ir.Expr) -> str:
+def _name_of(expr: ir.Expr) -> str:
     return expr.id if isinstance(expr, ir.Name) else expr.name if isinstance(expr, ir.Attr) else ""

@@ -31,11 +31,11 @@ class InStrings(NamedTuple):
 @functools.lru_cache(maxsize=256)
 def in_strings(source: str) -> InStrings:
     """The names in the strings of a text, without those in its ``__all__``."""
-    said = ALL.sub("", source)
+    code = ALL.sub("", source)
     alone: set[str] = set()
     behind: set[str] = set()
     called: set[str] = set()
-    for opened, path, closed in _PATH.findall(said):
+    for opened, path, closed in _PATH.findall(code):
         last = _LAST.search(path)
         if last is None:
             continue
@@ -44,5 +44,5 @@ def in_strings(source: str) -> InStrings:
             alone.add(last[0])
         elif opened == closed and last.start() > 1:
             behind.add(last[0])
-    found = {name for given in _GIVEN.findall(said) for name in _QUOTED.findall(given)}
+    found = {name for given in _GIVEN.findall(code) for name in _QUOTED.findall(given)}
     return InStrings(frozenset(alone), frozenset(behind), frozenset(called), frozenset(found))

@@ -28,7 +28,7 @@ def dated(program: Program, key: str) -> str:
     taken = None if _SEVERAL.search(text) else _NUMBER.search(text)
     if taken is not None:
         return f"this file is written for a PyTorch before 0.4, which has no `torch.no_grad`: `{taken[1]}`"
-    said = project.newest_torch or project.said_torch
-    if said is None or said >= _GRAD_MODE or not project.predates_grad_mode:
+    release = project.newest_torch or project.said_torch
+    if release is None or release >= _GRAD_MODE or not project.predates_grad_mode:
         return ""
-    return f"this project is for PyTorch {said[0]}.{said[1]}, which has no `torch.no_grad`"
+    return f"this project is for PyTorch {release[0]}.{release[1]}, which has no `torch.no_grad`"

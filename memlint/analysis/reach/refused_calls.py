@@ -194,9 +194,9 @@ def misfit(params: tuple[ir.Param, ...], call: ir.Call) -> str:
     strange = [word.name for word in call.keywords if word.name not in named]
     if strange and "double-star" not in kinds:
         return f"has no parameter `{strange[0]}`"
-    given = {param.name for param in positional[:count]}
-    if given & words & named:
-        return f"is given `{min(given & words & named)}` twice"
+    filled = {param.name for param in positional[:count]}
+    if filled & words & named:
+        return f"is given `{min(filled & words & named)}` twice"
     needed = [param for param in params if param.kind not in ("star", "double-star") and param.default is None]
-    lacking = [param.name for param in needed if param.name not in given | words]
+    lacking = [param.name for param in needed if param.name not in filled | words]
     return f"is not given `{lacking[0]}`" if lacking else ""

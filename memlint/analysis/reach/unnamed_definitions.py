@@ -52,8 +52,8 @@ class Unnamed(Unused):
         if any(self._may_be_entered(module, one.name) for one in module.index.definitions if one.bases):
             return ""  # a server may be started with the file's name
         sources = self._program.project.sources
-        said = re.compile(rf"[\"'/.]{re.escape(stem)}[\"':]|\b{re.escape(stem)}\.py\b")
-        if any(stem in (text := sources[key].text) and said.search(text) for key in sources if key != module.key):
+        mention = re.compile(rf"[\"'/.]{re.escape(stem)}[\"':]|\b{re.escape(stem)}\.py\b")
+        if any(stem in (text := sources[key].text) and mention.search(text) for key in sources if key != module.key):
             return ""
         return "nothing in this project imports this file"
 

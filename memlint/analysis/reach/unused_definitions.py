@@ -75,8 +75,8 @@ class Unused:
             return None
         if self._is_unused(module, name):
             what = self._program.find(module, name)[1]
-            said = "uses" if isinstance(what, Class) else "calls"
-            return Idle(f"nothing in this project {said} `{name}`", what)
+            verb = "uses" if isinstance(what, Class) else "calls"
+            return Idle(f"nothing in this project {verb} `{name}`", what)
         method = _method_around(function)
         if method is not None and method.cls is not None and self._is_unused_method(method.cls, method):
             return Idle(f"nothing in this project calls `{method.name}`", method)

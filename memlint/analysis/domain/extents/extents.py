@@ -187,8 +187,8 @@ def viewed(extent: Extent | None, sizes: list[Range | None]) -> Extent | None:
     if extent is None or len(sizes) < 2:
         return None
     if sizes.count(None) == (2 if sizes[0] is None else 1):  # ``view(x.size(0), -1)``: the rest of the sample
-        told = product(size for size in sizes if size is not None)
-        rest = (max(extent.least // max(told[1], 1), 1), extent.most // max(told[0], 1))
+        known = product(size for size in sizes if size is not None)
+        rest = (max(extent.least // max(known[1], 1), 1), extent.most // max(known[0], 1))
         return shaped([BATCH_DIM, *(rest if size is None else size for size in sizes[1:])], item)
     return Extent(None, extent.least, extent.most, item)
 

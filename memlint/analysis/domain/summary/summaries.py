@@ -143,8 +143,8 @@ class Summaries:
                         # a recursive function: once more, with its other paths as the effect of the inner call
                         self._known[key] = frame
                         frame = self._make(function, flags)
-                asked = self._open[-1]
-                self._asked[key] = (*asked,), (*asked.values(),)
+                queries = self._open[-1]
+                self._asked[key] = (*queries,), (*queries.values(),)
                 old = self._old.get(key)
                 if old is not None and same_summary(old, frame):
                     frame = old  # so that the summaries that depend on it stay valid
@@ -207,8 +207,8 @@ class Summaries:
         """Drop what only the computation of summaries needs. From here on they are only read."""
         self._old = {key: frame for key, frame in self._old.items() if key not in self._known}
         self._asked = {key: self._asked[key] for key in self._old if key in self._asked}
-        wanted = {question for questions, _ in self._asked.values() for question in questions}
-        self._questions = {question: kept for question, kept in self._questions.items() if question in wanted}
+        needed = {question for questions, _ in self._asked.values() for question in questions}
+        self._questions = {question: kept for question, kept in self._questions.items() if question in needed}
         for frame in self._known.values():
             if frame is not None:
                 frame.compact()

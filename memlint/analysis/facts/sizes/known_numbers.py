@@ -340,8 +340,8 @@ def _values(body: tuple[ir.Stmt, ...]) -> tuple[ir.Expr, ...]:
     """The expressions of a body that are neither called nor tested as a class."""
     made = [*calls(body)]
     called = {id(call.func) for call in made}
-    asked = (call for call in made if dotted(call.func) in ("isinstance", "issubclass", "super"))
-    called |= {id(part) for call in asked for arg in call.args for part in walk_expression(arg)}
+    tests = (call for call in made if dotted(call.func) in ("isinstance", "issubclass", "super"))
+    called |= {id(part) for call in tests for arg in call.args for part in walk_expression(arg)}
     return tuple(part for part in parts(body) if id(part) not in called)
 
 

@@ -39,11 +39,11 @@ def _rounds(body: tuple[ir.Stmt, ...]) -> dict[str, list[ir.Expr | None]]:
             found.setdefault(target.id, []).append(over)
         elif isinstance(target, ir.Display):
             made = last_name(over.func) if isinstance(over, ir.Call) else ""
-            given = over.args if isinstance(over, ir.Call) and made == "zip" else ()
+            members = over.args if isinstance(over, ir.Call) and made == "zip" else ()
             if isinstance(over, ir.Call) and made == "enumerate":
-                given = (ir.Const(over.at, "Ellipsis", None), *over.args[:1])
+                members = (ir.Const(over.at, "Ellipsis", None), *over.args[:1])
             for position, inner in enumerate(target.elements):
-                member = given[position] if position < len(given) else None
+                member = members[position] if position < len(members) else None
                 for part in walk_expression(inner):
                     if isinstance(part, ir.Name):
                         found.setdefault(part.id, []).append(member if part is inner else None)

@@ -42,8 +42,8 @@ def _is_made_by(analyser: Analyser, summary: Summary, run: ModelRun, says: Calla
     if _is_of(analyser, run.module, says):
         return True
     name = parameter_of(summary, run)
-    given = [record.args.get(name) for _, record in analyser.facts.calls_of(summary.function)] if name else []
-    return bool(given) and all(value is not None and _is_of(analyser, value, says) for value in given)
+    passed = [record.args.get(name) for _, record in analyser.facts.calls_of(summary.function)] if name else []
+    return bool(passed) and all(value is not None and _is_of(analyser, value, says) for value in passed)
 
 
 def _is_of(analyser: Analyser, module: V, says: Callable[[str], bool]) -> bool:

@@ -145,12 +145,12 @@ class Parts:
         return inner is not None and all(self._is_known(one, scope, depth - 1) for one in inner)
 
     def _is_known_call(self, call: ir.Call, scope: Scope, depth: int) -> bool:
-        given = [*call.passed]
+        arguments = [*call.passed]
         own, name = scope.function.own_name, last_name(call.func)
         if (scope.function, call.at) in self._layers:
-            return name not in _CONTAINERS or all(self._is_known(one, scope, depth - 1) for one in given)
+            return name not in _CONTAINERS or all(self._is_known(one, scope, depth - 1) for one in arguments)
         if isinstance(call.func, ir.Name) and name in _SAME_ELEMENTS:
-            return all(self._is_known(one, scope, depth - 1) for one in given)
+            return all(self._is_known(one, scope, depth - 1) for one in arguments)
         if isinstance(call.func, ir.Attr) and name in _VIEWS:
             return self._is_known(call.func.value, scope, depth - 1)
         if isinstance(call.func, ir.Attr) and own and dotted(call.func.value) == own:

@@ -68,17 +68,17 @@ def _numbers(body: tuple[ir.Stmt, ...]) -> Iterator[tuple[ir.Expr, bool]]:
     for part in parts(body):
         if not isinstance(part, ir.Call):
             continue
-        given = part.args[0] if dotted(part.func) in ("int", "float") and len(part.args) == 1 else None
+        source = part.args[0] if dotted(part.func) in ("int", "float") and len(part.args) == 1 else None
         if isinstance(part.func, ir.Attr) and part.func.name == "item" and not part.args:
-            given = part.func.value
-        if isinstance(given, ir.Call) and last_name(given.func) in ("detach", "cpu", "item"):
-            given = given.func.value if isinstance(given.func, ir.Attr) else given
-        if isinstance(given, ir.Subscript) and not isinstance(given.index, ir.Display | ir.Slice):
-            yield given.value, True
-        elif isinstance(given, ir.Call) and last_name(given.func) in ("argmax", "argmin"):
-            yield from ((one, False) for one in _operands(given))
-        elif given is not None:
-            yield given, False
+            source = part.func.value
+        if isinstance(source, ir.Call) and last_name(source.func) in ("detach", "cpu", "item"):
+            source = source.func.value if isinstance(source.func, ir.Attr) else source
+        if isinstance(source, ir.Subscript) and not isinstance(source.index, ir.Display | ir.Slice):
+            yield source.value, True
+        elif isinstance(source, ir.Call) and last_name(source.func) in ("argmax", "argmin"):
+            yield from ((one, False) for one in _operands(source))
+        elif source is not None:
+            yield source, False
 
 
 def _comes_of(expr: ir.Expr, call: ir.Call, body: tuple[ir.Stmt, ...], indexed: bool, depth: int = _STEPS) -> bool:
@@ -116,10 +116,10 @@ def _runs_on(analyser: Analyser, summary: Summary, run: ModelRun, asked: _Questi
     if run.origin is not None and _runs_on(analyser, *run.origin, asked):
         return True
     call = call_at(summary.function.body, run.site.at)
-    given = None if call is None else call.args[0] if call.args else call.keywords[0].value if call.keywords else None
-    if call is None or given is None or any(isinstance(arg, ir.Starred) for arg in call.args):
+    source = None if call is None else call.args[0] if call.args else call.keywords[0].value if call.keywords else None
+    if call is None or source is None or any(isinstance(arg, ir.Starred) for arg in call.args):
         return False
-    return _Given(analyser, summary, asked).holds(given, call.at) is True
+    return _Given(analyser, summary, asked).holds(source, call.at) is True
 
 
 class _Given:
@@ -200,8 +200,8 @@ class _Given:
 
     def _callers_hold(self, name: str) -> bool:
         """Whether the answer is True for the argument of every known call. False if no call is known."""
-        given = [*self._given(name)]
-        return bool(given) and all(one is not None and inner.holds(one, at) is True for inner, one, at in given)
+        passed = [*self._given(name)]
+        return bool(passed) and all(one is not None and inner.holds(one, at) is True for inner, one, at in passed)
 
     def _given(self, name: str) -> Iterator[tuple[_Given, ir.Expr | None, int]]:
         """For each call of the function, the caller's context, the argument for a parameter (None if unknown) and its
