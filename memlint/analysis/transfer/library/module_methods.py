@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from memlint import knowledge
 from memlint.analysis.domain.recorded_modes import freeze
-from memlint.analysis.domain.state import GUARDS, OFF, State
+from memlint.analysis.domain.state import GUARDS, State
 from memlint.analysis.domain.summary.function_state import FunctionState
 from memlint.analysis.domain.summary.summary import Summary
 from memlint.analysis.domain.values import (
@@ -13,6 +13,7 @@ from memlint.analysis.domain.values import (
     DATA,
     DATA_VALUE,
     EMPTY,
+    MODEL,
     NONE,
     NONE_VALUE,
     SAMPLE,
@@ -58,7 +59,7 @@ def module_method(
     if name in ("modules", "children", "named_modules", "named_children", "values", "items", "get_submodule"):
         return parts_of(frame, state, receiver)
     if name in ("state_dict", "buffers", "named_buffers"):
-        return V(TREE, size=4)
+        return V(TREE, size=MODEL)
     if name in ("forward", "__call__"):
         return run_module(frame, state, expr, receiver, args, words)
     return _of_class(frame, state, expr, receiver, name, args, words)
@@ -78,12 +79,9 @@ def _frozen(state: State, expr: ir.Call, place: ir.Expr, receiver: V, name: str,
 
 def _parameters(frame: FunctionState, state: State, expr: ir.Call, receiver: V) -> V:
     """The container of ``net.parameters()``: leaves with the mark of their network."""
-    if state.grad != OFF:
-        leaf = frame.record(state, (expr.at, "leaf"), expr.at, text(expr), EMPTY, definite=True, leaf=True)
-    else:
-        leaf = EMPTY
+    leaf = frame.record(state, (expr.at, "leaf"), expr.at, text(expr), EMPTY, definite=True, leaf=True)
     place = expr.func.value if isinstance(expr.func, ir.Attr) else None
-    parameter = V(TREE, leaf, size=4, store=marks_of_parameters(receiver, place))
+    parameter = V(TREE, leaf, size=MODEL, store=marks_of_parameters(receiver, place))
     return V(CONTAINER | UNKNOWN, objs=make(frame, state, expr.at, "list", parameter).objs)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from memlint.analysis.domain.bound_names import argument
 from memlint.analysis.domain.state import Obj, State
 from memlint.analysis.domain.summary.function_state import FunctionState
 from memlint.analysis.domain.tensor_ops import device_named, names_number, on_accelerator
@@ -53,15 +54,8 @@ def moved_module(state: State, expr: ir.Call, receiver: V, args: list[V], words:
     """The module after ``model.cuda()`` or ``model.to(device)``, which moves the module itself."""
     func = expr.func
     assert isinstance(func, ir.Attr)
-    if func.name == "to":
-        device = words.get("device") or (args[0] if args else None)
-        shown = next(
-            (word.value for word in expr.keywords if word.name == "device"), expr.args[0] if expr.args else None
-        )
-        where = destination(device, shown) if device is not None else ANYWHERE
-    else:
-        where = CPU if func.name == "cpu" else ACCELERATOR
-    if where == ANYWHERE:
+    where = target_device(expr, args, words) if func.name == "to" else CPU if func.name == "cpu" else ACCELERATOR
+    if where is None or where == ANYWHERE:
         return receiver
     result = receiver.but(device=where)
     if isinstance(func.value, ir.Name) and func.value.id in state.env:
@@ -70,6 +64,12 @@ def moved_module(state: State, expr: ir.Call, receiver: V, args: list[V], words:
         if path.steps and len(receiver.syms) == 1:
             state.sym[path] = result
     return result
+
+
+def target_device(expr: ir.Call, args: list[V], words: dict[str, V]) -> int | None:
+    """The device to which a call of ``to`` moves; None where it names none."""
+    device = words.get("device") or (args[0] if args else None)
+    return destination(device, argument(expr, 0, "device")) if device is not None else None
 
 
 def as_output(state: State, value: V, device: int, shown: str, depth: int = 3) -> V:

@@ -10,6 +10,7 @@ from memlint.analysis.domain.summary.function_state import FunctionState
 from memlint.analysis.domain.tensor_ops import device_named, tensor_op
 from memlint.analysis.domain.values import (
     ACCELERATOR,
+    ANYWHERE,
     CALLABLE,
     DATA_VALUE,
     EMPTY,
@@ -285,5 +286,5 @@ def literal_device(name: str, args: list[V]) -> int:
     if name == "torch.cuda.current_device":
         return ACCELERATOR
     if name != "torch.device" or not args:
-        return 4
+        return ANYWHERE
     return device_named(args[0].const) if args[0].const is not None else ACCELERATOR

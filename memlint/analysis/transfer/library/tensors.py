@@ -37,7 +37,7 @@ from memlint.analysis.syntax.syntax import calls, dotted, statement_at
 from memlint.analysis.transfer.heap import make
 from memlint.analysis.transfer.held_values import tensors_within
 from memlint.analysis.transfer.library import extent_ops
-from memlint.analysis.transfer.library.placement import destination
+from memlint.analysis.transfer.library.placement import target_device
 from memlint.analysis.transfer.modules.touched_parameters import note_detached
 from memlint.analysis.transfer.narrowing import no_batch
 from memlint.analysis.transfer.stores.stores import kind_of, note_carry
@@ -231,11 +231,8 @@ def _move(receiver: V, name: str, expr: ir.Call, args: list[V], words: dict[str,
         return moved(receiver, args[0].device) if args[0].device & (CPU | ACCELERATOR) else receiver
     if name != "to":
         return receiver
-    device = words.get("device") or (args[0] if args else None)
-    if device is None:
-        return receiver
-    shown = next((word.value for word in expr.keywords if word.name == "device"), expr.args[0] if expr.args else None)
-    return moved(receiver, destination(device, shown))
+    device = target_device(expr, args, words)
+    return receiver if device is None else moved(receiver, device)
 
 
 def names_integers(expr: ir.Call) -> bool:

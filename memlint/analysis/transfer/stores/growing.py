@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from memlint.analysis.domain.bound_names import argument
 from memlint.analysis.domain.periods import few_members
 from memlint.analysis.domain.row_selection import PASSED, is_member, is_same, is_selection, unmoved
 from memlint.analysis.domain.state import State
@@ -55,9 +56,7 @@ def _parts(frame: FunctionState, state: State, call: ir.Call) -> tuple[ir.Expr, 
     """The operands of a concatenation: the members of a display; () where they are unknown, None for another call."""
     name = last_name(call.func)
     if name in CATS and _of_torch(frame, state, call.func, name):
-        tensors = (
-            call.args[0] if call.args else next((word.value for word in call.keywords if word.name == "tensors"), None)
-        )
+        tensors = argument(call, 0, "tensors")
         return tensors.elements if isinstance(tensors, ir.Display) else ()
     if name and call.args:
         return _through_helper(frame, state, call)
