@@ -201,7 +201,7 @@ def _part(frame: FunctionState, state: State, value: V, position: int) -> V:
 
 
 def write_attribute(frame: FunctionState, state: State, base: V, name: str, value: V) -> None:
-    """``base.name = value``"""
+    """Store the value of ``base.name = value`` in the objects and places that ``base`` may be."""
     frame.notes.put_on.update(referred_functions(value))
     places = [*ordered(made_places(frame, base, name))]
     places = places or [*ordered(class_places(frame.analyser, base, name))]
@@ -243,7 +243,7 @@ def _is_guarded_by_parameter(frame: FunctionState) -> bool:
 def write_item(
     frame: FunctionState, state: State, base: V, index: V, value: V, target: ir.Subscript, *, by_carry: bool = False
 ) -> None:
-    """``base[index] = value``"""
+    """Store the value of ``base[index] = value`` in the containers, places and tensors that ``base`` may be."""
     if _set_by_method(frame, state, base, index, value, target):
         return
     name = None if index.const is None or isinstance(index.const, bool) else str(index.const)
@@ -364,7 +364,7 @@ def _write_slice(frame: FunctionState, state: State, value: V, target: ir.Subscr
 
 
 def delete(frame: FunctionState, state: State, statement: ir.Delete) -> State:
-    """The state after ``del``: what is deleted holds its value no longer."""
+    """The state after ``del``: the deleted variables and members are released."""
     names = {target.id for target in statement.targets if isinstance(target, ir.Name)}
     frame.notes.dropped[statement.at] = {
         name: value for name, value in state.env.items() if name in names or (value.src and not value.bare)

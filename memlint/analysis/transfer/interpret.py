@@ -144,7 +144,7 @@ def _expression(frame: FunctionState, state: State, statement: ir.ExprStmt) -> S
 
 
 def _qualified_exit(frame: FunctionState, call: ir.Call) -> str:
-    """The full name of a callee outside the project, as ``EXITS`` lists them; "" for a function of the project."""
+    """The full name of a callee outside the project, as ``EXITS`` lists it; "" for a function of the project."""
     name = dotted(call.func)
     if not isinstance(call.func, ir.Name) and name.partition(".")[0] not in ("sys", "os"):
         return ""
