@@ -67,8 +67,8 @@ class Lifting:
             self._lift(store)
 
     def hooks(self) -> None:
-        """Lift the forward hooks that the callee adds to the caller's modules. A closure is left out: what it keeps is
-        known in the function that makes it alone."""
+        """Lift the forward hooks that the callee adds to the caller's modules. A closure is left out, as only the
+        function that makes it knows what it keeps."""
         for at, one in list(self.callee.notes.added_hooks.items())[:MAX_HOOKS]:
             given = (self.call.resolve(key) for key in one.modules if isinstance(key, Path))
             keys = frozenset[Source]().union(*(keys_of_module(module) for module in given))

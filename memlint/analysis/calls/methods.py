@@ -271,7 +271,7 @@ def _resolved_method(
         ):
             if method_runs.called_as_model(
                 frame, state, member, args, words, expr
-            ):  # (what users of the class give it)
+            ):  # users of the class pass the model
                 return run_module(frame, state, expr, member.as_module(), args, words)
             return unknown_call(frame, state, expr, member, args, words)
         return None

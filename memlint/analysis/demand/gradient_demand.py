@@ -183,7 +183,7 @@ def _reached_by(analyser: Analyser, summary: Summary, marks: AbstractSet[Source]
     places = [path for path, value in stored if _is_given(path, own) and marks & summary.graphs.closure(value.src)]
     yielded = _yields(summary, marks)
     if yielded and summary.function.name == "__iter__":
-        return "whoever goes through the object gets it"
+        return "an iteration over the object returns it"
     returned = yielded or bool(marks & summary.notes.returned)
     if not returned and not places:
         return ""

@@ -1,4 +1,4 @@
-"""What tells that nobody trains by what an evaluation returns: the functions beside it, and its name."""
+"""Evidence that an output of an evaluation is not trained: the functions beside it, and its name."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ if TYPE_CHECKING:
     from memlint.analysis.facts.analyser import Analyser
 
 
-#: beginnings of names of functions that score what a model says of a whole data set, and never train by it
+#: prefixes of names of functions that score a model on a whole data set, and do not train
 _SCORES = ("test", "valid", "eval", "predict", "infer")
 
 
 def collects_scores(summary: Summary, run: ModelRun) -> bool:
-    """Whether a function that is named as an evaluation collects the outputs of all batches of a loader in a list of
-    its own: a training step through a whole data set would hold the graphs of all of it."""
+    """Whether a function that is named like an evaluation collects the outputs of all batches of a loader in a local
+    list: a training step over a whole data set would keep all its graphs."""
     if run.loop is None or run.loop.loop.over != "loader" or not summary.function.name.lstrip("_").startswith(_SCORES):
         return False
     return any(

@@ -44,8 +44,8 @@ def is_training_step(analyser: Analyser, summary: Summary) -> bool:
 def is_started_elsewhere(
     analyser: Analyser, function: Function, trail: frozenset[tuple[str, str]] = frozenset()
 ) -> bool:
-    """Whether no call of the function stands in a loop, and each way up to it begins in a function of which no call is
-    in sight: one that users of the library call. (A program calls its ``main`` once.)"""
+    """Whether no known call of the function is in a loop, and every chain of callers begins in a function without known
+    calls, which users of the library call. A program calls its ``main`` once."""
     if function.node is None or function.name == "main" or function.key in trail or len(trail) > MAX_DEPTH:
         return False
     return all(

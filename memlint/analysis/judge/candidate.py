@@ -88,7 +88,7 @@ class Candidate:
 
 def builds_layers(summary: Summary, store: Store) -> bool:
     """Whether the function builds layers, as far as its name tells. ``build_`` and ``create_`` do not count if the
-    store is in a loop over data, or of what a model gives."""
+    store is in a loop over data, or stores a model's output."""
     name = summary.function.name.lstrip("_")
     if not name.startswith(_MAY_BUILD):
         return name.startswith(_BUILDERS)

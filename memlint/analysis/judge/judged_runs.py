@@ -142,7 +142,7 @@ def _matters(analyser: Analyser, summary: Summary, run: ModelRun) -> bool:
     if loop_of(analyser, summary, run) is not None or repeated(analyser, function) is not None:
         return True
     if summary.backwards or loops_around(function.body, run.site.at):
-        return False  # (a loop around the run has few rounds, as far as is known here)
+        return False  # a loop around the run has few iterations, as far as is known
     return is_started_elsewhere(analyser, function)
 
 

@@ -79,7 +79,7 @@ def _is_evaluated(analyser: Analyser, summary: Summary, run: ModelRun) -> bool:
 
 
 def _reports(analyser: Analyser, summary: Summary, surely: bool) -> bool:
-    """Whether a function reports one of its runs. ``surely``: without counting weak evidence (see `_is_alone`)."""
+    """Whether a function reports one of its runs. ``surely``: not on weak evidence (see `_is_weak_evidence`)."""
     if surely not in summary.notes.reports:
         summary.notes.reports[surely] = False  # the answer for a recursive query: functions may call each other
         summary.notes.reports[surely] = any(

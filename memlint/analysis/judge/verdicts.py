@@ -110,8 +110,8 @@ def _kept_by_callee(analyser: Analyser, verdict: Verdict) -> Iterator[Keeper]:
 
 
 def _grown_by_callees(analyser: Analyser, run: ModelRun, fixes: FixPlaces) -> Iterator[Keeper]:
-    """The tensors of callees that grow, with each of their calls, by the graph of a run. (Other places that callees
-    fill are lifted to their callers.)"""
+    """The tensors of callees that grow, with each of their calls, by the graph of a run. Other places that callees fill
+    are lifted to their callers."""
     while run.origin is not None:
         below, run = run.origin
         for store in below.stores.values():
