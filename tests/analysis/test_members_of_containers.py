@@ -103,6 +103,16 @@ class Meters:
 
 
 """
+_RECORDS = """\
+class Log:
+    def __init__(self):
+        self.records = []
+
+    def add(self, step, **values):
+        self.records.append({"step": step, **values})
+
+
+"""
 _GIVEN = 'def note(meters, loss):\n    meters["loss"].update(loss)\n\n\n'
 
 _GROWS = {
@@ -121,6 +131,11 @@ _GROWS = {
     + '    meters = {"loss": Meter(), "other": Meter()}\n    for x, y in loader:\n'
     + _LOSS
     + "        note(meters, loss)\n",
+    "a record of what comes by keyword": _RECORDS
+    + _MAIN
+    + "    log = Log()\n    for step, (x, y) in enumerate(loader):\n"
+    + _LOSS
+    + "        log.add(step, epoch=len(paths), loss=loss)\n",
     "models of a comprehension": _ENSEMBLE.format(made="[build(path) for path in paths]"),
     "models of a list that is written out": _ENSEMBLE.format(made="[build(paths[0]), build(paths[1])]"),
     "the model and the list in one dict": _STATE,
@@ -129,6 +144,7 @@ _STAYS = {
     "numbers in meters by keyword": _GROWS["meters of a dict that makes them, by keyword"].replace(
         "loss=loss)", "loss=loss.item())"
     ),
+    "a record of numbers": _GROWS["a record of what comes by keyword"].replace("loss=loss)", "loss=float(loss))"),
     "numbers in a list of meters": _GROWS["a list of meters, beside what they get"].replace(
         "(loss, loss / 2)", "(loss.item(), 0.5)"
     ),

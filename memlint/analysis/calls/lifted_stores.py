@@ -186,7 +186,7 @@ class Lifting:
         """The join of a starred parameter's arguments if a part of it is stored: ``self.rows.append(Row(*args))``. None
         if no starred parameter is stored."""
         for param in self.callee.function.params:
-            if param.kind == "star" and param.name in self.call.bound:
+            if param.kind in ("star", "double-star") and param.name in self.call.bound:
                 name = f"p:{param.name}"
                 if any(isinstance(item, Path) and item.root == name for item in reached):
                     return self.call.bound[param.name]
