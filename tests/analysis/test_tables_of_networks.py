@@ -98,13 +98,13 @@ class Judge:
 
     def {maker}(self):
         Net = {picked}
-        self.net = Net()
+        self.part = Net()
 
     def judge(self, loader):
         crit = nn.MSELoss()
         total = 0
         for x, y in loader:
-            total += crit(self.net(x.cuda()), y.cuda())
+            total += crit(self.part(x.cuda()), y.cuda())
         print(total.item() / len(loader))
 """
 
