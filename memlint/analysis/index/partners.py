@@ -8,19 +8,21 @@ from __future__ import annotations
 
 import functools
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable
 
 from memlint.analysis.index.loading import LIBRARIES, is_loaded, loaders
 from memlint.analysis.index.program import Program
 from memlint.analysis.index.programs import has_program, is_collected, is_program
+from memlint.patterns import lazy_pattern
 from memlint.project.published import is_published
 
 #: what is imported under these names lies outside the project, where it is not found in it
 _OUTSIDE = sys.stdlib_module_names | LIBRARIES
-#: stands for the code of other projects, which may import what is published, and all of a project without programs
-_ELSEWHERE = ""
-#: files that import one, past which any file may
-MAX_FILES = 200
+#: an import as it is written, to the end of its line, its parentheses or what a backslash joins to it
+_IMPORT = lazy_pattern(r"\b(?:from|import)\b(?:[^\n(\\]|\\\r?\n?)*(?:\([^)]*\))?")
+_WORD = lazy_pattern(r"\w+")
+#: files that are looked at for the importers of one, past which any file may be one
+MAX_FILES = 120
 
 
 class Partners:
@@ -31,11 +33,15 @@ class Partners:
         self._imports: dict[str, frozenset[str]] = {}
         self._importers: dict[str, frozenset[str]] = {}
         self._above: dict[str, frozenset[str] | None] = {}
+        self._words: dict[str, frozenset[str]] = {}
 
     def may_meet(self, key: str, other: str) -> bool:
         """Whether code of one of two files may be given what the other one defines."""
-        above, above_other = self._all_importers(key), self._all_importers(other)
-        return above is None or above_other is None or not above.isdisjoint(above_other)
+        above = self._all_importers(key)
+        if above is None or other in above:
+            return True
+        above_other = self._all_importers(other)
+        return above_other is None or not above.isdisjoint(above_other)
 
     def may_import(self, key: str, other: str) -> bool:
         """Whether another file may import a file, directly or through others; each one does so with itself."""
@@ -43,20 +49,28 @@ class Partners:
         return above is None or other in above
 
     def _all_importers(self, key: str) -> frozenset[str] | None:
-        """A file, and those that import it, directly or through others; None where these are too many."""
+        """A file, and those that import it, directly or through others; None where these may be any: too many, or the
+        code of other projects."""
         if key not in self._above:
             self._above[key] = self._closure(key)
         return self._above[key]
 
     def _closure(self, key: str) -> frozenset[str] | None:
-        found, todo = {key}, [key]
+        found, todo, looked_at = {key}, [key], 0
         while todo:
-            importers = self._importers_of(todo.pop())
-            if len(found | importers) > MAX_FILES or any(self._above.get(one, found) is None for one in importers):
+            one = todo.pop()
+            candidates = self._candidates(one)
+            looked_at += len(candidates)
+            if looked_at > MAX_FILES or self._above.get(one, found) is None or self._is_public(one):
                 return None
+            importers = self._importers_of(one, candidates)
             todo += importers - found
             found |= importers
         return frozenset(found)
+
+    def _is_public(self, key: str) -> bool:
+        """Whether the code of other projects may import a file."""
+        return is_published(self._program.project, key) or not self._has_program
 
     def imports(self, key: str) -> frozenset[str]:
         """The files that a file imports, with the ``__init__.py`` of each package on the way. ``import model`` that
@@ -88,38 +102,39 @@ class Partners:
             yield f"{folder}/__init__.py"
             folder = folder.rpartition("/")[0]
 
-    def _importers_of(self, key: str) -> frozenset[str]:
+    def _importers_of(self, key: str, candidates: Iterable[str]) -> frozenset[str]:
         """The files that import a file. A file that none imports, nobody starts and no test runner collects may be
         loaded by its name."""
         if key not in self._importers:
-            self._importers[key] = frozenset(self._find_importers(key)) if key != _ELSEWHERE else frozenset()
+            found = {other for other in candidates if other != key and key in self.imports(other)}
+            if key.endswith("conftest.py"):
+                found |= {other for other in self._below(key) if is_collected(other) and other != key}
+            elif not found and not is_program(self._program, key) and not is_collected(key):
+                module = self._program.module(key)
+                found = {other for other, names in self._loaders.items() if names is None or is_loaded(module, names)}
+            self._importers[key] = frozenset(found)
         return self._importers[key]
-
-    def _find_importers(self, key: str) -> set[str]:
-        found = {other for other in self._candidates(key) if other != key and key in self.imports(other)}
-        if key.endswith("conftest.py"):
-            return found | {other for other in self._below(key) if is_collected(other) and other != key}
-        if is_program(self._program, key) or is_collected(key):
-            return found
-        if not found:
-            module = self._program.module(key)
-            found = {other for other, names in self._loaders.items() if names is None or is_loaded(module, names)}
-        is_public = not self._has_program or is_published(self._program.project, key)
-        return {*found, _ELSEWHERE} if is_public else found
 
     @functools.cached_property
     def _has_program(self) -> bool:
         return has_program(self._program)
 
-    def _candidates(self, key: str) -> Iterable[str]:
-        """The files that may import a file: they name it, or lie in its package."""
-        naming = self._program.words.files(_name(key))
+    def _candidates(self, key: str) -> Collection[str]:
+        """The files that may import a file, by the words of their imports: they name it, or lie in its package."""
+        name = _name(key)
+        naming = [other for other in self._program.words.files(name) if name in self._imported_words(other)]
         return {*naming, *self._below(key)} if key.endswith("__init__.py") else naming
 
-    def _below(self, key: str) -> Iterator[str]:
+    def _imported_words(self, key: str) -> frozenset[str]:
+        if key not in self._words:
+            imports = _IMPORT.findall(self._program.module(key).text)
+            self._words[key] = frozenset(word for one in imports for word in _WORD.findall(one))
+        return self._words[key]
+
+    def _below(self, key: str) -> list[str]:
         """The files in the folder of a file, at any depth."""
         folder = key[: key.rfind("/") + 1]
-        return (other for other in self._program.project.sources if other.startswith(folder))
+        return [other for other in self._program.project.sources if other.startswith(folder)]
 
     @functools.cached_property
     def _loaders(self) -> dict[str, frozenset[str] | None]:
