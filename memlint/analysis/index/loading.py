@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 from memlint.analysis.index.definitions import Module
 from memlint.analysis.index.mentions import bound_to, imported, root, tree_of
@@ -52,10 +52,16 @@ def may_be_lost(found: str, name: str) -> bool:
     return rest.rpartition(".")[2] == name and first not in sys.stdlib_module_names | LIBRARIES
 
 
-def loaders(program: Program) -> dict[str, frozenset[str] | None]:
+def loaders(program: Program) -> Mapping[str, frozenset[str] | None]:
     """The files that load others by names that only runs tell, with these names as `_known_ends` gives them
     (``models.``), and dotted names of what they load by whole ones; None where that may be anything. What is a
     library's is left out."""
+    if program.loaders is None:
+        program.loaders = _find_loaders(program)
+    return program.loaders
+
+
+def _find_loaders(program: Program) -> dict[str, frozenset[str] | None]:
     found: dict[str, frozenset[str] | None] = {}
     asked = [(name, key, _loads) for name in _LOADERS for key in program.words.files(name)]
     asked += [("exec", key, _executed) for key in program.words.files("exec")]
@@ -100,8 +106,8 @@ def _executed(program: Program, key: str, name: str) -> set[str] | None:
 
 
 def _loads(program: Program, key: str, name: str) -> set[str] | None:
-    tree = tree_of(program.module(key).text)
-    if tree is None or name not in _TOLD:
+    tree = tree_of(program.module(key).text) if name in _TOLD else None
+    if tree is None:
         return None
     found: set[str] = set()
     for node, call in _with_calls(tree):

@@ -111,7 +111,11 @@ class Partners:
                 found |= {other for other in self._below(key) if is_collected(other) and other != key}
             elif not found and not is_program(self._program, key) and not is_collected(key):
                 module = self._program.module(key)
-                found = {other for other, names in self._loaders.items() if names is None or is_loaded(module, names)}
+                found = {
+                    other
+                    for other, names in loaders(self._program).items()
+                    if names is None or is_loaded(module, names)
+                }
             self._importers[key] = frozenset(found)
         return self._importers[key]
 
@@ -135,10 +139,6 @@ class Partners:
         """The files in the folder of a file, at any depth."""
         folder = key[: key.rfind("/") + 1]
         return [other for other in self._program.project.sources if other.startswith(folder)]
-
-    @functools.cached_property
-    def _loaders(self) -> dict[str, frozenset[str] | None]:
-        return loaders(self._program)
 
 
 def _name(key: str) -> str:

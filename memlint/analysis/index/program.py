@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import math
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from memlint import knowledge
@@ -66,6 +66,8 @@ class Program:
         self._found: dict[tuple[str, str], tuple[tuple[str, Any], int]] = {}
         #: the most imports that were followed so far, in the search at hand
         self._deepest = 0
+        #: the answer of `loading.loaders`, once it was asked for
+        self.loaders: Mapping[str, frozenset[str] | None] | None = None
         self._modules_known: dict[tuple[str, str], bool] = {}
         self._below: dict[tuple[str, str], tuple[list[Class], Iterator[Class]]] = {}
         #: classes whose subclasses are being looked for
