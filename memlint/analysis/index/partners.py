@@ -18,6 +18,8 @@ from memlint.project.published import is_published
 
 #: what is imported under these names lies outside the project, where it is not found in it
 _OUTSIDE = sys.stdlib_module_names | LIBRARIES
+#: modules whose ``load`` makes pickled objects
+_PICKLES = frozenset({"torch", "pickle", "joblib", "dill", "cloudpickle"})
 #: an import as it is written, to the end of its line, its parentheses or what a backslash joins to it
 _IMPORT = lazy_pattern(r"\b(?:from|import)\b(?:[^\n(\\]|\\\r?\n?)*(?:\([^)]*\))?")
 _WORD = lazy_pattern(r"\w+")
@@ -104,7 +106,7 @@ class Partners:
 
     def _importers_of(self, key: str, candidates: Iterable[str]) -> frozenset[str]:
         """The files that import a file. A file that none imports, nobody starts and no test runner collects may be
-        loaded by its name."""
+        loaded by its name, or with an object of one of its classes."""
         if key not in self._importers:
             found = {other for other in candidates if other != key and key in self.imports(other)}
             if key.endswith("conftest.py"):
@@ -116,8 +118,15 @@ class Partners:
                     for other, names in loaders(self._program).items()
                     if names is None or is_loaded(module, names)
                 }
+                found |= {other for other in self._unpickling if other != key}
             self._importers[key] = frozenset(found)
         return self._importers[key]
+
+    @functools.cached_property
+    def _unpickling(self) -> list[str]:
+        """The files that load pickled objects, which import the file of their class."""
+        named = self._program.words.files("load")
+        return [key for key in named if not _PICKLES.isdisjoint(self._program.module(key).names)]
 
     @functools.cached_property
     def _has_program(self) -> bool:
