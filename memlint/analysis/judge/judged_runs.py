@@ -143,6 +143,8 @@ def _matters(analyser: Analyser, summary: Summary, run: ModelRun) -> bool:
         return True
     if summary.backwards or loops_around(function.body, run.site.at):
         return False  # a loop around the run has few iterations, as far as is known
+    if any("optim" in name.lower() for name in function.names):
+        return False  # a step of training
     return is_started_elsewhere(analyser, function)
 
 
