@@ -18,8 +18,8 @@ from memlint.project.published import is_published
 
 #: what is imported under these names lies outside the project, where it is not found in it
 _OUTSIDE = sys.stdlib_module_names | LIBRARIES
-#: modules whose ``load`` makes pickled objects
-_PICKLES = frozenset({"torch", "pickle", "joblib", "dill", "cloudpickle"})
+#: a call that makes pickled objects, or the import of one
+_UNPICKLES = lazy_pattern(r"\b(?:torch|pickle|joblib|dill|cloudpickle)\s*\.\s*load\b|\bimport\b[^\n]*\bload\b")
 #: an import as it is written, to the end of its line, its parentheses or what a backslash joins to it
 _IMPORT = lazy_pattern(r"\b(?:from|import)\b(?:[^\n(\\]|\\\r?\n?)*(?:\([^)]*\))?")
 _WORD = lazy_pattern(r"\w+")
@@ -126,7 +126,7 @@ class Partners:
     def _unpickling(self) -> list[str]:
         """The files that load pickled objects, which import the file of their class."""
         named = self._program.words.files("load")
-        return [key for key in named if not _PICKLES.isdisjoint(self._program.module(key).names)]
+        return [key for key in named if _UNPICKLES.search(self._program.module(key).text) is not None]
 
     @functools.cached_property
     def _has_program(self) -> bool:
