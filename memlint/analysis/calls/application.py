@@ -382,7 +382,7 @@ def apply(frame: FunctionState, state: State, callee: Summary, bound: dict[str, 
             result = work.value(callee.result) if callee.result is not None and callee.result.kinds else NONE_VALUE
         work.effects()
         work.runs()
-        Lifting(work).lift()
+        Lifting(work).stores()
         work.link_ancestors()
         if callee.leaves is not None:
             state.grad = callee.leaves

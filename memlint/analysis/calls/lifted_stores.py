@@ -11,7 +11,6 @@ from memlint.analysis.domain.summary.summary import Summary
 from memlint.analysis.domain.values import CONTAINER, EMPTY, Path, Source, Sources, V
 from memlint.analysis.syntax.expression_text import text
 from memlint.analysis.transfer.held_values import tensors_within
-from memlint.analysis.transfer.library.hook_calls import AddedHook, keys_of_module
 from memlint.analysis.transfer.modules.flags import test_value
 from memlint.analysis.transfer.stores.made_places import MADE, made_places
 from memlint.analysis.transfer.stores.step_outputs import OUTPUT_OF_STEP
@@ -27,8 +26,6 @@ from memlint.ir import nodes as ir
 
 #: the most stores of one callee that are lifted, and through how many calls
 MAX_LIFTED, MAX_DEPTH = 48, 6
-#: how many forward hooks of one callee are followed
-MAX_HOOKS = 4
 
 
 class Lifting:
@@ -41,11 +38,6 @@ class Lifting:
         self.callee = call.callee
         #: whether a parameter's argument has a graph, for each parameter queried so far
         self._graphs: dict[str, bool] = {}
-
-    def lift(self) -> None:
-        """Lift all that outlives the call."""
-        self.stores()
-        self.hooks()
 
     def stores(self) -> None:
         """Lift the callee's stores into the caller's places and objects."""
@@ -65,17 +57,6 @@ class Lifting:
                 continue
             count += 1
             self._lift(store)
-
-    def hooks(self) -> None:
-        """Lift the forward hooks that the callee adds to the caller's modules. A closure is left out, as only the
-        function that makes it knows what it keeps."""
-        for at, one in list(self.callee.notes.added_hooks.items())[:MAX_HOOKS]:
-            given = (self.call.resolve(key) for key in one.modules if isinstance(key, Path))
-            keys = frozenset[Source]().union(*(keys_of_module(module) for module in given))
-            functions = (self.frame.analyser.function(ref) for ref in one.hook.refs)
-            if keys and all(function is None or function.enclosing is None for function in functions):
-                here = (*self.call.key, at)
-                self.frame.notes.added_hooks[here] = AddedHook(keys, self.call.value(one.hook), self.frame.loop_ids)
 
     def _passed(self, test: ir.Expr) -> bool | None:
         """The value of a flag that this call passes as a literal; None if it is unknown."""

@@ -75,7 +75,7 @@ def call_method(
 ) -> V:
     """``receiver.name(…)``"""
     if name in hook_calls.ADDING:
-        hook_calls.note_hook(frame, name, expr, receiver, args, words)
+        hook_calls.note_hook(frame, name, expr, args, words)
     if name == "requires_grad_" and isinstance(expr.func, ir.Attr):
         flag = next(iter([*args, *words.values()]), None)
         on = True if flag is None else flag.const if isinstance(flag.const, bool) else None

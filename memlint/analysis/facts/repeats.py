@@ -16,6 +16,8 @@ if TYPE_CHECKING:
 
 #: through how many callers a loop is looked for
 MAX_DEPTH = 5
+#: callers of callers that are asked whether users of the library start them
+MAX_CALLERS = 64
 
 
 def repeated(analyser: Analyser, function: Function) -> Loop | None:
@@ -41,18 +43,26 @@ def is_training_step(analyser: Analyser, summary: Summary) -> bool:
     return is_started_elsewhere(analyser, function)
 
 
-def is_started_elsewhere(
-    analyser: Analyser, function: Function, trail: frozenset[tuple[str, str]] = frozenset()
-) -> bool:
+def is_started_elsewhere(analyser: Analyser, function: Function) -> bool:
     """Whether no known call of the function is in a loop, and every chain of callers begins in a function without known
-    calls, which users of the library call. A program calls its ``main`` once."""
-    if function.node is None or function.name == "main" or function.key in trail or len(trail) > MAX_DEPTH:
-        return False
-    return all(
-        not record.counts and is_started_elsewhere(analyser, caller.function, trail | {function.key})
-        for caller, record in analyser.facts.calls_of(function)
-        if not in_tests(caller.module.key)
-    )
+    calls, which users of the library call. A program calls its ``main`` once; a function that is handed on as a value
+    may be called by anything. Each function is asked once."""
+    seen, todo = {function.key}, [function]
+    while todo:
+        callee = todo.pop()
+        if callee.node is None or callee.name == "main" or len(seen) > MAX_CALLERS:
+            return False
+        if analyser.facts.is_handed_on(callee):
+            return False
+        for caller, record in analyser.facts.calls_of(callee):
+            if in_tests(caller.module.key):
+                continue
+            if record.counts:
+                return False
+            if caller.function.key not in seen:
+                seen.add(caller.function.key)
+                todo.append(caller.function)
+    return True
 
 
 def goes_on(held: LoopState) -> bool:

@@ -23,6 +23,7 @@ _UNPICKLES = lazy_pattern(r"\b(?:torch|pickle|joblib|dill|cloudpickle)\s*\.\s*lo
 #: an import as it is written, to the end of its line, its parentheses or what a backslash joins to it
 _IMPORT = lazy_pattern(r"\b(?:from|import)\b(?:[^\n(\\]|\\\r?\n?)*(?:\([^)]*\))?")
 _WORD = lazy_pattern(r"\w+")
+_COMMENT = lazy_pattern(r"#[^\n]*")
 #: files that are looked at for the importers of one, past which any file may be one
 MAX_FILES = 120
 
@@ -105,22 +106,28 @@ class Partners:
             folder = folder.rpartition("/")[0]
 
     def _importers_of(self, key: str, candidates: Iterable[str]) -> frozenset[str]:
-        """The files that import a file. A file that none imports, nobody starts and no test runner collects may be
-        loaded by its name, or with an object of one of its classes."""
+        """The files that import a file. A file that nobody starts and no test runner collects may be loaded as well."""
         if key not in self._importers:
-            found = {other for other in candidates if other != key and key in self.imports(other)}
+            found = {other for other in candidates if other != key and self._may_import_itself(other, key)}
             if key.endswith("conftest.py"):
                 found |= {other for other in self._below(key) if is_collected(other) and other != key}
-            elif not found and not is_program(self._program, key) and not is_collected(key):
-                module = self._program.module(key)
-                found = {
-                    other
-                    for other, names in loaders(self._program).items()
-                    if names is None or is_loaded(module, names)
-                }
-                found |= {other for other in self._unpickling if other != key}
+            elif not is_program(self._program, key) and not is_collected(key):
+                found |= self._loaders_of(key, all(is_collected(other) for other in found)) - {key}
             self._importers[key] = frozenset(found)
         return self._importers[key]
+
+    def _may_import_itself(self, key: str, other: str) -> bool:
+        """Whether an import in a file may be of another file; of a file that does not parse, any."""
+        return other in self.imports(key) or not self._program.module(key).index.complete
+
+    def _loaders_of(self, key: str, is_lost: bool) -> set[str]:
+        """The files that may load a file by its name; with what loads any file, or objects of any class, if no import
+        of it tells how programs come by it (``is_lost``)."""
+        module, found = self._program.module(key), set[str]()
+        for other, names in loaders(self._program).items():
+            if is_lost if names is None else is_loaded(module, names):
+                found.add(other)
+        return found.union(self._unpickling) if is_lost else found
 
     @functools.cached_property
     def _unpickling(self) -> list[str]:
@@ -140,7 +147,7 @@ class Partners:
 
     def _imported_words(self, key: str) -> frozenset[str]:
         if key not in self._words:
-            imports = _IMPORT.findall(self._program.module(key).text)
+            imports = _IMPORT.findall(_COMMENT.sub("", self._program.module(key).text))
             self._words[key] = frozenset(word for one in imports for word in _WORD.findall(one))
         return self._words[key]
 

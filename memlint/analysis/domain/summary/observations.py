@@ -12,7 +12,7 @@ from memlint.ir import nodes as ir
 if TYPE_CHECKING:
     from memlint.analysis.domain.summary.effects import LoopState
     from memlint.analysis.judge.judged_runs import Verdict
-    from memlint.analysis.transfer.library.hook_calls import AddedHook, HookCall
+    from memlint.analysis.transfer.library.hook_calls import HookCall
     from memlint.analysis.transfer.library.noted_calls import MetricUse, OutsideCall
     from memlint.analysis.transfer.stores.context_attributes import Kept
     from memlint.analysis.transfer.stores.left_rounds import LeftRound
@@ -132,8 +132,6 @@ class RuleObservations(Compactable):
         self.metrics: dict[int, MetricUse] = {}
         #: calls that add hooks to modules and tensors
         self.hooks: dict[int, HookCall] = {}
-        #: forward hooks that modules call when they run, also those that callees add
-        self.added_hooks: dict[Source, AddedHook] = {}
         #: what an autograd function stores on its context, by the target
         self.on_context: dict[int, Kept] = {}
         #: guards without effect (kind, text), and ``with`` blocks that guard

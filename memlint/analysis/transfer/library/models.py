@@ -38,7 +38,6 @@ from memlint.analysis.syntax.syntax import last_name
 from memlint.analysis.transfer.held_values import tensors_within
 from memlint.analysis.transfer.library import batches, instances, layer_extents
 from memlint.analysis.transfer.library.computing import prepares
-from memlint.analysis.transfer.library.hook_calls import run_hooks
 from memlint.analysis.transfer.library.noted_runs import module_expression, note_run
 from memlint.analysis.transfer.library.placement import as_output, device_of
 from memlint.analysis.transfer.modules.modes import freezes_itself, frozen_of
@@ -86,26 +85,9 @@ def run_module(
     method: str = "forward",
     graph: str = "yes",
 ) -> V:
-    """The output of a model's run, of which its forward hooks are told. The forward is followed where the class is
-    known; otherwise the output has a graph as ``graph`` says of the method: "yes", "no", "unknown", or "unheard" for a
-    method that may not run the model at all."""
-    output = _run(frame, state, expr, module, args, words, method, graph)
-    if graph == "yes":
-        run_hooks(frame, state, expr, module, output)
-    return output
-
-
-def _run(
-    frame: FunctionState,
-    state: State,
-    expr: ir.Call,
-    module: V,
-    args: Args,
-    words: Words,
-    method: str,
-    graph: str,
-) -> V:
-    """The output of a model's run."""
+    """The output of a model's run. The forward is followed where the class is known; otherwise the output has a
+    graph as ``graph`` says of the method: "yes", "no", "unknown", or "unheard" for a method that may not run the
+    model at all."""
     if _is_class(frame, expr.func):
         return V(MODULE, store=frozenset((expr.at,)))
     if prepares(words) and not module.resolved():

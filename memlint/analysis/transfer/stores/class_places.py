@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from memlint.analysis.domain.values import CALLABLE, CONTAINER, DATA, EMPTY, NONE, Path, Ref, Source, Sources, V
 from memlint.analysis.index.program import Class, Function
+from memlint.analysis.syntax.syntax import calls, is_name
 from memlint.ir import nodes as ir
 
 if TYPE_CHECKING:
@@ -14,6 +15,8 @@ if TYPE_CHECKING:
 
 #: functions and classes that make a container
 _MAKERS = frozenset({"list", "dict", "set", "deque", "defaultdict", "OrderedDict", "Counter"})
+#: methods that remove members of a container
+_TAKING = frozenset({"clear", "pop", "popleft", "popitem", "remove"})
 
 
 def class_places(analyser: Analyser, base: V, name: str) -> Sources:
@@ -60,12 +63,21 @@ def shared_place(analyser: Analyser, cls: Class, name: str) -> Path | None:
 
 
 def default_place(function: Function, param: ir.Param) -> Path | None:
-    """The symbolic place of an empty container that is a parameter's default: all calls that pass nothing share it."""
+    """The symbolic place of an empty container that is a parameter's default: all calls that pass nothing share it.
+    None if the function itself takes something out of it: it may be bounded."""
     made = param.default
+    if any(_is_taken_from(call, param.name) for call in calls(function.body)):
+        return None
     empty = isinstance(made, ir.Call) and not made.args and not made.keywords
     empty = empty or (isinstance(made, ir.Display) and not made.elements)
     empty = empty or (isinstance(made, ir.DictDisplay) and not made.values)
     return _place(*function.key, param.name) if made is not None and empty and _makes_container(made) else None
+
+
+def _is_taken_from(call: ir.Call, name: str) -> bool:
+    """Whether a call removes members of the container in a variable."""
+    func = call.func
+    return isinstance(func, ir.Attr) and func.name in _TAKING and is_name(func.value, name)
 
 
 def _owner(analyser: Analyser, cls: Class, name: str) -> Class | None:
