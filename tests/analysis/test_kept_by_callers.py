@@ -169,6 +169,7 @@ _STAYS = {
     "each round has a list of its own": _GIVEN
     + "def main(loader, model):\n    for x, y in loader:\n        kept = []\n        evaluate(model, x, kept)\n",
     "its caller gives another list each time": _DEFAULT + _SHOW.replace("(model, x)", "(model, x, [])"),
+    "a default that the function clears": _DEFAULT.replace("append(out)", "append(out)\n    seen.clear()") + _SHOW,
     "a default that keeps numbers": _DEFAULT.replace("append(out)", "append(out.argmax(1).tolist())") + _SHOW,
     "it keeps numbers": _GLOBAL.replace("append(out)", "append(out.argmax(1).tolist())")
     + "def main(loader):\n    for x, y in loader:\n        print(predict(x))\n",

@@ -94,6 +94,27 @@ PUBLISHED = '[project]\nname = "nets"\nversion = "1"\n'
             id="one program loads the other file by its name",
         ),
         pytest.param(
+            {
+                "runner.py": RUNNER,
+                "nets/net.py": NET,
+                "tests/test_net.py": "from nets.net import Net\n",
+                "main.py": "import importlib\nfrom runner import Runner, load\n\n"
+                "net = importlib.import_module(name()).Net()\nRunner().collect(net.cuda(), load())\n",
+            },
+            [],
+            id="one program loads the other file by its name, and a test imports it",
+        ),
+        pytest.param(
+            {
+                "runner.py": RUNNER,
+                "nets/net.py": NET,
+                "main.py": "from runner import Runner, load\nfrom nets import (  # all (so far)\n    net,\n)\n\n"
+                "Runner().collect(net.Net().cuda(), load())\n",
+            },
+            [],
+            id="one program imports both, in parentheses with a comment",
+        ),
+        pytest.param(
             {"runner.py": RUNNER, "net.py": NET},
             [],
             id="a library without programs, whose users import both",
