@@ -41,6 +41,8 @@ if TYPE_CHECKING:
 
 #: how many callers up stored graphs are followed
 _LEVELS = 3
+#: callers, of all these levels, that are asked for one function
+_MAX_CALLERS = 24
 
 #: the rule that reports a place with a growing graph, by how the place grows
 _CODES = {"add": "MEM101", "cat": "MEM302"}
@@ -84,7 +86,7 @@ def _kept_by_callers(
     them in a loop of a caller."""
     leaving = {run.node for run in runs} & _leaving(summary) if runs else set()
     if leaving:
-        for keeper in _keepers(analyser, summary, fixes, {summary.function.key}):
+        for keeper in _keepers(analyser, summary, fixes):
             yield from ((source, keeper) for source in leaving)
 
 
@@ -120,29 +122,44 @@ def _grown_by_callees(analyser: Analyser, run: ModelRun, fixes: FixPlaces) -> It
                 yield from (_keeper(analyser, below, event) for event in grown if _keeps(event))
 
 
-def _keepers(analyser: Analyser, summary: Summary, fixes: FixPlaces, below: set[tuple[str, str]]) -> Iterator[Keeper]:
-    """The places that keep what the calls of a function leave behind, in loops of its callers and of their callers.
+def _keepers(analyser: Analyser, summary: Summary, fixes: FixPlaces) -> Iterator[Keeper]:
+    """The places that keep what the calls of a function leave behind, in loops of its callers and of their callers:
+    breadth-first over the call graph, each caller once."""
+    seen, near = {summary.function.key}, [summary]
+    for _ in range(_LEVELS + 1):
+        above: list[Summary] = []
+        for callee in near:
+            for caller, ours in _callers_given(analyser, callee):
+                if caller.function.key in seen or len(seen) > _MAX_CALLERS:
+                    continue
+                seen.add(caller.function.key)
+                yield from _kept_in_loops(analyser, caller, ours, fixes)
+                if not ours.isdisjoint(_leaving(caller)):
+                    above.append(caller)
+        near = above
 
-    ``below``: the callees on the path that led here, which are not followed again.
-    """
+
+def _callers_given(analyser: Analyser, callee: Summary) -> Iterator[tuple[Summary, Sources]]:
+    """The callers of a function, each with the graphs that its calls of the function leave it."""
     calls: dict[tuple[str, str], tuple[Summary, set[Source]]] = {}
-    for caller, record in analyser.facts.calls_of(summary.function):
-        made = (record.at, summary.module.key, summary.function.qual)
+    for caller, record in analyser.facts.calls_of(callee.function):
+        made = (record.at, callee.module.key, callee.function.qual)
         calls.setdefault(caller.function.key, (caller, set()))[1].add(made)
-    for key, (caller, made_by) in calls.items():
-        ours = {node for node in caller.graphs.nodes if isinstance(node, tuple) and node[:3] in made_by}
-        if key in below or not ours:
+    for caller, made_by in calls.values():
+        ours = frozenset(node for node in caller.graphs.nodes if isinstance(node, tuple) and node[:3] in made_by)
+        if ours:
+            yield caller, ours
+
+
+def _kept_in_loops(analyser: Analyser, caller: Summary, ours: Sources, fixes: FixPlaces) -> Iterator[Keeper]:
+    """The places that keep some graphs of a function with the iterations of its loops."""
+    evaluations(analyser, caller)  # its result decides which stores keep a graph for no backward
+    for store in list(caller.stores.values()):
+        if store.loop is None or caller.graphs.closure(store.entering.src).isdisjoint(ours):
             continue
-        evaluations(analyser, caller)  # its result decides which stores keep a graph for no backward
-        for store in list(caller.stores.values()):
-            reached = caller.graphs.closure(store.entering.src)
-            if store.loop is None or reached.isdisjoint(ours):
-                continue
-            for event in _judged(analyser, caller, store, fixes):
-                if _keeps(event):
-                    yield _keeper(analyser, caller, event)
-        if len(below) <= _LEVELS and not ours.isdisjoint(_leaving(caller)):
-            yield from _keepers(analyser, caller, fixes, {*below, key})
+        yield from (
+            _keeper(analyser, caller, event) for event in _judged(analyser, caller, store, fixes) if _keeps(event)
+        )
 
 
 def _leaving(summary: Summary) -> Sources:
