@@ -178,7 +178,7 @@ class Words:
         if own & frame.left and not own <= frame.notes.logged:
             yield "code that cannot be resolved, to which it is passed"
         for store in frame.stores.values():
-            if own & (store.incoming or store.value).src:
+            if own & store.entering.src:
                 yield f"`{store.place_text}`, which keeps it ({self._places.words(store.site)})"
 
     def _missing(self, value: V) -> str:

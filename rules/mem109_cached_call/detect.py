@@ -123,9 +123,9 @@ def _holder(analyser: Analyser, summary: Summary) -> CacheHolder | None:
 
 def _gives_tensor(analyser: Analyser, summary: Summary) -> bool:
     """Whether a method computes a tensor from what its object holds, by its annotation or by what it does."""
-    node = summary.function.node
+    node, own = summary.function.node, summary.function.own_name
     if not isinstance(node, ir.FunctionDef) or not any(
-        isinstance(part, ir.Attr) and dotted(part.value) == node.params[0].name for part in parts(node.body)
+        isinstance(part, ir.Attr) and dotted(part.value) == own for part in parts(node.body)
     ):
         return False
     if node.returns is not None:

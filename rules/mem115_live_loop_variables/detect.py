@@ -129,7 +129,7 @@ def _carried(summary: Summary, backward: Backward, marks: Sources) -> bool:
 def _is_stored(summary: Summary, marks: Sources) -> bool:
     """Whether a place that outlives the rounds keeps the graph, which is another matter."""
     return any(
-        marks & summary.graphs.closure((store.incoming or store.value).src | store.value.src)
+        marks & summary.graphs.closure(store.entering.src | store.value.src)
         for store in summary.stores.values()
         if store.loop is not None and store.ended
     )

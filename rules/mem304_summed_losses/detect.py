@@ -61,4 +61,4 @@ def _holds_own_state(summary: Summary, store: Store) -> bool:
 
 
 def _reached(summary: Summary, store: Store) -> Sources:
-    return summary.graphs.closure((store.incoming or store.value).src)
+    return summary.graphs.closure(store.entering.src)

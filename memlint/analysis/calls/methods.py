@@ -269,9 +269,8 @@ def _resolved_method(
             and any(ref.kind == "instance" for ref in receiver.refs)
             and not receiver.kinds & (MODULE | CONTAINER)
         ):
-            if method_runs.called_as_model(
-                frame, state, member, args, words, expr
-            ):  # users of the class pass the model
+            # users of the class pass the model
+            if method_runs.called_as_model(frame, state, member, args, words, expr):
                 return run_module(frame, state, expr, member.as_module(), args, words)
             return unknown_call(frame, state, expr, member, args, words)
         return None

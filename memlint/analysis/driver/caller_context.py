@@ -183,7 +183,7 @@ def _does_more(analyser: Analyser, key: tuple[str, str]) -> bool:
 def _may_be_reported(analyser: Analyser, summary: Summary, store: Store) -> bool:
     """Whether callers may tell something of a store that is reported where it stands. What they pass to it is reported
     at their call: of a graph, it is one that the function makes itself, or a module's forward is given."""
-    value = store.incoming or store.value
+    value = store.entering
     sources = value.src - {store.place}
     if store.kind == "cat" or takes_activations(analyser, summary):
         return True

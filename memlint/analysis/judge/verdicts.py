@@ -117,7 +117,7 @@ def _grown_by_callees(analyser: Analyser, run: ModelRun, fixes: FixPlaces) -> It
     while run.origin is not None:
         below, run = run.origin
         for store in below.stores.values():
-            if store.kind == "cat" and run.node in below.graphs.closure((store.incoming or store.value).src):
+            if store.kind == "cat" and run.node in below.graphs.closure(store.entering.src):
                 grown = growing_tensors.judged(analyser, below, store, fixes)
                 yield from (_keeper(analyser, below, event) for event in grown if _keeps(event))
 

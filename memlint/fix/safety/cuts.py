@@ -113,7 +113,7 @@ def _kept(
     summary: Summary | None, function: Function, statement: ir.Stmt, store: Store, place: str
 ) -> Iterator[tuple[ir.Expr, V]]:
     """The expressions that bring the graph in, each with its value: of a list, each of its members is to be cut."""
-    value = store.incoming or store.value
+    value = store.entering
     for expr in _entering(statement, store, place):
         if isinstance(expr, ir.Display | ir.DictDisplay):
             yield from _members(expr, store)
@@ -166,9 +166,7 @@ def _members(expr: ir.Display | ir.DictDisplay, store: Store) -> Iterator[tuple[
         ]
     valued = [(element, store.parts[name]) for name, element in named if name in store.parts]
     found = [
-        (element, value)
-        for element, value in valued
-        if value.src or (not (store.incoming or store.value).src and value.kinds & TENSOR)
+        (element, value) for element, value in valued if value.src or (not store.entering.src and value.kinds & TENSOR)
     ]
     # beside one that is known to have it, another that was only handed in is most often a label or a name
     yield from [(element, value) for element, value in found if not _is_handed_in(value)] or found

@@ -370,7 +370,7 @@ def end_iteration(
         if store.kind == "carry" and not _still_there(frame, state, store.place):
             continue
         store.ended = True
-        sources = (store.incoming or store.value).src
+        sources = store.entering.src
         # the path of an exception that leaves before the store has stored nothing
         fate = "yes" if store.spent else freed_by_backward(frame, state, of_loop(frame, loop, sources))
         dead = frame.graphs.closure(sources) & state.freed_must
