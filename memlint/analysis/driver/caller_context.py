@@ -216,7 +216,9 @@ class _Called:
         #: the files that define what is called by each name
         self._files: dict[str, set[str]] = {}
         for function in functions:
-            for name in {function.name, *(function.cls.qual.split(".") if function.cls is not None else ())}:
+            cls = function.cls
+            called = {function.name} if cls is None else {function.name, cls.node.name, cls.qual}
+            for name in called & self.names:
                 self._files.setdefault(name, set()).add(function.module.key)
 
     def may_be_meant(self, program: Program, key: str, shown: str, name: str) -> bool:

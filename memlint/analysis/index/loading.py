@@ -6,6 +6,7 @@ import ast
 import sys
 from collections.abc import Iterator, Mapping
 
+from memlint.analysis.index.answers import asked_once
 from memlint.analysis.index.definitions import Module
 from memlint.analysis.index.mentions import bound_to, imported, root, tree_of
 from memlint.analysis.index.program import Program
@@ -36,6 +37,8 @@ _TOLD = frozenset({"import_module", "__import__", "run_module", "walk_packages",
 LIBRARIES = frozenset(
     {"torch", "torchvision", "torchaudio", "numpy", "transformers", "tqdm", "pytorch_lightning", "timm"}
 )
+#: what is imported under these names lies outside the project, where it is not found in it
+OUTSIDE = sys.stdlib_module_names | LIBRARIES
 #: what lists the files of a folder, for a star import to find
 _LISTS = frozenset({"glob", "iglob", "rglob", "listdir", "iterdir", "scandir"})
 #: what stands for a part of a text that only a run tells, and how such parts are written
@@ -49,19 +52,14 @@ def may_be_lost(found: str, name: str) -> bool:
     """Whether a qualified name that leads out of the project may be a definition of it all the same, in a module that
     was called otherwise once or that Python 2 finds beside the file: ``from model import Net``."""
     first, _, rest = found.partition(".")
-    return rest.rpartition(".")[2] == name and first not in sys.stdlib_module_names | LIBRARIES
+    return rest.rpartition(".")[2] == name and first not in OUTSIDE
 
 
+@asked_once
 def loaders(program: Program) -> Mapping[str, frozenset[str] | None]:
     """The files that load others by names that only runs tell, with these names as `_known_ends` gives them
     (``models.``), and dotted names of what they load by whole ones; None where that may be anything. What is a
     library's is left out."""
-    if program.loaders is None:
-        program.loaders = _find_loaders(program)
-    return program.loaders
-
-
-def _find_loaders(program: Program) -> dict[str, frozenset[str] | None]:
     found: dict[str, frozenset[str] | None] = {}
     asked = [(name, key, _loads) for name in _LOADERS for key in program.words.files(name)]
     asked += [("exec", key, _executed) for key in program.words.files("exec")]
@@ -76,6 +74,7 @@ def _find_loaders(program: Program) -> dict[str, frozenset[str] | None]:
     return found
 
 
+@asked_once
 def loaded(program: Program) -> frozenset[str] | None:
     """What any file loads, as `loaders` has it; None where that may be anything."""
     found: set[str] = set()
@@ -209,7 +208,7 @@ def _imports(program: Program, key: str, module: Module, stem: str) -> bool:
             first = name.partition(".")[0]
             # (a package of the file's own name may be the folder that is put on the path)
             if target in (module.key, f"{module.key.rpartition('/')[0]}/__init__.py") or (
-                target is None and (item.level or first not in sys.stdlib_module_names | LIBRARIES)
+                target is None and (item.level or first not in OUTSIDE)
             ):
                 return True
     return False

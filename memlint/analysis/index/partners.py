@@ -7,17 +7,13 @@ methods are named: it is passed along by code that refers to both ends, and ever
 from __future__ import annotations
 
 import functools
-import sys
 from collections.abc import Collection, Iterable
 
-from memlint.analysis.index.loading import LIBRARIES, is_loaded, loaders
+from memlint.analysis.index.loading import OUTSIDE, is_loaded, loaders
 from memlint.analysis.index.program import Program
-from memlint.analysis.index.programs import has_program, is_collected, is_program
+from memlint.analysis.index.programs import has_program, is_collected, is_handed_out, is_program
 from memlint.patterns import lazy_pattern
-from memlint.project.published import is_published
 
-#: what is imported under these names lies outside the project, where it is not found in it
-_OUTSIDE = sys.stdlib_module_names | LIBRARIES
 #: a call that makes pickled objects, or the import of one
 _UNPICKLES = lazy_pattern(r"\b(?:torch|pickle|joblib|dill|cloudpickle)\s*\.\s*load\b|\bimport\b[^\n]*\bload\b")
 #: an import as it is written, to the end of its line, its parentheses or what a backslash joins to it
@@ -34,6 +30,8 @@ class Partners:
     def __init__(self, program: Program) -> None:
         self._program = program
         self._imports: dict[str, frozenset[str]] = {}
+        #: the files that may import each, and those of them that do
+        self._candidates: dict[str, Collection[str]] = {}
         self._importers: dict[str, frozenset[str]] = {}
         self._above: dict[str, frozenset[str] | None] = {}
         self._words: dict[str, frozenset[str]] = {}
@@ -62,18 +60,19 @@ class Partners:
         found, todo, looked_at = {key}, [key], 0
         while todo:
             one = todo.pop()
-            candidates = self._candidates(one)
-            looked_at += len(candidates)
-            if looked_at > MAX_FILES or self._above.get(one, found) is None or self._is_public(one):
+            if self._above.get(one, found) is None or self._is_public(one):
                 return None
-            importers = self._importers_of(one, candidates)
+            looked_at += len(self._candidates_of(one))
+            if looked_at > MAX_FILES:
+                return None
+            importers = self._importers_of(one)
             todo += importers - found
             found |= importers
         return frozenset(found)
 
     def _is_public(self, key: str) -> bool:
         """Whether the code of other projects may import a file."""
-        return is_published(self._program.project, key) or not self._has_program
+        return is_handed_out(self._program, key) or not has_program(self._program)
 
     def imports(self, key: str) -> frozenset[str]:
         """The files that a file imports, with the ``__init__.py`` of each package on the way. ``import model`` that
@@ -81,9 +80,8 @@ class Partners:
         if key not in self._imports:
             found: set[str] = set()
             for item in self._program.module(key).index.imports:
-                resolved = [self._program.resolve(name, key, item.level) for name in item.modules]
-                targets = [target for target in resolved if target is not None]
-                if not targets and item.module not in _OUTSIDE:
+                targets = self._program.imported_files(item, key)
+                if not targets and item.module not in OUTSIDE:
                     targets = self._by_name.get(item.module, [])
                 for target in targets:
                     found |= {target, *self._packages(target)}
@@ -105,10 +103,10 @@ class Partners:
             yield f"{folder}/__init__.py"
             folder = folder.rpartition("/")[0]
 
-    def _importers_of(self, key: str, candidates: Iterable[str]) -> frozenset[str]:
+    def _importers_of(self, key: str) -> frozenset[str]:
         """The files that import a file. A file that nobody starts and no test runner collects may be loaded as well."""
         if key not in self._importers:
-            found = {other for other in candidates if other != key and self._may_import_itself(other, key)}
+            found = {other for other in self._candidates_of(key) if other != key and self._imports_directly(other, key)}
             if key.endswith("conftest.py"):
                 found |= {other for other in self._below(key) if is_collected(other) and other != key}
             elif not is_program(self._program, key) and not is_collected(key):
@@ -116,7 +114,7 @@ class Partners:
             self._importers[key] = frozenset(found)
         return self._importers[key]
 
-    def _may_import_itself(self, key: str, other: str) -> bool:
+    def _imports_directly(self, key: str, other: str) -> bool:
         """Whether an import in a file may be of another file; of a file that does not parse, any."""
         return other in self.imports(key) or not self._program.module(key).index.complete
 
@@ -135,15 +133,14 @@ class Partners:
         named = self._program.words.files("load")
         return [key for key in named if _UNPICKLES.search(self._program.module(key).text) is not None]
 
-    @functools.cached_property
-    def _has_program(self) -> bool:
-        return has_program(self._program)
-
-    def _candidates(self, key: str) -> Collection[str]:
+    def _candidates_of(self, key: str) -> Collection[str]:
         """The files that may import a file, by the words of their imports: they name it, or lie in its package."""
-        name = _name(key)
-        naming = [other for other in self._program.words.files(name) if name in self._imported_words(other)]
-        return {*naming, *self._below(key)} if key.endswith("__init__.py") else naming
+        if key not in self._candidates:
+            name = _name(key)
+            naming = [other for other in self._program.words.files(name) if name in self._imported_words(other)]
+            package = self._below(key) if key.endswith("__init__.py") else ()
+            self._candidates[key] = {*naming, *package}
+        return self._candidates[key]
 
     def _imported_words(self, key: str) -> frozenset[str]:
         if key not in self._words:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import math
 import sys
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from typing import Any
 
 from memlint import knowledge
@@ -15,6 +15,7 @@ from memlint.analysis.index.function import Function
 from memlint.analysis.index.lineage import Lineage
 from memlint.analysis.index.word_index import may_bind, may_define
 from memlint.analysis.syntax.syntax import dotted
+from memlint.frontend.index_records import Imported
 from memlint.ir import nodes as ir
 from memlint.knowledge import MODULE_BASES, TENSOR_BASES
 
@@ -66,8 +67,8 @@ class Program:
         self._found: dict[tuple[str, str], tuple[tuple[str, Any], int]] = {}
         #: the most imports that were followed so far, in the search at hand
         self._deepest = 0
-        #: the answer of `loading.loaders`, once it was asked for
-        self.loaders: Mapping[str, frozenset[str] | None] | None = None
+        #: answers about the project or a part of it, by question (see `answers`)
+        self.answers: dict[tuple[object, ...], Any] = {}
         self._modules_known: dict[tuple[str, str], bool] = {}
         self._below: dict[tuple[str, str], tuple[list[Class], Iterator[Class]]] = {}
         #: classes whose subclasses are being looked for
@@ -82,6 +83,7 @@ class Program:
             module.close()
         for held in (self._modules, self._found, self._below, self._overrides, self._methods, self._ancestors):
             held.clear()
+        self.answers.clear()
 
     def module(self, key: str) -> Module:
         if key not in self._modules:
@@ -95,6 +97,11 @@ class Program:
     def resolve(self, name: str, importer: str, level: int) -> str | None:
         found: str | None = self.project.resolve(name, importer, level)
         return found
+
+    def imported_files(self, item: Imported, importer: str) -> list[str]:
+        """The project's files that an import of a file brings."""
+        found = (self.resolve(name, importer, item.level) for name in item.modules)
+        return [key for key in found if key is not None]
 
     def find(self, module: Module, name: str, depth: int = 0) -> tuple[str, Any]:
         """What a global name is: (kind, what).

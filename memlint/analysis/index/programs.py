@@ -11,9 +11,11 @@ import functools
 import re
 from collections.abc import Iterable, Iterator
 
+from memlint.analysis.index.answers import asked_once
 from memlint.analysis.index.mentions import DEFINITIONS, tree_of
 from memlint.analysis.index.program import Program, in_tests, is_interactive
 from memlint.patterns import lazy_pattern
+from memlint.project.published import is_published
 
 #: methods that read a command line, or hand it to a function
 _READS = frozenset({"parse_args", "parse_known_args", "parse_args_into_dataclasses", "parse_args_and_config"})
@@ -42,6 +44,7 @@ _OF_TOOLS = ("setup.py", "conftest.py", "noxfile.py", "docs/conf.py")
 _OF_HUB = lazy_pattern(r"(?:^|/)(?:modeling|configuration|tokenization|processing|image_processing)_\w+\.py$")
 
 
+@asked_once
 def has_program(program: Program) -> bool:
     """Whether any file of the project is a program."""
     words = program.words
@@ -129,6 +132,12 @@ def _name(func: ast.expr) -> str:
     if not isinstance(func, ast.Name) or func.id.startswith(_REGISTERS):
         return ""
     return func.id
+
+
+@asked_once
+def is_handed_out(program: Program, key: str) -> bool:
+    """Whether other projects may use what a file defines: it is in a package that a distribution may hand out."""
+    return is_published(program.project, key)
 
 
 def is_of_hub(program: Program, key: str) -> bool:

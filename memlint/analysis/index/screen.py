@@ -70,10 +70,5 @@ def _may_matter(program: Program, key: str, index: ModuleIndex) -> bool:
 
 def _imported(program: Program, key: str) -> set[str]:
     """The project's modules that a module imports."""
-    found: set[str] = set()
-    for item in program.module(key).index.imports:
-        for name in item.modules:
-            target = program.resolve(name, key, item.level)
-            if target is not None and target != key:
-                found.add(target)
-    return found
+    imports = program.module(key).index.imports
+    return {target for item in imports for target in program.imported_files(item, key) if target != key}

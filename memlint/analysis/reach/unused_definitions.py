@@ -29,12 +29,11 @@ from memlint.analysis.index.mentions import (
     walk,
 )
 from memlint.analysis.index.program import Program, in_tests, is_interactive
-from memlint.analysis.index.programs import has_program, is_collected, is_of_hub, is_program
+from memlint.analysis.index.programs import has_program, is_collected, is_handed_out, is_of_hub, is_program
 from memlint.analysis.index.receivers import is_of_another
 from memlint.analysis.reach.names_in_strings import in_strings
 from memlint.frontend.index_records import Imported
 from memlint.patterns import lazy_pattern
-from memlint.project.published import is_published
 
 #: decorators that do not pass the function to other code
 _PLAIN = frozenset(
@@ -66,7 +65,6 @@ class Unused:
         self._known: dict[tuple[str, str], bool] = {}
         self._supposed: list[tuple[str, str]] = []
         self._imported: dict[str, bool] = {}
-        self._published: dict[str, bool] = {}
 
     def why(self, function: Function) -> Idle | None:
         """The part of a function's definition that is unused, and why; None if it may be used."""
@@ -108,9 +106,7 @@ class Unused:
 
     def _is_handed_out(self, module: Module) -> bool:
         """Whether other projects may use the definitions of a file."""
-        if module.key not in self._published:
-            self._published[module.key] = is_published(self._program.project, module.key)
-        return self._published[module.key]
+        return is_handed_out(self._program, module.key)
 
     def _may_load(self, module: Module) -> bool:
         """Whether a file may be loaded by code that then uses any of its names."""
@@ -128,12 +124,12 @@ class Unused:
         class and its relatives."""
         return sorted({key for finder in FINDERS for key in self._program.words.files(finder)})
 
-    @functools.cached_property
+    @property
     def _is_application(self) -> bool:
         """Whether some file is a program."""
         return has_program(self._program)
 
-    @functools.cached_property
+    @property
     def _loaded(self) -> frozenset[str] | None:
         return loaded(self._program)
 
