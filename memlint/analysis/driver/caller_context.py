@@ -222,8 +222,8 @@ class _Called:
                 self._files.setdefault(name, set()).add(function.module.key)
 
     def may_be_meant(self, program: Program, key: str, shown: str, name: str) -> bool:
-        """Whether what a file calls ``shown`` may be one of these of that name: another definition of it is not, and
-        none of another program."""
+        """Whether a call of ``shown`` in a file may mean one of the functions called ``name``. It does not if the file
+        means another definition, or belongs to another program."""
         if name in self._anywhere:
             return any(self._partners.may_meet(file, key) for file in self._files[name])
         if not any(self._partners.may_import(file, key) for file in self._files[name]):

@@ -1,4 +1,4 @@
-"""Answers about a whole program, each found once and kept with it."""
+"""Memoised facts about a whole program, which live as long as the program."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _R = TypeVar("_R")
 
 
 def asked_once(answer: Callable[Concatenate[Program, _P], _R]) -> Callable[Concatenate[Program, _P], _R]:
-    """Keep the answers to a question about a program, one for each choice of its further arguments (by position)."""
+    """Memoise a function of a program and further hashable positional arguments; the program holds the results."""
 
     @functools.wraps(answer)
     def ask(program: Program, /, *args: _P.args, **_: _P.kwargs) -> _R:

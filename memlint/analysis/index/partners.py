@@ -1,7 +1,7 @@
-"""Which files of a project may hand each other objects: some file imports both, directly or through others.
+"""Which files of a project may exchange objects: those that some file imports together, directly or transitively.
 
-A repository may hold many programs. An object of one of them never reaches the code of another, however alike their
-methods are named: it is passed along by code that refers to both ends, and every such reference begins with an import.
+A repository may hold many programs. An object of one program never reaches the code of another, even if their methods
+have the same names: whatever passes the object refers to both files, and each such reference begins with an import.
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ _UNPICKLES = lazy_pattern(r"\b(?:torch|pickle|joblib|dill|cloudpickle)\s*\.\s*lo
 _IMPORT = lazy_pattern(r"\b(?:from|import)\b(?:[^\n(\\]|\\\r?\n?)*(?:\([^)]*\))?")
 _WORD = lazy_pattern(r"\w+")
 _COMMENT = lazy_pattern(r"#[^\n]*")
-#: files that are looked at for the importers of one, past which any file may be one
+#: if the search for the transitive importers of a file examines more files than this, any file counts as an importer
 MAX_FILES = 120
 
 
 class Partners:
-    """The import graph of a project, as far as it is asked for."""
+    """The import graph of a project, computed on demand."""
 
     def __init__(self, program: Program) -> None:
         self._program = program
@@ -37,7 +37,7 @@ class Partners:
         self._words: dict[str, frozenset[str]] = {}
 
     def may_meet(self, key: str, other: str) -> bool:
-        """Whether code of one of two files may be given what the other one defines."""
+        """Whether code of one file may receive objects of what the other file defines; the order does not matter."""
         above = self._all_importers(key)
         if above is None or other in above:
             return True
@@ -45,18 +45,19 @@ class Partners:
         return above_other is None or not above.isdisjoint(above_other)
 
     def may_import(self, key: str, other: str) -> bool:
-        """Whether another file may import a file, directly or through others; each one does so with itself."""
+        """Whether ``other`` may import ``key``, directly or transitively. A file imports itself."""
         above = self._all_importers(key)
         return above is None or other in above
 
     def _all_importers(self, key: str) -> frozenset[str] | None:
-        """A file, and those that import it, directly or through others; None where these may be any: too many, or the
-        code of other projects."""
+        """The file and its transitive importers; None if any file may be one: there are too many, or other projects
+        may import the file."""
         if key not in self._above:
             self._above[key] = self._closure(key)
         return self._above[key]
 
     def _closure(self, key: str) -> frozenset[str] | None:
+        """As `_all_importers`, not from the memo."""
         found, todo, looked_at = {key}, [key], 0
         while todo:
             one = todo.pop()
@@ -75,8 +76,8 @@ class Partners:
         return is_handed_out(self._program, key) or not has_program(self._program)
 
     def imports(self, key: str) -> frozenset[str]:
-        """The files that a file imports, with the ``__init__.py`` of each package on the way. ``import model`` that
-        resolves to nothing is taken for every file of that name: the program may be run from anywhere."""
+        """The files that a file imports, and the ``__init__.py`` of each package around them. An unresolved ``import
+        model`` counts for every file of that name, since the program may run in any folder."""
         if key not in self._imports:
             found: set[str] = set()
             for item in self._program.module(key).index.imports:
@@ -90,7 +91,7 @@ class Partners:
 
     @functools.cached_property
     def _by_name(self) -> dict[str, list[str]]:
-        """The files by their name without its ending; packages by that of their folder."""
+        """The files by the name under which `_name` says they are imported."""
         found: dict[str, list[str]] = {}
         for key in self._program.project.sources:
             found.setdefault(_name(key), []).append(key)
@@ -104,7 +105,7 @@ class Partners:
             folder = folder.rpartition("/")[0]
 
     def _importers_of(self, key: str) -> frozenset[str]:
-        """The files that import a file. A file that nobody starts and no test runner collects may be loaded as well."""
+        """The direct importers of a file. A file that is neither a program nor a test may also be loaded by name."""
         if key not in self._importers:
             found = {other for other in self._candidates_of(key) if other != key and self._imports_directly(other, key)}
             if key.endswith("conftest.py"):
@@ -115,26 +116,30 @@ class Partners:
         return self._importers[key]
 
     def _imports_directly(self, key: str, other: str) -> bool:
-        """Whether an import in a file may be of another file; of a file that does not parse, any."""
+        """Whether a file may import another one directly. A file that does not parse may import any."""
         return other in self.imports(key) or not self._program.module(key).index.complete
 
-    def _loaders_of(self, key: str, is_lost: bool) -> set[str]:
-        """The files that may load a file by its name; with what loads any file, or objects of any class, if no import
-        of it tells how programs come by it (``is_lost``)."""
+    def _loaders_of(self, key: str, unimported: bool) -> set[str]:
+        """The files that may load a file by a computed name.
+
+        ``unimported``: only tests import the file, or nothing does. Then files that load by a wholly unknown name, and
+        those that unpickle objects, count as well.
+        """
         module, found = self._program.module(key), set[str]()
         for other, names in loaders(self._program).items():
-            if is_lost if names is None else is_loaded(module, names):
+            if unimported if names is None else is_loaded(module, names):
                 found.add(other)
-        return found.union(self._unpickling) if is_lost else found
+        return found.union(self._unpickling) if unimported else found
 
     @functools.cached_property
     def _unpickling(self) -> list[str]:
-        """The files that load pickled objects, which import the file of their class."""
+        """The files that load pickled objects: unpickling imports the module of the object's class."""
         named = self._program.words.files("load")
         return [key for key in named if _UNPICKLES.search(self._program.module(key).text) is not None]
 
     def _candidates_of(self, key: str) -> Collection[str]:
-        """The files that may import a file, by the words of their imports: they name it, or lie in its package."""
+        """A superset of the importers, from the text alone: files whose imports name the file, or that are in its
+        package."""
         if key not in self._candidates:
             name = _name(key)
             naming = [other for other in self._program.words.files(name) if name in self._imported_words(other)]
@@ -155,6 +160,6 @@ class Partners:
 
 
 def _name(key: str) -> str:
-    """What a file, or the package that it stands for, is imported as."""
+    """The last component of a file's import path: its stem; for an ``__init__.py``, the name of the package."""
     folder, _, name = key.rpartition("/")
     return folder.rpartition("/")[2] if name == "__init__.py" else name.partition(".")[0]

@@ -67,7 +67,7 @@ class Program:
         self._found: dict[tuple[str, str], tuple[tuple[str, Any], int]] = {}
         #: the most imports that were followed so far, in the search at hand
         self._deepest = 0
-        #: answers about the project or a part of it, by question (see `answers`)
+        #: memoised facts about the whole program, by function and arguments (see `answers.asked_once`)
         self.answers: dict[tuple[object, ...], Any] = {}
         self._modules_known: dict[tuple[str, str], bool] = {}
         self._below: dict[tuple[str, str], tuple[list[Class], Iterator[Class]]] = {}
