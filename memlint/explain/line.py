@@ -54,16 +54,16 @@ class LineWatch:
         """Look at the statements on the line."""
         found = statements_on(analysis, self.path, self.line, self.column)
         for one in found:
-            frame, recording = _recorded(analysis.analyser, one)
-            about = _About(analysis, frame, recording, one)
+            summary, recording = _recorded(analysis.analyser, one)
+            about = _About(analysis, summary, recording, one)
             facts = about.facts()
             self.statements.append(facts)
             if one.function.node is not None and not analysis.analyser.facts.calls_of(one.function):
                 self.callers.update(analysis.analyser.program.words.files(one.function.name))
             ordinals = {one.statement.at, *(part.at for part, _ in one.parts)}
-            for code, said in asked(analysis.analyser, frame, ordinals).items():
+            for code, said in asked(analysis.analyser, summary, ordinals).items():
                 self.asked.setdefault(code, said)
-            for kind, said in absent(frame, recording, one.statement, facts).items():
+            for kind, said in absent(summary, recording, one.statement, facts).items():
                 self.absent.setdefault(kind, said)
         spans = [(one.function.unit, one.span) for one in found]
         for judged in self._judged:
@@ -105,31 +105,31 @@ class _Places:
 class _About:
     def __init__(self, analysis: Analysis, summary: Summary, recording: Recording, found: Found) -> None:
         self._analysis, self._analyser = analysis, analysis.analyser
-        self._frame, self._recording, self._found = summary, recording, found
+        self._summary, self._recording, self._found = summary, recording, found
         self._places = _Places(analysis, summary.module.key)
         self._words = Words(self._analyser, summary, self._places)
 
     def facts(self) -> StatementFacts:
         statement, function, span, _ = self._found
-        mode, decided = grad_mode(self._analyser, self._frame, self._recording, statement, self._places.words)
+        mode, decided = grad_mode(self._analyser, self._summary, self._recording, statement, self._places.words)
         return StatementFacts(
-            source=self._analysis.statement(self._frame.site(statement.at))[1],
+            source=self._analysis.statement(self._summary.site(statement.at))[1],
             function=function.qual,
             line=span.line,
             column=span.column,
             reached=statement.at in self._recording.before or is_header(statement),
             grad_mode=mode,
             decided_by=decided,
-            loops=tuple(loops(self._analyser, self._frame, self._recording, statement, self._places.words)),
+            loops=tuple(loops(self._analyser, self._summary, self._recording, statement, self._places.words)),
             values=tuple(self._values())[:_MOST],
             notes=tuple(self._notes()),
         )
 
     def _notes(self) -> Iterator[str]:
-        frame, statement = self._frame, self._found.statement
+        summary, statement = self._summary, self._found.statement
         if statement.at not in self._recording.before and not is_header(statement):
-            if frame.cut_short:
-                yield f"`{frame.function.name}` is too much to follow, so its analysis was cut short before this line"
+            if summary.cut_short:
+                yield f"`{summary.function.name}` is too much to follow, so its analysis was cut short before this line"
             else:
                 yield "the code before it always leaves, or a test that never holds leaves it out"
         if isinstance(statement, ir.FunctionDef | ir.ClassDef):
@@ -185,21 +185,21 @@ class _About:
 
     def _mode_of(self, part: ir.Expr, value: V, state: State) -> str:
         """The mode of a model that runs in a call, or of the module that a name is."""
-        frame = self._frame
+        summary = self._summary
         if isinstance(part, ir.Call):
-            run = next((run for run in frame.runs.values() if run.site.at == part.at), None)
+            run = next((run for run in summary.runs.values() if run.site.at == part.at), None)
             return f"given by a model run ({self._said(run)})" if run is not None else ""
         if not value.is_only(MODULE):
             return ""
-        frozen = frozen_of(frame, state, value, part)
+        frozen = frozen_of(summary, state, value, part)
         return "frozen" if frozen else ""
 
     def _said(self, run: ModelRun) -> str:
         mode = run.mode
         if mode is None:
-            mode = context_mode(self._analyser, self._frame, run.module, "")
+            mode = context_mode(self._analyser, self._summary, run.module, "")
         said = {True: "in eval mode", False: "in train mode", None: "whether in eval or train mode is unknown"}[mode]
-        if context_mode(self._analyser, self._frame, run.module, "frozen") is True:
+        if context_mode(self._analyser, self._summary, run.module, "frozen") is True:
             said += ", frozen"
         return f"`{run.text}` {said}"
 

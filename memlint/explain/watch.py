@@ -45,19 +45,19 @@ def recorded(
             recording.values[expr.at] = value
         return value
 
-    def run(original: Any, frame: FunctionState, state: State, statement: Any) -> State | None:
-        if statement.at not in statements or not is_own(frame):
-            end: State | None = original(frame, state, statement)
+    def run(original: Any, fn: FunctionState, state: State, statement: Any) -> State | None:
+        if statement.at not in statements or not is_own(fn):
+            end: State | None = original(fn, state, statement)
             return end
         recording.before[statement.at] = state.copy()
-        recording.loops[statement.at] = tuple(frame.loops)
-        end = original(frame, state, statement)
+        recording.loops[statement.at] = tuple(fn.loops)
+        end = original(fn, state, statement)
         recording.after[statement.at] = end.copy() if end is not None else None
         return end
 
     with _instead(evaluate._DISPATCH, evaluated), _instead(interpret._DISPATCH, run):
-        frame = analyser.again(function)
-    return frame, recording
+        fn = analyser.again(function)
+    return fn, recording
 
 
 @contextlib.contextmanager
@@ -73,4 +73,4 @@ def _instead(table: dict[type, Any], observe: Any) -> Iterator[None]:
 
 
 def _through(observe: Any, original: Any) -> Any:
-    return lambda frame, state, node: observe(original, frame, state, node)
+    return lambda fn, state, node: observe(original, fn, state, node)

@@ -76,7 +76,7 @@ class Words:
 
     def __init__(self, analyser: Any, summary: Summary, places: Places) -> None:
         self._analyser = analyser
-        self._frame = summary
+        self._summary = summary
         self._places = places
 
     def facts(
@@ -112,12 +112,12 @@ class Words:
 
     def attached(self, value: V) -> Fact:
         """Whether a value has a graph."""
-        frame = self._frame
-        fact = frame.graphs.attached(value.src, None)[0]
+        summary = self._summary
+        fact = summary.graphs.attached(value.src, None)[0]
         if (
             fact == "yes"
-            and ambient_only(frame, value.src)
-            and not grad_with_callers(self._analyser, frame, AMBIENT) & ON
+            and ambient_only(summary, value.src)
+            and not grad_with_callers(self._analyser, summary, AMBIENT) & ON
         ):
             return "no"
         if fact == "yes" and value.bare:
@@ -142,8 +142,8 @@ class Words:
         """What recorded the graph: models first, then what else is definite, then what cannot be resolved."""
         nodes = [
             (not node.model, not node.definite, node.at, node)
-            for item in self._frame.graphs.closure(value.src)
-            if (node := self._frame.graphs.nodes.get(item)) is not None
+            for item in self._summary.graphs.closure(value.src)
+            if (node := self._summary.graphs.nodes.get(item)) is not None
             and (node.definite or node.model or node.unknown)
         ]
         nodes.sort(key=lambda row: row[:3])
@@ -151,7 +151,7 @@ class Words:
             nodes = [row for row in nodes if row[0] is False]
         seen: list[str] = []
         for *_, node in nodes:
-            shown = f"`{node.what}` ({self._places.words(self._frame.site(node.at))})"
+            shown = f"`{node.what}` ({self._places.words(self._summary.site(node.at))})"
             if shown not in seen:
                 seen.append(shown)
         yield from seen[:_NAMED]
@@ -159,32 +159,32 @@ class Words:
             yield f"{len(seen) - _NAMED} more"
 
     def _freed_by(self, value: V) -> Iterator[tuple[int | None, int]]:
-        own = {item for item in self._frame.graphs.closure(value.src) if item in self._frame.graphs.nodes}
-        for backward in self._frame.backwards:
+        own = {item for item in self._summary.graphs.closure(value.src) if item in self._summary.graphs.nodes}
+        for backward in self._summary.backwards:
             if own & backward.reached:
                 yield self._places.shown(backward.site)
 
     def _is_freed_inside(self, value: V, state: State) -> bool:
         """Whether a function that is called has freed the graph, here or later."""
-        exit_ = self._frame.exit
+        exit_ = self._summary.exit
         freed = state.freed_may if exit_ is None else state.freed_may | exit_.freed_may
-        return any(item in freed for item in value.src if item in self._frame.graphs.nodes)
+        return any(item in freed for item in value.src if item in self._summary.graphs.nodes)
 
     def _needed_by(self, value: V) -> Iterator[str]:
-        frame = self._frame
-        own = {item for item in value.src if item in frame.graphs.nodes}
-        if own & frame.notes.returned:
+        summary = self._summary
+        own = {item for item in value.src if item in summary.graphs.nodes}
+        if own & summary.notes.returned:
             yield "the caller, to whom it is returned"
-        if own & frame.left and not own <= frame.notes.logged:
+        if own & summary.left and not own <= summary.notes.logged:
             yield "code that cannot be resolved, to which it is passed"
-        for store in frame.stores.values():
+        for store in summary.stores.values():
             if own & store.entering.src:
                 yield f"`{store.place_text}`, which keeps it ({self._places.words(store.site)})"
 
     def _missing(self, value: V) -> str:
         """What would tell whether there is a graph."""
-        for item in sorted(self._frame.graphs.closure(value.src), key=repr):
-            node = self._frame.graphs.nodes.get(item)
+        for item in sorted(self._summary.graphs.closure(value.src), key=repr):
+            node = self._summary.graphs.nodes.get(item)
             if node is not None and node.unknown:
                 return f"the definition of what `{node.what}` calls would tell"
         paths = [item for item in value.src if isinstance(item, Path)]

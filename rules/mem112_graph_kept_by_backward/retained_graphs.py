@@ -216,12 +216,12 @@ def _goes_on(analyser: Analyser, summary: Summary, marks: frozenset[Source], lef
     return False
 
 
-def _is_read_in_training(analyser: Analyser, frame: Summary, cls: Class, name: str) -> bool:
+def _is_read_in_training(analyser: Analyser, summary: Summary, cls: Class, name: str) -> bool:
     """Whether another method of the class that runs a backward reads an attribute, which a call may just have set."""
     return any(
-        method is not frame.function
+        method is not summary.function
         and any(isinstance(part, ir.Attr) and part.name == name for part in parts(method.body))
-        and ((summary := analyser.summary(method)) is None or bool(summary.backwards))
+        and ((other := analyser.summary(method)) is None or bool(other.backwards))
         for one in analyser.program.ancestors(cls)[0]
         for method in one.methods.values()
     )

@@ -61,9 +61,9 @@ class Application(Translation):
 
     def effects(self) -> None:
         """Apply the callee's attribute writes, freed graphs, module modes and evidence to the caller's state."""
-        self.frame.spend((len(self.exit.sym) + len(self.exit.freed_may)) // 4 + self.callee.width // 4)
+        self.fn.spend((len(self.exit.sym) + len(self.exit.freed_may)) // 4 + self.callee.width // 4)
         if len(self.exit.sym) > MAX_WRITES:
-            self.frame.cut_short = True
+            self.fn.cut_short = True
         writes = [(path, self.value(value)) for path, value in itertools.islice(self.exit.sym.items(), MAX_WRITES)]
         for path, value in writes:
             self._write(path, value)
@@ -76,37 +76,37 @@ class Application(Translation):
         for paths in outward.reached:
             here = {mark for path in paths for mark in self.graph_of(path)}
             if here:
-                reached = self.frame.graphs.closure(here)
-                site, tests = self.frame.site(self.at), tuple(self.frame.tests)
-                self.frame.backwards.append(Backward(reached, self.frame.loop_ids, site, tests))
+                reached = self.fn.graphs.closure(here)
+                site, tests = self.fn.site(self.at), tuple(self.fn.tests)
+                self.fn.backwards.append(Backward(reached, self.fn.loop_ids, site, tests))
             elif paths:
                 if self.callee.function.enclosing is not None:  # a closure may read any variable of the caller
-                    self.frame.notes.blind_backward = True
-                self.frame.notes.blind_calls.add(self.at)
-                self.frame.notes.blind_at.add(self.at)
+                    self.fn.notes.blind_backward = True
+                self.fn.notes.blind_calls.add(self.at)
+                self.fn.notes.blind_at.add(self.at)
         for path, scored in outward.escaped:
-            self.frame.escape(self.graph_of(path), scored=scored)
+            self.fn.escape(self.graph_of(path), scored=scored)
         for path in outward.left:
-            self.frame.leave(self.frame.graphs.closure(self.graph_of(path)))
+            self.fn.leave(self.fn.graphs.closure(self.graph_of(path)))
         for drawn in self.callee.notes.drawn:
-            standard_library.note_drawn(self.frame, self.resolve(drawn))
+            standard_library.note_drawn(self.fn, self.resolve(drawn))
         if self.callee.cut_short:  # without a complete summary, the arguments may have gone anywhere
             for value in self.bound.values():
-                self.frame.leave(self.frame.graphs.closure(tensors_within(self.frame, self.before, value).src))
+                self.fn.leave(self.fn.graphs.closure(tensors_within(self.fn, self.before, value).src))
         for path in outward.used:
-            self.frame.used |= self.graph_of(path)
+            self.fn.used |= self.graph_of(path)
         self._modes()
         for entry in self.callee.notes.owned:
-            self.frame.notes.owned.append(self._owned(entry))
-        if ANY not in self.frame.notes.given:
-            add_keys(self.frame.notes.given, self.callee.notes.given & {ANY})
+            self.fn.notes.owned.append(self._owned(entry))
+        if ANY not in self.fn.notes.given:
+            add_keys(self.fn.notes.given, self.callee.notes.given & {ANY})
             for path in outward.given:
-                add_keys(self.frame.notes.given, self._named_here(path))
-        add_keys(self.frame.notes.switched, self._touched(self.callee.notes.switched, unknown=True))
-        add_keys(self.frame.notes.learned, self._touched(self.callee.notes.learned, unknown=False))
+                add_keys(self.fn.notes.given, self._named_here(path))
+        add_keys(self.fn.notes.switched, self._touched(self.callee.notes.switched, unknown=True))
+        add_keys(self.fn.notes.learned, self._touched(self.callee.notes.learned, unknown=False))
         if self.callee.notes.gradients:
-            self.frame.notes.gradients = True
-            self.frame.notes.gradient_calls.add(self.at)
+            self.fn.notes.gradients = True
+            self.fn.notes.gradient_calls.add(self.at)
 
     def _modes(self) -> None:
         """Apply the modes that the callee sets: on modules that the caller knows, and on those that the callee made and
@@ -230,10 +230,10 @@ class Application(Translation):
             if path.steps:
                 around, step = self.resolve(Path(path.root, path.steps[:-1])), path.steps[-1]
                 places[flagged] |= {sym.then(step) for sym in around.syms}
-                places[flagged] |= made_places(self.frame, around, step[1:]) if step.startswith(".") else EMPTY
+                places[flagged] |= made_places(self.fn, around, step[1:]) if step.startswith(".") else EMPTY
         for flagged, emptied in places.items():
             if emptied:
-                drop_stores_of_call(self.frame, self.state, frozenset(emptied), flagged=flagged)
+                drop_stores_of_call(self.fn, self.state, frozenset(emptied), flagged=flagged)
 
     def _write(self, path: Path, value: V) -> None:
         if path.root.startswith(MADE):
@@ -242,13 +242,13 @@ class Application(Translation):
             if path.root.startswith("c:"):
                 name = path.root[2:]
                 around = self.callee.function.enclosing
-                if around is not None and around.key == self.frame.function.key:
+                if around is not None and around.key == self.fn.function.key:
                     self.state.env[name] = join(self.before.env.get(name, NOTHING), value)
                     return None
             if path.root.startswith("p:"):
                 return self._in_place(path, value)
             variable = path.root.rsplit(":", 1)[1]
-            if self.frame.function.node is None and path.root == f"g:{self.frame.module.key}:{variable}":
+            if self.fn.function.node is None and path.root == f"g:{self.fn.module.key}:{variable}":
                 self.state.env[variable] = value
             self.state.sym[path] = value
             return None
@@ -259,9 +259,9 @@ class Application(Translation):
                 self._into_argument(path, value)
             # an unresolved object gets the graph, and may run a backward through it
             if not parent.is_only(TENSORS):
-                self.frame.leave(self.frame.graphs.closure(tensors_within(self.frame, self.state, value).src))
+                self.fn.leave(self.fn.graphs.closure(tensors_within(self.fn, self.state, value).src))
         if step.startswith("."):
-            write_attribute(self.frame, self.state, parent, step[1:], value)
+            write_attribute(self.fn, self.state, parent, step[1:], value)
             return None
         emptied = not value.kinds
         for key in ordered(parent.objs):
@@ -282,7 +282,7 @@ class Application(Translation):
             place = sym.then(step)
             self.state.sym[place] = NOTHING if emptied else value
         if emptied:
-            drop_stores(self.frame, self.state, parent.objs | parent.syms)
+            drop_stores(self.fn, self.state, parent.objs | parent.syms)
         return None
 
     def _in_place(self, path: Path, value: V) -> None:
@@ -301,10 +301,10 @@ class Application(Translation):
         """Add a graph that the callee stored into an argument of unknown content (a batch)."""
         argument = self._argument_of(path.root[2:]) if path.root.startswith("p:") else None
         if argument is not None:
-            user_containers.store_anywhere(self.frame, self.state, argument, value.src, self.at)
+            user_containers.store_anywhere(self.fn, self.state, argument, value.src, self.at)
 
     def _free(self, path: Path, must: bool) -> None:
-        reached = self.frame.graphs.closure(self.graph_of(path))
+        reached = self.fn.graphs.closure(self.graph_of(path))
         self.state.freed_may |= reached
         if must:
             self.state.freed_must |= reached
@@ -317,7 +317,7 @@ class Application(Translation):
         sources = [self.resolve(item).src for item in reached if isinstance(item, Path)]
         src = frozenset[Source]().union(*sources)
         if src:
-            self.frame.graphs.evidence.add(src)
+            self.fn.graphs.evidence.add(src)
 
     # ---------------------------------------------------------------------------- model runs
 
@@ -328,7 +328,7 @@ class Application(Translation):
         if (
             self.state.grad == OFF
             or self.expr is None
-            or may_be_layer(self.frame.analyser.program, function)
+            or may_be_layer(self.fn.analyser.program, function)
             or function.is_generator
         ):
             return
@@ -337,7 +337,7 @@ class Application(Translation):
             if run.mode_key is not None or not run.grad & AMBIENT or run.depth >= MAX_RUN_DEPTH or count >= MAX_RUNS:
                 continue
             module = join_all(self._seen(path) for path in run.module.syms if isinstance(path, Path))
-            if frozen_of(self.frame, self.state, module, None):
+            if frozen_of(self.fn, self.state, module, None):
                 continue
             nodes = self.source(run.node)
             if not nodes or gives_no_graph(self.callee, run):
@@ -345,18 +345,18 @@ class Application(Translation):
             count += 1
             mode, key = mode_of(self.state, module, None)
             tip = next(iter(nodes))
-            self.frame.runs[self.key, run.key] = ModelRun(
+            self.fn.runs[self.key, run.key] = ModelRun(
                 (self.key, run.key),
-                self.frame.site(self.at),
+                self.fn.site(self.at),
                 run.text,
                 module,
-                self.frame.loop_ids,
+                self.fn.loop_ids,
                 self.state.grad,
                 mode,
                 V(UNKNOWN, nodes),
                 tip,
                 (Step(run.site, f"calls `{run.called}`" if run.called else f"where `{run.text}` runs"), *run.trace),
-                loop=self.frame.innermost(()),
+                loop=self.fn.innermost(()),
                 depth=run.depth + 1,
                 mode_key=key,
                 origin=(self.callee, run),
@@ -368,14 +368,14 @@ class Application(Translation):
         return value if value.kinds else V(UNKNOWN)
 
 
-def apply(frame: FunctionState, state: State, callee: Summary, bound: dict[str, V], at: int, expr: ir.Call | None) -> V:
+def apply(fn: FunctionState, state: State, callee: Summary, bound: dict[str, V], at: int, expr: ir.Call | None) -> V:
     """Instantiate a callee's summary in the caller's state. Returns the value of the call."""
-    work = Application(frame, state, callee, bound, at, expr)
-    frame.applying += 1
+    work = Application(fn, state, callee, bound, at, expr)
+    fn.applying += 1
     try:
         if callee.function.is_generator:
             items = join_all(work.value(value) for value, _ in callee.yields)
-            result = make(frame, state, stream_of(work.key), "list", items)
+            result = make(fn, state, stream_of(work.key), "list", items)
             if callee.notes.gives_batches:
                 result = result.but(refs=frozenset((PER_BATCH,)))
         else:
@@ -387,14 +387,14 @@ def apply(frame: FunctionState, state: State, callee: Summary, bound: dict[str, 
         if callee.leaves is not None:
             state.grad = callee.leaves
     finally:
-        frame.applying -= 1
-    return _as_annotated(frame, callee, result)
+        fn.applying -= 1
+    return _as_annotated(fn, callee, result)
 
 
-def _as_annotated(frame: FunctionState, callee: Summary, result: V) -> V:
+def _as_annotated(fn: FunctionState, callee: Summary, result: V) -> V:
     """The result, or a number if the callee is annotated to return one."""
     node = callee.function.node
     if not isinstance(node, ir.FunctionDef) or node.returns is None or not result.src:
         return result
-    known = frame.analyser.annotated(callee.function.module, node.returns)
+    known = fn.analyser.annotated(callee.function.module, node.returns)
     return known if known is not None and known.is_only(DATA | NONE) else result

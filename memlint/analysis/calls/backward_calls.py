@@ -11,28 +11,28 @@ from memlint.analysis.transfer.library.summands import note_summands
 from memlint.ir import nodes as ir
 
 
-def backward_called(frame: FunctionState, state: State, expr: ir.Call, receiver: V, args: Args, words: Words) -> V:
+def backward_called(fn: FunctionState, state: State, expr: ir.Call, receiver: V, args: Args, words: Words) -> V:
     """``loss.backward()``, ``accelerator.backward(loss)``, ``self.manual_backward(loss)``"""
     retain = words.get("retain_graph")
     keep = retain is not None and retain.const is True
     if keep:
-        frame.notes.retained.setdefault(expr.at, (expr, frozenset(frame.left)))
+        fn.notes.retained.setdefault(expr.at, (expr, frozenset(fn.left)))
     first = next(iter(args), words.get("loss"))
     if first is not None and (first.src or first.objs) and not receiver.kinds & TENSORS:
         if expr.args:
-            note_summands(frame, expr.args[0])
-        inner = tensors_within(frame, state, first)
-        frame.backward(state, inner, expr.at, retain=keep)
+            note_summands(fn, expr.args[0])
+        inner = tensors_within(fn, state, first)
+        fn.backward(state, inner, expr.at, retain=keep)
         return NONE_VALUE
     if isinstance(expr.func, ir.Attr):
-        note_summands(frame, expr.func.value)
-    frame.backward(state, receiver, expr.at, retain=keep)
-    if receiver.kinds & UNKNOWN and frame.analyser.methods_named("backward", frame.function):
-        _backward_inside(frame, state, expr, receiver)
+        note_summands(fn, expr.func.value)
+    fn.backward(state, receiver, expr.at, retain=keep)
+    if receiver.kinds & UNKNOWN and fn.analyser.methods_named("backward", fn.function):
+        _backward_inside(fn, state, expr, receiver)
     return NONE_VALUE
 
 
-def _backward_inside(frame: FunctionState, state: State, expr: ir.Call, receiver: V) -> None:
+def _backward_inside(fn: FunctionState, state: State, expr: ir.Call, receiver: V) -> None:
     """Record the backward of an object's own ``backward`` method, which may run through any tensor among its
     attributes."""
     held = frozenset(
@@ -43,6 +43,4 @@ def _backward_inside(frame: FunctionState, state: State, expr: ir.Call, receiver
         for source in (place, *value.src)
     )
     if held:
-        frame.backwards.append(
-            Backward(frame.graphs.closure(held), frame.loop_ids, frame.site(expr.at), tuple(frame.tests))
-        )
+        fn.backwards.append(Backward(fn.graphs.closure(held), fn.loop_ids, fn.site(expr.at), tuple(fn.tests)))

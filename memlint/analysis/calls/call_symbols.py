@@ -18,11 +18,11 @@ class Symbols:
     """One call site: the values of the summary's symbols in the caller's state before the call."""
 
     def __init__(
-        self, frame: FunctionState, state: State, callee: Summary, bound: dict[str, V], at: int, expr: ir.Call | None
+        self, fn: FunctionState, state: State, callee: Summary, bound: dict[str, V], at: int, expr: ir.Call | None
     ) -> None:
-        self.frame = frame
+        self.fn = fn
         self.state = state
-        self.before = frame.fork(state)
+        self.before = fn.fork(state)
         self.callee = callee
         self.bound = bound
         self.at = at
@@ -52,22 +52,22 @@ class Symbols:
             return UNKNOWN_VALUE
         step = path.steps[-1]
         if step.startswith("."):
-            return read_attribute(self.frame, self.before, value, step[1:])
+            return read_attribute(self.fn, self.before, value, step[1:])
         if step == "[]":
-            return elements_of(self.frame, self.before, value)
+            return elements_of(self.fn, self.before, value)
         return self._member(value, step[1:-1])
 
     def graph_of(self, path: Path) -> frozenset[Source]:
         """The caller's graph sources of all tensors in a callee's symbol."""
         known = self._graphs.get(path)
         if known is None:
-            known = self._graphs[path] = tensors_within(self.frame, self.before, self.resolve(path)).src
+            known = self._graphs[path] = tensors_within(self.fn, self.before, self.resolve(path)).src
         return known
 
     def _member(self, value: V, name: str) -> V:
         fake = ir.Subscript(self.at, ir.Name(self.at, "_"), ir.Const(self.at, "str", name))
         const: object = int(name) if name.lstrip("-").isdigit() else name
-        return read_item(self.frame, self.before, value, V(DATA_VALUE.kinds, const=const), fake)
+        return read_item(self.fn, self.before, value, V(DATA_VALUE.kinds, const=const), fake)
 
     def _root(self, root: str) -> V:
         kind, name = root.split(":", 1)
@@ -75,14 +75,14 @@ class Symbols:
             return self.bound.get(name, UNKNOWN_VALUE)
         if kind == "c":
             around = self.callee.function.enclosing
-            if around is not None and around.key == self.frame.function.key:
-                return lookup(self.frame, self.before, name)
+            if around is not None and around.key == self.fn.function.key:
+                return lookup(self.fn, self.before, name)
             path = Path(root)
             return read_symbol(self.before, path)
         if root.startswith(MADE):
             return NOTHING  # the callee's own module
         path = Path(root)
-        if kind == "g" and root.rsplit(":", 1)[0] == f"g:{self.frame.module.key}" and self.frame.function.node is None:
+        if kind == "g" and root.rsplit(":", 1)[0] == f"g:{self.fn.module.key}" and self.fn.function.node is None:
             variable = root.rsplit(":", 1)[1]
             if variable in self.before.env:
                 return self.before.env[variable]
@@ -90,11 +90,9 @@ class Symbols:
             return self.before.sym[path]
         if kind == "g":
             module, variable = root[2:].rsplit(":", 1)
-            owner = self.frame.analyser.owner(module, variable)
+            owner = self.fn.analyser.owner(module, variable)
             if owner is not None:
                 return owner
-            fact = self.frame.analyser.global_value(
-                "value", (self.frame.analyser.program.module(module), variable), frame=self.frame
-            )
+            fact = self.fn.analyser.global_value("value", (self.fn.analyser.program.module(module), variable))
             return symbolic(fact, path)
         return V(UNKNOWN, frozenset((path,)), syms=frozenset((path,)))

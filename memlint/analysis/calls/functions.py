@@ -41,45 +41,45 @@ from memlint.ir import nodes as ir
 
 
 def call_function(
-    frame: FunctionState, state: State, function: Function, args: Args, words: Words, at: int, expr: ir.Call | None
+    fn: FunctionState, state: State, function: Function, args: Args, words: Words, at: int, expr: ir.Call | None
 ) -> V:
     """The value of a call of a project function. Applies its summary, and records the call."""
     if function.cls is not None and is_abstract(function):
-        overriding = frame.analyser.program.overrides(function.cls, function.name)
+        overriding = fn.analyser.program.overrides(function.cls, function.name)
         if overriding:
-            return _call_overrides(frame, state, overriding, args, words, at, expr)
+            return _call_overrides(fn, state, overriding, args, words, at, expr)
     starred = expr is not None and any(isinstance(arg, ir.Starred) for arg in expr.args)
-    bound = bind(frame, state, function, args, words, starred=starred)
+    bound = bind(fn, state, function, args, words, starred=starred)
     own = bound[function.params[0].name] if function.takes_self and function.params else NOTHING
-    trains = training(frame, state, own, expr.func if expr is not None else None) if own.kinds & MODULE else None
+    trains = training(fn, state, own, expr.func if expr is not None else None) if own.kinds & MODULE else None
     record = CallRecord(
         function.key,
         at,
         state.grad,
         bound,
         NOTHING,
-        frame.loop_ids,
-        any(loop.counts for loop in frame.loops),
+        fn.loop_ids,
+        any(loop.counts for loop in fn.loops),
         dict(state.modes),
         trains=trains,
     )
-    record.each_batch = any(loop.loop.over == "loader" for loop in frame.loops)
-    frame.calls[at, function.key] = record
-    if function.cls is not None and is_left_open(frame, function):
-        return UNKNOWN_VALUE if expr is None else unknown_call(frame, state, expr, NOTHING, args, words)
-    result = _in_each_case(frame, state, function, bound, trains, at, expr)
+    record.each_batch = any(loop.loop.over == "loader" for loop in fn.loops)
+    fn.calls[at, function.key] = record
+    if function.cls is not None and is_left_open(fn, function):
+        return UNKNOWN_VALUE if expr is None else unknown_call(fn, state, expr, NOTHING, args, words)
+    result = _in_each_case(fn, state, function, bound, trains, at, expr)
     if result is None:
-        result = _applied(frame, state, function, bound, trains, at, expr)
+        result = _applied(fn, state, function, bound, trains, at, expr)
     if result is not None:
         record.result = result
         return result
-    if frame.analyser.summaries.calls_itself(function) and frame.analyser.summary(function, bound, trains) is None:
+    if fn.analyser.summaries.calls_itself(function) and fn.analyser.summary(function, bound, trains) is None:
         return NONE_VALUE
-    return UNKNOWN_VALUE if expr is None else unknown_call(frame, state, expr, NOTHING, args, words)
+    return UNKNOWN_VALUE if expr is None else unknown_call(fn, state, expr, NOTHING, args, words)
 
 
 def _applied(
-    frame: FunctionState,
+    fn: FunctionState,
     state: State,
     function: Function,
     bound: dict[str, V],
@@ -89,16 +89,16 @@ def _applied(
 ) -> V | None:
     """The value of a function, with the effects of its summary applied. None if it has no usable summary (recursion,
     call depth)."""
-    summary = frame.analyser.summary(function, bound, trains)
+    summary = fn.analyser.summary(function, bound, trains)
     if summary is None or summary.is_wide:
         return None
     if summary.exit is None:
         return NOTHING if not summary.cut_short and expr is not None else UNKNOWN_VALUE
-    return apply(frame, state, summary, bound, at, expr)
+    return apply(fn, state, summary, bound, at, expr)
 
 
 def _in_each_case(
-    frame: FunctionState,
+    fn: FunctionState,
     state: State,
     function: Function,
     bound: dict[str, V],
@@ -108,31 +108,31 @@ def _in_each_case(
 ) -> V | None:
     """Case split: if a call leaves a flag unknown on which the function's effects depend, the join of the effects for
     each literal. None if there is no such flag, or if one of the cases has no summary."""
-    if frame.flags or not function.names & {"backward"}:
+    if fn.flags or not function.names & {"backward"}:
         return None
-    found = case_split(function.body, frame.analyser.flags(function))
+    found = case_split(function.body, fn.analyser.flags(function))
     value = bound.get(found[0]) if found is not None else None
     if found is None or value is None or value.const is not None or value.is_only(NONE):
         return None
     joined = NOTHING
     ends: list[tuple[State | None, int, int]] = []
     for literal in found[1]:
-        inner, begin = state.copy(), frame.graphs.clock
+        inner, begin = state.copy(), fn.graphs.clock
         specialised = {**bound, found[0]: V(DATA, size=SCALAR, const=literal)}
-        result = _applied(frame, inner, function, specialised, trains, at, expr)
+        result = _applied(fn, inner, function, specialised, trains, at, expr)
         if result is None:
             return None
         if result.kinds:  # without a result, this case raises
             joined = join(joined, result)
-            ends.append((inner, begin, frame.graphs.clock))
-    after = join_branches(frame, ends)
+            ends.append((inner, begin, fn.graphs.clock))
+    after = join_branches(fn, ends)
     if after is not None:
         state.take(after)
     return joined
 
 
 def _call_overrides(
-    frame: FunctionState,
+    fn: FunctionState,
     state: State,
     functions: list[Function],
     args: Args,
@@ -144,73 +144,73 @@ def _call_overrides(
     found = NOTHING
     ends: list[tuple[State | None, int, int]] = []
     for function in functions:
-        inner, begin = state.copy(), frame.graphs.clock
-        found = join(found, call_function(frame, inner, function, args, words, at, expr))
-        ends.append((inner, begin, frame.graphs.clock))
-    after = join_branches(frame, ends)
+        inner, begin = state.copy(), fn.graphs.clock
+        found = join(found, call_function(fn, inner, function, args, words, at, expr))
+        ends.append((inner, begin, fn.graphs.clock))
+    after = join_branches(fn, ends)
     if after is not None:
         state.take(after)
     return found
 
 
-def loaded(frame: FunctionState, state: State, ref: Ref, args: Args, words: Words, expr: ir.Call) -> V:
+def loaded(fn: FunctionState, state: State, ref: Ref, args: Args, words: Words, expr: ir.Call) -> V:
     """``Net.from_pretrained(name)``, a method of a base class outside the project: a module as the class makes them,
     with weights from a file."""
-    note_escaped_modules(frame, state, [*args, *words.values()])
-    note_made(frame, expr)
+    note_escaped_modules(fn, state, [*args, *words.values()])
+    note_made(fn, expr)
     if last_name(expr.func) == "from_pretrained":
         state.modes["starts", ("made", expr.at)] = True
     instance = frozenset((Ref("instance", ref.key, ref.name),))
     return V(MODULE | INSTANCE, refs=instance, store=frozenset((expr.at,)))
 
 
-def construct(frame: FunctionState, state: State, cls: Class, args: Args, words: Words, expr: ir.Call) -> V:
+def construct(fn: FunctionState, state: State, cls: Class, args: Args, words: Words, expr: ir.Call) -> V:
     """``Class(…)``: an instance whose attributes are those that its ``__init__`` stores."""
-    program = frame.analyser.program
-    note_escaped_modules(frame, state, [*args, *words.values()])
+    program = fn.analyser.program
+    note_escaped_modules(fn, state, [*args, *words.values()])
     ref = frozenset((Ref("instance", cls.module.key, cls.qual),))
     init = program.method(cls, "__init__")
     if program.is_module(cls):
         if init is not None:
-            bound = bind(frame, state, init, [V(INSTANCE), *args], words)
-            frame.calls[expr.at, init.key] = CallRecord(
-                init.key, expr.at, state.grad, bound, NOTHING, frame.loop_ids, bool(frame.loops)
+            bound = bind(fn, state, init, [V(INSTANCE), *args], words)
+            fn.calls[expr.at, init.key] = CallRecord(
+                init.key, expr.at, state.grad, bound, NOTHING, fn.loop_ids, bool(fn.loops)
             )
-        note_made(frame, expr)
+        note_made(fn, expr)
         return V(MODULE | INSTANCE, refs=ref, store=frozenset((expr.at,)))
-    note_constructor(frame, state, cls, args, words)
+    note_constructor(fn, state, cls, args, words)
     _order, outside = program.ancestors(cls)
     if any(name.startswith("torch.autograd.") for name in outside):
         return UNKNOWN_VALUE
     if any("optim." in name for name in outside):
-        note_optimizer(frame, state, next(iter(args), words.get("params")))
+        note_optimizer(fn, state, next(iter(args), words.get("params")))
     if any("Dataset" in name for name in outside) or any("optim" in name.lower() for name in outside):
         return V(OPTIMIZER if any("optim." in name for name in outside) else INSTANCE, refs=ref)
     kind = user_containers.kind_of(program, cls)
     if kind == "dict" and user_containers.is_typed_dict(program, cls):
-        fields, rest = user_containers.dict_content(frame, state, args, words)
-        return make(frame, state, expr.at, "dict", rest, fields)
+        fields, rest = user_containers.dict_content(fn, state, args, words)
+        return make(fn, state, expr.at, "dict", rest, fields)
     key = expr.at
-    state.heap[key] = Obj(kind or "instance", NOTHING, {}, frame.loop_ids, cls=cls, text=cls.qual)
+    state.heap[key] = Obj(kind or "instance", NOTHING, {}, fn.loop_ids, cls=cls, text=cls.qual)
     state.fresh |= {key}
     value = V(INSTANCE | (CONTAINER if kind else 0), objs=frozenset((key,)), refs=ref)
     if init is not None:
-        call_function(frame, state, init, [value, *args], words, expr.at, expr)
+        call_function(fn, state, init, [value, *args], words, expr.at, expr)
         if kind:
-            user_containers.fill_blindly(frame, state, value, args, words, expr)
+            user_containers.fill_blindly(fn, state, value, args, words, expr)
     elif kind and not cls.is_dataclass:
         if program.method(cls, "__new__") is None:
-            user_containers.fill_container(frame, state, kind, value, args, words)
+            user_containers.fill_container(fn, state, kind, value, args, words)
         else:
-            user_containers.fill_blindly(frame, state, value, args, words, expr)
-    elif fields := _declared_fields(frame, state, cls, outside, args, words, expr.at):
+            user_containers.fill_blindly(fn, state, value, args, words, expr)
+    elif fields := _declared_fields(fn, state, cls, outside, args, words, expr.at):
         obj = state.heap[key]
         state.heap[key] = Obj(obj.kind, NOTHING, {**obj.fields, **fields}, obj.loops, cls=cls, text=cls.qual)
     return value
 
 
 def _declared_fields(
-    frame: FunctionState, state: State, cls: Class, outside: AbstractSet[str], args: Args, words: Words, at: int
+    fn: FunctionState, state: State, cls: Class, outside: AbstractSet[str], args: Args, words: Words, at: int
 ) -> dict[str, V]:
     """The fields of an object of a class without a constructor: a dataclass, a named tuple, or a library class
     with fields by name (``class Output(BaseModel)``)."""
@@ -221,8 +221,8 @@ def _declared_fields(
     fields = {**dict(zip(names, args, strict=False)), **named}
     for name, default in cls.attributes.items():
         if name not in fields:
-            made = _made_by_factory(frame, state, (at, name), default) if cls.is_dataclass else None
-            fields[name] = made or frame.analyser.evaluate_constant(cls.module, default)
+            made = _made_by_factory(fn, state, (at, name), default) if cls.is_dataclass else None
+            fields[name] = made or fn.analyser.evaluate_constant(cls.module, default)
     if not cls.is_dataclass:
         fields.update({str(i): fields[name] for i, name in enumerate(names) if name in fields})
     return fields
@@ -232,9 +232,9 @@ def _declared_fields(
 _FACTORIES = {"list": "list", "dict": "dict", "set": "set", "deque": "deque", "OrderedDict": "dict", "Counter": "dict"}
 
 
-def _made_by_factory(frame: FunctionState, state: State, key: Source, default: ir.Expr) -> V | None:
+def _made_by_factory(fn: FunctionState, state: State, key: Source, default: ir.Expr) -> V | None:
     """The container of ``losses: list = field(default_factory=list)``; None for another default."""
     words = default.keywords if isinstance(default, ir.Call) else ()
     made = next((word.value for word in words if word.name == "default_factory"), None)
     kind = _FACTORIES.get(last_name(made)) if made is not None else None
-    return make(frame, state, key, kind, NOTHING) if kind is not None else None
+    return make(fn, state, key, kind, NOTHING) if kind is not None else None

@@ -33,7 +33,7 @@ class Lifting:
 
     def __init__(self, call: Translation) -> None:
         self.call = call
-        self.frame = call.frame
+        self.fn = call.fn
         self.state = call.state
         self.callee = call.callee
         #: whether a parameter's argument has a graph, for each parameter queried so far
@@ -82,11 +82,11 @@ class Lifting:
             return
         whole = self._of_starred(reached) or incoming
         record = store.kind == "retain" and self._is_record(whole)
-        parts = parts_of(self.frame, self.state, whole) if record else {}
+        parts = parts_of(self.fn, self.state, whole) if record else {}
         parts = parts or {name: self.call.value(part) for name, part in store.parts.items()}
-        sure_part = any(has_graph_for_sure(tensors_within(self.frame, self.state, part)) for part in parts.values())
+        sure_part = any(has_graph_for_sure(tensors_within(self.fn, self.state, part)) for part in parts.values())
         if incoming.objs and not incoming.src:
-            incoming = tensors_within(self.frame, self.state, incoming)  # an argument that is a dict of tensors
+            incoming = tensors_within(self.fn, self.state, incoming)  # an argument that is a dict of tensors
         trace = (
             Step(
                 store.site,
@@ -108,7 +108,7 @@ class Lifting:
         self, store: Store, where: Source, kind: PlaceKind, shown: str, incoming: V, trace: tuple[Step, ...]
     ) -> Store | None:
         return note_store(
-            self.frame,
+            self.fn,
             self.state,
             "retain",
             store.how,
@@ -126,13 +126,13 @@ class Lifting:
         self, store: Store, where: Source, kind: PlaceKind, shown: str, incoming: V, trace: tuple[Step, ...]
     ) -> Store | None:
         assert isinstance(store.place, Path)
-        marks: Sources = frozenset(("prev", loop.id, _mark(where)) for loop in self.frame.loops)
+        marks: Sources = frozenset(("prev", loop.id, _mark(where)) for loop in self.fn.loops)
         marks |= {where} if isinstance(where, Path) else EMPTY
         if store.place.steps:
             # the place's content before the call; if this iteration created it, no earlier iteration is reached
             marks = self.call.graph_of(store.place)
         return note_carry(
-            self.frame,
+            self.fn,
             self.state,
             store.how,
             where,
@@ -160,7 +160,7 @@ class Lifting:
         made.origin = "argument" if passed else "callee"
         if not passed:
             called = text(self.call.expr.func) if self.call.expr else "the call"
-            step = Step(self.frame.site(self.call.at), f"{called} runs in each iteration")
+            step = Step(self.fn.site(self.call.at), f"{called} runs in each iteration")
             made.site, made.trace, made.text = store.site, (step, *store.trace), store.text
 
     def _of_starred(self, reached: frozenset[Source]) -> V | None:
@@ -187,7 +187,7 @@ class Lifting:
         if self.callee.graphs.attached(sources, lambda path: None)[0] == "yes":
             return True
         computed = bool(value.store) and not value.syms  # indices, or detached values
-        return takes_activations(self.frame.analyser, self.callee) and (
+        return takes_activations(self.fn.analyser, self.callee) and (
             computed or any(isinstance(item, Path) and item != place for item in reached)
         )
 
@@ -219,8 +219,8 @@ class Lifting:
 
     def _has_graph(self, name: str) -> bool:
         if name not in self._graphs:
-            sources = tensors_within(self.frame, self.call.before, self.call.bound[name]).src
-            self._graphs[name] = self.frame.graphs.attached(sources, lambda path: None)[0] == "yes"
+            sources = tensors_within(self.fn, self.call.before, self.call.bound[name]).src
+            self._graphs[name] = self.fn.graphs.attached(sources, lambda path: None)[0] == "yes"
         return self._graphs[name]
 
     def _places(self, place: Path, store: Store) -> list[tuple[Source, PlaceKind, str]]:
@@ -247,7 +247,7 @@ class Lifting:
                 return []
             if place.root.startswith("c:"):
                 around = self.callee.function.enclosing
-                if around is not None and around.key == self.frame.function.key:
+                if around is not None and around.key == self.fn.function.key:
                     return [(("var", place.root[2:]), "local", store.place_text)]
             return [(place, store.place_kind, store.place_text)]
         parent = self.call.resolve(Path(place.root, place.steps[:-1]))
@@ -258,7 +258,7 @@ class Lifting:
             ]  # a class attribute is the same place in every function
         found += [((key, step), "local", self._shown(place, store)) for key in sorted(parent.objs, key=repr)]
         if step.startswith("."):
-            held = sorted(made_places(self.frame, parent, step[1:]))
+            held = sorted(made_places(self.fn, parent, step[1:]))
         else:
             held = sorted(path.then(step) for path in parent.syms)
         found += [(path, kind_of(path), self._named(path, place, store)) for path in held]

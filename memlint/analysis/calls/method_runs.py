@@ -30,13 +30,13 @@ from memlint.analysis.transfer.reading import read_attribute
 from memlint.ir import nodes as ir
 
 
-def is_self(frame: FunctionState, receiver: V) -> bool:
+def is_self(fn: FunctionState, receiver: V) -> bool:
     """Whether a value is the receiver of the current method."""
-    own = frame.function.own_name
+    own = fn.function.own_name
     return any(path.root == f"p:{own}" and not path.steps for path in receiver.syms)
 
 
-def called_as_model(frame: FunctionState, state: State, callee: V, args: Args, words: Words, expr: ir.Call) -> bool:
+def called_as_model(fn: FunctionState, state: State, callee: V, args: Args, words: Words, expr: ir.Call) -> bool:
     """Whether an unresolved value of a model's name is called with tensors first, and not those of the host:
     ``model(batch)``, ``self.model(**batch)``."""
     given = next(iter((*args, *words.values())), None)
@@ -44,45 +44,45 @@ def called_as_model(frame: FunctionState, state: State, callee: V, args: Args, w
         return False
     if given.is_only(TENSORS):
         return given.device != CPU
-    inside = tensors_within(frame, state, given) if given.is_only(TENSORS | CONTAINER) else given
+    inside = tensors_within(fn, state, given) if given.is_only(TENSORS | CONTAINER) else given
     return inside.is_only(TENSORS) and inside.device != CPU
 
 
 def model_of_unresolved(
-    frame: FunctionState, state: State, expr: ir.Call, receiver: V, name: str, args: Args, words: Words
+    fn: FunctionState, state: State, expr: ir.Call, receiver: V, name: str, args: Args, words: Words
 ) -> V | None:
     """The model that an unresolved object holds: ``trainer.model(batch)``, where the project has no such method. None
     if nothing says that it is one."""
-    if not names_model(name) or frame.analyser.facts.methods.are_there(name):
+    if not names_model(name) or fn.analyser.facts.methods.are_there(name):
         return None
-    member = read_attribute(frame, state, receiver, name)
-    return member.as_module() if called_as_model(frame, state, member, args, words, expr) else None
+    member = read_attribute(fn, state, receiver, name)
+    return member.as_module() if called_as_model(fn, state, member, args, words, expr) else None
 
 
 def module_call(
-    frame: FunctionState, state: State, expr: ir.Call, receiver: V, name: str, member: V, args: Args, words: Words
+    fn: FunctionState, state: State, expr: ir.Call, receiver: V, name: str, member: V, args: Args, words: Words
 ) -> V:
     """The value of a call of a resolved method of a module: what it computes is a model's output."""
-    before = len(frame.graphs.nodes)
-    result = frame.interpreter.call_value(frame, state, member, args, words, expr)
+    before = len(fn.graphs.nodes)
+    result = fn.interpreter.call_value(fn, state, member, args, words, expr)
     if name in ("eval", "train"):
         assert isinstance(expr.func, ir.Attr)
         set_mode(state, expr.func, receiver, name, args, words)
-    if not member.kinds & MODULE and _is_of_unknown_part(frame, state, receiver, name, result):
-        return module_method(frame, state, expr, receiver.but(kinds=MODULE, refs=EMPTY), name, args, words)
-    if len(frame.graphs.nodes) > before and not member.kinds & MODULE:
-        note_method_run(frame, state, expr, receiver, name, result, args)
+    if not member.kinds & MODULE and _is_of_unknown_part(fn, state, receiver, name, result):
+        return module_method(fn, state, expr, receiver.but(kinds=MODULE, refs=EMPTY), name, args, words)
+    if len(fn.graphs.nodes) > before and not member.kinds & MODULE:
+        note_method_run(fn, state, expr, receiver, name, result, args)
     return result
 
 
-def _is_of_unknown_part(frame: FunctionState, state: State, receiver: V, name: str, result: V) -> bool:
+def _is_of_unknown_part(fn: FunctionState, state: State, receiver: V, name: str, result: V) -> bool:
     """Whether a method returns the output of an unknown part of its module (``return self.inner.encode(x)``, with
     ``inner`` from the constructor). The output is then treated as that of a class outside the project."""
-    if not result.kinds & UNKNOWN or graph_by_name(name) == "unheard" or is_self(frame, receiver):
+    if not result.kinds & UNKNOWN or graph_by_name(name) == "unheard" or is_self(fn, receiver):
         return False
-    if frozen_of(frame, state, receiver, None) is True:
+    if frozen_of(fn, state, receiver, None) is True:
         return False
-    nodes = [node for item in result.src if (node := frame.graphs.nodes.get(item)) is not None]
+    nodes = [node for item in result.src if (node := fn.graphs.nodes.get(item)) is not None]
     return all(node.unknown for node in nodes) and any(
         isinstance(item, Path) and item.is_in(whole) and names_part(item.steps[len(whole.steps) :])
         for node in nodes
@@ -92,12 +92,12 @@ def _is_of_unknown_part(frame: FunctionState, state: State, receiver: V, name: s
 
 
 def note_method_run(
-    frame: FunctionState, state: State, expr: ir.Call, receiver: V, name: str, result: V, args: Args
+    fn: FunctionState, state: State, expr: ir.Call, receiver: V, name: str, result: V, args: Args
 ) -> None:
     """Record a model run for a call of a module's method that returns what its layers compute."""
     if knowledge.is_bookkeeping(name):
         return
-    inner = tensors_within(frame, state, result)
-    tips = [tip for tip in ordered(inner.src) if tip in frame.graphs.nodes and frame.graphs.nodes[tip].model]
+    inner = tensors_within(fn, state, result)
+    tips = [tip for tip in ordered(inner.src) if tip in fn.graphs.nodes and fn.graphs.nodes[tip].model]
     if tips:
-        note_run(frame, state, expr, receiver, inner, tips[0], args)
+        note_run(fn, state, expr, receiver, inner, tips[0], args)

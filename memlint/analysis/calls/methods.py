@@ -70,45 +70,43 @@ _OF_TEXT = frozenset(
 _CALLED = frozenset({"func", "class", "ext", "partial", "instance", "extinstance", "bound", "loads"})
 
 
-def call_method(
-    frame: FunctionState, state: State, expr: ir.Call, receiver: V, name: str, args: Args, words: Words
-) -> V:
+def call_method(fn: FunctionState, state: State, expr: ir.Call, receiver: V, name: str, args: Args, words: Words) -> V:
     """``receiver.name(…)``"""
     if name in hook_calls.ADDING:
-        hook_calls.note_hook(frame, name, expr, args, words)
+        hook_calls.note_hook(fn, name, expr, args, words)
     if name == "requires_grad_" and isinstance(expr.func, ir.Attr):
         flag = next(iter([*args, *words.values()]), None)
         on = True if flag is None else flag.const if isinstance(flag.const, bool) else None
         if receiver.is_only(UNKNOWN) and receiver.syms:  # the receiver may be a network or a tensor
             freeze(state, receiver, expr.func.value, None if on is None else not on)
-        receiver = set_requires_grad(frame, state, expr.func.value, receiver, on, expr.at)
+        receiver = set_requires_grad(fn, state, expr.func.value, receiver, on, expr.at)
     if name == "__get__" and receiver.is_only(CALLABLE) and args:
         return standard_library.bound_to(receiver, args, words)  # as ``types.MethodType`` does
-    if entered_by_hand(frame, state, receiver, name, args):
+    if entered_by_hand(fn, state, receiver, name, args):
         return NONE_VALUE
-    receiver = with_its_parts(frame, state, expr, _narrowed(receiver, name), name)
-    found = _looked_up(frame, state, expr, receiver, name, args)
+    receiver = with_its_parts(fn, state, expr, _narrowed(receiver, name), name)
+    found = _looked_up(fn, state, expr, receiver, name, args)
     if found is not None:
         return found
-    threaded = threads.call_method(frame, state, expr, receiver, name, args, words)
+    threaded = threads.call_method(fn, state, expr, receiver, name, args, words)
     if threaded is not None:
         return threaded
-    held = _held_module(frame, state, expr, receiver, name)
+    held = _held_module(fn, state, expr, receiver, name)
     if held is not None:
-        return run_module(frame, state, expr, held, args, words)
-    resolved = _resolved_method(frame, state, expr, receiver, name, args, words)
+        return run_module(fn, state, expr, held, args, words)
+    resolved = _resolved_method(fn, state, expr, receiver, name, args, words)
     if name in ("backward", "manual_backward") and resolved is None:
-        return backward_called(frame, state, expr, receiver, args, words)
+        return backward_called(fn, state, expr, receiver, args, words)
     if resolved is not None:
         return resolved
     if receiver.kinds & OPTIMIZER or name == "step":
-        _run_closures(frame, state, expr, args)
+        _run_closures(fn, state, expr, args)
     if receiver.kinds & OPTIMIZER:
         if name == "add_param_group":
-            note_optimizer(frame, state, next(iter(args), words.get("param_group")))
+            note_optimizer(fn, state, next(iter(args), words.get("param_group")))
         return UNKNOWN_VALUE if name == "step" else NONE_VALUE
-    of_network = _mode_by_method_name(frame, state, expr, receiver, name, args, words)
-    return of_network if of_network is not None else _by_kind(frame, state, expr, receiver, name, args, words)
+    of_network = _mode_by_method_name(fn, state, expr, receiver, name, args, words)
+    return of_network if of_network is not None else _by_kind(fn, state, expr, receiver, name, args, words)
 
 
 def _narrowed(receiver: V, name: str) -> V:
@@ -126,14 +124,14 @@ def _narrowed(receiver: V, name: str) -> V:
     return receiver
 
 
-def _looked_up(frame: FunctionState, state: State, expr: ir.Call, receiver: V, name: str, args: Args) -> V | None:
+def _looked_up(fn: FunctionState, state: State, expr: ir.Call, receiver: V, name: str, args: Args) -> V | None:
     """The entry of a table or of the program's settings under a key, or the result of a string method. None for another
     call."""
     if name == "get" and not receiver.objs and args and isinstance(expr.func, ir.Attr):
-        found = function_tables.entries(frame, expr.func.value)
+        found = function_tables.entries(fn, expr.func.value)
         if found.kinds:
             return found
-    if not receiver.objs and (found := function_tables.members(frame, state, expr, name)).kinds:
+    if not receiver.objs and (found := function_tables.members(fn, state, expr, name)).kinds:
         return found
     if name == "get" and not receiver.objs and _names_setting(args):
         return DATA_VALUE
@@ -142,15 +140,15 @@ def _looked_up(frame: FunctionState, state: State, expr: ir.Call, receiver: V, n
     return None
 
 
-def _run_closures(frame: FunctionState, state: State, expr: ir.Call, args: Args) -> None:
+def _run_closures(fn: FunctionState, state: State, expr: ir.Call, args: Args) -> None:
     """``optimizer.step(closure)``"""
     for value in args:
         if value.kinds & CALLABLE:
-            frame.interpreter.call_value(frame, state, value, [], {}, ir.Call(expr.at, expr.func, (), ()))
+            fn.interpreter.call_value(fn, state, value, [], {}, ir.Call(expr.at, expr.func, (), ()))
 
 
 def _mode_by_method_name(
-    frame: FunctionState, state: State, expr: ir.Call, receiver: V, name: str, args: Args, words: Words
+    fn: FunctionState, state: State, expr: ir.Call, receiver: V, name: str, args: Args, words: Words
 ) -> V | None:
     """The result of methods that only networks and their wrappers have (an ``Accelerator``, a ``GradScaler``), also for
     a receiver of unknown class. None for another method."""
@@ -163,14 +161,14 @@ def _mode_by_method_name(
             return receiver.but(kinds=receiver.kinds & ~UNKNOWN | MODULE, src=EMPTY)
     if name == "requires_grad_" and receiver.is_only(UNKNOWN) and not receiver.syms and args and args[0].const is False:
         # ``load(path)["model"].requires_grad_(False)``
-        return module_method(frame, state, expr, V(MODULE), name, args, words)
+        return module_method(fn, state, expr, V(MODULE), name, args, words)
     wraps = receiver.kinds & (UNKNOWN | CALLABLE) | (not receiver.kinds)
     if name in ("prepare", "setup_dataloaders") and args and wraps:
         moved = MODULE | LOADER | UNKNOWN
         ready = [value.but(device=ACCELERATOR) if value.kinds & moved else value for value in args]
         if len(ready) == 1:
             return ready[0]
-        return make(frame, state, expr.at, "tuple", NOTHING, {str(i): v for i, v in enumerate(ready)})
+        return make(fn, state, expr.at, "tuple", NOTHING, {str(i): v for i, v in enumerate(ready)})
     if (
         name in ("scale", "gather", "gather_for_metrics", "reduce", "unwrap_model", "setup_module")
         and args
@@ -181,50 +179,50 @@ def _mode_by_method_name(
     return None
 
 
-def _by_kind(frame: FunctionState, state: State, expr: ir.Call, receiver: V, name: str, args: Args, words: Words) -> V:
+def _by_kind(fn: FunctionState, state: State, expr: ir.Call, receiver: V, name: str, args: Args, words: Words) -> V:
     """The join of the method's results over the kinds that the receiver may have."""
     found = NOTHING
     if receiver.kinds & CONTAINER or (
         receiver.syms and receiver.kinds & UNKNOWN and containers.is_container_method(name, args)
     ):
-        found = join(found, containers.call(frame, state, expr, receiver, name, args, words))
+        found = join(found, containers.call(fn, state, expr, receiver, name, args, words))
     if name == "update" and (args or words) and receiver.kinds & (TREE | UNKNOWN):
-        store_update(frame, state, expr, receiver, args, words)
+        store_update(fn, state, expr, receiver, args, words)
         found = NONE_VALUE if receiver.kinds & TREE else found
     if receiver.kinds & TENSORS and not found.kinds & NONE:
-        found = join(found, tensors.call(frame, state, expr, receiver, name, args, words))
+        found = join(found, tensors.call(fn, state, expr, receiver, name, args, words))
     if receiver.kinds & MODULE and not found.kinds:
-        found = join(found, module_method(frame, state, expr, receiver, name, args, words))
+        found = join(found, module_method(fn, state, expr, receiver, name, args, words))
     if receiver.kinds & LOADER and not found.kinds:
         found = receiver if name == "__iter__" else UNKNOWN_VALUE
     if receiver.kinds & (DATA | NONE) and not receiver.kinds & ~(DATA | NONE):
         found = join(found, DATA_VALUE)
     if receiver.kinds & UNKNOWN and not found.kinds:
-        found = join(found, _unknown_method(frame, state, expr, receiver, name, args, words))
-    return found if found.kinds else unknown_call(frame, state, expr, receiver, args, words)
+        found = join(found, _unknown_method(fn, state, expr, receiver, name, args, words))
+    return found if found.kinds else unknown_call(fn, state, expr, receiver, args, words)
 
 
-def _held_module(frame: FunctionState, state: State, expr: ir.Call, receiver: V, name: str) -> V | None:
+def _held_module(fn: FunctionState, state: State, expr: ir.Call, receiver: V, name: str) -> V | None:
     """The module that a call runs if it is an attribute and no method: ``trainer.model(x)``, where
     ``trainer.model.eval()`` is called elsewhere. None if it is not known to be one."""
     func = expr.func
     if receiver.kinds & MODULE:
         return None
-    if receiver.kinds & TENSORS or dotted(func) not in frame.modules_by_use:
-        return _kept_by_classes(frame, state, receiver, name, expr)
-    member = known_by_use(frame, dotted(func), read_attribute(frame, state, receiver, name))
+    if receiver.kinds & TENSORS or dotted(func) not in fn.modules_by_use:
+        return _kept_by_classes(fn, state, receiver, name, expr)
+    member = known_by_use(fn, dotted(func), read_attribute(fn, state, receiver, name))
     return member if member.is_only(MODULE) and not member.refs else None
 
 
-def _kept_by_classes(frame: FunctionState, state: State, receiver: V, name: str, expr: ir.Call) -> V | None:
+def _kept_by_classes(fn: FunctionState, state: State, receiver: V, name: str, expr: ir.Call) -> V | None:
     """The module attribute of an unknown object (``learner.critic(x)``), if the project's classes store modules under
     that name and none has such a method; else None."""
     unknown = bool(receiver.kinds & UNKNOWN) and receiver.is_only(UNKNOWN | TENSORS | NONE) and not receiver.objs
     if not unknown or receiver.resolved() or not (expr.args or expr.keywords):
         return None
-    if knowledge.methods().knows(name) or name.startswith("_") or frame.analyser.facts.methods.are_there(name):
+    if knowledge.methods().knows(name) or name.startswith("_") or fn.analyser.facts.methods.are_there(name):
         return None
-    held = held_module(frame.analyser, name)
+    held = held_module(fn.analyser, name)
     return held.but(syms=frozenset(path.then(f".{name}") for path in receiver.syms)) if held is not None else None
 
 
@@ -237,7 +235,7 @@ def _names_setting(args: Args) -> bool:
 
 
 def _resolved_method(
-    frame: FunctionState, state: State, expr: ir.Call, receiver: V, name: str, args: Args, words: Words
+    fn: FunctionState, state: State, expr: ir.Call, receiver: V, name: str, args: Args, words: Words
 ) -> V | None:
     """The result of the project methods, attributes and external functions that the receiver is known to have. None if
     none is known."""
@@ -250,50 +248,50 @@ def _resolved_method(
     if (
         receiver.kinds & MODULE
         and name in ("eval", "train", "to", "cuda", "cpu", "parameters", "state_dict")
-        and not _own_method(frame, receiver, name)
+        and not _own_method(fn, receiver, name)
     ):
         return None
     for ref in ordered(receiver.refs):
         if ref.kind == "extinstance":
-            return call_instance_method(frame, state, ref.name, name, receiver, args, words, expr)
-    member = read_attribute(frame, state, receiver, name)
+            return call_instance_method(fn, state, ref.name, name, receiver, args, words, expr)
+    member = read_attribute(fn, state, receiver, name)
     callable_refs = {ref for ref in member.refs if ref.kind in _CALLED}
-    if not member.kinds & MODULE and not _own_method(frame, receiver, name):
+    if not member.kinds & MODULE and not _own_method(fn, receiver, name):
         # only subclasses have the method: ``self._predict(batch)`` in a base class
-        frame.named.add((name, state.grad))
+        fn.named.add((name, state.grad))
     if not callable_refs and not member.kinds & MODULE:
         if any(ref.kind in ("module", "package") for ref in receiver.refs) and member.kinds:
-            return frame.interpreter.call_value(frame, state, member, args, words, expr)
+            return fn.interpreter.call_value(fn, state, member, args, words, expr)
         if (
             member.syms
             and any(ref.kind == "instance" for ref in receiver.refs)
             and not receiver.kinds & (MODULE | CONTAINER)
         ):
             # users of the class pass the model
-            if method_runs.called_as_model(frame, state, member, args, words, expr):
-                return run_module(frame, state, expr, member.as_module(), args, words)
-            return unknown_call(frame, state, expr, member, args, words)
+            if method_runs.called_as_model(fn, state, member, args, words, expr):
+                return run_module(fn, state, expr, member.as_module(), args, words)
+            return unknown_call(fn, state, expr, member, args, words)
         return None
-    if receiver.kinds & MODULE and name == "forward" and not method_runs.is_self(frame, receiver):
-        return run_module(frame, state, expr, receiver, args, words)
+    if receiver.kinds & MODULE and name == "forward" and not method_runs.is_self(fn, receiver):
+        return run_module(fn, state, expr, receiver, args, words)
     if receiver.kinds & MODULE:
-        return method_runs.module_call(frame, state, expr, receiver, name, member, args, words)
-    known = frame.interpreter.call_value(frame, state, member, args, words, expr)
-    if receiver.kinds & UNKNOWN and _stands_in(frame, callable_refs):
-        guessed = by_name(frame, state, expr, receiver, name, args, words, idles=True)
+        return method_runs.module_call(fn, state, expr, receiver, name, member, args, words)
+    known = fn.interpreter.call_value(fn, state, member, args, words, expr)
+    if receiver.kinds & UNKNOWN and _stands_in(fn, callable_refs):
+        guessed = by_name(fn, state, expr, receiver, name, args, words, idles=True)
         return join(known, guessed) if guessed is not None else known
     return known
 
 
-def _stands_in(frame: FunctionState, known: set[Ref]) -> bool:
+def _stands_in(fn: FunctionState, known: set[Ref]) -> bool:
     """Whether the receiver's known methods do nothing (a null logger as a default), so that the unknown rest of the
     receiver decides."""
-    methods = [frame.analyser.function(ref) if ref.kind == "func" else None for ref in known]
-    return all(method is not None and is_idle(frame, method) for method in methods)
+    methods = [fn.analyser.function(ref) if ref.kind == "func" else None for ref in known]
+    return all(method is not None and is_idle(fn, method) for method in methods)
 
 
-def _own_method(frame: FunctionState, receiver: V, name: str) -> bool:
-    program = frame.analyser.program
+def _own_method(fn: FunctionState, receiver: V, name: str) -> bool:
+    program = fn.analyser.program
     for ref in ordered(receiver.refs):
         if ref.kind == "instance":
             cls = program.module(ref.key).cls(ref.name)
@@ -303,17 +301,17 @@ def _own_method(frame: FunctionState, receiver: V, name: str) -> bool:
 
 
 def _unknown_method(
-    frame: FunctionState, state: State, expr: ir.Call, receiver: V, name: str, args: Args, words: Words
+    fn: FunctionState, state: State, expr: ir.Call, receiver: V, name: str, args: Args, words: Words
 ) -> V:
     if knowledge.methods().knows(name):
-        return tensors.call(frame, state, expr, receiver, name, args, words)
-    model = method_runs.model_of_unresolved(frame, state, expr, receiver, name, args, words)
+        return tensors.call(fn, state, expr, receiver, name, args, words)
+    model = method_runs.model_of_unresolved(fn, state, expr, receiver, name, args, words)
     if model is not None:
-        return run_module(frame, state, expr, model, args, words)
-    frame.named.add((name, state.grad))
-    note_unresolved_method(frame, state, expr, receiver, name)
-    guessed = by_name(frame, state, expr, receiver, name, args, words)
-    rest = unknown_call(frame, state, expr, receiver, args, words)
+        return run_module(fn, state, expr, model, args, words)
+    fn.named.add((name, state.grad))
+    note_unresolved_method(fn, state, expr, receiver, name)
+    guessed = by_name(fn, state, expr, receiver, name, args, words)
+    rest = unknown_call(fn, state, expr, receiver, args, words)
     return join(guessed, rest) if guessed is not None else rest
 
 
@@ -335,13 +333,13 @@ def _mappings(body: tuple[ir.Stmt, ...]) -> frozenset[str]:
     return frozenset(text(part.value, 200) for part in parts(body) if is_member(part))
 
 
-def _has_members(frame: FunctionState, method: Function) -> bool:
+def _has_members(fn: FunctionState, method: Function) -> bool:
     """Whether the objects that have a method may be subscripted as well."""
-    return method.cls is None or frame.analyser.program.method(method.cls, "__getitem__") is not None
+    return method.cls is None or fn.analyser.program.method(method.cls, "__getitem__") is not None
 
 
 def by_name(
-    frame: FunctionState,
+    fn: FunctionState,
     state: State,
     expr: ir.Call,
     receiver: V,
@@ -357,20 +355,20 @@ def by_name(
         return None
     candidates = [
         method
-        for method in frame.analyser.methods_named(name, frame.function)
-        if instances.may_be_of(frame.analyser.program, receiver, method)
-        and not frame.analyser.unused.is_never_made(method, frame.function)
+        for method in fn.analyser.methods_named(name, fn.function)
+        if instances.may_be_of(fn.analyser.program, receiver, method)
+        and not fn.analyser.unused.is_never_made(method, fn.function)
     ]
-    if candidates and isinstance(expr.func, ir.Attr) and text(expr.func.value, 200) in _mappings(frame.function.body):
-        candidates = [method for method in candidates if _has_members(frame, method)]
+    if candidates and isinstance(expr.func, ir.Attr) and text(expr.func.value, 200) in _mappings(fn.function.body):
+        candidates = [method for method in candidates if _has_members(fn, method)]
     acting = [method for method in candidates if not is_abstract(method)] or candidates
     if not 0 < len(acting) <= MAX_CANDIDATES:
         return None
     # overrides of an abstract method are among the candidates; an empty method without an override does nothing
-    idles = idles or any(method not in acting and is_idle(frame, method) for method in candidates)
+    idles = idles or any(method not in acting and is_idle(fn, method) for method in candidates)
     found, after = (NONE_VALUE, state.copy()) if idles else (NOTHING, None)
     starred = any(isinstance(arg, ir.Starred) for arg in expr.args)
-    before_stores, before_runs, all_run, fits = set(frame.stores), set(frame.runs), not idles, False
+    before_stores, before_runs, all_run, fits = set(fn.stores), set(fn.runs), not idles, False
     for method in acting:
         if not starred and not accepts(method, len(args) + 1, set(words)):
             continue
@@ -378,19 +376,17 @@ def by_name(
         inner = state.copy()
         refs = frozenset((Ref("instance", method.module.key, method.cls.qual),)) if method.cls else EMPTY
         self_value = V(INSTANCE, syms=receiver.syms, refs=refs)
-        runs = len(frame.runs)
-        found = join(
-            found, frame.interpreter.call_function(frame, inner, method, [self_value, *args], words, expr.at, expr)
-        )
-        all_run = all_run and len(frame.runs) > runs
+        runs = len(fn.runs)
+        found = join(found, fn.interpreter.call_function(fn, inner, method, [self_value, *args], words, expr.at, expr))
+        all_run = all_run and len(fn.runs) > runs
         after = join_states(after, inner)
     if after is None or not fits:
         return None
     if not all_run:  # one of the candidates runs no model, or has a guard of its own
-        for run in set(frame.runs) - before_runs:
-            del frame.runs[run]
-    for key in set(frame.stores) - before_stores:
-        frame.stores[key].guessed = True
+        for run in set(fn.runs) - before_runs:
+            del fn.runs[run]
+    for key in set(fn.stores) - before_stores:
+        fn.stores[key].guessed = True
     merged = join_states(state, after)
     assert merged is not None
     # a graph that all candidates free counts as freed

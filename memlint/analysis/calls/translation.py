@@ -80,8 +80,8 @@ class Translation(Symbols):
             objs = frozenset([self.object(key, depth) for key in value.objs]) if depth and value.objs else EMPTY
             src = self.sources(own) if own else EMPTY
             for item in src if value.bare else ():
-                if item in self.frame.graphs.nodes:
-                    self.frame.graphs.nodes[item].partial = True
+                if item in self.fn.graphs.nodes:
+                    self.fn.graphs.nodes[item].partial = True
             refs = frozenset(self._bound(ref) for ref in value.refs) if value.refs else EMPTY
             if own and value.kinds & UNKNOWN and not kinds & ~(DATA | NONE):
                 kinds |= UNKNOWN  # a number on one path, and a value computed from a symbol on another
@@ -113,7 +113,7 @@ class Translation(Symbols):
             return value.device
         if self._device is None:
             self._device = device_of(
-                self.frame,
+                self.fn,
                 self.before,
                 [given for given in self.bound.values() if given.kinds & (TENSORS | MODULE | CONTAINER)],
             )
@@ -148,21 +148,21 @@ class Translation(Symbols):
         """The caller's object for an object of the callee."""
         if key in self._objects:
             return self._objects[key]
-        self.frame.spend(1)
+        self.fn.spend(1)
         if len(self._objects) >= MAX_OBJECTS or len(self.state.heap) >= MAX_HEAP:
-            self.frame.cut_short = True
+            self.fn.cut_short = True
             key = None
         new = (*self.key, key)
         self._objects[key] = new
         obj = self.exit.heap.get(key)
         if obj is None:
-            self.state.heap[new] = Obj("list", NOTHING, {}, self.frame.loop_ids)
+            self.state.heap[new] = Obj("list", NOTHING, {}, self.fn.loop_ids)
         else:
             self.state.heap[new] = Obj(
                 obj.kind,
                 self.value(obj.elem, depth - 1) if obj.elem.kinds else NOTHING,
                 {name: self.value(item, depth - 1) for name, item in obj.fields.items()},
-                self.frame.loop_ids,
+                self.fn.loop_ids,
                 obj.bounded,
                 obj.cls,
                 obj.text,
@@ -188,7 +188,7 @@ class Translation(Symbols):
         graphs = self.callee.graphs
         if source not in graphs.nodes or self._is_cut(graphs.nodes[source].callee):
             return EMPTY
-        if self.frame.is_full or not self.frame.spend(len(graphs.ancestry(source)) // 16):
+        if self.fn.is_full or not self.fn.spend(len(graphs.ancestry(source)) // 16):
             return self._unfollowed()
         symbols, nodes, roots = graphs.digest(source)
         parents: frozenset[Source] = EMPTY
@@ -198,7 +198,7 @@ class Translation(Symbols):
             parents |= here
             certain |= here if sure else EMPTY
         # a node with thousands of parents takes as much memory, once for each such node
-        if len(parents) > MANY_PARENTS and not self.frame.spend(len(parents) // 16):
+        if len(parents) > MANY_PARENTS and not self.fn.spend(len(parents) // 16):
             return self._unfollowed()
         definite, unknown, model = self._recorded(nodes)
         own = graphs.nodes[source]
@@ -229,10 +229,10 @@ class Translation(Symbols):
             model,
             own.guess,
             own.leaf,
-            loops=self.frame.loop_ids,
+            loops=self.fn.loop_ids,
             loose=parents - certain,
         )
-        self.frame.graphs.record(key, node)
+        self.fn.graphs.record(key, node)
         return self._record(key, freed)
 
     def _recorded(self, nodes: Iterable[Node]) -> tuple[Node | None, Node | None, bool]:
@@ -281,7 +281,7 @@ class Translation(Symbols):
     def _unfollowed(self) -> frozenset[Source]:
         """One unknown node in place of a graph that is too large."""
         key = (*self.key, "cut")
-        self.frame.graphs.record(key, Node(self.at, self.key[-1], unknown=True, loops=self.frame.loop_ids))
+        self.fn.graphs.record(key, Node(self.at, self.key[-1], unknown=True, loops=self.fn.loop_ids))
         return frozenset((key,))
 
     def _is_cut(self, path: Path | None) -> bool:
@@ -291,7 +291,7 @@ class Translation(Symbols):
         value = self.resolve(path)
         if not value.refs or not value.is_only(CALLABLE) or any(ref.kind != "func" for ref in value.refs):
             return False
-        analyser = self.frame.analyser
+        analyser = self.fn.analyser
         for ref in ordered(value.refs):
             function = analyser.function(ref)
             inner = analyser.summary(function) if function is not None and ref.self_ is None else None
@@ -303,7 +303,7 @@ class Translation(Symbols):
 
     def _called_again(self, path: Path | None) -> Path | None:
         """The symbol of a function argument that a recursive call passes on unchanged; None for any other."""
-        if path is None or path.steps or self.callee.function.key != self.frame.function.key:
+        if path is None or path.steps or self.callee.function.key != self.fn.function.key:
             return None
         return path if self.resolve(path).syms == {path} else None
 
@@ -317,7 +317,7 @@ class Translation(Symbols):
             (node.definite and node.model) or (node.unknown and self._is_model(node.callee))
         ):
             return False
-        return frozen_of(self.frame, self.before, self.resolve(node.callee), None) is True
+        return frozen_of(self.fn, self.before, self.resolve(node.callee), None) is True
 
     def _is_model(self, path: Path) -> bool:
         return bool(self.resolve(path).kinds & MODULE)
@@ -331,7 +331,7 @@ class Translation(Symbols):
             older = self.callee.graphs.ancestry(item) & lifted.keys() - {item}
             parents = EMPTY.union(*(lifted[other] for other in older)) - nodes
             for key in nodes if parents else ():
-                self.frame.graphs.add_parents(key, parents)
+                self.fn.graphs.add_parents(key, parents)
 
 
 def _is_bound(value: V) -> bool:

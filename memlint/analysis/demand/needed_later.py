@@ -174,7 +174,7 @@ def _needed_elsewhere(analyser: Analyser, summary: Summary, store: Store) -> boo
     name = next((step for step in reversed(place.steps) if step.startswith(".")), None)
     if name is not None and name in analyser.facts.attributes_in_backward:
         return True
-    return any(marks & reached for other in analyser.frames() for reached, *_ in other.backwards)
+    return any(marks & reached for other in analyser.general_summaries() for reached, *_ in other.backwards)
 
 
 def _used_in_needed(analyser: Analyser, summary: Summary, store: Store) -> bool:

@@ -19,14 +19,14 @@ FEW = "few"
 MAX_PERIOD = 16
 
 
-def resets_soon(frame: FunctionState) -> bool:
+def resets_soon(fn: FunctionState) -> bool:
     """Whether the current point is reached once in a small, literal number of iterations."""
-    return any(_period(test) <= MAX_PERIOD for test in frame.tests)
+    return any(_period(test) <= MAX_PERIOD for test in fn.tests)
 
 
-def resets_in_time(frame: FunctionState) -> bool:
+def resets_in_time(fn: FunctionState) -> bool:
     """Whether the current point is reached once in some number of iterations: ``step % log_interval == 0``."""
-    return any(is_periodic(test.operand if isinstance(test, ir.Unary) else test) for test in frame.tests)
+    return any(is_periodic(test.operand if isinstance(test, ir.Unary) else test) for test in fn.tests)
 
 
 @kept
@@ -36,13 +36,13 @@ def is_periodic(test: ir.Expr) -> bool:
     return any(isinstance(side, ir.Binary) and side.op == "%" and not isinstance(side.left, ir.Const) for side in sides)
 
 
-def first_rounds(frame: FunctionState) -> bool:
+def first_rounds(fn: FunctionState) -> bool:
     """Whether the current point is reached in one given iteration or in the first ones: ``i == 0``, ``i < 3``,
     ``len(kept) < limit``, ``kept.size(0) < limit``."""
-    return any(_first(part) or _fills(frame, part) for test in frame.tests for part in _conjuncts(test))
+    return any(_first(part) or _fills(fn, part) for test in fn.tests for part in _conjuncts(test))
 
 
-def few_members(frame: FunctionState) -> bool:
+def few_members(fn: FunctionState) -> bool:
     """Whether the current point is reached while a container has few members, by a literal: ``len(kept) < 10``."""
     return any(
         isinstance(part, ir.Compare)
@@ -51,7 +51,7 @@ def few_members(frame: FunctionState) -> bool:
         and isinstance(limit := part.rights[0], ir.Const)
         and isinstance(limit.value, int)
         and limit.value <= MAX_PERIOD
-        for test in frame.tests
+        for test in fn.tests
         for part in _conjuncts(test)
     )
 
@@ -67,7 +67,7 @@ def _measures(expr: ir.Expr) -> bool:
     return isinstance(expr.func, ir.Name) and expr.func.id == "len"
 
 
-def _fills(frame: FunctionState, test: ir.Expr) -> bool:
+def _fills(fn: FunctionState, test: ir.Expr) -> bool:
     """Whether a test compares a counter that the branch increments: ``if self.count < self.size:``, a pool that is
     filled once."""
     if not isinstance(test, ir.Compare) or test.ops not in (("<",), ("<=",)):
@@ -78,7 +78,7 @@ def _fills(frame: FunctionState, test: ir.Expr) -> bool:
         and inner.op == "+"
         and text(inner.target) == counted
         and isinstance(inner.value, ir.Const)
-        for statement in walk_statements(frame.function.body, into_definitions=False)
+        for statement in walk_statements(fn.function.body, into_definitions=False)
         if isinstance(statement, ir.If) and any(part is test for part in walk_expression(statement.test))
         for inner in statement.body
     )
@@ -152,10 +152,10 @@ def _at_limit(loop: LoopState, test: ir.Expr) -> bool:
     )
 
 
-def switched(frame: FunctionState, state: State, loop: LoopState) -> bool:
+def switched(fn: FunctionState, state: State, loop: LoopState) -> bool:
     """Whether the tests around the current point have the same result in each iteration of the loop. What they guard
     then happens in every iteration, or in none because the feature is off."""
-    return all(_is_fixed(state, test) and not reads_any(test, loop.bound) for test in frame.tests)
+    return all(_is_fixed(state, test) and not reads_any(test, loop.bound) for test in fn.tests)
 
 
 def is_flag(state: State, test: ir.Expr) -> bool:

@@ -49,7 +49,7 @@ _LABELS = lazy_pattern(
 
 
 def tensor_op(
-    frame: FunctionState,
+    fn: FunctionState,
     state: State,
     key: Source,
     inputs: list[V],
@@ -90,7 +90,7 @@ def tensor_op(
         return V(kinds or UNKNOWN, size=result_size, device=device or ANYWHERE, store=frozenset((key,)))
     if largest == SCALAR or (largest == SOME_SIZE and not kinds & TENSOR):
         return V(kinds, sources, bare=bare, size=result_size, device=device or ANYWHERE, store=frozenset((key,)))
-    src = frame.record(state, key, at, what or shown, sources)
+    src = fn.record(state, key, at, what or shown, sources)
     return V(kinds, src, bare=bare, size=result_size, device=device or ANYWHERE, store=frozenset((key,)))
 
 

@@ -20,33 +20,33 @@ _ADDS = frozenset({"append", "appendleft", "add", "extend", "insert", "setdefaul
 _DRAWS = frozenset({"sample", "choice", "choices", "islice"})
 
 
-def _drawn(frame: FunctionState, state: State, iterable: ir.Expr) -> int | None:
+def _drawn(fn: FunctionState, state: State, iterable: ir.Expr) -> int | None:
     """How many members a draw or a slice takes, if a literal tells; else None."""
     if isinstance(iterable, ir.Subscript) and isinstance(iterable.index, ir.Slice):
         part = iterable.index
-        start = _literal(frame, state, part.lower) if part.lower is not None else 0
-        stop = _usual(frame, state, part.upper) if part.upper is not None else None
+        start = _literal(fn, state, part.lower) if part.lower is not None else 0
+        stop = _usual(fn, state, part.upper) if part.upper is not None else None
         return stop - start if start is not None and stop is not None and 0 <= start <= stop else None
     if not isinstance(iterable, ir.Call):
         return None
     name = dotted(iterable.func).rsplit(".", 1)[-1]
     if name in ("enumerate", "list", "tqdm", "sorted") and iterable.args:
-        return _drawn(frame, state, iterable.args[0])
+        return _drawn(fn, state, iterable.args[0])
     if name not in _DRAWS:
         return None
     words = {word.name: word.value for word in iterable.keywords}
     count = words.get("size") or words.get("k") or (iterable.args[1] if len(iterable.args) == 2 else None)
-    return _usual(frame, state, count) if count is not None else None
+    return _usual(fn, state, count) if count is not None else None
 
 
-def _usual(frame: FunctionState, state: State, arg: ir.Expr) -> int | None:
+def _usual(fn: FunctionState, state: State, arg: ir.Expr) -> int | None:
     """A literal number, or the default of a parameter; None for another expression."""
-    value = _literal(frame, state, arg)
-    if value is not None or not isinstance(arg, ir.Name) or arg.id in assigned_names(frame.function.body)[0]:
+    value = _literal(fn, state, arg)
+    if value is not None or not isinstance(arg, ir.Name) or arg.id in assigned_names(fn.function.body)[0]:
         return value
-    for param in frame.function.params:
+    for param in fn.function.params:
         if param.name == arg.id and isinstance(param.default, ir.Const):
-            return _literal(frame, state, param.default)
+            return _literal(fn, state, param.default)
     return None
 
 
@@ -73,13 +73,13 @@ def _bound_once(body: tuple[ir.Stmt, ...]) -> dict[str, ir.Stmt | None]:
     return found
 
 
-def literal_trips(frame: FunctionState, state: State, iterable: ir.Expr) -> int | None:
+def literal_trips(fn: FunctionState, state: State, iterable: ir.Expr) -> int | None:
     """The number of iterations of a loop over an iterable, if a literal tells; else None."""
-    drawn = _drawn(frame, state, _bound_source(frame, iterable))
-    return drawn if drawn is not None else _members(frame, state, iterable, _DEPTH)
+    drawn = _drawn(fn, state, _bound_source(fn, iterable))
+    return drawn if drawn is not None else _members(fn, state, iterable, _DEPTH)
 
 
-def _members(frame: FunctionState, state: State, over: ir.Expr, depth: int) -> int | None:
+def _members(fn: FunctionState, state: State, over: ir.Expr, depth: int) -> int | None:
     """The number of members of an iterable: a display or a range, a list of the same length (``[x] * 3``, ``[f(x) for x
     in xs]``), or a name for it that nothing else gets. None if unknown."""
     if depth == 0:
@@ -90,34 +90,34 @@ def _members(frame: FunctionState, state: State, over: ir.Expr, depth: int) -> i
         case ir.DictDisplay(keys=keys) if None not in keys:
             return len(keys)
         case ir.Comprehension(fors=(one,)):
-            return _members(frame, state, one.iter, depth - 1)
+            return _members(fn, state, one.iter, depth - 1)
         case ir.Binary(op="*", left=ir.Display() as left, right=right):
-            times = _literal(frame, state, right)
+            times = _literal(fn, state, right)
             return times * len(left.elements) if times is not None else None
         case ir.Name(id=name):
-            source = _bound_source(frame, over)
-            alone = source is not over and not _is_handed_on(frame, over) and not _is_changed(frame, name)
-            return _members(frame, state, source, depth - 1) if alone and not _holds_networks(state, name) else None
+            source = _bound_source(fn, over)
+            alone = source is not over and not _is_handed_on(fn, over) and not _is_changed(fn, name)
+            return _members(fn, state, source, depth - 1) if alone and not _holds_networks(state, name) else None
         case ir.Call():
-            return _called(frame, state, over, depth)
+            return _called(fn, state, over, depth)
     return None
 
 
-def _called(frame: FunctionState, state: State, call: ir.Call, depth: int) -> int | None:
+def _called(fn: FunctionState, state: State, call: ir.Call, depth: int) -> int | None:
     """The number of members of a call's result; None if unknown."""
     name = last_name(call.func)
     if name in ("range", "trange"):
-        bounds = [_literal(frame, state, arg) for arg in call.args]
+        bounds = [_literal(fn, state, arg) for arg in call.args]
         numbers = [int(bound) for bound in bounds if bound is not None]
         try:
             return len(range(*numbers)) if len(numbers) == len(bounds) > 0 else None
         except (ValueError, TypeError, OverflowError):
             return None
     if name in _SAME_MEMBERS and call.args:
-        each = [_members(frame, state, arg, depth - 1) for arg in (call.args if name == "zip" else call.args[:1])]
+        each = [_members(fn, state, arg, depth - 1) for arg in (call.args if name == "zip" else call.args[:1])]
         return min((count for count in each if count is not None), default=None)
     if isinstance(call.func, ir.Attr) and name in ("items", "keys", "values") and not call.args:
-        return _members(frame, state, call.func.value, depth - 1)
+        return _members(fn, state, call.func.value, depth - 1)
     return None
 
 
@@ -127,9 +127,9 @@ def _holds_networks(state: State, name: str) -> bool:
     return any(part.kinds & (MODULE | INSTANCE) for obj in held for part in (*obj.fields.values(), obj.elem))
 
 
-def _is_changed(frame: FunctionState, name: str) -> bool:
+def _is_changed(fn: FunctionState, name: str) -> bool:
     """Whether a function adds members to a container, or assigns some."""
-    body = frame.function.body
+    body = fn.function.body
     if any(isinstance(call.func, ir.Attr) and is_name(call.func.value, name) for call in calls_named(body, _ADDS)):
         return True
     return any(

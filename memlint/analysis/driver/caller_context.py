@@ -59,18 +59,18 @@ def callers_of(analyser: Analyser, functions: Sequence[Function], linted: Iterab
 
 def _calls(analyser: Analyser, function: Function, asked: set[tuple[str, str]]) -> bool:
     """Whether a function calls one of those that were asked about: its own callers stand around that call as well."""
-    frame = analyser.summary(function)
-    return frame is None or any(record.callee in asked for record in frame.calls.values())
+    summary = analyser.summary(function)
+    return summary is None or any(record.callee in asked for record in summary.calls.values())
 
 
 def _run_by(analyser: Analyser, functions: Iterable[Function]) -> Iterator[Function]:
     """The functions in which models run that these functions say of themselves that they run."""
     for function in functions:
-        frame = analyser.summary(function)
-        for run in frame.runs.values() if frame is not None else ():
+        summary = analyser.summary(function)
+        for run in summary.runs.values() if summary is not None else ():
             if run.origin is not None:
                 yield run.origin[0].function
-        for record in frame.calls.values() if frame is not None else ():
+        for record in summary.calls.values() if summary is not None else ():
             asked = record.counts and _does_more(analyser, record.callee)
             if asked and (callee := analyser.function_at(record.callee)) is not None:
                 yield callee  # what it runs is told once its callers are known
@@ -145,20 +145,22 @@ def _words(expressions: Iterable[ir.Expr]) -> set[str]:
 
 def _hangs_on_callers(analyser: Analyser, function: Function) -> bool:
     """Whether what may be said of a function is not told by itself alone."""
-    frame = analyser.summary(function)
-    if function.node is None or (frame is not None and frame.hook is not None):
+    summary = analyser.summary(function)
+    if function.node is None or (summary is not None and summary.hook is not None):
         return False  # nobody of the project calls them
-    if frame is None or frame.cut_short or frame.backwards or frame.yields:
+    if summary is None or summary.cut_short or summary.backwards or summary.yields:
         return True
     part = function.cls is not None and analyser.program.is_module(function.cls)
-    layer = part and _is_layer(frame)
-    if any(_may_be_reported(analyser, frame, store) for store in frame.stores.values() if not (layer and store.local)):
+    layer = part and _is_layer(summary)
+    if any(
+        _may_be_reported(analyser, summary, store) for store in summary.stores.values() if not (layer and store.local)
+    ):
         return True
-    if not layer and any(run.loop is not None or not part for run in frame.runs.values()):
+    if not layer and any(run.loop is not None or not part for run in summary.runs.values()):
         return True  # (a module that runs its parts is itself run by somebody, and is judged there)
-    if not part and any(record.counts and _does_more(analyser, record.callee) for record in frame.calls.values()):
+    if not part and any(record.counts and _does_more(analyser, record.callee) for record in summary.calls.values()):
         return True
-    return any(getattr(frame.notes, note) for note in _NOTES) or bool(frame.notes.left_rounds and frame.runs)
+    return any(getattr(summary.notes, note) for note in _NOTES) or bool(summary.notes.left_rounds and summary.runs)
 
 
 def _is_layer(summary: Summary) -> bool:
@@ -176,8 +178,12 @@ def _is_layer(summary: Summary) -> bool:
 def _does_more(analyser: Analyser, key: tuple[str, str]) -> bool:
     """Whether a function does more than compute what it returns."""
     function = analyser.function_at(key)
-    frame = analyser.summary(function) if function is not None else None
-    return frame is None or frame.cut_short or bool(frame.runs or frame.stores or frame.backwards or frame.yields)
+    summary = analyser.summary(function) if function is not None else None
+    return (
+        summary is None
+        or summary.cut_short
+        or bool(summary.runs or summary.stores or summary.backwards or summary.yields)
+    )
 
 
 def _may_be_reported(analyser: Analyser, summary: Summary, store: Store) -> bool:

@@ -251,7 +251,7 @@ def _judged(analyser: Analyser, linted: Sequence[str], options: AnalysisOptions)
     from memlint.analysis.judge.verdicts import judge
 
     events: dict[str, list[Event]] = {key: [] for key in linted}
-    summaries = list(analyser.frames())
+    summaries = list(analyser.general_summaries())
     for done, summary in enumerate(summaries):
         options.progress("judging", done, len(summaries))
         try:

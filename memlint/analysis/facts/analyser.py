@@ -161,32 +161,32 @@ class Analyser(DefinitionValues):
         return answers[kind](*about)
 
     def _interpret(self, function: Function, flags: Flags) -> Summary:
-        frame = FunctionState(self, function, flags)
+        fn = FunctionState(self, function, flags)
         try:
-            self._run(frame)
+            self._run(fn)
         except Exception as error:  # a failed function is recorded, and the others are still analysed
             if not isinstance(error, RecursionError):
                 self.errors[function.key] = error
-            frame = self._cut_short(frame)
-        frame.width = width(frame.exit) if frame.exit is not None else 0
-        if frame.width > MAX_SOURCES:
-            frame = self._cut_short(frame)
-        if frame.cut_short or frame.is_wide:
+            fn = self._cut_short(fn)
+        fn.width = width(fn.exit) if fn.exit is not None else 0
+        if fn.width > MAX_SOURCES:
+            fn = self._cut_short(fn)
+        if fn.cut_short or fn.is_wide:
             linted = self.program.project.sources[function.module.key].linted
             context = "" if linted else " (not linted)"
             self.remarks.append(f"{function.module.key}: {function.qual}: {CUT_SHORT}{context}")
-        return frame
+        return fn
 
     def again(self, function: Function) -> Summary:
         """A summary that is computed again and not stored, for an observer of the interpretation."""
         return self._interpret(function, ())
 
-    def _run(self, frame: FunctionState) -> None:
+    def _run(self, fn: FunctionState) -> None:
         """Interpret the body of a function from its entry state."""
-        function = frame.function
+        function = fn.function
         hook = self.hook(function)
-        grad = decorated_grad(frame, function)
-        frame.restores = grad != AMBIENT
+        grad = decorated_grad(fn, function)
+        fn.restores = grad != AMBIENT
         if grad == AMBIENT and hook is not None and hook.grad in ("on", "off"):
             grad = ON if hook.grad == "on" else OFF
         if function.node is None:
@@ -194,19 +194,19 @@ class Analyser(DefinitionValues):
         elif grad == AMBIENT and (self.switched_off(function.module) or self._made_off(function)):
             grad = OFF
         state = State(grad)
-        frame.entry = grad
+        fn.entry = grad
         for position, param in enumerate(function.params):
             state.env[param.name] = self._parameter(function, param, position, hook)
             if hook is not None and hook.outputs == position and position:
-                state.env[param.name] = self._outputs(frame, param, hook)
-        for name, literal in frame.flags:
+                state.env[param.name] = self._outputs(fn, param, hook)
+        for name, literal in fn.flags:
             if "." in name:
                 continue
             state.env[name] = NONE_VALUE if literal is None else V(DATA, size=SCALAR, const=literal)
-        frame.hook = hook
+        fn.hook = hook
         if function.name == "__init__" and function.takes_self and function.params:
             state.making = f"p:{function.params[0].name}"
-        self.interpreter.run(frame, state, backward=hook is not None and hook.returns == "backward")
+        self.interpreter.run(fn, state, backward=hook is not None and hook.returns == "backward")
 
     def _cut_short(self, summary: Summary) -> FunctionState:
         """An unknown summary, in place of one that failed or is too large."""
@@ -295,7 +295,7 @@ class Analyser(DefinitionValues):
         cls = summary.module.class_at(summary.function.unit, node.at)
         return self.global_value("class", cls) if cls is not None else UNKNOWN_VALUE
 
-    def global_value(self, kind: str, what: Any, *, frame: Summary | None = None) -> V:
+    def global_value(self, kind: str, what: Any) -> V:
         """The value of a definition that `Program.find` returned."""
         if kind in ("class", "function") and what is not None:
             return callable_of("func" if kind == "function" else kind, what.module.key, what.qual)
@@ -336,10 +336,10 @@ class Analyser(DefinitionValues):
     def _evaluate_constant(self, module: Module, expr: ir.Expr) -> V:
         key = (module.key, id(expr), expr.at)
         self._constants[key] = UNKNOWN_VALUE  # the answer for a recursive query
-        frame = FunctionState(
+        fn = FunctionState(
             self, Function(module, 0, ir.FunctionDef(0, "<constant>", (), (), None, (), False, False), "<constant>")
         )
-        value = outside(self.interpreter.evaluate(frame, State(OFF), expr))
+        value = outside(self.interpreter.evaluate(fn, State(OFF), expr))
         self._constants[key] = value
         return value
 
@@ -385,9 +385,9 @@ class Analyser(DefinitionValues):
         self.summaries.settle()
         self.shared = Shared()
 
-    def frames(self) -> Iterator[Summary]:
-        """All summaries that were computed."""
-        return self.summaries.frames()
+    def general_summaries(self) -> Iterator[Summary]:
+        """All summaries that were computed, except those that are specialised to constant arguments."""
+        return self.summaries.general()
 
 
 def written(module: Module, name: str) -> Iterator[ir.Stmt]:

@@ -239,7 +239,7 @@ class Attributes:
         (``step``: ".losses"). ``followed``: a function that does not count, as it is analysed more precisely."""
         if self._emptied is None:
             self._emptied = {}
-            for summary in self.analyser.frames():
+            for summary in self.analyser.general_summaries():
                 # a writer's hooks run once in its interval
                 hooked = (
                     summary.hook is not None
@@ -258,7 +258,7 @@ class Attributes:
         if self._emptied_through is None:
             self._emptied_through = {
                 path.steps[-1]
-                for summary in self.analyser.frames()
+                for summary in self.analyser.general_summaries()
                 for path in summary.notes.cleared
                 if sum(part.startswith(".") for part in path.steps) > 1 and path.steps[-1].startswith(".")
             }

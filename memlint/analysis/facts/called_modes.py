@@ -39,10 +39,10 @@ class CalledModes:
         #: (caller, grad mode) of each time that a function is passed to unresolved code
         self._handed: dict[tuple[str, str], list[tuple[Function, int]]] = {}
 
-    def learn(self, frames: Iterable[Summary]) -> None:
+    def learn(self, summaries: Iterable[Summary]) -> None:
         """Take the unresolved calls from all summaries."""
         self.forget()
-        for summary in frames:
+        for summary in summaries:
             for name, grad in summary.named:
                 self._named.setdefault(name, []).append((summary.function, grad))
             for key, grad in summary.handed_on:

@@ -91,21 +91,21 @@ class Facts:
     def learn(self) -> None:
         """Take the call records of all summaries, and drop the answers that depend on them."""
         calls: dict[tuple[str, str], list[tuple[Summary, CallRecord]]] = {}
-        for summary in self.analyser.frames():
+        for summary in self.analyser.general_summaries():
             for record in summary.calls.values():
                 calls.setdefault(record.callee, []).append((summary, record))
         self._calls = calls
         given = (value for records in calls.values() for _, record in records for value in record.args.values())
-        put_on = (summary.notes.put_on for summary in self.analyser.frames())
+        put_on = (summary.notes.put_on for summary in self.analyser.general_summaries())
         self._handed_on = frozenset[tuple[str, str]]().union(
             *put_on, *(referred_functions(value) for value in given if value.refs)
         )
         self._parameters.clear()
         self._usual.clear()
         self.numbers = Numbers(self.analyser.program, self)
-        self.modes.learn(self.analyser.frames())
+        self.modes.learn(self.analyser.general_summaries())
         self.asked = {}
-        for summary in self.analyser.frames():
+        for summary in self.analyser.general_summaries():
             for name, module, frozen in summary.asked.values():
                 self.asked.setdefault(name, []).append((summary, module, frozen))
         self._overridden.clear()
@@ -159,7 +159,7 @@ class Facts:
         """The places in ``self`` through which a backward of some method goes."""
         return frozenset(
             item.steps
-            for summary in self.analyser.frames()
+            for summary in self.analyser.general_summaries()
             for reached, *_ in summary.backwards
             for item in reached
             if isinstance(item, Path) and item.steps and item.root == f"p:{summary.function.own_name}"
@@ -169,7 +169,7 @@ class Facts:
     def _variables_in_backward(self) -> frozenset[tuple[Source, str]]:
         return frozenset(
             (_scope(summary, item), item.root)
-            for summary in self.analyser.frames()
+            for summary in self.analyser.general_summaries()
             for reached, *_ in summary.backwards
             for item in reached
             if isinstance(item, Path) and item.root.startswith(("c:", "g:"))
@@ -186,12 +186,12 @@ class Facts:
     @functools.cached_property
     def owned_attributes(self) -> frozenset[str]:
         """The names of the attributes whose parameters some optimizer of the project takes."""
-        entries = [entry for summary in self.analyser.frames() for entry in summary.notes.owned if entry]
+        entries = [entry for summary in self.analyser.general_summaries() for entry in summary.notes.owned if entry]
         return frozenset(key.steps[-1] for entry in entries for key in entry if isinstance(key, Path) and key.steps)
 
     @functools.cached_property
     def _skipped(self) -> frozenset[str]:
-        return frozenset(name for summary in self.analyser.frames() for name in summary.notes.skipped)
+        return frozenset(name for summary in self.analyser.general_summaries() for name in summary.notes.skipped)
 
     def is_skipped(self, function: Function) -> bool:
         """Whether the only calls of a function's name are in code that never runs."""
@@ -207,7 +207,7 @@ class Facts:
             and function.cls is not None
             and not _LOSSES.search(function.cls.node.name.lower())
             and self.analyser.program.is_module(function.cls)
-            for summary in self.analyser.frames()
+            for summary in self.analyser.general_summaries()
             for function in (summary.function,)
         )
 
@@ -284,7 +284,7 @@ class Facts:
         """The attributes (``.saved_log_probs``) whose members go into a backward of some function."""
         return frozenset(
             step
-            for summary in self.analyser.frames()
+            for summary in self.analyser.general_summaries()
             for reached, *_ in summary.backwards
             for item in reached
             if isinstance(item, Path) and "[]" in item.steps

@@ -20,41 +20,41 @@ from memlint.analysis.transfer.stores.stores import end_iteration, store_value
 from memlint.ir import nodes as ir
 
 
-def comprehension(frame: FunctionState, state: State, expr: ir.Comprehension) -> V:
+def comprehension(fn: FunctionState, state: State, expr: ir.Comprehension) -> V:
     """The container that a comprehension makes, whose member is the value of one interpreted round."""
     before = state.heap.get(expr.at)
-    result = make(frame, state, expr.at, expr.kind if expr.kind in ("set", "dict") else "list", NOTHING)
-    inner = frame.fork(state)
+    result = make(fn, state, expr.at, expr.kind if expr.kind in ("set", "dict") else "list", NOTHING)
+    inner = fn.fork(state)
     if before is not None:
         inner.heap[expr.at] = before  # the container of the round before, which this one may read
     pushed = 0
     for one in expr.fors:
         feeds = feeds_device(one.target, _body(expr))
         if feeds:
-            assume_loader(frame, inner, one.iter, one.target)
-        source = frame.interpreter.evaluate(frame, inner, one.iter)
+            assume_loader(fn, inner, one.iter, one.target)
+        source = fn.interpreter.evaluate(fn, inner, one.iter)
         shown = f"for {text(one.target, 30)} in {text(one.iter, 40)}"
-        loop = describe(frame, inner, expr.at, source, one.iter, one.target, shown)
+        loop = describe(fn, inner, expr.at, source, one.iter, one.target, shown)
         batches = feeds or PER_BATCH in source.refs or over_loader(source)
         if loop.loop.over == "unknown" and loop.loop.names_data and batches:
             loop.loop = msgspec.structs.replace(loop.loop, over="loader")
         loop.counts = loop.counts and loop.loop.over in _COUNTING.get(expr.kind, ("loader", "range"))
-        frame.loops.append(loop)
+        fn.loops.append(loop)
         pushed += 1
-        bind(frame, inner, one.target, element(frame, inner, source))
+        bind(fn, inner, one.target, element(fn, inner, source))
         for test in one.ifs:
-            frame.interpreter.evaluate(frame, inner, test)
+            fn.interpreter.evaluate(fn, inner, test)
     if expr.key is not None:
-        frame.interpreter.evaluate(frame, inner, expr.key)
-    value = frame.interpreter.evaluate(frame, inner, expr.element)
+        fn.interpreter.evaluate(fn, inner, expr.key)
+    value = fn.interpreter.evaluate(fn, inner, expr.element)
     inner.heap[expr.at] = state.heap[expr.at]
-    if frame.loops[-pushed].counts:
-        store_value(frame, inner, result, "append", value, expr.at, _shown(expr), _name_of(frame, expr))
-        if frame.loops[-pushed].loop.over == "loader" and _of_model(tensors_within(frame, inner, value)):
+    if fn.loops[-pushed].counts:
+        store_value(fn, inner, result, "append", value, expr.at, _shown(expr), _name_of(fn, expr))
+        if fn.loops[-pushed].loop.over == "loader" and _of_model(tensors_within(fn, inner, value)):
             inner.env["<made>"] = result  # a name for the container, to which no variable refers yet
-            end_iteration(frame, inner, frame.loops[-pushed])
+            end_iteration(fn, inner, fn.loops[-pushed])
     for _ in range(pushed):
-        frame.loops.pop()
+        fn.loops.pop()
     for key in ordered(result.objs):
         inner.heap[key] = inner.heap[key].with_elem(value)
     state.heap, state.sym = inner.heap, inner.sym
@@ -77,9 +77,9 @@ def _of_model(value: V) -> bool:
     return bool(value.src) or value.size in (ACTIVATION, OUTPUT)
 
 
-def _name_of(frame: FunctionState, expr: ir.Comprehension) -> str:
+def _name_of(fn: FunctionState, expr: ir.Comprehension) -> str:
     """What the container is called: by the variable or attribute that it is assigned to, else by its source text."""
-    match frame.statement:
+    match fn.statement:
         case ir.Assign(targets=(ir.Name() | ir.Attr() as target,), value=value) if _is_whole(value, expr):
             return text(target)
         case _:
@@ -107,7 +107,7 @@ def _body(expr: ir.Comprehension) -> tuple[ir.Stmt, ...]:
     return (ir.ExprStmt(expr.at, expr.element),)
 
 
-def bind(frame: FunctionState, state: State, target: ir.Expr, value: V) -> None:
+def bind(fn: FunctionState, state: State, target: ir.Expr, value: V) -> None:
     """Bind a comprehension's target, a name of its own whatever the enclosing function binds."""
-    frame.own_names |= names_read(target)
-    assign(frame, state, target, value, None)
+    fn.own_names |= names_read(target)
+    assign(fn, state, target, value, None)

@@ -57,11 +57,11 @@ def bound_method(base: V, expr: ir.Attr) -> V:
     return V(CALLABLE, refs=frozenset((Ref("bound", text(expr.value), expr.name, base),)))
 
 
-def call_bound(frame: FunctionState, state: State, ref: Ref, args: list[V], words: dict[str, V], expr: ir.Call) -> V:
+def call_bound(fn: FunctionState, state: State, ref: Ref, args: list[V], words: dict[str, V], expr: ir.Call) -> V:
     """The value of ``record(loss)``, where ``record`` is ``losses.append``."""
     func = ir.Attr(expr.at, ir.Name(expr.at, ref.key), ref.name)
     shown = expr.args if len(expr.args) == len(args) else tuple(ir.Name(expr.at, "item") for _ in args)
-    return call(frame, state, ir.Call(expr.at, func, shown, expr.keywords), ref.self_, ref.name, args, words)
+    return call(fn, state, ir.Call(expr.at, func, shown, expr.keywords), ref.self_, ref.name, args, words)
 
 
 def is_container_method(name: str, args: list[V]) -> bool:
@@ -73,7 +73,7 @@ def is_container_method(name: str, args: list[V]) -> bool:
 
 
 def call(
-    frame: FunctionState, state: State, expr: ir.Call, receiver: V, name: str, args: list[V], words: dict[str, V]
+    fn: FunctionState, state: State, expr: ir.Call, receiver: V, name: str, args: list[V], words: dict[str, V]
 ) -> V:
     """The value of ``container.name(…)``; NOTHING for a method that containers lack."""
     func = expr.func
@@ -82,38 +82,38 @@ def call(
     position = _ADDERS.get(name, 0 if adds else len(args))
     if position < len(args):
         value, shown = args[position], expr.args[position]
-        frame.notes.note_kinds(shown, value)
+        fn.notes.note_kinds(shown, value)
         if name.startswith("put"):
             # a queue hands its members over to whoever takes them
-            frame.escape(tensors_within(frame, state, value).src)
+            fn.escape(tensors_within(fn, state, value).src)
             return NONE_VALUE
-        value = elements_of(frame, state, value) if name in _SPREADERS else value
-        store_value(frame, state, receiver, name, value, expr.at, text(shown), text(func.value))
+        value = elements_of(fn, state, value) if name in _SPREADERS else value
+        store_value(fn, state, receiver, name, value, expr.at, text(shown), text(func.value))
         return NONE_VALUE
     if name == "update" and (args or words):
-        return _update(frame, state, expr, func.value, receiver, args, words)
+        return _update(fn, state, expr, func.value, receiver, args, words)
     if name == "clear":
-        empty(frame, state, receiver)
+        empty(fn, state, receiver)
         return NONE_VALUE
     if name in ("pop", "popleft", "popitem", "remove", "discard", "get_nowait"):
         if name not in ("pop", "popitem") or not args or receiver.objs:
-            drop_stores(frame, state, receiver.objs | receiver.syms)
-        return elements_of(frame, state, receiver)
+            drop_stores(fn, state, receiver.objs | receiver.syms)
+        return elements_of(fn, state, receiver)
     if name == "get":
-        found = elements_of(frame, state, receiver)
+        found = elements_of(fn, state, receiver)
         if args and args[0].const is not None and isinstance(expr.args[0], ir.Expr):
-            found = read_item(frame, state, receiver, args[0], ir.Subscript(expr.at, func.value, expr.args[0]))
+            found = read_item(fn, state, receiver, args[0], ir.Subscript(expr.at, func.value, expr.args[0]))
         return join(found, args[1]) if len(args) > 1 else found
     if name == "setdefault" and args:
-        return _default_set(frame, state, receiver, args)
+        return _default_set(fn, state, receiver, args)
     if name in ("values", "items", "keys"):
-        members = elements_of(frame, state, receiver)
+        members = elements_of(fn, state, receiver)
         if name == "items":
-            members = tuple_of(frame, state, expr.at, [DATA_VALUE, members])
-        listed = make(frame, state, (expr.at, name), "list", DATA_VALUE if name == "keys" else members)
+            members = tuple_of(fn, state, expr.at, [DATA_VALUE, members])
+        listed = make(fn, state, (expr.at, name), "list", DATA_VALUE if name == "keys" else members)
         return listed.but(refs=frozenset((OF_KEYS,))) if known_members(state, receiver) else listed
     if name == "copy":
-        return make(frame, state, expr.at, "list", elements_of(frame, state, receiver))
+        return make(fn, state, expr.at, "list", elements_of(fn, state, receiver))
     if name in ("sort", "reverse"):
         return NONE_VALUE
     if name in ("index", "count", "qsize", "empty", "full", "join", "format", "split"):
@@ -122,13 +122,13 @@ def call(
 
 
 def _update(
-    frame: FunctionState, state: State, expr: ir.Call, place: ir.Expr, receiver: V, args: list[V], words: dict[str, V]
+    fn: FunctionState, state: State, expr: ir.Call, place: ir.Expr, receiver: V, args: list[V], words: dict[str, V]
 ) -> V:
     """``stats.update(loss=loss)``, ``stats.update({"loss": loss})``, ``stats.update(others)``"""
     items = [(ir.Const(expr.at, "str", word.name), word.value) for word in expr.keywords if word.name]
-    put_items(frame, state, expr.at, receiver, place, items, words)
+    put_items(fn, state, expr.at, receiver, place, items, words)
     if len(args) == 1 and isinstance(expr.args[0], ir.DictDisplay):
-        put_display(frame, state, expr.at, receiver, place, expr.args[0], args[0])
+        put_display(fn, state, expr.at, receiver, place, expr.args[0], args[0])
         return NONE_VALUE
     for key in ordered(receiver.objs):
         obj = state.heap.get(key)
@@ -143,14 +143,14 @@ def _update(
         for word, value in fields.items():
             obj = obj.with_field(word, value)
         symbolic = [one.but(objs=EMPTY) for one in args if one.syms and one.kinds & (UNKNOWN | CONTAINER)]
-        rest = join_all(elements_of(frame, state, one) for one in symbolic)
+        rest = join_all(elements_of(fn, state, one) for one in symbolic)
         state.heap[key] = obj.with_elem(join(obj.elem, rest)) if rest.src else obj
     return NONE_VALUE
 
 
-def _default_set(frame: FunctionState, state: State, receiver: V, args: list[V]) -> V:
+def _default_set(fn: FunctionState, state: State, receiver: V, args: list[V]) -> V:
     """The value of ``losses.setdefault(name, [])``: the member that is there, or the default, which is stored."""
-    found = elements_of(frame, state, receiver)
+    found = elements_of(fn, state, receiver)
     if len(args) > 1:
         for key in ordered(receiver.objs):
             if key in state.heap:
@@ -159,40 +159,40 @@ def _default_set(frame: FunctionState, state: State, receiver: V, args: list[V])
         for path in ordered(receiver.syms):
             place_path = path.then("[]")
             state.sym[place_path] = join(state.sym.get(place_path, NOTHING), args[1])
-    inside = elements_of(frame, state, receiver) if receiver.objs or receiver.syms else found
+    inside = elements_of(fn, state, receiver) if receiver.objs or receiver.syms else found
     return inside.but(syms=inside.syms | {path.then("[]") for path in receiver.syms})
 
 
-def heap_function(frame: FunctionState, state: State, name: str, args: list[V], expr: ir.Call) -> V:
+def heap_function(fn: FunctionState, state: State, name: str, args: list[V], expr: ir.Call) -> V:
     """The value of a function of ``heapq``: ``heappush`` stores in a growing list; what removes a member bounds it."""
     if name == "heappush" and len(expr.args) == len(args) == 2:
         place = text(expr.args[0])
-        store_value(frame, state, args[0], "append", args[1], expr.at, text(expr.args[1]), place)
+        store_value(fn, state, args[0], "append", args[1], expr.at, text(expr.args[1]), place)
         return NONE_VALUE
     if name in ("heappop", "heapreplace", "heappushpop"):
-        drop_stores(frame, state, args[0].objs | args[0].syms)
-    elements = elements_of(frame, state, args[0])
-    return make(frame, state, expr.at, "list", elements) if name in ("nlargest", "nsmallest", "merge") else elements
+        drop_stores(fn, state, args[0].objs | args[0].syms)
+    elements = elements_of(fn, state, args[0])
+    return make(fn, state, expr.at, "list", elements) if name in ("nlargest", "nsmallest", "merge") else elements
 
 
 def put_display(
-    frame: FunctionState, state: State, at: int, container: V, place: ir.Expr, display: ir.DictDisplay, made: V
+    fn: FunctionState, state: State, at: int, container: V, place: ir.Expr, display: ir.DictDisplay, made: V
 ) -> None:
     """Set the members of a dict from a display: ``sums.update({"a": x, "b": y})``, ``sums |= {"a": x}``."""
     held = [obj for key in ordered(made.objs) if (obj := state.heap.get(key)) is not None]
     for key, item in zip(display.keys, display.values, strict=True):
         if key is None:
-            spread = elements_of(frame, state, frame.interpreter.evaluate(frame, state, item))
+            spread = elements_of(fn, state, fn.interpreter.evaluate(fn, state, item))
             for one in ordered(container.objs):
                 state.heap[one] = state.heap[one].with_elem(join(state.heap[one].elem, spread))
             continue
-        name = str(frame.interpreter.evaluate(frame, state, key).const)
+        name = str(fn.interpreter.evaluate(fn, state, key).const)
         values = {name: join_all(obj.fields.get(name, obj.elem) for obj in held)}
-        put_items(frame, state, at, container, place, [(key, item)], values)
+        put_items(fn, state, at, container, place, [(key, item)], values)
 
 
 def put_items(
-    frame: FunctionState,
+    fn: FunctionState,
     state: State,
     at: int,
     container: V,
@@ -203,11 +203,11 @@ def put_items(
     """Set members of a dict, given by key and expression. ``values``: the values of the expressions by the key's
     constant."""
     for key, item in items:
-        index = frame.interpreter.evaluate(frame, state, key)
+        index = fn.interpreter.evaluate(fn, state, key)
         value = values.get(str(index.const), NOTHING)
         target = ir.Subscript(at, place, key)
-        carry.note_built(frame, state, at, item, target, value)
-        write_item(frame, state, container, index, value, target)
+        carry.note_built(fn, state, at, item, target, value)
+        write_item(fn, state, container, index, value, target)
 
 
 def _lives_as_long(state: State, made: V, holder: Obj) -> None:

@@ -45,88 +45,88 @@ from memlint.ir import nodes as ir
 from memlint.patterns import lazy_pattern
 
 
-def evaluate(frame: FunctionState, state: State, expr: ir.Expr) -> V:
+def evaluate(fn: FunctionState, state: State, expr: ir.Expr) -> V:
     """The value of an expression; ``state`` takes its effects."""
-    frame.spent += 1
-    if frame.spent > frame.BUDGET or frame.depth > 120:
-        frame.cut_short = True
+    fn.spent += 1
+    if fn.spent > fn.BUDGET or fn.depth > 120:
+        fn.cut_short = True
         return UNKNOWN_VALUE
     # an exception ends the interpretation of the function: the depth need not be restored
-    frame.depth += 1
-    value = _DISPATCH[type(expr)](frame, state, expr)
-    frame.depth -= 1
+    fn.depth += 1
+    value = _DISPATCH[type(expr)](fn, state, expr)
+    fn.depth -= 1
     return value
 
 
-def _name(frame: FunctionState, state: State, expr: ir.Name) -> V:
-    return lookup(frame, state, expr.id)
+def _name(fn: FunctionState, state: State, expr: ir.Name) -> V:
+    return lookup(fn, state, expr.id)
 
 
-def _const(frame: FunctionState, state: State, expr: ir.Const) -> V:
+def _const(fn: FunctionState, state: State, expr: ir.Const) -> V:
     return constant(expr.kind, expr.value)
 
 
-def _attr(frame: FunctionState, state: State, expr: ir.Attr) -> V:
-    base = evaluate(frame, state, expr.value)
-    found = read_attribute(frame, state, base, expr.name)
-    if found.kinds & UNKNOWN and frame.modules_by_use:
-        found = known_by_use(frame, dotted(expr), found)
+def _attr(fn: FunctionState, state: State, expr: ir.Attr) -> V:
+    base = evaluate(fn, state, expr.value)
+    found = read_attribute(fn, state, base, expr.name)
+    if found.kinds & UNKNOWN and fn.modules_by_use:
+        found = known_by_use(fn, dotted(expr), found)
     return containers.bound_method(base, expr) if containers.binds(base, expr.name, found) else found
 
 
-def _call(frame: FunctionState, state: State, expr: ir.Call) -> V:
-    return frame.interpreter.evaluate_call(frame, state, expr)
+def _call(fn: FunctionState, state: State, expr: ir.Call) -> V:
+    return fn.interpreter.evaluate_call(fn, state, expr)
 
 
-def _subscript(frame: FunctionState, state: State, expr: ir.Subscript) -> V:
-    base = evaluate(frame, state, expr.value)
-    index = evaluate(frame, state, expr.index)
+def _subscript(fn: FunctionState, state: State, expr: ir.Subscript) -> V:
+    base = evaluate(fn, state, expr.value)
+    index = evaluate(fn, state, expr.index)
     if index.const == 0 and isinstance(expr.value, ir.Attr) and expr.value.name == "data" and base.is_only(TENSORS):
         return V(TENSOR, size=SCALAR, device=base.device)  # ``loss.data[0]``, the ``item()`` of old torch
-    if (network := function_tables.of_package(frame, state, expr.value)).kinds:
+    if (network := function_tables.of_package(fn, state, expr.value)).kinds:
         return network
     if not base.objs and isinstance(expr.value, ir.Name | ir.Attr) and base.may_be(CONTAINER | UNKNOWN):
-        found = function_tables.entries(frame, expr.value, index.const)
+        found = function_tables.entries(fn, expr.value, index.const)
         if found.kinds:
             return found
-    found = _item_by_method(frame, state, base, index, expr) or read_item(frame, state, base, index, expr)
-    return no_tensor(found) if frame.no_tensors and text(expr, 200) in frame.no_tensors else found
+    found = _item_by_method(fn, state, base, index, expr) or read_item(fn, state, base, index, expr)
+    return no_tensor(found) if fn.no_tensors and text(expr, 200) in fn.no_tensors else found
 
 
-def _item_by_method(frame: FunctionState, state: State, base: V, index: V, expr: ir.Subscript) -> V | None:
+def _item_by_method(fn: FunctionState, state: State, base: V, index: V, expr: ir.Subscript) -> V | None:
     """The result of the project's own ``__getitem__``; None where the object's classes define none or several, and
     for tensors, containers and modules."""
     if not base.refs or base.kinds & (TENSORS | CONTAINER | MODULE) or not base.objs:
         return None
-    method = only_method(frame, base, "__getitem__")
+    method = only_method(fn, base, "__getitem__")
     if method is None:
         return None
-    return frame.interpreter.call_function(frame, state, method, [base, index], {}, expr.at, None)
+    return fn.interpreter.call_function(fn, state, method, [base, index], {}, expr.at, None)
 
 
-def _slice(frame: FunctionState, state: State, expr: ir.Slice) -> V:
+def _slice(fn: FunctionState, state: State, expr: ir.Slice) -> V:
     for part in (expr.lower, expr.upper, expr.step):
         if part is not None:
-            evaluate(frame, state, part)
+            evaluate(fn, state, part)
     return DATA_VALUE
 
 
-def _binary(frame: FunctionState, state: State, expr: ir.Binary) -> V:
+def _binary(fn: FunctionState, state: State, expr: ir.Binary) -> V:
     # a chain of binary operators is walked in a loop, not by recursion: generated code has thousands of terms
     chain = [expr]
     while isinstance(chain[-1].left, ir.Binary):
         chain.append(chain[-1].left)
-    left = evaluate(frame, state, chain[-1].left)
+    left = evaluate(fn, state, chain[-1].left)
     for item in reversed(chain):
-        left = apply_binary(frame, state, item, left, evaluate(frame, state, item.right))
+        left = apply_binary(fn, state, item, left, evaluate(fn, state, item.right))
     return left
 
 
-def apply_binary(frame: FunctionState, state: State, expr: ir.Binary, left: V, right: V) -> V:
+def apply_binary(fn: FunctionState, state: State, expr: ir.Binary, left: V, right: V) -> V:
     """The value of a binary operation on two values: by the operands' own operators, on texts, containers, numbers
     or tensors."""
-    frame.operands[expr.at] = (left, right)
-    added = _by_operator(frame, state, expr, left, right)
+    fn.operands[expr.at] = (left, right)
+    added = _by_operator(fn, state, expr, left, right)
     if added is not None:
         return added
     if expr.op == "%" and isinstance(left.const, str):
@@ -136,24 +136,22 @@ def apply_binary(frame: FunctionState, state: State, expr: ir.Binary, left: V, r
     if expr.op == "*" and (isinstance(expr.left, ir.Display) or isinstance(expr.right, ir.Display)):
         many = left if left.may_be(CONTAINER) else right
         if many.is_only(CONTAINER | DATA) and many.objs:  # ``[0] * len(names)``
-            return make(frame, state, expr.at, "list", elements_of(frame, state, many))
+            return make(fn, state, expr.at, "list", elements_of(fn, state, many))
     if expr.op == "+" and left.is_only(CONTAINER | DATA) and left.objs and right.kinds & TENSORS:
         # a model's output is added to a list
-        return make(frame, state, expr.at, "list", join(elements_of(frame, state, left), right))
+        return make(fn, state, expr.at, "list", join(elements_of(fn, state, left), right))
     if (left.may_be(CONTAINER) and right.may_be(CONTAINER | UNKNOWN)) or (
         right.may_be(CONTAINER) and left.is_only(CONTAINER | UNKNOWN)
     ):
         if expr.op == "+":
-            joined = _concatenated(frame, state, expr, left, right)
+            joined = _concatenated(fn, state, expr, left, right)
             if joined is not None:
                 return joined
-            return make(
-                frame, state, expr.at, "list", join(elements_of(frame, state, left), elements_of(frame, state, right))
-            )
+            return make(fn, state, expr.at, "list", join(elements_of(fn, state, left), elements_of(fn, state, right)))
         return left if left.may_be(CONTAINER) else right
     if left.is_only(DATA | NONE) and right.is_only(DATA | NONE):
         return V(DATA, left.src | right.src, size=SCALAR)
-    result = tensor_op(frame, state, expr.at, [left, right], text(expr), what=text(expr))
+    result = tensor_op(fn, state, expr.at, [left, right], text(expr), what=text(expr))
     if not result.kinds & TENSORS:
         return result
     product = extent_ops.multiplied(left.extent, right.extent) if expr.op == "@" else None
@@ -164,15 +162,15 @@ def apply_binary(frame: FunctionState, state: State, expr: ir.Binary, left: V, r
 _OPERATORS = {"+": "__add__", "-": "__sub__", "|": "__or__"}
 
 
-def _by_operator(frame: FunctionState, state: State, expr: ir.Binary, left: V, right: V) -> V | None:
+def _by_operator(fn: FunctionState, state: State, expr: ir.Binary, left: V, right: V) -> V | None:
     """The result of the left operand's own operator method (``__add__``); None where its class defines none."""
     if not left.refs or not left.kinds & INSTANCE or left.kinds & ~(INSTANCE | CONTAINER):
         return None
-    method = only_method(frame, left, _OPERATORS.get(expr.op, ""))
+    method = only_method(fn, left, _OPERATORS.get(expr.op, ""))
     if method is None:
         return None
     shown = ir.Call(expr.at, ir.Attr(expr.at, expr.left, method.name), (expr.right,), ())
-    return frame.interpreter.call_function(frame, state, method, [left, right], {}, expr.at, shown)
+    return fn.interpreter.call_function(fn, state, method, [left, right], {}, expr.at, shown)
 
 
 def _text_added(state: State, expr: ir.Expr, value: V, other: V) -> V:
@@ -184,7 +182,7 @@ def _text_added(state: State, expr: ir.Expr, value: V, other: V) -> V:
     return DATA_VALUE
 
 
-def _concatenated(frame: FunctionState, state: State, expr: ir.Binary, left: V, right: V) -> V | None:
+def _concatenated(fn: FunctionState, state: State, expr: ir.Binary, left: V, right: V) -> V | None:
     """The list ``[loss] + states``, where the members of the left operand keep their positions; None where they have
     none."""
     if not left.is_only(CONTAINER | DATA) or not right.is_only(CONTAINER | DATA):
@@ -197,35 +195,35 @@ def _concatenated(frame: FunctionState, state: State, expr: ir.Binary, left: V, 
     fields = {str(at): item for at, item in enumerate(first.ordered)}
     if not second.elem.kinds and second.kind in ("tuple", "list"):
         fields.update({str(len(fields) + at): item for at, item in enumerate(second.ordered)})
-        return make(frame, state, expr.at, first.kind, NOTHING, fields)
-    return make(frame, state, expr.at, first.kind, elements_of(frame, state, right), fields)
+        return make(fn, state, expr.at, first.kind, NOTHING, fields)
+    return make(fn, state, expr.at, first.kind, elements_of(fn, state, right), fields)
 
 
-def _unary(frame: FunctionState, state: State, expr: ir.Unary) -> V:
-    value = evaluate(frame, state, expr.operand)
+def _unary(fn: FunctionState, state: State, expr: ir.Unary) -> V:
+    value = evaluate(fn, state, expr.operand)
     if expr.op == "not":
         return DATA_VALUE
     if isinstance(expr.operand, ir.Const) and isinstance(value.const, (int, float)) and expr.op == "-":
         return V(DATA, size=SCALAR, const=-value.const)
-    return tensor_op(frame, state, expr.at, [value], text(expr), what=text(expr)).but(extent=value.extent)
+    return tensor_op(fn, state, expr.at, [value], text(expr), what=text(expr)).but(extent=value.extent)
 
 
-def _boolop(frame: FunctionState, state: State, expr: ir.BoolOp) -> V:
-    left = evaluate(frame, state, expr.left)
+def _boolop(fn: FunctionState, state: State, expr: ir.BoolOp) -> V:
+    left = evaluate(fn, state, expr.left)
     if expr.op == "or" and is_taken_out(expr.left):
         left = no_batch(left)
     calling = any(isinstance(part, ir.Call) for part in walk_expression(expr.right))
-    skipped = frame.fork(state) if calling else None
-    right = evaluate(frame, state, expr.right)
+    skipped = fn.fork(state) if calling else None
+    right = evaluate(fn, state, expr.right)
     if skipped is not None:
         join_effects(skipped, state)
     return join(left, right)
 
 
-def _compare(frame: FunctionState, state: State, expr: ir.Compare) -> V:
-    values = [evaluate(frame, state, expr.left), *(evaluate(frame, state, right) for right in expr.rights)]
+def _compare(fn: FunctionState, state: State, expr: ir.Compare) -> V:
+    values = [evaluate(fn, state, expr.left), *(evaluate(fn, state, right) for right in expr.rights)]
     for value in values:
-        frame.used |= value.src
+        fn.used |= value.src
     if any(value.may_be(TENSORS | UNKNOWN) for value in values) and not any(
         op in ("is", "is not", "in", "not in") for op in expr.ops
     ):
@@ -241,18 +239,18 @@ def _compare(frame: FunctionState, state: State, expr: ir.Compare) -> V:
 _AVAILABLE = lazy_pattern(r"cuda|gpu|device|accelerat|mps|xpu|is_available")
 
 
-def _ifexp(frame: FunctionState, state: State, expr: ir.IfExp) -> V:
-    evaluate(frame, state, expr.test)
-    known = truth(frame, state, expr.test)
+def _ifexp(fn: FunctionState, state: State, expr: ir.IfExp) -> V:
+    evaluate(fn, state, expr.test)
+    known = truth(fn, state, expr.test)
     if known is not None:
-        return evaluate(frame, state, expr.body if known else expr.orelse)
-    yes, no = frame.fork(state), frame.fork(state)
-    narrow(frame, yes, expr.test, True)
-    narrow(frame, no, expr.test, False)
-    left = evaluate(frame, yes, expr.body)
-    frame.no_tensors.append(asked_member(expr.test))
-    right = evaluate(frame, no, expr.orelse)
-    frame.no_tensors.pop()
+        return evaluate(fn, state, expr.body if known else expr.orelse)
+    yes, no = fn.fork(state), fn.fork(state)
+    narrow(fn, yes, expr.test, True)
+    narrow(fn, no, expr.test, False)
+    left = evaluate(fn, yes, expr.body)
+    fn.no_tensors.append(asked_member(expr.test))
+    right = evaluate(fn, no, expr.orelse)
+    fn.no_tensors.pop()
     nothing = tested_for_none(expr)
     left, right = (NONE_VALUE if nothing is True else left), (NONE_VALUE if nothing is False else right)
     env = state.env
@@ -304,72 +302,72 @@ def not_a_tensor(expr: ir.IfExp) -> bool:
 _MAX_POSITIONS = 8
 
 
-def _display(frame: FunctionState, state: State, expr: ir.Display) -> V:
+def _display(fn: FunctionState, state: State, expr: ir.Display) -> V:
     values = []
     for item in expr.elements:
         if isinstance(item, ir.Starred):
-            values.append(elements_of(frame, state, evaluate(frame, state, item.value)))
+            values.append(elements_of(fn, state, evaluate(fn, state, item.value)))
         else:
-            values.append(evaluate(frame, state, item))
+            values.append(evaluate(fn, state, item))
     starred = any(isinstance(item, ir.Starred) for item in expr.elements)
     positions = {str(at): value for at, value in enumerate(values)} if not starred else {}
     if expr.kind == "tuple" and not starred:
         plain = all(value.is_only(DATA | NONE) for value in values)
-        made = make(frame, state, expr.at, "tuple", join_all(values) if plain else NOTHING, positions)
+        made = make(fn, state, expr.at, "tuple", join_all(values) if plain else NOTHING, positions)
         return V(DATA | CONTAINER, size=SCALAR, objs=made.objs) if plain else made
     if expr.kind == "list" and 0 < len(positions) <= _MAX_POSITIONS:
-        return make(frame, state, expr.at, "list", NOTHING, positions)
-    return make(frame, state, expr.at, expr.kind, join_all(values))
+        return make(fn, state, expr.at, "list", NOTHING, positions)
+    return make(fn, state, expr.at, expr.kind, join_all(values))
 
 
-def _dict(frame: FunctionState, state: State, expr: ir.DictDisplay) -> V:
+def _dict(fn: FunctionState, state: State, expr: ir.DictDisplay) -> V:
     fields: dict[str, V] = {}
     rest = NOTHING
     for key, item in zip(expr.keys, expr.values, strict=True):
-        value = evaluate(frame, state, item)
+        value = evaluate(fn, state, item)
         if key is None:
-            rest = join(rest, elements_of(frame, state, value))
+            rest = join(rest, elements_of(fn, state, value))
             continue
-        name = evaluate(frame, state, key).const
+        name = evaluate(fn, state, key).const
         if isinstance(name, (str, int)):
             fields[str(name)] = value
         else:
             rest = join(rest, value)
-    return make(frame, state, expr.at, "dict", rest, fields)
+    return make(fn, state, expr.at, "dict", rest, fields)
 
 
-def _lambda(frame: FunctionState, state: State, expr: ir.Lambda) -> V:
-    return frame.analyser.local_function(frame, state, expr)
+def _lambda(fn: FunctionState, state: State, expr: ir.Lambda) -> V:
+    return fn.analyser.local_function(fn, state, expr)
 
 
-def _walrus(frame: FunctionState, state: State, expr: ir.Walrus) -> V:
-    value = evaluate(frame, state, expr.value)
-    comprehensions.bind(frame, state, expr.target, value)
+def _walrus(fn: FunctionState, state: State, expr: ir.Walrus) -> V:
+    value = evaluate(fn, state, expr.value)
+    comprehensions.bind(fn, state, expr.target, value)
     return value
 
 
-def _starred(frame: FunctionState, state: State, expr: ir.Starred) -> V:
-    return elements_of(frame, state, evaluate(frame, state, expr.value))
+def _starred(fn: FunctionState, state: State, expr: ir.Starred) -> V:
+    return elements_of(fn, state, evaluate(fn, state, expr.value))
 
 
-def _await(frame: FunctionState, state: State, expr: ir.Await) -> V:
-    return evaluate(frame, state, expr.value)
+def _await(fn: FunctionState, state: State, expr: ir.Await) -> V:
+    return evaluate(fn, state, expr.value)
 
 
-def _yield(frame: FunctionState, state: State, expr: ir.Yield) -> V:
-    value = evaluate(frame, state, expr.value) if expr.value is not None else NONE_VALUE
+def _yield(fn: FunctionState, state: State, expr: ir.Yield) -> V:
+    value = evaluate(fn, state, expr.value) if expr.value is not None else NONE_VALUE
     if expr.is_from:
-        value = elements_of(frame, state, value)
-    frame.yields.append((value, frame.fork(state)))
-    if any(loop.loop.over == "loader" for loop in frame.loops):
-        frame.notes.gives_batches = True
-    frame.escape(value.src)
+        value = elements_of(fn, state, value)
+    fn.yields.append((value, fn.fork(state)))
+    if any(loop.loop.over == "loader" for loop in fn.loops):
+        fn.notes.gives_batches = True
+    fn.escape(value.src)
     return UNKNOWN_VALUE
 
 
-def _fstring(frame: FunctionState, state: State, expr: ir.FormattedString) -> V:
+def _fstring(fn: FunctionState, state: State, expr: ir.FormattedString) -> V:
     for part in expr.parts:
-        frame.used |= evaluate(frame, state, part).src
+        fn.used |= evaluate(fn, state, part).src
     return DATA_VALUE
 
 

@@ -27,16 +27,16 @@ _PLAIN_BASES = frozenset({"object", "?.object", "builtins.object", "abc.ABC", "a
 _MAX_STARS = 3
 
 
-def entries(frame: FunctionState, table: ir.Expr, key: object = None) -> V:
+def entries(fn: FunctionState, table: ir.Expr, key: object = None) -> V:
     """The functions or plain classes in a table that is a literal, or filled by decorators, or some network where
     all are networks; NOTHING for another expression. ``key``: the literal key of the looked-up entry."""
     root = table
     while isinstance(root, ir.Attr):
         root = root.value
-    if not isinstance(root, ir.Name) or root.id in frame.function.locals:
+    if not isinstance(root, ir.Name) or root.id in fn.function.locals:
         return NOTHING
-    analyser = frame.analyser
-    kind, what = analyser.program.find_expression(frame.module, table, frame.function.enclosing)
+    analyser = fn.analyser
+    kind, what = analyser.program.find_expression(fn.module, table, fn.function.enclosing)
     if kind != "value":
         return NOTHING
     module, name = what
@@ -50,34 +50,34 @@ def entries(frame: FunctionState, table: ir.Expr, key: object = None) -> V:
         values = (values[keys.index(key)],) if keys.count(key) == 1 else values
     refs = [ref for value in values for ref in analyser.evaluate_constant(module, value).refs]
     if isinstance(display, ir.DictDisplay) and not values:
-        refs = _registered(frame, module, name)
+        refs = _registered(fn, module, name)
     if not refs or max(len(refs), len(values)) > _MAX_ENTRIES:
         return NOTHING
-    if len(refs) >= len(values) and all(_is_network(frame, ref) for ref in refs):
+    if len(refs) >= len(values) and all(_is_network(fn, ref) for ref in refs):
         return V(CALLABLE, refs=frozenset((ANY_NETWORK,)))
     if any(ref.kind != "func" and not is_mode(ref) for ref in refs):
         resolved = len(refs) >= len(values) and len(set(refs)) <= _MAX_CLASSES
-        return V(CALLABLE, refs=frozenset(refs)) if resolved and all(_is_plain(frame, one) for one in refs) else NOTHING
+        return V(CALLABLE, refs=frozenset(refs)) if resolved and all(_is_plain(fn, one) for one in refs) else NOTHING
     return V(CALLABLE, refs=frozenset(refs))
 
 
-def members(frame: FunctionState, state: State, expr: ir.Call, name: str) -> V:
+def members(fn: FunctionState, state: State, expr: ir.Call, name: str) -> V:
     """The container that ``TABLE.values()`` or ``TABLE.items()`` gives, of a table of the project's functions;
     NOTHING for another call."""
     if name not in ("values", "items") or expr.args or not isinstance(expr.func, ir.Attr):
         return NOTHING
-    member = entries(frame, expr.func.value)
+    member = entries(fn, expr.func.value)
     if not member.refs or any(ref.kind != "func" for ref in member.refs):
         return NOTHING
     if name == "items":
-        member = make(frame, state, (expr.at, "item"), "tuple", NOTHING, {"0": DATA_VALUE, "1": member})
-    return make(frame, state, expr.at, "list", member)
+        member = make(fn, state, (expr.at, "item"), "tuple", NOTHING, {"0": DATA_VALUE, "1": member})
+    return make(fn, state, expr.at, "list", member)
 
 
-def _is_plain(frame: FunctionState, ref: Ref) -> bool:
+def _is_plain(fn: FunctionState, ref: Ref) -> bool:
     """Whether a callable is a project class without bases outside the project (a meter, a metric, a record)."""
-    cls = frame.analyser.cls(ref) if ref.kind == "class" else None
-    return cls is not None and frame.analyser.program.ancestors(cls)[1] <= _PLAIN_BASES
+    cls = fn.analyser.cls(ref) if ref.kind == "class" else None
+    return cls is not None and fn.analyser.program.ancestors(cls)[1] <= _PLAIN_BASES
 
 
 def is_mode(ref: Ref) -> bool:
@@ -86,10 +86,10 @@ def is_mode(ref: Ref) -> bool:
     return row is not None and bool(row.context)
 
 
-def _registered(frame: FunctionState, module: Module, table: str) -> list[Ref]:
+def _registered(fn: FunctionState, module: Module, table: str) -> list[Ref]:
     """The definitions that decorators of the project put into an empty table: ``@register("resnet")``. The search
     ends past the number that `entries` follows: each of a thousand functions would be lowered."""
-    program = frame.analyser.program
+    program = fn.analyser.program
     found: list[Ref] = []
     for registrar in module.index.definitions:
         if registrar.kind != "function" or table not in module.index.units[registrar.unit].names:
@@ -129,16 +129,16 @@ def _decorating(node: ir.FunctionDef | ir.Lambda | ir.ClassDef | None) -> set[st
     return {dotted(item.func if isinstance(item, ir.Call) else item).rsplit(".", 1)[-1] for item in decorators}
 
 
-def of_package(frame: FunctionState, state: State, expr: ir.Expr) -> V:
+def of_package(fn: FunctionState, state: State, expr: ir.Expr) -> V:
     """A network, for ``models.__dict__[name]``; NOTHING for another expression."""
     if not isinstance(expr, ir.Attr) or expr.name != "__dict__" or not isinstance(expr.value, ir.Name):
         return NOTHING
-    package = lookup(frame, state, expr.value.id)
+    package = lookup(fn, state, expr.value.id)
     known = bool(package.refs) and all(ref.kind == "ext" and ref.name == "torchvision.models" for ref in package.refs)
-    return V(CALLABLE, refs=frozenset((ANY_NETWORK,))) if known else of_module(frame, package)
+    return V(CALLABLE, refs=frozenset((ANY_NETWORK,))) if known else of_module(fn, package)
 
 
-def of_module(frame: FunctionState, value: V) -> V:
+def of_module(fn: FunctionState, value: V) -> V:
     """The networks, and other classes beside them, that ``getattr(models, name)`` may mean for a module of the
     project; NOTHING where it has many, or functions that may make them."""
     if len(value.refs) != 1:
@@ -146,21 +146,21 @@ def of_module(frame: FunctionState, value: V) -> V:
     (ref,) = value.refs
     if ref.kind != "module":
         return NOTHING
-    known = frame.analyser.networks_in
+    known = fn.analyser.networks_in
     if ref.key not in known:
         refs: set[Ref] = set()
         others: set[Ref] = set()
-        plain = _gather(frame, frame.analyser.program.module(ref.key), refs, others, 0)
+        plain = _gather(fn, fn.analyser.program.module(ref.key), refs, others, 0)
         known[ref.key] = frozenset()
         if plain and 0 < len(refs) <= _MAX_NETWORKS:
             known[ref.key] = frozenset(refs | others if len(refs | others) <= _MAX_NETWORKS else refs)
     return V(CALLABLE, refs=known[ref.key]) if known[ref.key] else NOTHING
 
 
-def _gather(frame: FunctionState, module: Module, refs: set[Ref], others: set[Ref], depth: int) -> bool:
+def _gather(fn: FunctionState, module: Module, refs: set[Ref], others: set[Ref], depth: int) -> bool:
     """Collect the networks and the other classes of a module's public names; False where a function or too many
     networks make the result unknown."""
-    program = frame.analyser.program
+    program = fn.analyser.program
     if depth > _MAX_STARS or any(
         one.kind == "function" and not one.name.startswith("_") for one in module.index.definitions
     ):
@@ -170,12 +170,12 @@ def _gather(frame: FunctionState, module: Module, refs: set[Ref], others: set[Re
         kind, cls = program.find(module, name) if name[:1].isupper() else ("none", None)
         if kind == "class" and cls is not None:
             ref = Ref("class", cls.module.key, cls.qual)
-            (refs if _is_network(frame, ref) else others).add(ref)
+            (refs if _is_network(fn, ref) else others).add(ref)
             if len(refs) > _MAX_NETWORKS:
                 return False
     for star in module.stars:
         key = program.resolve(star.module, module.key, star.level)
-        if key is not None and not _gather(frame, program.module(key), refs, others, depth + 1):
+        if key is not None and not _gather(fn, program.module(key), refs, others, depth + 1):
             return False
     return True
 
@@ -184,9 +184,9 @@ def _gather(frame: FunctionState, module: Module, refs: set[Ref], others: set[Re
 _NO_NETWORK = lazy_pattern(r"loss|criterion|metric|score|transform|augment|norm|act|pool")
 
 
-def _is_network(frame: FunctionState, ref: Ref) -> bool:
+def _is_network(fn: FunctionState, ref: Ref) -> bool:
     """Whether a callable is a network class of the project."""
-    cls = frame.analyser.cls(ref) if ref.kind == "class" else None
-    if cls is None or not frame.analyser.program.is_module(cls) or _NO_NETWORK.search(cls.node.name.lower()):
+    cls = fn.analyser.cls(ref) if ref.kind == "class" else None
+    if cls is None or not fn.analyser.program.is_module(cls) or _NO_NETWORK.search(cls.node.name.lower()):
         return False
-    return frame.analyser.program.method(cls, "forward") is not None
+    return fn.analyser.program.method(cls, "forward") is not None

@@ -92,7 +92,7 @@ def _placed(value: V, path: Path) -> V:
     return V(kinds or UNKNOWN, frozenset() if plain and kinds else place, refs=value.refs, syms=place)
 
 
-def part_of_callable(frame: FunctionState, state: State, base: V, name: str) -> V:
+def part_of_callable(fn: FunctionState, state: State, base: V, name: str) -> V:
     """The value of ``method.__self__``, ``partial.func``, ``partial.args`` or ``partial.keywords``; NOTHING for
     other attributes."""
     known = [ref for ref in ordered(base.refs) if _is_bound(ref) and ref.self_ is not None]
@@ -106,10 +106,10 @@ def part_of_callable(frame: FunctionState, state: State, base: V, name: str) -> 
             found = join(found, ref.self_)
         elif name == _ARGS[1:]:
             fields = {str(at): value for at, value in enumerate(ref.args)}
-            found = join(found, make(frame, state, ("partial", repr(ref.self_), name), "tuple", NOTHING, fields))
+            found = join(found, make(fn, state, ("partial", repr(ref.self_), name), "tuple", NOTHING, fields))
         elif name == _WORDS[1:]:
             words = dict(ref.keywords)
-            found = join(found, make(frame, state, ("partial", repr(ref.self_), name), "dict", NOTHING, words))
+            found = join(found, make(fn, state, ("partial", repr(ref.self_), name), "dict", NOTHING, words))
     return found
 
 

@@ -47,7 +47,7 @@ PLAIN = frozenset({
 
 
 def make(
-    frame: FunctionState,
+    fn: FunctionState,
     state: State,
     key: Source,
     kind: str,
@@ -59,10 +59,10 @@ def make(
 ) -> V:
     """The value of a new container in the heap under ``key``. ``elem``: the join of its members of unknown position
     or key; ``fields``: the others."""
-    state.heap[key] = Obj(kind, elem, fields, frame.loop_ids, bounded, text=shown)
+    state.heap[key] = Obj(kind, elem, fields, fn.loop_ids, bounded, text=shown)
     state.fresh |= {key}
-    if resets_soon(frame):
-        frame.made_soon.add(key)
+    if resets_soon(fn):
+        fn.made_soon.add(key)
     return V(CONTAINER, objs=frozenset((key,)))
 
 
@@ -76,9 +76,9 @@ def is_stream(key: Source) -> bool:
     return isinstance(key, tuple) and key[-1:] == ("yields",)
 
 
-def tuple_of(frame: FunctionState, state: State, at: int, values: list[V]) -> V:
+def tuple_of(fn: FunctionState, state: State, at: int, values: list[V]) -> V:
     """The tuple of one round over ``zip``, ``enumerate`` or ``items()``."""
-    return make(frame, state, (at, "pair"), "tuple", NOTHING, {str(i): value for i, value in enumerate(values)})
+    return make(fn, state, (at, "pair"), "tuple", NOTHING, {str(i): value for i, value in enumerate(values)})
 
 
 def members(obj: Obj) -> V:
@@ -86,7 +86,7 @@ def members(obj: Obj) -> V:
     return join_all((*obj.fields.values(), obj.elem)) if obj.fields else obj.elem
 
 
-def element(frame: FunctionState, state: State, value: V) -> V:
+def element(fn: FunctionState, state: State, value: V) -> V:
     """The value of the loop variable in an iteration over ``value``: the join over all rounds."""
     found = NOTHING
     for key in ordered(value.objs):
@@ -99,17 +99,17 @@ def element(frame: FunctionState, state: State, value: V) -> V:
             found = join(found, UNKNOWN_VALUE)
         else:
             found = join(found, marked(members(obj), key))
-    return _inside(frame, state, value, found, "[]")
+    return _inside(fn, state, value, found, "[]")
 
 
-def elements_of(frame: FunctionState, state: State, value: V) -> V:
+def elements_of(fn: FunctionState, state: State, value: V) -> V:
     """The join of all members of a container; of a dict, of its values."""
     found = NOTHING
     for key in ordered(value.objs):
         obj = state.heap.get(key)
         if obj is not None and obj.kind != "instance":
             found = join(found, marked(members(obj), key))
-    return _inside(frame, state, value, found, "[]")
+    return _inside(fn, state, value, found, "[]")
 
 
 def marked(value: V, key: Source) -> V:
@@ -117,7 +117,7 @@ def marked(value: V, key: Source) -> V:
     return value.marked(("elem", key)) if value.src else value
 
 
-def _inside(frame: FunctionState, state: State, value: V, found: V, step: str) -> V:
+def _inside(fn: FunctionState, state: State, value: V, found: V, step: str) -> V:
     """``found``, the members of the heap objects, joined with the members that the value has by its kind or its
     symbols."""
     if value.kinds & CONTAINER and value.is_plain():
@@ -125,10 +125,10 @@ def _inside(frame: FunctionState, state: State, value: V, found: V, step: str) -
     if value.kinds & LOADER:
         found = join(found, batch_tree(value.device).but(extent=value.extent))
     if value.kinds & TENSORS:
-        value = part_of_output(frame, value, step)
+        value = part_of_output(fn, value, step)
         found = join(found, _tensors(value))
     if value.kinds & MODULE:
-        found = join(found, member(frame, state, value))
+        found = join(found, member(fn, state, value))
     if value.kinds & DATA:
         found = join(found, DATA_VALUE)
     for path in ordered(value.syms):
@@ -138,7 +138,7 @@ def _inside(frame: FunctionState, state: State, value: V, found: V, step: str) -
         if step == "[]":
             found = join(found, stored_by_key(state, path))
     if value.kinds & UNKNOWN and not value.syms:
-        found = join(found, derive(frame, value, step))
+        found = join(found, derive(fn, value, step))
     if found.kinds == 0 and not value.objs:
         return UNKNOWN_VALUE
     return found
@@ -172,32 +172,32 @@ def stored_by_key(state: State, path: Path) -> V:
     )
 
 
-def derive(frame: FunctionState, value: V, step: str) -> V:
+def derive(fn: FunctionState, value: V, step: str) -> V:
     """A part of an unknown value. Whether the part has a graph is unknown too, and gets a graph node of its own."""
     if not value.src:
         return UNKNOWN_VALUE
     sources = set()
     for source in ordered(value.src):
-        node = frame.graphs.nodes.get(source)
+        node = fn.graphs.nodes.get(source)
         if node is None or not node.unknown:
             sources.add(source)
             continue
         deep = 2 if isinstance(source, int) else len(source) + 1
-        sources.add(_part_of(frame, source, step, node.callee) if deep <= MAX_STEPS else source)
+        sources.add(_part_of(fn, source, step, node.callee) if deep <= MAX_STEPS else source)
     return V(UNKNOWN, frozenset(sources), size=SOME_SIZE, device=value.device)
 
 
-def _part_of(frame: FunctionState, source: Source, step: str, callee: Path | None = None) -> Source:
+def _part_of(fn: FunctionState, source: Source, step: str, callee: Path | None = None) -> Source:
     """The unknown graph node of a part of an operation's result."""
     key: Source = (source, step) if isinstance(source, int) else (*source, step)
-    if key not in frame.graphs.nodes:
-        whole, parents = frame.graphs.nodes[source], frozenset((source,))
+    if key not in fn.graphs.nodes:
+        whole, parents = fn.graphs.nodes[source], frozenset((source,))
         part = Node(whole.at, whole.what, unknown=True, ambient=whole.ambient, parents=parents, callee=callee)
-        frame.graphs.record(key, part)
+        fn.graphs.record(key, part)
     return key
 
 
-def part_of_output(frame: FunctionState, value: V, step: str, *, unpacked: bool = False) -> V:
+def part_of_output(fn: FunctionState, value: V, step: str, *, unpacked: bool = False) -> V:
     """A part of a model's output that cannot be followed: the first part is taken for the output, another part may
     be anything and gets an unknown node. ``unpacked``: the same holds for the result of a loss, whose other parts
     may be numbers to show."""
@@ -205,11 +205,11 @@ def part_of_output(frame: FunctionState, value: V, step: str, *, unpacked: bool 
         return value
     sources: set[Source] = set()
     for source in ordered(value.src):
-        node = frame.graphs.nodes.get(source)
+        node = fn.graphs.nodes.get(source)
         if node is None or not ((node.opaque and value.kinds & TREE) or (node.guess and unpacked)):
             sources.add(source)
         else:
-            sources.add(_part_of(frame, source, step))
+            sources.add(_part_of(fn, source, step))
     return value.but(src=frozenset(sources))
 
 
@@ -218,21 +218,21 @@ def part_of_bundle(bundle: V, position: int) -> V:
     return bundle if position == 0 else V(UNKNOWN | CALLABLE)
 
 
-def note_compared(frame: FunctionState, value: V, shown: str) -> None:
+def note_compared(fn: FunctionState, value: V, shown: str) -> None:
     """Note that a loss of torch compares a value with a target. A part beside a model's output is then another
     output: targets, counts and numbers for a log are not compared in a loss."""
     if names_labels(shown.rsplit(".", 1)[-1]):
         return
     for source in ordered(value.src):
-        node = frame.graphs.nodes.get(source)
-        if node is None or not frame.graphs.beside(source):
+        node = fn.graphs.nodes.get(source)
+        if node is None or not fn.graphs.beside(source):
             continue
-        wholes = [whole for item in node.parents if (whole := frame.graphs.nodes.get(item)) is not None]
+        wholes = [whole for item in node.parents if (whole := fn.graphs.nodes.get(item)) is not None]
         if any(whole.definite and whole.opaque for whole in wholes):
-            frame.graphs.mark_output(source)
+            fn.graphs.mark_output(source)
 
 
-def read_item(frame: FunctionState, state: State, base: V, index: V, expr: ir.Subscript) -> V:
+def read_item(fn: FunctionState, state: State, base: V, index: V, expr: ir.Subscript) -> V:
     """The value of ``base[index]``."""
     found = NOTHING
     name = None if index.const is None or isinstance(index.const, bool) else str(index.const)
@@ -248,7 +248,7 @@ def read_item(frame: FunctionState, state: State, base: V, index: V, expr: ir.Su
         elif obj.kind == "instance":
             found = join(found, UNKNOWN_VALUE)
         elif isinstance(expr.index, ir.Slice):
-            found = join(found, _sliced(frame, state, obj, key, expr.index) or base)
+            found = join(found, _sliced(fn, state, obj, key, expr.index) or base)
         elif name is not None and obj.kind == "dict":
             found = join(found, marked(obj.elem, key))
         else:
@@ -258,13 +258,13 @@ def read_item(frame: FunctionState, state: State, base: V, index: V, expr: ir.Su
         return DATA_VALUE
     if base.kinds & TENSORS:
         base = part_of_output(
-            frame, base, f"[{name}]" if name not in (None, "-1", "loss", "logits", "out", "output") else "[]"
+            fn, base, f"[{name}]" if name not in (None, "-1", "loss", "logits", "out", "output") else "[]"
         )
         found = join(found, _tensors(base).but(extent=extent_ops.member(base, expr.index)))
     if base.is_of_library() and isinstance(index.const, int):
         found = join(found, part_of_bundle(base, index.const))
     elif base.kinds & MODULE:
-        found = join(found, member(frame, state, base))
+        found = join(found, member(fn, state, base))
     if base.kinds & LOADER:
         found = join(found, UNKNOWN_VALUE)
     if base.kinds & DATA:
@@ -272,22 +272,22 @@ def read_item(frame: FunctionState, state: State, base: V, index: V, expr: ir.Su
     step = f"[{name}]" if isinstance(index.const, str) else "[]"
     for path in ordered(base.syms):
         # the arguments that a starred parameter collects are known by position
-        part = path.then(f"[{name}]" if name is not None and _is_star(frame, path) else step)
+        part = path.then(f"[{name}]" if name is not None and _is_star(fn, path) else step)
         if symbol_counts(state, base, part):
             item = placed(read_symbol(state, part), base.device)
             found = join(found, held_member(item, base, name))
     if base.kinds & UNKNOWN and not base.syms:
-        found = join(found, derive(frame, base, step))
+        found = join(found, derive(fn, base, step))
     return sized(found, index.const if isinstance(index.const, str) else "") if found.kinds else UNKNOWN_VALUE
 
 
-def _is_star(frame: FunctionState, path: Path) -> bool:
+def _is_star(fn: FunctionState, path: Path) -> bool:
     return not path.steps and any(
-        param.kind == "star" and path.root == f"p:{param.name}" for param in frame.function.params
+        param.kind == "star" and path.root == f"p:{param.name}" for param in fn.function.params
     )
 
 
-def _sliced(frame: FunctionState, state: State, obj: Obj, key: Source, index: ir.Slice) -> V | None:
+def _sliced(fn: FunctionState, state: State, obj: Obj, key: Source, index: ir.Slice) -> V | None:
     """The value of ``xs[1:]`` where the members of ``xs`` are known by position; None where the slice may have any
     of them."""
     lower = index.lower.value if isinstance(index.lower, ir.Const) else None
@@ -297,7 +297,7 @@ def _sliced(frame: FunctionState, state: State, obj: Obj, key: Source, index: ir
         return None
     fields = {str(int(name) - lower): marked(item, key) for name, item in obj.fields.items() if int(name) >= lower}
     rest = marked(obj.elem, key)
-    return make(frame, state, (index.at, "slice", key), obj.kind, rest, fields)
+    return make(fn, state, (index.at, "slice", key), obj.kind, rest, fields)
 
 
 def symbol_counts(state: State, value: V, part: Path) -> bool:
@@ -306,6 +306,6 @@ def symbol_counts(state: State, value: V, part: Path) -> bool:
     return not value.is_only(TENSORS | LOADER) or part in state.sym
 
 
-def current_position(frame: FunctionState) -> int:
+def current_position(fn: FunctionState) -> int:
     """The position of the current statement; 0 before the first."""
-    return frame.statement.at if frame.statement is not None else 0
+    return fn.statement.at if fn.statement is not None else 0

@@ -46,7 +46,7 @@ from memlint.analysis.transfer.stores.stores import end_iteration
 from memlint.ir import nodes as ir
 
 
-def for_loop(frame: FunctionState, state: State, statement: ir.For) -> State | None:
+def for_loop(fn: FunctionState, state: State, statement: ir.For) -> State | None:
     """The state after a for loop; None where no path reaches it."""
     targets = names_bound_by(statement)
     feeds = (
@@ -54,12 +54,12 @@ def for_loop(frame: FunctionState, state: State, statement: ir.For) -> State | N
         and not gives_loaders(targets, statement.body)
         and not gives_arguments(statement.iter, statement.target, statement.body)
     )
-    assumed = feeds and assume_loader(frame, state, statement.iter, statement.target)
-    source = frame.interpreter.evaluate(frame, state, statement.iter)
-    note_freezing_loop(frame, state, statement)
+    assumed = feeds and assume_loader(fn, state, statement.iter, statement.target)
+    source = fn.interpreter.evaluate(fn, state, statement.iter)
+    note_freezing_loop(fn, state, statement)
     shown = f"for {text(statement.target, 30)} in {text(statement.iter, 40)}"
-    loop = describe(frame, state, statement.at, source, statement.iter, statement.target, shown)
-    _prepare(frame, loop, statement)
+    loop = describe(fn, state, statement.at, source, statement.iter, statement.target, shown)
+    _prepare(fn, loop, statement)
     if feeds and loop.loop.over in ("unknown", "range"):
         loop.loop = msgspec.structs.replace(loop.loop, over="loader")
         assumed = True
@@ -67,53 +67,51 @@ def for_loop(frame: FunctionState, state: State, statement: ir.For) -> State | N
     loop.loop = msgspec.structs.replace(loop.loop, assumed=assumed, batches=batches)
 
     def enter(inner: State) -> State | None:
-        value = element(frame, inner, source)
-        assign(frame, inner, statement.target, value, None)
+        value = element(fn, inner, source)
+        assign(fn, inner, statement.target, value, None)
         for name in loop.targets & inner.env.keys():
             loop.items |= inner.env[name].objs.union(mode_keys(inner.env[name], None))
         return inner
 
     # a loop that counts is taken to have a round, so that its variables are rebound in each round of the loops around
     # it
-    end = _loop(frame, state, loop, statement.body, enter, maybe_zero=not loop.counts)
-    end = frame.interpreter.block(frame, end, statement.orelse)
+    end = _loop(fn, state, loop, statement.body, enter, maybe_zero=not loop.counts)
+    end = fn.interpreter.block(fn, end, statement.orelse)
     for one in loop.breaks:
         end = join_states(end, one)
     return end
 
 
-def while_loop(frame: FunctionState, state: State, statement: ir.While) -> State | None:
+def while_loop(fn: FunctionState, state: State, statement: ir.While) -> State | None:
     """The state after a while loop; None where no path reaches it."""
     endless = isinstance(statement.test, ir.Const) and bool(statement.test.value)
     shown = f"while {text(statement.test, 40)}"
     over: Literal["loader", "unknown"] = "loader" if feeds_device(None, statement.body) else "unknown"
-    loop = LoopState(
-        ("loop", statement.at), Loop("while", over, "iteration", None, shown, frame.site(statement.at)), True
-    )
-    _prepare(frame, loop, statement)
+    loop = LoopState(("loop", statement.at), Loop("while", over, "iteration", None, shown, fn.site(statement.at)), True)
+    _prepare(fn, loop, statement)
     counted = endless and ends_early(loop)
     loop.loop = msgspec.structs.replace(loop.loop, assumed=over == "loader", counted=counted)
 
     def enter(inner: State) -> State | None:
-        frame.interpreter.evaluate(frame, inner, statement.test)
+        fn.interpreter.evaluate(fn, inner, statement.test)
         return inner
 
-    end = _loop(frame, state, loop, statement.body, enter, maybe_zero=not endless)
+    end = _loop(fn, state, loop, statement.body, enter, maybe_zero=not endless)
     if endless:
         if not loop.breaks:
-            frame.stays = join_states(frame.stays, end)
+            fn.stays = join_states(fn.stays, end)
         end = None
-    end = frame.interpreter.block(frame, end, statement.orelse)
+    end = fn.interpreter.block(fn, end, statement.orelse)
     for one in loop.breaks:
         end = join_states(end, one)
     return end
 
 
-def _prepare(frame: FunctionState, loop: LoopState, statement: ir.For | ir.While) -> None:
+def _prepare(fn: FunctionState, loop: LoopState, statement: ir.For | ir.While) -> None:
     """Record what the loop's body binds, and what it assigns before it reads it."""
     names, _ = assigned_names(statement.body)
     loop.bound = names
-    loop.anew = begun_anew(frame.function.body, statement) - {param.name for param in frame.function.params}
+    loop.anew = begun_anew(fn.function.body, statement) - {param.name for param in fn.function.params}
     loop.body = statement.body or (ir.Jump(0, "pass"),)
     loop.over_objects = loop.over_objects or _calls_members(statement.body, loop.counters)
 
@@ -125,7 +123,7 @@ def _calls_members(body: tuple[ir.Stmt, ...], counters: frozenset[str]) -> bool:
 
 
 def _loop(
-    frame: FunctionState,
+    fn: FunctionState,
     state: State,
     loop: LoopState,
     body: tuple[ir.Stmt, ...],
@@ -138,35 +136,35 @@ def _loop(
     head: State = state
     end: State | None = None
     if loop.counts:
-        frame.notes.rounds[loop.id] = loop
+        fn.notes.rounds[loop.id] = loop
     outer_pending = state.pending
-    begin = frame.graphs.clock
+    begin = fn.graphs.clock
     for _ in range(MAX_PASSES):
-        frame.passes += 1
-        inner = _round_begun(frame.fork(head), loop, outer_pending)
+        fn.passes += 1
+        inner = _round_begun(fn.fork(head), loop, outer_pending)
         loop.breaks, loop.continues = [], []
-        frame.loops.append(loop)
+        fn.loops.append(loop)
         started = enter(inner)
-        end = frame.interpreter.block(frame, started, body)
+        end = fn.interpreter.block(fn, started, body)
         # the paths are judged separately: one that skips the round neither stores nor frees
         goes_on = [one for one in (end, *loop.continues) if one is not None]
         for one in goes_on:
-            end_iteration(frame, one, loop)
+            end_iteration(fn, one, loop)
         for one in loop.breaks:  # a store on a breaking path alone runs once, so that it does not grow
-            end_iteration(frame, one, loop, frozenset().union(*(other.pending for other in goes_on)))
+            end_iteration(fn, one, loop, frozenset().union(*(other.pending for other in goes_on)))
         for one in loop.continues:
             end = join_states(end, one)
-        frame.loops.pop()
+        fn.loops.pop()
         again = join_states(head, end)
         assert again is not None
         if end is not None:
             # a graph that each round builds and frees is freed; it does not exist before the first round
-            again.freed_must |= frame.graphs.made_between(end.freed_must, begin, frame.graphs.clock)
+            again.freed_must |= fn.graphs.made_between(end.freed_must, begin, fn.graphs.clock)
         if again.same(head):
             break
         head = again
-        if not frame.spend(0) or frame.passes > frame.MAX_PASSES:
-            frame.cut_short = True
+        if not fn.spend(0) or fn.passes > fn.MAX_PASSES:
+            fn.cut_short = True
             break
     if end is None:
         return head if maybe_zero else None

@@ -43,14 +43,14 @@ _PARTS = (".modules", ".children", ".parameters", ".named_parameters", ".named_m
 
 
 def describe(
-    frame: FunctionState, state: State, at: int, source: V, iterable: ir.Expr, target: ir.Expr, shown: str
+    fn: FunctionState, state: State, at: int, source: V, iterable: ir.Expr, target: ir.Expr, shown: str
 ) -> LoopState:
     """The state of a for loop that begins: what it runs over, how often, and whether its rounds count as iterations."""
     over: Over = "unknown"
-    trips = literal_trips(frame, state, iterable)
+    trips = literal_trips(fn, state, iterable)
     names = [part.id for part in walk_expression(target) if isinstance(part, ir.Name)]
     called = dotted(iterable.func) if isinstance(iterable, ir.Call) else ""
-    if gives_transitions(frame.function.body, iterable, target):
+    if gives_transitions(fn.function.body, iterable, target):
         over = "rows"
     elif source.kinds & LOADER or PER_BATCH in source.refs:
         over = "loader"
@@ -58,22 +58,20 @@ def describe(
         source.kinds & MODULE
         or called.endswith(_PARTS)
         or _holds_modules(state, source)
-        or (called == "range" and _counts_modules(frame, state, iterable))
-        or _parts_of_module(frame, state, iterable)
+        or (called == "range" and _counts_modules(fn, state, iterable))
+        or _parts_of_module(fn, state, iterable)
     ):
         over = "modules"
     elif any("epoch" in name.lower() for name in names):
         over = "epochs"
-    elif _runs_over_rows(frame, state, source, iterable, called):
+    elif _runs_over_rows(fn, state, source, iterable, called):
         over = "rows"
     elif called.rsplit(".", 1)[-1] in ("range", "trange"):
         over = "range"
     counters = _counters(target, called)
     single = over == "loader" and source.size == SAMPLE
     every: Literal["epoch", "iteration"] = "epoch" if over == "epochs" else "iteration"
-    loop = Loop(
-        "for", over, every, trips, shown, frame.site(at), single=single, behind=_iterable_of_name(frame, iterable)
-    )
+    loop = Loop("for", over, every, trips, shown, fn.site(at), single=single, behind=_iterable_of_name(fn, iterable))
     made = LoopState(
         ("loop", at),
         loop,
@@ -93,15 +91,15 @@ def describe(
 _SHOWS = frozenset({"enumerate", "iter", "progressbar", "tqdm", "tqdm_notebook", "track"})
 
 
-def _iterable_of_name(frame: FunctionState, iterable: ir.Expr) -> str:
+def _iterable_of_name(fn: FunctionState, iterable: ir.Expr) -> str:
     """The iterable that a variable stands for: ``tqdm(loader)`` for ``bar`` in ``for i, batch in enumerate(bar)``;
     "" where the iterable is no such variable."""
     inner = iterable
     while _iterates_unchanged(inner) and isinstance(inner, ir.Call) and inner.args:
         inner = inner.args[0]
-    if not isinstance(inner, ir.Name) or inner.id not in frame.function.locals:
+    if not isinstance(inner, ir.Name) or inner.id not in fn.function.locals:
         return ""
-    made = _wrapped_iterables(frame.function.body).get(inner.id, ())
+    made = _wrapped_iterables(fn.function.body).get(inner.id, ())
     before = [one for one in made if one is not None and one.at < iterable.at]
     return text(before[-1], 200) if before and None not in made else ""
 
@@ -168,33 +166,33 @@ def _holds_objects(state: State, source: V) -> bool:
     )
 
 
-def _runs_over_rows(frame: FunctionState, state: State, source: V, iterable: ir.Expr, called: str) -> bool:
+def _runs_over_rows(fn: FunctionState, state: State, source: V, iterable: ir.Expr, called: str) -> bool:
     """Whether a loop runs over the rows of a tensor or of one batch: ``for image in images``, ``zip(batch["a"],
     batch["b"])``."""
     if isinstance(iterable, ir.Call) and called in ("zip", "enumerate"):
-        values = [frame.interpreter.evaluate(frame, state, arg) for arg in iterable.args]
+        values = [fn.interpreter.evaluate(fn, state, arg) for arg in iterable.args]
     else:
         values = [source]
     return any(value.is_only(TENSORS) and bool(value.kinds) for value in values)
 
 
-def _parts_of_module(frame: FunctionState, state: State, iterable: ir.Expr) -> bool:
+def _parts_of_module(fn: FunctionState, state: State, iterable: ir.Expr) -> bool:
     """Whether a loop runs over submodules: ``enumerate(model.layers)``."""
     if isinstance(iterable, ir.Call) and dotted(iterable.func) in ("enumerate", "zip", "reversed", "list"):
-        return any(_parts_of_module(frame, state, arg) for arg in iterable.args)
+        return any(_parts_of_module(fn, state, arg) for arg in iterable.args)
     if not isinstance(iterable, ir.Attr):
         return False
-    owner = frame.interpreter.evaluate(frame, state, iterable.value)
+    owner = fn.interpreter.evaluate(fn, state, iterable.value)
     if not owner.kinds & MODULE or not owner.is_only(MODULE | INSTANCE):
         return False
-    return frame.interpreter.evaluate(frame, state, iterable).is_only(MODULE | UNKNOWN)
+    return fn.interpreter.evaluate(fn, state, iterable).is_only(MODULE | UNKNOWN)
 
 
 #: names of settings for the number of layers of a network
 _PARTS_COUNTED = lazy_pattern(r"(num|n|number_of)_(layer|block|stage|level|head)s?")
 
 
-def _counts_modules(frame: FunctionState, state: State, iterable: ir.Expr) -> bool:
+def _counts_modules(fn: FunctionState, state: State, iterable: ir.Expr) -> bool:
     """Whether a range counts submodules: ``range(len(self.layers))``, ``range(1, len(layers) - 1)``,
     ``range(self.num_layers)``."""
 
@@ -202,12 +200,12 @@ def _counts_modules(frame: FunctionState, state: State, iterable: ir.Expr) -> bo
     if last is not None and _PARTS_COUNTED.fullmatch(dotted(last).rsplit(".", 1)[-1]):
         return True
     counted = (
-        frame.interpreter.evaluate(frame, state, part.args[0])
+        fn.interpreter.evaluate(fn, state, part.args[0])
         for part in walk_expression(iterable)
         if isinstance(part, ir.Call) and isinstance(part.func, ir.Name) and part.func.id == "len" and part.args
     )
     return any(
-        value.kinds & MODULE or OF_MODULES in value.refs or elements_of(frame, state, value).is_only(MODULE)
+        value.kinds & MODULE or OF_MODULES in value.refs or elements_of(fn, state, value).is_only(MODULE)
         for value in counted
     )
 

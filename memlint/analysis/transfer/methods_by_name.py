@@ -48,34 +48,32 @@ class MethodsByName(NamedTuple):
     idle: bool
 
 
-def methods_by_name(
-    frame: FunctionState, state: State, receiver: V, name: str, args: Args, words: Words
-) -> MethodsByName:
+def methods_by_name(fn: FunctionState, state: State, receiver: V, name: str, args: Args, words: Words) -> MethodsByName:
     """Facts about the project's methods of a name that accept the call; the calling method itself is none of them."""
     methods = [
         method
-        for method in frame.analyser.methods_named(name, frame.function)
+        for method in fn.analyser.methods_named(name, fn.function)
         if method.cls is not None
-        and method.key != frame.function.key
+        and method.key != fn.function.key
         and not is_abstract(method)
         and not _delegates(method)
         and accepts(method, len(args) + 1, set(words))
     ]
     summaries = []
     for method in methods:
-        bound = bind(frame, state.copy(), method, [receiver, *args] if method.takes_self else args, words)
-        summary = frame.analyser.summary(method, bound)
+        bound = bind(fn, state.copy(), method, [receiver, *args] if method.takes_self else args, words)
+        summary = fn.analyser.summary(method, bound)
         if summary is not None:
             summaries.append((method, summary))
     # methods from the caller's own folder, if any, are more likely meant
-    folder = _folder(frame.function)
+    folder = _folder(fn.function)
     near = [pair for pair in summaries if _folder(pair[0]) == folder] or summaries
-    facts = {_graph_of(frame, method, summary) for method, summary in summaries}
+    facts = {_graph_of(fn, method, summary) for method, summary in summaries}
     graph = facts.pop() if len(facts) == 1 and len(summaries) == len(methods) else "unknown"
     return MethodsByName(
         len(summaries),
         graph,
-        bool(near) and 2 * sum(_guards(frame, summary) for _, summary in near) >= len(near),
+        bool(near) and 2 * sum(_guards(fn, summary) for _, summary in near) >= len(near),
         any(summary.notes.gradients for _, summary in summaries),
         bool(summaries) and all(summary.backwards for _, summary in summaries),
         bool(summaries) and all(summary.result is None or summary.result.is_only(NONE) for _, summary in summaries),
@@ -137,17 +135,17 @@ def _folder(function: Function) -> str:
     return function.module.key.rpartition("/")[0]
 
 
-def _guards(frame: FunctionState, summary: Summary) -> bool:
-    if summary.entry != OFF and not summary.notes.blocks and not _hands_to_guarded(frame, summary):
+def _guards(fn: FunctionState, summary: Summary) -> bool:
+    if summary.entry != OFF and not summary.notes.blocks and not _hands_to_guarded(fn, summary):
         return False
     return not any(run.grad & (AMBIENT | ON) for run in summary.runs.values())
 
 
-def _hands_to_guarded(frame: FunctionState, summary: Summary) -> bool:
+def _hands_to_guarded(fn: FunctionState, summary: Summary) -> bool:
     """Whether a method calls one that has a guard: ``self.eval_step(batch)`` in a loop."""
     for record in summary.calls.values():
-        callee = frame.analyser.function_at(record.callee)
-        inner = frame.analyser.summary(callee) if callee is not None else None
+        callee = fn.analyser.function_at(record.callee)
+        inner = fn.analyser.summary(callee) if callee is not None else None
         if inner is not None and inner.notes.blocks:
             return True
     return False
@@ -172,13 +170,13 @@ def _may_be_layer(steps: tuple[str, ...], shown: str) -> bool:
     return names_model(steps[-1].lstrip(".")) or graph_by_name(called[-1]) != "unheard"
 
 
-def _graph_of(frame: FunctionState, method: Function, summary: Summary) -> str:
+def _graph_of(fn: FunctionState, method: Function, summary: Summary) -> str:
     """Whether a method's result has a graph if its caller records: "yes", "no" or "unknown"."""
     value = summary.result
     if value is None or summary.exit is None:
         return "no"
     returns = method.node.returns if isinstance(method.node, ir.FunctionDef) else None
-    noted = frame.analyser.annotated(method.module, returns) if returns is not None else None
+    noted = fn.analyser.annotated(method.module, returns) if returns is not None else None
     if value.is_only(NONE | DATA) or (noted is not None and noted.is_only(NONE | DATA)):
         return "no"
     inner = tensors_within(summary, summary.exit, value)

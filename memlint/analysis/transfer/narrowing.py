@@ -238,10 +238,10 @@ def broken_number(test: ir.Expr, truth: bool = True) -> bool:
             return False
 
 
-def leaves_numbers(frame: FunctionState, state: State, statement: ir.If) -> bool:
+def leaves_numbers(fn: FunctionState, state: State, statement: ir.If) -> bool:
     """``if isinstance(value, Tensor): values[key] = value.item()`` in a loop over all of ``values``: whether the
     members for which the test is false have no graph."""
-    loop = frame.loops[-1] if frame.loops else None
+    loop = fn.loops[-1] if fn.loops else None
     if loop is None or not loop.replaces or not tells_tensors(statement.test, loop.targets):
         return False
     asked = asked_for_tensor(statement.test)

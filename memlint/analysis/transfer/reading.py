@@ -50,55 +50,55 @@ _PACKS = lazy_pattern(r"\b(pack_padded_sequence|pack_sequence)\(")
 _OF_DICTS = frozenset({"items", "values", "keys", "get", "pop", "update", "copy", "clear", "setdefault", "popitem"})
 
 
-def read_attribute(frame: FunctionState, state: State, base: V, name: str) -> V:
+def read_attribute(fn: FunctionState, state: State, base: V, name: str) -> V:
     """The value of ``base.name``; of a method, a bound reference."""
     if name in ("grad", "absgrad"):
-        note_gradient_read(frame, base)
+        note_gradient_read(fn, base)
     if name == "data" and base.kinds & UNKNOWN and not base.kinds & INSTANCE and not base.resolved():
-        frame.used |= base.src
+        fn.used |= base.src
         return V(UNKNOWN, size=base.size, device=base.device, store=base.store)
     plain = name in ("shape", "device", "dtype", "ndim", "requires_grad", "is_cuda")
     if plain and base.kinds & UNKNOWN and not base.resolved() and not base.objs:
         return DATA_VALUE
-    found = _of_references(frame, state, base, name, _of_objects(frame, state, base, name))
+    found = _of_references(fn, state, base, name, _of_objects(fn, state, base, name))
     if found.refs and found.kinds & CALLABLE:
         place = next(iter(ordered(base.syms)), None)
         found = with_holder(found, place.then("." + name)) if place is not None else without_holder(found)
     if found.kinds & ~UNKNOWN and not found.kinds & ~CALLABLE and found.refs:
         return found
-    if base.kinds & CALLABLE and (part := part_of_callable(frame, state, base, name)).kinds:
+    if base.kinds & CALLABLE and (part := part_of_callable(fn, state, base, name)).kinds:
         return part
     if name == "__class__" and (made := class_of(base)) is not None:
         return made
-    shared = class_places(frame.analyser, base, name) or _shared_places(frame, base, name, found)
+    shared = class_places(fn.analyser, base, name) or _shared_places(fn, base, name, found)
     if shared:
         return join_all(_at_place(state, found, path) for path in ordered(shared))
-    if name == "device" and base.is_only(MODULE | INSTANCE) and base.kinds & MODULE and _is_own_device(frame, base):
+    if name == "device" and base.is_only(MODULE | INSTANCE) and base.kinds & MODULE and _is_own_device(fn, base):
         return V(DATA, size=SCALAR, device=base.device, refs=frozenset((OWN_DEVICE,)))
     if name == "module" and base.kinds & MODULE and not found.kinds and not base.resolved():
         return base  # the module that DataParallel wraps
     if name == "_modules" and base.is_only(MODULE | INSTANCE) and base.kinds & MODULE and not found.kinds:
         return V(MODULE)  # the submodules by name; a loop over them is one over ``children()``
-    made_here = read_made(frame, state, base, name, found)
+    made_here = read_made(fn, state, base, name, found)
     if made_here is not None:
         return made_here
     found = _at_places(state, base, name, found)
     if base.kinds & TENSORS and not found.kinds:
-        packed = name == "data" and _is_packed(frame, base)
+        packed = name == "data" and _is_packed(fn, base)
         if name == "data" and not packed:
-            frame.used |= base.src
+            fn.used |= base.src
         found = base if packed else _tensor_attribute(base, name)
     if base.kinds & MODULE and base.store and not base.syms and not (found.store or found.syms):
         found = _part_of_made(base, name, found)
     if base.kinds & UNKNOWN and not base.syms and not found.kinds:
         plain = plain or asks_for_count(name)
-        found = V(DATA, size=SCALAR) if plain else derive(frame, base, "." + name)
+        found = V(DATA, size=SCALAR) if plain else derive(fn, base, "." + name)
     return found if found.kinds else UNKNOWN_VALUE
 
 
-def _of_objects(frame: FunctionState, state: State, base: V, name: str) -> V:
+def _of_objects(fn: FunctionState, state: State, base: V, name: str) -> V:
     """The join of what the heap objects of a value have under a name, as an attribute or by their class."""
-    found, analyser = NOTHING, frame.analyser
+    found, analyser = NOTHING, fn.analyser
     for key in ordered(base.objs) if base.objs else ():
         obj = state.heap.get(key)
         if obj is None or (obj.kind != "instance" and obj.cls is None and name not in obj.fields):
@@ -111,7 +111,7 @@ def _of_objects(frame: FunctionState, state: State, base: V, name: str) -> V:
             own = V(
                 base.kinds & (INSTANCE | CONTAINER), objs=frozenset((key,)), refs=base.refs, syms=_unknown_members(base)
             )
-            member = _class_member(frame, state, obj.cls, name, own)
+            member = _class_member(fn, state, obj.cls, name, own)
             if obj.kind != "instance" and not member.resolved() and looks_up_members(analyser.program, obj.cls):
                 # the class looks attributes up among the members: ``__getattr__ = dict.__getitem__``
                 member = join(member, members(obj))
@@ -119,20 +119,20 @@ def _of_objects(frame: FunctionState, state: State, base: V, name: str) -> V:
     return found
 
 
-def _of_references(frame: FunctionState, state: State, base: V, name: str, found: V) -> V:
+def _of_references(fn: FunctionState, state: State, base: V, name: str, found: V) -> V:
     """``found`` joined with what the modules, classes and instances that a value refers to have under a name."""
-    analyser = frame.analyser
+    analyser = fn.analyser
     for ref in ordered(base.refs) if base.refs else ():
         if ref.kind == "ext":
             found = join(found, analyser.external(f"{ref.name}.{name}"))
         elif ref.kind in ("module", "package"):
             what = ref.key if ref.kind == "module" else ref.name
-            member = analyser.program.member(frame.module, ref.kind, what, name)
-            found = join(found, analyser.global_value(*member, frame=frame))
+            member = analyser.program.member(fn.module, ref.kind, what, name)
+            found = join(found, analyser.global_value(*member))
         elif ref.kind == "class" or (ref.kind == "instance" and not base.objs):
             cls = analyser.cls(ref)
             if cls is not None:
-                found = join(found, _class_member(frame, state, cls, name, base if ref.kind == "instance" else None))
+                found = join(found, _class_member(fn, state, cls, name, base if ref.kind == "instance" else None))
     return found
 
 
@@ -181,13 +181,13 @@ def _unknown_members(base: V) -> Sources:
     return frozenset(path for path in base.syms if path.steps and path.steps[-1].startswith("["))
 
 
-def _shared_places(frame: FunctionState, base: V, name: str, found: V) -> Sources:
+def _shared_places(fn: FunctionState, base: V, name: str, found: V) -> Sources:
     """The class attributes that hold the containers which an instance finds under a name; empty where one of its
     classes has none."""
     if not found.is_only(CONTAINER) or found.syms or found.objs or not found.kinds:
         return EMPTY
-    classes = [frame.analyser.cls(ref) for ref in base.refs if ref.kind == "instance"]
-    places = [shared_place(frame.analyser, cls, name) for cls in classes if cls is not None]
+    classes = [fn.analyser.cls(ref) for ref in base.refs if ref.kind == "instance"]
+    places = [shared_place(fn.analyser, cls, name) for cls in classes if cls is not None]
     return frozenset(path for path in places if path is not None) if None not in places else EMPTY
 
 
@@ -196,22 +196,22 @@ def _at_place(state: State, found: V, path: Path) -> V:
     return state.sym[path] if path in state.sym else symbolic(found, path) if found.kinds else untouched(path)
 
 
-def _is_own_device(frame: FunctionState, base: V) -> bool:
+def _is_own_device(fn: FunctionState, base: V) -> bool:
     """Whether ``device`` of a module is the module's device: a property of its class or of a framework, not an
     attribute that the program sets."""
     for ref in base.refs:
-        cls = frame.analyser.cls(ref) if ref.kind == "instance" else None
+        cls = fn.analyser.cls(ref) if ref.kind == "instance" else None
         if cls is None:
             return False
-        method = frame.analyser.program.method(cls, "device")
-        if method is None and frame.analyser.attribute(cls, "device").kinds:
+        method = fn.analyser.program.method(cls, "device")
+        if method is None and fn.analyser.attribute(cls, "device").kinds:
             return False
     return bool(base.refs)
 
 
-def _is_packed(frame: FunctionState, base: V) -> bool:
+def _is_packed(fn: FunctionState, base: V) -> bool:
     """Whether a value is a PackedSequence, whose ``data`` is the tensor with its graph."""
-    nodes = frame.graphs.nodes
+    nodes = fn.graphs.nodes
     return bool(base.kinds & TREE) and any(key in nodes and _PACKS.search(nodes[key].what) for key in base.src)
 
 
@@ -245,15 +245,15 @@ _OF_MEMBERS = frozenset({"enum.Enum", "object", "?.object"})
 _LOADING = frozenset({"from_pretrained", "load_from_checkpoint", "from_config", "from_single_file"})
 
 
-def _class_member(frame: FunctionState, state: State, cls: Class, name: str, receiver: V | None) -> V:
+def _class_member(fn: FunctionState, state: State, cls: Class, name: str, receiver: V | None) -> V:
     """A method, property or attribute of a class, or of an instance of it where ``receiver`` is that instance."""
-    analyser = frame.analyser
+    analyser = fn.analyser
     method: Function | None = analyser.program.method(cls, name)
     if method is not None:
         if receiver is not None and method.decorator_names & {"property", "cached_property"}:
-            if frame.applying:  # the summary that is being instantiated has run the property already
+            if fn.applying:  # the summary that is being instantiated has run the property already
                 return NOTHING
-            return frame.interpreter.call_function(frame, state, method, [receiver], {}, current_position(frame), None)
+            return fn.interpreter.call_function(fn, state, method, [receiver], {}, current_position(fn), None)
         bound = receiver
         if "classmethod" in method.decorator_names:
             bound = V(CALLABLE, refs=frozenset((Ref("class", cls.module.key, cls.qual),)))
@@ -286,7 +286,7 @@ def _class_member(frame: FunctionState, state: State, cls: Class, name: str, rec
         if below:
             return V(CALLABLE, refs=frozenset(Ref("func", one.module.key, one.qual, receiver) for one in below))
     if fact.kinds & (TENSORS | UNKNOWN) and name in analyser.facts.attributes.parameters(cls):
-        at = current_position(frame)
-        src = frame.record(state, (at, "parameter", name), at, name, EMPTY, definite=True, leaf=True)
+        at = current_position(fn)
+        src = fn.record(state, (at, "parameter", name), at, name, EMPTY, definite=True, leaf=True)
         fact = fact.but(kinds=fact.kinds & ~UNKNOWN | TENSOR, src=fact.src | src)
     return fact

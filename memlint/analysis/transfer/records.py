@@ -60,19 +60,19 @@ def is_model_output(name: str) -> bool:
     return _MODEL_OUTPUT.fullmatch(name) is not None
 
 
-def model_output(frame: FunctionState, state: State, words: Words, expr: ir.Call) -> V:
+def model_output(fn: FunctionState, state: State, words: Words, expr: ir.Call) -> V:
     """``CausalLMOutput(loss=loss, logits=logits)``: a member that is None takes no position."""
     fields = named(words)
     there = [value for value in fields.values() if not value.is_only(NONE)]
     sure = all(not value.may_be(NONE) for value in there)
     positions = {str(at): value for at, value in enumerate(there)} if sure else {}
     rest = NOTHING if sure and len(fields) == len(words) else join_all((*there, UNKNOWN_VALUE))
-    return make(frame, state, expr.at, "dict", rest, {**fields, **positions})
+    return make(fn, state, expr.at, "dict", rest, {**fields, **positions})
 
 
-def record(frame: FunctionState, state: State, names: tuple[str, ...], args: Args, words: Words, expr: ir.Call) -> V:
+def record(fn: FunctionState, state: State, names: tuple[str, ...], args: Args, words: Words, expr: ir.Call) -> V:
     """The value of ``Losses(a, b, total=c)`` or ``Losses(*values)``."""
-    return make(frame, state, expr.at, "tuple", NOTHING, members(names, args, words, expr))
+    return make(fn, state, expr.at, "tuple", NOTHING, members(names, args, words, expr))
 
 
 def members(names: tuple[str, ...], args: Args, words: Words, expr: ir.Call) -> dict[str, V]:

@@ -29,58 +29,58 @@ _OPEN = UNKNOWN | TREE
 _BUILTINS = frozenset(dir(builtins))
 
 
-def lookup(frame: FunctionState, state: State, name: str) -> V:
+def lookup(fn: FunctionState, state: State, name: str) -> V:
     """The value of a name at the current point."""
     value = state.env.get(name)
     if value is not None:
-        return known_by_use(frame, name, value) if value.kinds & _OPEN else value
-    if name in frame.function.locals and frame.function.node is not None:
+        return known_by_use(fn, name, value) if value.kinds & _OPEN else value
+    if name in fn.function.locals and fn.function.node is not None:
         return UNKNOWN_VALUE
-    read = _global_variable if frame.function.owner(name) is None else _free_variable
-    return known_by_use(frame, name, read(frame, state, name))
+    read = _global_variable if fn.function.owner(name) is None else _free_variable
+    return known_by_use(fn, name, read(fn, state, name))
 
 
-def known_by_use(frame: FunctionState, name: str, value: V) -> V:
+def known_by_use(fn: FunctionState, name: str, value: V) -> V:
     """The value as a module, where the function uses the name as only modules are used."""
     if not value.may_be_module():
         return value
-    if name in frame.modules_by_use:
+    if name in fn.modules_by_use:
         return value.as_module()
-    if not value.refs and name in frame.modules_by_state:
-        maker = frame.modules_by_state[name]
+    if not value.refs and name in fn.modules_by_state:
+        maker = fn.modules_by_state[name]
         if maker is None or maker.cls is None:
             return value.as_module()
         return value.as_module().but(refs=frozenset((Ref("instance", maker.module.key, maker.cls.qual),)))
     return value
 
 
-def _free_variable(frame: FunctionState, state: State, name: str) -> V:
+def _free_variable(fn: FunctionState, state: State, name: str) -> V:
     path = Path(f"c:{name}")
     if path in state.sym:
         return state.sym[path]
-    fact: V | None = frame.analyser.free_variable(frame.function, name)
+    fact: V | None = fn.analyser.free_variable(fn.function, name)
     if fact is None:
         return untouched(path)
     return symbolic(fact, path)
 
 
-def _global_variable(frame: FunctionState, state: State, name: str) -> V:
+def _global_variable(fn: FunctionState, state: State, name: str) -> V:
     """The value of a global variable, a builtin or an imported name."""
-    kind, what = frame.analyser.program.find(frame.module, name)
-    if kind == "none" and frame.module.writers(name):
-        kind, what = "value", (frame.module, name)  # functions alone bind it
+    kind, what = fn.analyser.program.find(fn.module, name)
+    if kind == "none" and fn.module.writers(name):
+        kind, what = "value", (fn.module, name)  # functions alone bind it
     if kind == "none":
         if name in _BUILTINS:
             return V(CALLABLE, refs=frozenset((Ref("ext", "", f"builtins.{name}"),)))
-        return state.sym.get(Path(f"g:{frame.module.key}:{name}"), UNKNOWN_VALUE)
+        return state.sym.get(Path(f"g:{fn.module.key}:{name}"), UNKNOWN_VALUE)
     if kind != "value":
-        found: V = frame.analyser.global_value(kind, what, frame=frame)
+        found: V = fn.analyser.global_value(kind, what)
         return found
     module, variable = what
     path = Path(f"g:{module.key}:{variable}")
     if path in state.sym:
         return state.sym[path]
-    fact = frame.analyser.global_value(kind, what, frame=frame)
+    fact = fn.analyser.global_value(kind, what)
     return symbolic(fact, path)
 
 

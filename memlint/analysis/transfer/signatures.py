@@ -26,15 +26,15 @@ from memlint.analysis.transfer.stores.class_places import default_place
 from memlint.ir import nodes as ir
 
 
-def methods_of(frame: FunctionState, value: V, name: str) -> list[Function | None]:
+def methods_of(fn: FunctionState, value: V, name: str) -> list[Function | None]:
     """By project class of which the value may be an instance, its method of that name; None for a class without one."""
-    classes = [cls for ref in ordered(value.refs) if ref.kind == "instance" and (cls := frame.analyser.cls(ref))]
-    return [frame.analyser.program.method(cls, name) for cls in classes]
+    classes = [cls for ref in ordered(value.refs) if ref.kind == "instance" and (cls := fn.analyser.cls(ref))]
+    return [fn.analyser.program.method(cls, name) for cls in classes]
 
 
-def only_method(frame: FunctionState, value: V, name: str) -> Function | None:
+def only_method(fn: FunctionState, value: V, name: str) -> Function | None:
     """The method of that name, where the value is an instance of one project class that has one; else None."""
-    methods = methods_of(frame, value, name)
+    methods = methods_of(fn, value, name)
     return methods[0] if len(methods) == 1 else None
 
 
@@ -53,26 +53,26 @@ def is_abstract(function: Function) -> bool:
     return isinstance(only, ir.Jump)
 
 
-def is_idle(frame: FunctionState, function: Function) -> bool:
+def is_idle(fn: FunctionState, function: Function) -> bool:
     """Whether a method does nothing, and no subclass overrides it."""
     cls = function.cls
-    return cls is not None and is_abstract(function) and not frame.analyser.program.is_overridden(cls, function.name)
+    return cls is not None and is_abstract(function) and not fn.analyser.program.is_overridden(cls, function.name)
 
 
-def is_left_open(frame: FunctionState, function: Function) -> bool:
+def is_left_open(fn: FunctionState, function: Function) -> bool:
     """Whether a method's own body does not tell what runs in its place: it is abstract, and its overrides are
     unresolved or too many. (An empty method that nothing overrides is an unused hook.)"""
     if function.cls is None or not is_abstract(function):
         return False
     declared = "abstractmethod" in function.decorator_names or any(isinstance(one, ir.Raise) for one in function.body)
-    program = frame.analyser.program
+    program = fn.analyser.program
     return not program.overrides(function.cls, function.name) and (
         declared or program.is_overridden(function.cls, function.name)
     )
 
 
 def bind(
-    frame: FunctionState, state: State, function: Function, args: Args, words: Words, *, starred: bool = False
+    fn: FunctionState, state: State, function: Function, args: Args, words: Words, *, starred: bool = False
 ) -> dict[str, V]:
     """The values of the parameters by name. ``starred``: one of the arguments is ``*args``."""
     bound: dict[str, V] = {}
@@ -84,10 +84,10 @@ def bind(
             positions = {} if starred else {str(at): value for at, value in enumerate(rest)}
             joined = join_all(rest) if starred else NOTHING
             rest = []
-            bound[param.name] = make(frame, state, (param.at, "star", function.key), "tuple", joined, positions)
+            bound[param.name] = make(fn, state, (param.at, "star", function.key), "tuple", joined, positions)
         elif param.kind == "double-star":
             extra = {name: value for name, value in words.items() if name not in bound}
-            bound[param.name] = make(frame, state, (param.at, "words", function.key), "dict", NOTHING, extra)
+            bound[param.name] = make(fn, state, (param.at, "words", function.key), "dict", NOTHING, extra)
         elif param.kind != "keyword-only" and rest:
             bound[param.name] = rest.pop(0)
         elif param.name in words:
@@ -95,21 +95,21 @@ def bind(
         else:
             default = UNKNOWN_VALUE
             if param.default is not None:
-                default = frame.analyser.evaluate_constant(function.module, param.default)
+                default = fn.analyser.evaluate_constant(function.module, param.default)
                 shared = default_place(function, param)
                 default = default if shared is None else V(CONTAINER, syms=frozenset((shared,)))
             if spread and default.is_only(DATA | NONE | UNKNOWN):
-                default = join(UNKNOWN_VALUE, _spread(frame, state, param, words))
+                default = join(UNKNOWN_VALUE, _spread(fn, state, param, words))
             bound[param.name] = default
     return bound
 
 
-def _spread(frame: FunctionState, state: State, param: ir.Param, words: Words) -> V:
+def _spread(fn: FunctionState, state: State, param: ir.Param, words: Words) -> V:
     """What ``**outputs`` may pass to a parameter that has a graph."""
     index = ir.Const(param.at, "str", param.name)
     subscript = ir.Subscript(param.at, index, index)
     passed = [
-        read_item(frame, state, value, V(DATA, size=SCALAR, const=param.name), subscript)
+        read_item(fn, state, value, V(DATA, size=SCALAR, const=param.name), subscript)
         for word, value in words.items()
         if word.startswith("**")
     ]

@@ -36,29 +36,29 @@ from memlint.ir import nodes as ir
 from memlint.patterns import lazy_pattern
 
 
-def unknown_call(frame: FunctionState, state: State, expr: ir.Call, callee: V, args: Args, words: Words) -> V:
+def unknown_call(fn: FunctionState, state: State, expr: ir.Call, callee: V, args: Args, words: Words) -> V:
     """The value of an unresolved call, which may have any graph or none; its arguments escape."""
     if isinstance(expr.func, ir.Attr) and asks_for_count(expr.func.name):
         return DATA_VALUE
     parents: frozenset[Source] = callee.src if isinstance(expr.func, ir.Attr) else EMPTY
-    alone = is_statement(frame, expr)
-    guess = not alone and (is_loss(expr.func) or _made_as_loss(callee) or _named_loss(frame, expr, args))
+    alone = is_statement(fn, expr)
+    guess = not alone and (is_loss(expr.func) or _made_as_loss(callee) or _named_loss(fn, expr, args))
     logged = alone and _LOGS.fullmatch(last_name(expr.func)) is not None
     for value in (*args, *words.values()):
-        inner = tensors_within(frame, state, value)
+        inner = tensors_within(fn, state, value)
         parents |= inner.src
-        escape(frame, value, inner, scored=guess, logged=logged)
-        frame.handed_on.update((key, state.grad) for key in referred_functions(value))
-    note_escaped_modules(frame, state, [*args, *words.values()])
-    note_escaped(frame, state, [*args, *words.values()])
+        escape(fn, value, inner, scored=guess, logged=logged)
+        fn.handed_on.update((key, state.grad) for key in referred_functions(value))
+    note_escaped_modules(fn, state, [*args, *words.values()])
+    note_escaped(fn, state, [*args, *words.values()])
     symbol = next(iter(sorted(callee.syms)), None)
-    src = frame.record(
+    src = fn.record(
         state,
         expr.at,
         expr.at,
         text(expr),
         parents,
-        unknown=not guess and not made_frozen(frame, callee),
+        unknown=not guess and not made_frozen(fn, callee),
         callee=symbol,
         guess=guess,
     )
@@ -67,13 +67,13 @@ def unknown_call(frame: FunctionState, state: State, expr: ir.Call, callee: V, a
     if not any(path.steps[-1:] in ((), ("." + dotted(expr.func).rsplit(".", 1)[-1],)) for path in callee.syms):
         return V(UNKNOWN, src, store=frozenset((expr.at,)))
     # a callable that was passed in returns tensors on the device of its arguments
-    size = _result_size(frame, state, args, text(expr.func))
+    size = _result_size(fn, state, args, text(expr.func))
     kinds = TREE if state.grad == OFF and size == OUTPUT and names_model(text(expr.func)) else UNKNOWN
-    return V(kinds, src, device=device_of(frame, state, args), size=size, store=frozenset((expr.at,)))
+    return V(kinds, src, device=device_of(fn, state, args), size=size, store=frozenset((expr.at,)))
 
 
-def _result_size(frame: FunctionState, state: State, args: Args, shown: str) -> int:
-    inputs = [tensors_within(frame, state, value) for value in args if value.kinds & (TENSORS | CONTAINER)]
+def _result_size(fn: FunctionState, state: State, args: Args, shown: str) -> int:
+    inputs = [tensors_within(fn, state, value) for value in args if value.kinds & (TENSORS | CONTAINER)]
     large = any(value.kinds & TENSORS and value.size in (BATCH, OUTPUT, SOME_SIZE) for value in inputs)
     return OUTPUT if large and not names_number(shown) else SOME_SIZE
 
@@ -99,24 +99,24 @@ def _made_as_loss(callee: V) -> bool:
 _LOSS_NAME = lazy_pattern(r"(\w+_)?loss\d*")
 
 
-def _named_loss(frame: FunctionState, expr: ir.Call, args: Args) -> bool:
+def _named_loss(fn: FunctionState, expr: ir.Call, args: Args) -> bool:
     """Whether a library's function receives a value that surely has a graph, and its result is called a loss. (A
     library that computes on the host would raise; a function of the project may return numbers.)"""
-    statement = frame.statement
+    statement = fn.statement
     if not isinstance(statement, ir.Assign) or statement.value is not expr or len(statement.targets) != 1:
         return False
     target = statement.targets[0]
     if not isinstance(target, ir.Name) or not _LOSS_NAME.fullmatch(target.id.lower()) or not args:
         return False
-    kind, _ = frame.analyser.program.find_expression(frame.module, expr.func, frame.function)
-    return kind == "ext" and args[0].is_only(TENSORS) and frame.graphs.attached(args[0].src)[0] == "yes"
+    kind, _ = fn.analyser.program.find_expression(fn.module, expr.func, fn.function)
+    return kind == "ext" and args[0].is_only(TENSORS) and fn.graphs.attached(args[0].src)[0] == "yes"
 
 
 #: methods of loggers
 _LOGS = lazy_pattern(r"(?:add|log)_(?:scalar|metric|histogram|image|figure|audio|video|text)s?")
 
 
-def escape(frame: FunctionState, value: V, inner: V, *, scored: bool = False, logged: bool = False) -> None:
+def escape(fn: FunctionState, value: V, inner: V, *, scored: bool = False, logged: bool = False) -> None:
     """The value escapes to code that cannot be followed (``scored``: to a loss, ``logged``: to a log)."""
-    frame.escape(inner.src | {("elem", key) for key in value.objs}, scored=scored, logged=logged)
-    loop_updates.note_escaped_storage(frame, inner)
+    fn.escape(inner.src | {("elem", key) for key in value.objs}, scored=scored, logged=logged)
+    loop_updates.note_escaped_storage(fn, inner)

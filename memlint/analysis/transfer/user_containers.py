@@ -87,9 +87,9 @@ def looks_up_members(program: Program, cls: Class) -> bool:
     return any(name in item.methods or name in item.attributes for item in order for name in names)
 
 
-def fill_container(frame: FunctionState, state: State, kind: str, box: V, args: Args, words: Words) -> None:
+def fill_container(fn: FunctionState, state: State, kind: str, box: V, args: Args, words: Words) -> None:
     """Store what the constructor of a dict or a list puts into the object."""
-    fields, rest = dict_content(frame, state, args, words) if kind == "dict" else _listed(frame, state, args[:1])
+    fields, rest = dict_content(fn, state, args, words) if kind == "dict" else _listed(fn, state, args[:1])
     for key in ordered(box.objs):
         obj = state.heap.get(key)
         if obj is not None:
@@ -106,13 +106,13 @@ def fill_container(frame: FunctionState, state: State, kind: str, box: V, args: 
             state.sym[place] = join(state.sym.get(place, NOTHING), rest)
 
 
-def dict_content(frame: FunctionState, state: State, args: Args, words: Words) -> tuple[dict[str, V], V]:
+def dict_content(fn: FunctionState, state: State, args: Args, words: Words) -> tuple[dict[str, V], V]:
     """The members of ``dict(a=x)``, ``dict(other)``, ``dict((name, x) for …)`` by key, and the join of the others."""
     fields: dict[str, V] = {}
     rest = NOTHING
     for word, value in words.items():
         if word.startswith("**"):
-            rest = join(rest, elements_of(frame, state, value)) if value.src or value.objs or value.syms else rest
+            rest = join(rest, elements_of(fn, state, value)) if value.src or value.objs or value.syms else rest
         else:
             fields[word] = value
     for value in args:
@@ -128,26 +128,26 @@ def dict_content(frame: FunctionState, state: State, args: Args, words: Words) -
         may_be_dict = value.kinds & (TENSORS | UNKNOWN | CONTAINER) and not value.kinds & CALLABLE
         if (value.src or value.syms) and may_be_dict:
             unknown = value.but(objs=EMPTY, kinds=value.kinds & ~CONTAINER or UNKNOWN)
-            rest = join(rest, elements_of(frame, state, unknown))
+            rest = join(rest, elements_of(fn, state, unknown))
     return fields, rest
 
 
-def _listed(frame: FunctionState, state: State, args: Args) -> tuple[dict[str, V], V]:
+def _listed(fn: FunctionState, state: State, args: Args) -> tuple[dict[str, V], V]:
     """The members of ``list(other)`` by position, and the join of the others."""
     for value in args:
         held = [obj for key in value.objs if (obj := state.heap.get(key)) is not None]
         if len(held) == 1 and value.is_only(CONTAINER) and held[0].kind in ("list", "tuple") and not value.syms:
             return {str(place): item for place, item in enumerate(held[0].ordered)}, held[0].elem
-        return {}, element(frame, state, value)
+        return {}, element(fn, state, value)
     return {}, NOTHING
 
 
-def fill_blindly(frame: FunctionState, state: State, box: V, args: Args, words: Words, expr: ir.Call) -> None:
+def fill_blindly(fn: FunctionState, state: State, box: V, args: Args, words: Words, expr: ir.Call) -> None:
     """Give a container whose constructor could not be followed a member with the graphs of all arguments."""
-    parents = EMPTY.union(*(tensors_within(frame, state, value).src for value in (*args, *words.values())))
+    parents = EMPTY.union(*(tensors_within(fn, state, value).src for value in (*args, *words.values())))
     if not parents:
         return
-    src = frame.record(state, (expr.at, "held"), expr.at, text(expr), parents, unknown=True)
+    src = fn.record(state, (expr.at, "held"), expr.at, text(expr), parents, unknown=True)
     for key in ordered(box.objs):
         obj = state.heap.get(key)
         if obj is not None and not obj.elem.kinds and not obj.fields:
@@ -155,45 +155,45 @@ def fill_blindly(frame: FunctionState, state: State, box: V, args: Args, words: 
 
 
 def call_inherited(
-    frame: FunctionState, state: State, expr: ir.Call, box: V, name: str, args: Args, words: Words
+    fn: FunctionState, state: State, expr: ir.Call, box: V, name: str, args: Args, words: Words
 ) -> V | None:
     """The value of ``super().name(…)`` in a class of dicts or lists; None for a method that these lack."""
-    cls = frame.function.cls
-    kind = kind_of(frame.analyser.program, cls) if cls is not None else ""
+    cls = fn.function.cls
+    kind = kind_of(fn.analyser.program, cls) if cls is not None else ""
     if name == "__init__":
         if kind:
-            fill_container(frame, state, kind, box, args, words)
+            fill_container(fn, state, kind, box, args, words)
         return NONE_VALUE
     shown = expr.func.value if isinstance(expr.func, ir.Attr) else expr.func
     if not kind or not box.kinds & CONTAINER:
         return None
     if name == "__setitem__" and len(args) == len(expr.args) == 2:
-        write_item(frame, state, box, args[0], args[1], ir.Subscript(expr.at, shown, expr.args[0]))
+        write_item(fn, state, box, args[0], args[1], ir.Subscript(expr.at, shown, expr.args[0]))
         return NONE_VALUE
     if name == "__getitem__" and len(args) == len(expr.args) == 1:
-        return read_item(frame, state, box, args[0], ir.Subscript(expr.at, shown, expr.args[0]))
+        return read_item(fn, state, box, args[0], ir.Subscript(expr.at, shown, expr.args[0]))
     if name == "__iter__":
-        return make(frame, state, (expr.at, name), "list", element(frame, state, box))
-    found = containers.call(frame, state, expr, box, name, args, words)
+        return make(fn, state, (expr.at, name), "list", element(fn, state, box))
+    found = containers.call(fn, state, expr, box, name, args, words)
     return found if found.kinds else None
 
 
-def store_anywhere(frame: FunctionState, state: State, place: ir.Expr, src: Sources, at: int) -> None:
+def store_anywhere(fn: FunctionState, state: State, place: ir.Expr, src: Sources, at: int) -> None:
     """A graph is stored in a variable whose members are unknown (a batch of a loader): from here on any part of it
     may have the graph."""
     held = state.env.get(place.id) if isinstance(place, ir.Name) else None
     if held is None or not src:
         return
     assert isinstance(place, ir.Name)
-    put = frame.record(state, (at, "put", place.id), at, place.id, src, unknown=True)
+    put = fn.record(state, (at, "put", place.id), at, place.id, src, unknown=True)
     state.env[place.id] = held.but(src=held.src | put, bare=True)
 
 
-def store_update(frame: FunctionState, state: State, expr: ir.Call, box: V, args: Args, words: Words) -> None:
+def store_update(fn: FunctionState, state: State, expr: ir.Call, box: V, args: Args, words: Words) -> None:
     """``batch.update(out=out)`` of a possible dict: from here on it may hold the arguments."""
     if box.kinds & TREE and isinstance(expr.func, ir.Attr):
-        src = EMPTY.union(*(tensors_within(frame, state, value).src for value in (*args, *words.values())))
-        store_anywhere(frame, state, expr.func.value, src, expr.at)
+        src = EMPTY.union(*(tensors_within(fn, state, value).src for value in (*args, *words.values())))
+        store_anywhere(fn, state, expr.func.value, src, expr.at)
     for path in ordered(box.syms):
         if path.steps not in ((), ("[]",)) or not path.root.startswith("p:"):
             continue  # an attribute may be any object: ``self.meter.update(loss=loss)``

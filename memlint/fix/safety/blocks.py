@@ -198,8 +198,8 @@ def _is_needed(analyser: Analyser, summary: Summary, body: Block, *, frozen: boo
     if _goes_back(summary.function.body, body):
         return True
     plain = analyser.summary(summary.function)  # with whatever its flags are
-    frames = [summary] if plain is None or plain is summary else [summary, plain]
-    return any(_is_wanted(one, body, frozen=frozen) for one in frames)
+    summaries = [summary] if plain is None or plain is summary else [summary, plain]
+    return any(_is_wanted(one, body, frozen=frozen) for one in summaries)
 
 
 def _goes_back(whole: Block, body: Block) -> bool:
@@ -218,22 +218,22 @@ def _goes_back(whole: Block, body: Block) -> bool:
     return False
 
 
-def _trains_inside(analyser: Analyser, frame: Summary, body: Block) -> bool:
+def _trains_inside(analyser: Analyser, summary: Summary, body: Block) -> bool:
     """Whether statements call a function that calls a backward, as it is called there."""
     first, last = body[0].at, last_ordinal(body[-1])
-    calls = [record for record in frame.calls.values() if first <= record.at <= last]
+    calls = [record for record in summary.calls.values() if first <= record.at <= last]
     seen: set[int] = set()
     for _ in range(MAX_DEPTH):
         inner: list[CallRecord] = []
         for record in calls:
             function = analyser.function_at(record.callee)
-            summary = analyser.summary(function, record.args, record.trains) if function is not None else None
-            if summary is None or id(summary) in seen:
+            callee = analyser.summary(function, record.args, record.trains) if function is not None else None
+            if callee is None or id(callee) in seen:
                 continue  # (functions that call one another are asked once)
-            if summary.backwards or summary.notes.blind_backward or summary.notes.gradients:
+            if callee.backwards or callee.notes.blind_backward or callee.notes.gradients:
                 return True
-            seen.add(id(summary))
-            inner += summary.calls.values()
+            seen.add(id(callee))
+            inner += callee.calls.values()
         calls = inner
     return False
 

@@ -19,18 +19,18 @@ if TYPE_CHECKING:
 class Interpreter(Protocol):
     """The functions of the interpreter. They change the function state and the state that they get."""
 
-    def evaluate(self, frame: FunctionState, state: State, expr: ir.Expr) -> V:
+    def evaluate(self, fn: FunctionState, state: State, expr: ir.Expr) -> V:
         """The value of an expression."""
 
-    def evaluate_call(self, frame: FunctionState, state: State, expr: ir.Call) -> V:
+    def evaluate_call(self, fn: FunctionState, state: State, expr: ir.Call) -> V:
         """The value of a call."""
 
-    def call_value(self, frame: FunctionState, state: State, callee: V, args: Args, words: Words, expr: ir.Call) -> V:
+    def call_value(self, fn: FunctionState, state: State, callee: V, args: Args, words: Words, expr: ir.Call) -> V:
         """The result of calling a value with these arguments."""
 
     def call_function(
         self,
-        frame: FunctionState,
+        fn: FunctionState,
         state: State,
         function: Function,
         args: Args,
@@ -40,9 +40,9 @@ class Interpreter(Protocol):
     ) -> V:
         """The result of calling a project function, by its summary."""
 
-    def block(self, frame: FunctionState, state: State | None, body: tuple[ir.Stmt, ...]) -> State | None:
+    def block(self, fn: FunctionState, state: State | None, body: tuple[ir.Stmt, ...]) -> State | None:
         """The state after some statements; None if control does not reach their end."""
 
-    def run(self, frame: FunctionState, state: State, *, backward: bool = False) -> None:
+    def run(self, fn: FunctionState, state: State, *, backward: bool = False) -> None:
         """Interpret the body of the function from its entry state. ``backward``: a framework runs a backward through
         what it returns."""

@@ -69,12 +69,12 @@ class Summaries:
         if flags and flags not in known and len(known) >= MAX_VARIANTS:
             flags = ()
         known.add(flags)
-        frame = self._get(function, flags)
+        summary = self._get(function, flags)
         key = (*function.key, flags)
-        self.note("summary", key, (function, flags), None if key in self._running else frame)
-        if frame is not None and self._spares:
-            self._warm_up(key, frame)
-        return frame
+        self.note("summary", key, (function, flags), None if key in self._running else summary)
+        if summary is not None and self._spares:
+            self._warm_up(key, summary)
+        return summary
 
     def _warm_up(self, key: Key, summary: Summary) -> None:
         """Record that a summary is used. The least recently used one drops its caches."""
@@ -132,22 +132,22 @@ class Summaries:
         self._open.append({})
         try:
             if key in self._old and key not in self._halves and self._holds(key):
-                frame = self._old[key]
+                summary = self._old[key]
             else:
                 self._open[-1] = {}
-                frame = self._make(function, flags)
-                if key in self._again and not frame.cut_short:
+                summary = self._make(function, flags)
+                if key in self._again and not summary.cut_short:
                     if not self._remaking and self._met[-1] < len(self._running) - 1:
                         self._halves.add(key)  # it needs a running one, and is recomputed after that
                     else:
                         # a recursive function: once more, with its other paths as the effect of the inner call
-                        self._known[key] = frame
-                        frame = self._make(function, flags)
+                        self._known[key] = summary
+                        summary = self._make(function, flags)
                 queries = self._open[-1]
                 self._asked[key] = (*queries,), (*queries.values(),)
                 old = self._old.get(key)
-                if old is not None and same_summary(old, frame):
-                    frame = old  # so that the summaries that depend on it stay valid
+                if old is not None and same_summary(old, summary):
+                    summary = old  # so that the summaries that depend on it stay valid
                 elif old is not None and not self._remaking:
                     old.retire()  # while remaking, summaries that read the old one are kept
         finally:
@@ -155,13 +155,13 @@ class Summaries:
             self._running.pop()
             self._open.pop()
             met = self._met.pop()
-        self._known[key] = frame
+        self._known[key] = summary
         if met < len(self._running):
             self._cut[key] = (met, function, flags)
             self._meet(met)
         else:
             self._complete()
-        return frame
+        return summary
 
     def _meet(self, place: int) -> None:
         """Record that the running interpretation needs one that runs further down the stack: they are in one strongly
@@ -205,24 +205,24 @@ class Summaries:
 
     def settle(self) -> None:
         """Drop what only the computation of summaries needs. From here on they are only read."""
-        self._old = {key: frame for key, frame in self._old.items() if key not in self._known}
+        self._old = {key: summary for key, summary in self._old.items() if key not in self._known}
         self._asked = {key: self._asked[key] for key in self._old if key in self._asked}
         needed = {question for questions, _ in self._asked.values() for question in questions}
         self._questions = {question: kept for question, kept in self._questions.items() if question in needed}
-        for frame in self._known.values():
-            if frame is not None:
-                frame.compact()
+        for summary in self._known.values():
+            if summary is not None:
+                summary.compact()
 
-    def frames(self) -> Iterator[Summary]:
+    def general(self) -> Iterator[Summary]:
         """All general (not specialised) summaries."""
-        return (frame for frame in self._known.values() if frame is not None and not frame.flags)
+        return (summary for summary in self._known.values() if summary is not None and not summary.flags)
 
     def close(self) -> None:
         """Drop all summaries, which refer to each other."""
         for known in (self._known, self._old):
-            for frame in known.values():
-                if frame is not None:
-                    vars(frame).clear()
+            for summary in known.values():
+                if summary is not None:
+                    vars(summary).clear()
             known.clear()
         for held in (self._asked, self._questions, self._variants, self._warm):
             held.clear()

@@ -11,9 +11,9 @@ from memlint.analysis.syntax.syntax import last_name
 from memlint.ir import nodes as ir
 
 
-def note_loader(frame: FunctionState, expr: ir.Call) -> None:
+def note_loader(fn: FunctionState, expr: ir.Call) -> None:
     """Record that a DataLoader is made."""
-    frame.notes.loaders[expr.at] = expr
+    fn.notes.loaders[expr.at] = expr
 
 
 def hold_one_sample(name: str, call: ir.Call, words: dict[str, V]) -> bool:
@@ -40,7 +40,7 @@ def of_tensors(tensors: list[V]) -> Extent | None:
     return extents.UNBOUNDED._replace(parts=parts) if parts else None
 
 
-def of_loader(frame: FunctionState, name: str, args: list[V], words: dict[str, V], call: ir.Call) -> Extent | None:
+def of_loader(fn: FunctionState, name: str, args: list[V], words: dict[str, V], call: ir.Call) -> Extent | None:
     """The extent of a data loader's batches, by the samples that the data set's class returns or as rows of an
     array; None for unknown."""
     if not name.endswith(".DataLoader") or any(word.name in (None, "collate_fn") for word in call.keywords):
@@ -50,18 +50,18 @@ def of_loader(frame: FunctionState, name: str, args: list[V], words: dict[str, V
         return None
     if dataset.extent is not None:
         return dataset.extent
-    found = [_of_class(frame, ref) for ref in dataset.refs if ref.kind == "instance"]
+    found = [_of_class(fn, ref) for ref in dataset.refs if ref.kind == "instance"]
     if found:
         return found[0] if len(found) == 1 else None
-    return extents.UNBOUNDED if _is_array(frame, shown) else None
+    return extents.UNBOUNDED if _is_array(fn, shown) else None
 
 
-def _of_class(frame: FunctionState, ref: Ref) -> Extent | None:
+def _of_class(fn: FunctionState, ref: Ref) -> Extent | None:
     """The extent of the batches of a data set class's samples, by what its ``__getitem__`` returns; None for
     unknown."""
-    cls = frame.analyser.cls(ref)
-    method = frame.analyser.program.method(cls, "__getitem__") if cls is not None else None
-    summary = frame.analyser.summary(method) if method is not None else None
+    cls = fn.analyser.cls(ref)
+    method = fn.analyser.program.method(cls, "__getitem__") if cls is not None else None
+    summary = fn.analyser.summary(method) if method is not None else None
     if summary is None or summary.exit is None or summary.result is None:
         return None
     result = summary.result
@@ -84,10 +84,10 @@ def _batched(sample: V) -> Extent | None:
     return extents.shaped((BATCH_DIM, *(ANY if dim == BATCH_DIM else dim for dim in known.dims)), known.item)
 
 
-def _is_array(frame: FunctionState, expr: ir.Expr) -> bool:
+def _is_array(fn: FunctionState, expr: ir.Expr) -> bool:
     """Whether an expression makes an array, or is a variable for one."""
     if isinstance(expr, ir.Name):
-        bound = bindings(frame.function.body).get(expr.id, [])
+        bound = bindings(fn.function.body).get(expr.id, [])
         return bool(bound) and all(not unpacked and _makes_array(value) for value, unpacked in bound)
     return _makes_array(expr)
 
@@ -96,8 +96,8 @@ def _makes_array(expr: ir.Expr) -> bool:
     return isinstance(expr, ir.Call) and last_name(expr.func) in _ARRAYS
 
 
-def note_model_call(frame: FunctionState, expr: ir.Call) -> None:
+def note_model_call(fn: FunctionState, expr: ir.Call) -> None:
     """Record that a model runs."""
-    frame.notes.forwards.add(expr.at)
+    fn.notes.forwards.add(expr.at)
     if expr.args:
-        frame.notes.models[expr.at] = expr
+        fn.notes.models[expr.at] = expr

@@ -21,17 +21,17 @@ _ACTIVATIONS = frozenset({"act", "activation", "act_fn", "activation_fn", "nonli
 _Member = ir.Expr | Literal["unknown"]
 
 
-def last_layer(frame: FunctionState, chain: ir.Call) -> Layer | None:
+def last_layer(fn: FunctionState, chain: ir.Call) -> Layer | None:
     """The layer that determines the output of a chain, some of whose members are in lists; None for unknown."""
     members: list[_Member] = []
     for arg in reversed(chain.args):
         if isinstance(arg, ir.Starred):
-            members = _members(frame, arg.value, chain.at)
+            members = _members(fn, arg.value, chain.at)
             break
-        if not _keeps_width(frame, arg):
+        if not _keeps_width(fn, arg):
             members = [arg]
             break
-    found = [_layer(frame, member) if member != "unknown" else None for member in members]
+    found = [_layer(fn, member) if member != "unknown" else None for member in members]
     known = [one for one in found if one is not None]
     if not known or len(known) < len(found) or len({one.name for one in known}) > 1:
         return None
@@ -48,28 +48,28 @@ def _widest(found: list[Layer]) -> Layer | None:
     return Layer(found[0].name, tuple(numbers))
 
 
-def _layer(frame: FunctionState, member: ir.Expr) -> Layer | None:
+def _layer(fn: FunctionState, member: ir.Expr) -> Layer | None:
     """The layer that an expression makes; None for unknown."""
-    call = _made(frame, member)
+    call = _made(fn, member)
     if call is None:
         return None
     words = {word.name: UNKNOWN_VALUE for word in call.keywords if word.name}
-    name = _class_of(frame, call)
+    name = _class_of(fn, call)
     return layer_extents.layer_of(
         name,
         [UNKNOWN_VALUE] * len(call.args),
         words,
         call,
-        lambda shown: frame.analyser.facts.number(shown, frame.function),
+        lambda shown: fn.analyser.facts.number(shown, fn.function),
     )
 
 
-def _made(frame: FunctionState, member: ir.Expr) -> ir.Call | None:
+def _made(fn: FunctionState, member: ir.Expr) -> ir.Call | None:
     """The call that makes a layer, behind its variable and changes of its weights; None for another expression."""
     if isinstance(member, ir.Name):
         bound = [
             value
-            for value, unpacked in bindings(frame.function.body).get(member.id, [])
+            for value, unpacked in bindings(fn.function.body).get(member.id, [])
             if unpacked or not (_is_reweighted(value) and is_name(value.args[0], member.id))
         ]
         member = bound[0] if len(bound) == 1 else member
@@ -82,37 +82,37 @@ def _is_reweighted(expr: ir.Expr) -> TypeGuard[ir.Call]:
     return isinstance(expr, ir.Call) and last_name(expr.func) in _REWEIGHTED and bool(expr.args)
 
 
-def _class_of(frame: FunctionState, call: ir.Call) -> str:
-    return frame.analyser.program.outside(frame.module, call.func, frame.function)
+def _class_of(fn: FunctionState, call: ir.Call) -> str:
+    return fn.analyser.program.outside(fn.module, call.func, fn.function)
 
 
-def _keeps_width(frame: FunctionState, member: ir.Expr) -> bool:
+def _keeps_width(fn: FunctionState, member: ir.Expr) -> bool:
     """Whether a layer's output has the shape of its input: activations, dropout, normalisation."""
-    call = _made(frame, member)
+    call = _made(fn, member)
     func = call.func if call is not None else member
-    name = frame.analyser.program.outside(frame.module, func, frame.function)
+    name = fn.analyser.program.outside(fn.module, func, fn.function)
     if name:
         return name.startswith("torch.nn.") and name.rpartition(".")[2] in SAME_LAYERS
     return last_name(func).lower() in _ACTIVATIONS
 
 
-def _members(frame: FunctionState, listed: ir.Expr, at: int) -> list[_Member]:
+def _members(fn: FunctionState, listed: ir.Expr, at: int) -> list[_Member]:
     """The possible last members of a list at an ordinal, without those that keep the width."""
     if isinstance(listed, ir.Display):
-        found, open_ = _ending(frame, [*listed.elements])
+        found, open_ = _ending(fn, [*listed.elements])
         return [*found, "unknown"] if open_ else found
     if not isinstance(listed, ir.Name):
         return ["unknown"]
     found = []
-    for block, place in reversed(way_to(frame.function.body, at)):
-        more, open_ = _added(frame, block[:place], listed.id)
+    for block, place in reversed(way_to(fn.function.body, at)):
+        more, open_ = _added(fn, block[:place], listed.id)
         found += more
         if not open_:
             return found
     return [*found, "unknown"]
 
 
-def _added(frame: FunctionState, block: tuple[ir.Stmt, ...], name: str) -> tuple[list[_Member], bool]:
+def _added(fn: FunctionState, block: tuple[ir.Stmt, ...], name: str) -> tuple[list[_Member], bool]:
     """The possible last members of a list behind some statements, and whether its last member may be one from before
     them."""
     found: list[_Member] = []
@@ -120,12 +120,12 @@ def _added(frame: FunctionState, block: tuple[ir.Stmt, ...], name: str) -> tuple
         own = _adds(statement, name)
         if own is not None:
             members, begins = own
-            added, goes_on = _ending(frame, members)
+            added, goes_on = _ending(fn, members)
             goes_on = goes_on and not begins
         elif isinstance(statement, ir.FunctionDef | ir.ClassDef):
             continue
         else:  # a loop may have no round, and a branch may not run
-            each = [_added(frame, one, name) for one in bodies(statement)]
+            each = [_added(fn, one, name) for one in bodies(statement)]
             added = [member for members, _ in each for member in members]
             goes_on = not each or any(is_open for _, is_open in each)
         found += added
@@ -134,10 +134,10 @@ def _added(frame: FunctionState, block: tuple[ir.Stmt, ...], name: str) -> tuple
     return found, True
 
 
-def _ending(frame: FunctionState, members: list[_Member]) -> tuple[list[_Member], bool]:
+def _ending(fn: FunctionState, members: list[_Member]) -> tuple[list[_Member], bool]:
     """The member that determines the output of added members, and whether all of them keep the width."""
     for member in reversed(members):
-        if member == "unknown" or not _keeps_width(frame, member):
+        if member == "unknown" or not _keeps_width(fn, member):
             return [member], False
     return [], True
 

@@ -61,25 +61,23 @@ _PASS_THROUGH = frozenset(
 )
 
 
-def call_external(
-    frame: FunctionState, state: State, name: str, args: list[V], words: dict[str, V], expr: ir.Call
-) -> V:
+def call_external(fn: FunctionState, state: State, name: str, args: list[V], words: dict[str, V], expr: ir.Call) -> V:
     """The value of a call of a function or class outside the project, by its qualified name."""
-    note_call(frame, name, expr, args, words)
+    note_call(fn, name, expr, args, words)
     if name.startswith("builtins."):
-        return builtin(frame, state, name[9:], args, words, expr)
+        return builtin(fn, state, name[9:], args, words, expr)
     last = name.rsplit(".", 1)[-1]
     if name == "threading.Thread":
-        threads.thread(frame, state, expr, words)
+        threads.thread(fn, state, expr, words)
     if last in _PASS_THROUGH or name.startswith("tqdm."):
         return args[0] if args else words.get("iterable", DATA_VALUE)
-    special = standard(frame, state, name, last, args, words, expr)
+    special = standard(fn, state, name, last, args, words, expr)
     if special is not None:
         return special
     row = knowledge.function(name)
     if row is None:
-        return _unknown_library(frame, state, name, args, words, expr)
-    made = _by_row(frame, state, name, row, args, words, expr)
+        return _unknown_library(fn, state, name, args, words, expr)
+    made = _by_row(fn, state, name, row, args, words, expr)
     return made.but(extent=_extent(state, name, args, words, expr)) if made.kinds & TENSORS else made
 
 
@@ -92,9 +90,9 @@ def _extent(state: State, name: str, args: list[V], words: dict[str, V], expr: i
 
 
 def _unknown_library(
-    frame: FunctionState, state: State, name: str, args: list[V], words: dict[str, V], expr: ir.Call
+    fn: FunctionState, state: State, name: str, args: list[V], words: dict[str, V], expr: ir.Call
 ) -> V:
-    made = unknown_call(frame, state, expr, NOTHING, args, words)
+    made = unknown_call(fn, state, expr, NOTHING, args, words)
     return made.but(refs=frozenset((Ref("foreign", "", name),))) if instances.names_class(name) else made
 
 
@@ -117,102 +115,100 @@ class _Call(NamedTuple):
 
 
 def _by_row(
-    frame: FunctionState, state: State, name: str, row: knowledge.Row, args: list[V], words: dict[str, V], expr: ir.Call
+    fn: FunctionState, state: State, name: str, row: knowledge.Row, args: list[V], words: dict[str, V], expr: ir.Call
 ) -> V:
     if row.context:
-        grad = grad_of_reference(frame, state, V(CALLABLE, refs=frozenset((Ref("ext", "", name),))), expr)
-        if row.context == "argument" and grad is not None and is_statement(frame, expr):
+        grad = grad_of_reference(fn, state, V(CALLABLE, refs=frozenset((Ref("ext", "", name),))), expr)
+        if row.context == "argument" and grad is not None and is_statement(fn, expr):
             state.grad = grad
         if args and args[0].kinds & CALLABLE and row.context in ("off", "on"):
             return args[0]
         return guard_value(OFF if grad is None else grad)
-    inner = [tensors_within(frame, state, value) for value in (*args, *words.values())]
+    inner = [tensors_within(fn, state, value) for value in (*args, *words.values())]
     call = _Call(name, row, args, words, expr, inner)
     if row.graph in ("backward", "grad", "alias", "leaf"):
-        return _by_graph(frame, state, call)
+        return _by_graph(fn, state, call)
     if row.returns == "none":
         return NONE_VALUE
     if row.returns in ("data", "loader", "optimizer", "metric"):
-        return _by_result(frame, state, call)
+        return _by_result(fn, state, call)
     if row.returns in ("module", "plainmodule", "lossmodule"):
-        return _module_made(frame, state, call)
+        return _module_made(fn, state, call)
     if row.returns in ("module-transform", "module-transform-transform"):
         parts = {str(at): V(CALLABLE) for at in range(row.returns.count("-") + 1)}
         parts["0"] = V(MODULE, refs=frozenset((Ref("foreign", "", name),)), store=frozenset((expr.at,)))
-        return make(frame, state, expr.at, "tuple", NOTHING, parts)
+        return make(fn, state, expr.at, "tuple", NOTHING, parts)
     if row.graph in ("none", "given"):
-        return _without_graph(frame, state, call)
-    return _operation(frame, state, call)
+        return _without_graph(fn, state, call)
+    return _operation(fn, state, call)
 
 
-def _by_graph(frame: FunctionState, state: State, call: _Call) -> V:
+def _by_graph(fn: FunctionState, state: State, call: _Call) -> V:
     """The value of a function that runs a backward, returns its argument, or makes a leaf."""
     name, row, args, words, expr, inner = call
     if row.graph == "backward":
         for value in inner:
-            frame.backward(state, value, expr.at)
+            fn.backward(state, value, expr.at)
         return NONE_VALUE
     if row.graph == "grad":
-        return _autograd_grad(frame, state, inner, words, expr)
+        return _autograd_grad(fn, state, inner, words, expr)
     if row.graph == "alias" and (needs := words.get("requires_grad")) is not None and needs.const is True:
-        src = frame.record(state, expr.at, expr.at, text(expr), EMPTY, definite=True, leaf=True)
+        src = fn.record(state, expr.at, expr.at, text(expr), EMPTY, definite=True, leaf=True)
         return (args[0] if args else V(TENSOR)).but(src=src, kinds=TENSOR)
     if row.graph == "alias":
         if "volatile" in words:
-            inert_guards.note_volatile(frame, state, expr, words["volatile"])
+            inert_guards.note_volatile(fn, state, expr, words["volatile"])
         if not args:
             return inner[0] if inner else UNKNOWN_VALUE
         return (
-            args[0]
-            if not name.endswith(("split", "chunk", "unbind"))
-            else make(frame, state, expr.at, "tuple", inner[0])
+            args[0] if not name.endswith(("split", "chunk", "unbind")) else make(fn, state, expr.at, "tuple", inner[0])
         )
     needs = words.get("requires_grad", args[1] if len(args) > 1 else None)
     # a parameter that is made on the host moves to the device with its module
     device = ACCELERATOR if args and on_accelerator(args[0].device) else ANYWHERE
     if needs is not None and needs.const is False:
         return V(TENSOR, size=MODEL, device=device)
-    src = frame.record(state, expr.at, expr.at, text(expr), EMPTY, definite=True, leaf=True)
+    src = fn.record(state, expr.at, expr.at, text(expr), EMPTY, definite=True, leaf=True)
     return V(TENSOR, src, size=MODEL, device=device)
 
 
-def _by_result(frame: FunctionState, state: State, call: _Call) -> V:
+def _by_result(fn: FunctionState, state: State, call: _Call) -> V:
     """The value of a function that returns data, a loader, an optimizer or a metric."""
     name, row, args, words, expr, inner = call
     if row.returns == "data":
-        if name in _ARRAYS and args and args[0].is_only(TENSOR) and args[0].src and not frame.handlers:
-            frame.notes.arrays.append((args[0].src, tuple(frame.tests)))
+        if name in _ARRAYS and args and args[0].is_only(TENSOR) and args[0].src and not fn.handlers:
+            fn.notes.arrays.append((args[0].src, tuple(fn.tests)))
         for value in inner:
-            frame.used |= value.src
+            fn.used |= value.src
         extent = batches.of_tensors(args) if name == batches.TENSORS else None
         return V(DATA, size=SCALAR, device=literal_device(name, args), extent=extent)
     if row.returns == "loader":
         if name.startswith("torch."):
-            batches.note_loader(frame, expr)
+            batches.note_loader(fn, expr)
         size = SAMPLE if batches.hold_one_sample(name, expr, words) else SOME_SIZE
-        return V(LOADER, size=size, extent=batches.of_loader(frame, name, args, words, expr))
+        return V(LOADER, size=size, extent=batches.of_loader(fn, name, args, words, expr))
     if row.returns == "optimizer":
         if "optim" in name and "lr_scheduler" not in name:
-            note_optimizer(frame, state, next(iter(args), words.get("params")))
+            note_optimizer(fn, state, next(iter(args), words.get("params")))
         return V(OPTIMIZER)
     return V(CALLABLE, refs=frozenset((Ref("extinstance", "", name),)))
 
 
-def _module_made(frame: FunctionState, state: State, call: _Call) -> V:
+def _module_made(fn: FunctionState, state: State, call: _Call) -> V:
     """The module that a library's class makes."""
     name, row, args, words, expr = call.name, call.row, call.args, call.words, call.expr
-    note_escaped_modules(frame, state, [*args, *words.values()])
-    layer = _layer(frame, name, args, words, expr)
+    note_escaped_modules(fn, state, [*args, *words.values()])
+    layer = _layer(fn, name, args, words, expr)
     chain = instances.members(name, args)
     if chain:
-        note_made(frame, expr)
+        note_made(fn, expr)
     refs = (
         frozenset((Ref("extinstance", "", name, args=chain, keywords=_made_with(layer, words)),))
         if name.startswith("torch.nn.") or row.returns != "module"
         else frozenset((Ref("foreign", "", name),))
     )
     made = V(MODULE if row.returns == "module" else CALLABLE, refs=refs, store=frozenset((expr.at,)))
-    note_frozen_members(frame, state, name, args, made)
+    note_frozen_members(fn, state, name, args, made)
     if row.evaluates:
         state.modes["made", expr.at] = True
     if row.starts_evaluating:
@@ -221,27 +217,27 @@ def _module_made(frame: FunctionState, state: State, call: _Call) -> V:
 
 
 def _layer(
-    frame: FunctionState, name: str, args: list[V], words: dict[str, V], expr: ir.Call
+    fn: FunctionState, name: str, args: list[V], words: dict[str, V], expr: ir.Call
 ) -> layer_extents.Layer | None:
     """What is known of a layer of torch that is made; None for another module."""
-    function = frame.function
-    known = layer_extents.layer_of(name, args, words, expr, lambda size: frame.analyser.facts.number(size, function))
+    function = fn.function
+    known = layer_extents.layer_of(name, args, words, expr, lambda size: fn.analyser.facts.number(size, function))
     if known is None and name == "torch.nn.Sequential":
-        last = chains.last_layer(frame, expr)
+        last = chains.last_layer(fn, expr)
         # nothing is known of the layers in front of it
         return layer_extents.Layer("Sequential", (), (None, last)) if last is not None else None
     return known
 
 
-def _without_graph(frame: FunctionState, state: State, call: _Call) -> V:
+def _without_graph(fn: FunctionState, state: State, call: _Call) -> V:
     """The value of a function whose result has no graph, or that of the tensors that it is given."""
     name, row, args, words, expr, inner = call
     for value in inner:
-        frame.used |= value.src
+        fn.used |= value.src
     keeps = row.graph == "given" and not names_integers(expr)
     graphs = [value.src for value in args if value.is_only(TENSORS)] if keeps else []
     if row.allocates:
-        factories.note_factory(frame, state, name, expr, args, words)
+        factories.note_factory(fn, state, name, expr, args, words)
     size = {"sample": SAMPLE, "scalar": SCALAR, "model": MODEL}.get(row.size, SOME_SIZE)
     if (
         name in ("torch.tensor", "torch.as_tensor", "torch.Tensor", "torch.FloatTensor")
@@ -268,7 +264,7 @@ def _made_with(layer: layer_extents.Layer | None, words: dict[str, V]) -> tuple[
 _GIVES_PAIRS = lazy_pattern(r"topk|sort|mode|cummax|cummin|\w+_with_indices")
 
 
-def _operation(frame: FunctionState, state: State, call: _Call) -> V:
+def _operation(fn: FunctionState, state: State, call: _Call) -> V:
     row, args, words, expr, inner = call.row, call.args, call.words, call.expr, call.inner
     if row.returns == "values-indices" or gives_indices(words):
         over = any(word in words for word in ("dim", "axis", "k", "keepdim")) or (
@@ -276,14 +272,14 @@ def _operation(frame: FunctionState, state: State, call: _Call) -> V:
         )
         if over or gives_indices(words) or _GIVES_PAIRS.fullmatch(last_name(expr.func)):
             of_sample = SAMPLE if row.size == "sample" else None
-            values = tensor_op(frame, state, expr.at, inner, text(expr), size=of_sample, certain=True)
+            values = tensor_op(fn, state, expr.at, inner, text(expr), size=of_sample, certain=True)
             extent = extent_ops.of_function(dotted(expr.func), args, words, expr, [])
-            return values_and_indices(frame, state, expr, values.but(extent=extent), of_sample or ACTIVATION)
-        return tensor_op(frame, state, expr.at, inner, text(expr), size=SCALAR, certain=True)
+            return values_and_indices(fn, state, expr, values.but(extent=extent), of_sample or ACTIVATION)
+        return tensor_op(fn, state, expr.at, inner, text(expr), size=SCALAR, certain=True)
     size: int | None = None
     if row.size == "reduced":
         if args and expr.args:
-            note_compared(frame, args[0], text(expr.args[0]))
+            note_compared(fn, args[0], text(expr.args[0]))
         reduction = words.get("reduction")
         size = SCALAR if reduction is None or reduction.const in ("mean", "sum", None) else SAMPLE
         reduce = words.get("reduce")
@@ -298,7 +294,7 @@ def _operation(frame: FunctionState, state: State, call: _Call) -> V:
         )
     elif row.size == "sample":
         size = SAMPLE
-    result = tensor_op(frame, state, expr.at, inner, text(expr), what=text(expr), size=size, certain=True)
+    result = tensor_op(fn, state, expr.at, inner, text(expr), what=text(expr), size=size, certain=True)
     if row.shares:
         result = result.but(store=result.store | {ELSEWHERE})
     if row.returns == "tree":
@@ -306,18 +302,18 @@ def _operation(frame: FunctionState, state: State, call: _Call) -> V:
     return result
 
 
-def _autograd_grad(frame: FunctionState, state: State, inner: list[V], words: dict[str, V], expr: ir.Call) -> V:
+def _autograd_grad(fn: FunctionState, state: State, inner: list[V], words: dict[str, V], expr: ir.Call) -> V:
     """The value of autograd.grad: it has a graph only with create_graph. The call frees the differentiated graph
     unless it is retained."""
     create, retain = words.get("create_graph"), words.get("retain_graph")
     keeps = (create is not None and create.const is not False) or (retain is not None and retain.const is not False)
     outputs = words.get("outputs") or (inner[0] if inner else NOTHING)
-    frame.backward(state, tensors_within(frame, state, outputs), expr.at, retain=keeps)
+    fn.backward(state, tensors_within(fn, state, outputs), expr.at, retain=keeps)
     if retain is not None and retain.const is True:
-        frame.notes.retained.setdefault(expr.at, (expr, frozenset(frame.left)))
-    frame.notes.gradients = frame.notes.differentiates = True
+        fn.notes.retained.setdefault(expr.at, (expr, frozenset(fn.left)))
+    fn.notes.gradients = fn.notes.differentiates = True
     if create is not None and create.const is not False:
-        src = frame.record(state, expr.at, expr.at, text(expr), outputs.src, definite=create.const is True)
+        src = fn.record(state, expr.at, expr.at, text(expr), outputs.src, definite=create.const is True)
         return V(TREE, src, size=MODEL)
     return V(TREE, size=MODEL)
 

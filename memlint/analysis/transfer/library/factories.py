@@ -22,9 +22,7 @@ _LIKE = frozenset({"zeros_like", "ones_like", "empty_like", "rand_like", "randn_
 _OVERSIZED = 1 << 28
 
 
-def note_factory(
-    frame: FunctionState, state: State, name: str, expr: ir.Call, args: list[V], words: dict[str, V]
-) -> None:
+def note_factory(fn: FunctionState, state: State, name: str, expr: ir.Call, args: list[V], words: dict[str, V]) -> None:
     """Record a call of a torch factory."""
     factory = name.removeprefix("torch.")
     count = _count(state, factory, args, words)
@@ -33,13 +31,13 @@ def note_factory(
     if any(word.name == "requires_grad" and getattr(word.value, "value", None) is not False for word in expr.keywords):
         floating = False  # operations on a leaf are recorded, and it must not be updated in place
     if floating or factory in _FLOATING | _INTEGERS:
-        frame.notes.made[expr.at] = (factory, floating, count)
+        fn.notes.made[expr.at] = (factory, floating, count)
     if factory not in _FACTORIES:
         return
     width = BYTES.get(dtype, 8 if factory in ("randint", "randperm") and not dtype else 4)
-    frame.notes.oversized.pop(expr.at, None)  # in a loop, each pass replaces the record of the last one
+    fn.notes.oversized.pop(expr.at, None)  # in a loop, each pass replaces the record of the last one
     if count * width > _OVERSIZED:
-        frame.notes.oversized[expr.at] = (expr, count * width)
+        fn.notes.oversized[expr.at] = (expr, count * width)
 
 
 def _count(state: State, factory: str, args: list[V], words: dict[str, V]) -> int:

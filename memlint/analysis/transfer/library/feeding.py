@@ -203,11 +203,11 @@ def cuts_batches(iterable: ir.Expr, target: ir.Expr, body: tuple[ir.Stmt, ...]) 
     )
 
 
-def assume_loader(frame: FunctionState, state: State, iterable: ir.Expr, target: ir.Expr) -> bool:
+def assume_loader(fn: FunctionState, state: State, iterable: ir.Expr, target: ir.Expr) -> bool:
     """Take the iterable for a loader, where nothing else is known of it; whether it was."""
     iterable = _unwrapped(iterable)
     names = names_read(target)
-    if names & frame.modules_by_use or not (isinstance(target, ir.Display) or names_source(dotted(iterable))):
+    if names & fn.modules_by_use or not (isinstance(target, ir.Display) or names_source(dotted(iterable))):
         return False
     if isinstance(iterable, ir.Name):
         value = state.env.get(iterable.id)

@@ -42,8 +42,8 @@ class HookCall:
         return self.expr.func.value
 
 
-def note_hook(frame: FunctionState, name: str, expr: ir.Call, args: Args, words: Words) -> None:
+def note_hook(fn: FunctionState, name: str, expr: ir.Call, args: Args, words: Words) -> None:
     """Record a call of a method that may add a hook."""
     hook = args[0] if args else words.get("hook")
     if hook is not None:
-        frame.notes.hooks[expr.at] = HookCall(name, expr, frame.innermost(()), tuple(frame.tests), hook)
+        fn.notes.hooks[expr.at] = HookCall(name, expr, fn.innermost(()), tuple(fn.tests), hook)

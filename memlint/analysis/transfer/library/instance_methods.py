@@ -13,7 +13,7 @@ from memlint.ir import nodes as ir
 
 
 def call_instance_method(
-    frame: FunctionState,
+    fn: FunctionState,
     state: State,
     name: str,
     method: str,
@@ -26,10 +26,10 @@ def call_instance_method(
     if method in ("eval", "train") and receiver.kinds & MODULE and isinstance(expr.func, ir.Attr):
         set_mode(state, expr.func, receiver, method, args, words)
     if receiver.kinds & MODULE or method in ("to", "cuda", "eval", "train"):
-        return module_method(frame, state, expr, receiver, method, args, words)
+        return module_method(fn, state, expr, receiver, method, args, words)
     row = knowledge.function(name)
     if row is not None and row.returns == "metric":
-        return use_metric(frame, name, method, receiver, expr)
+        return use_metric(fn, name, method, receiver, expr)
     if method == "forward":
-        return call_instance(frame, state, name, args, words, expr, receiver)
+        return call_instance(fn, state, name, args, words, expr, receiver)
     return UNKNOWN_VALUE

@@ -50,7 +50,7 @@ def members(name: str, args: list[V]) -> tuple[V, ...]:
 
 
 def call_chain(
-    frame: FunctionState,
+    fn: FunctionState,
     state: State,
     chain: tuple[V, ...],
     args: list[V],
@@ -61,7 +61,7 @@ def call_chain(
     """The value of ``nn.Sequential(a, b)(x)``, which is ``b(a(x))``."""
     for member in chain:
         one = member.but(syms=module.syms, store=module.store, device=module.device)
-        result = frame.interpreter.call_value(frame, state, one, args, words, expr)
+        result = fn.interpreter.call_value(fn, state, one, args, words, expr)
         args, words = [result], {}
     return args[0]
 
@@ -71,7 +71,7 @@ _LOOKUPS = frozenset({"torch.nn.Embedding", "torch.nn.EmbeddingBag"})
 
 
 def call_instance(
-    frame: FunctionState,
+    fn: FunctionState,
     state: State,
     name: str,
     args: list[V],
@@ -83,26 +83,24 @@ def call_instance(
     row = knowledge.function(name)
     kind = row.returns if row is not None else ""
     extent = layer_extents.applied(layer_extents.of_value(module), args[0].extent if args else None)
-    inner = [tensors_within(frame, state, value) for value in (*args, *words.values())]
+    inner = [tensors_within(fn, state, value) for value in (*args, *words.values())]
     if kind == "lossmodule":
         if args and expr.args:
-            note_compared(frame, args[0], text(expr.args[0]))
-        return tensor_op(frame, state, expr.at, inner, text(expr), what=text(expr), size=SCALAR, certain=True)
+            note_compared(fn, args[0], text(expr.args[0]))
+        return tensor_op(fn, state, expr.at, inner, text(expr), what=text(expr), size=SCALAR, certain=True)
     if kind == "metric":
-        return use_metric(frame, name, "__call__", NOTHING, expr)
+        return use_metric(fn, name, "__call__", NOTHING, expr)
     if kind == "plainmodule":
-        result = tensor_op(frame, state, expr.at, inner, text(expr), what=text(expr), certain=True)
+        result = tensor_op(fn, state, expr.at, inner, text(expr), what=text(expr), certain=True)
         result = result.but(extent=extent)
         paired = any(ref.name == name and gives_indices(dict(ref.keywords)) for ref in module.refs)
-        return values_and_indices(frame, state, expr, result, ACTIVATION) if paired else result
-    frozen = frozen_of(frame, state, module, module_expression(expr, module)) is True
+        return values_and_indices(fn, state, expr, result, ACTIVATION) if paired else result
+    frozen = frozen_of(fn, state, module, module_expression(expr, module)) is True
     parents = frozenset(source for value in inner for source in value.src)
     key = (expr.at, "run")
     symbol = next(iter(sorted(module.syms)), None)  # a caller may know that the module is frozen
-    src = frame.record(
-        state, key, expr.at, text(expr.func), parents, definite=not frozen, model=not frozen, callee=symbol
-    )
-    device = device_of(frame, state, inner)
+    src = fn.record(state, key, expr.at, text(expr.func), parents, definite=not frozen, model=not frozen, callee=symbol)
+    device = device_of(fn, state, inner)
     kinds = (
         TREE
         if name.rsplit(".", 1)[-1] in ("LSTM", "GRU", "RNN", "LSTMCell") or not name.startswith("torch.nn.")
@@ -113,13 +111,13 @@ def call_instance(
         made = tuple(("layer", layer) for layer in (layer_extents.of_value(module),) if layer is not None)
         ref = Ref("extinstance", "", name, keywords=made)
         own = V(MODULE, refs=frozenset((ref,)), syms=module.syms, store=module.store)
-        note_run(frame, state, expr, own, result, key, args)
+        note_run(fn, state, expr, own, result, key, args)
     return result
 
 
-def use_metric(frame: FunctionState, name: str, method: str, receiver: V, expr: ir.Call) -> V:
+def use_metric(fn: FunctionState, name: str, method: str, receiver: V, expr: ir.Call) -> V:
     """The value of a method of a library's metric object, which keeps numbers, or copies without a graph."""
-    note_metric(frame, name, method, expr)
+    note_metric(fn, name, method, expr)
     if method in ("to", "cuda", "cpu", "clone"):
         return receiver
     return V(TENSOR, size=SCALAR) if method in ("compute", "forward", "__call__") else NONE_VALUE

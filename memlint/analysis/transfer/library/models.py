@@ -76,7 +76,7 @@ class _Forwards(NamedTuple):
 
 
 def run_module(
-    frame: FunctionState,
+    fn: FunctionState,
     state: State,
     expr: ir.Call,
     module: V,
@@ -88,24 +88,24 @@ def run_module(
     """The output of a model's run. The forward is followed where the class is known; otherwise the output has a
     graph as ``graph`` says of the method: "yes", "no", "unknown", or "unheard" for a method that may not run the
     model at all."""
-    if _is_class(frame, expr.func):
+    if _is_class(fn, expr.func):
         return V(MODULE, store=frozenset((expr.at,)))
     if prepares(words) and not module.resolved():
         return V(TREE, size=BATCH)
-    batches.note_model_call(frame, expr)
-    freezes = frozen_of(frame, state, module, module_expression(expr, module))
-    found = _through_classes(frame, state, _Run(expr, module, args, words, method), freezes)
+    batches.note_model_call(fn, expr)
+    freezes = frozen_of(fn, state, module, module_expression(expr, module))
+    found = _through_classes(fn, state, _Run(expr, module, args, words, method), freezes)
     if isinstance(found, V):
         return _shaped_as(found, args)
     shown = text(expr.func)
     frozen = freezes is True
-    parents = EMPTY.union(*(tensors_within(frame, state, value).src for value in (*args, *words.values())))
+    parents = EMPTY.union(*(tensors_within(fn, state, value).src for value in (*args, *words.values())))
     if method == "forward" and not module.resolved() and (is_loss(expr.func) or names_metric(shown)):
         # a loss has few parameters, if any: its result has the graph of its arguments
-        return V(TENSOR, frame.record(state, expr.at, expr.at, text(expr), parents, guess=True), size=SCALAR)
+        return V(TENSOR, fn.record(state, expr.at, expr.at, text(expr), parents, guess=True), size=SCALAR)
     key = (expr.at, "run")
     symbol = next(iter(sorted(module.syms)), None)
-    src = frame.record(
+    src = fn.record(
         state,
         key,
         expr.at,
@@ -116,23 +116,23 @@ def run_module(
         model=not frozen,
         callee=symbol if graph == "yes" else None,  # a method's result need not be the model's output
     )
-    device = device_of(frame, state, [module, *args, *words.values()])
+    device = device_of(fn, state, [module, *args, *words.values()])
     small = names_number(shown) or method in _DECODES
     extent = by_name.of_model(last_name(expr.func), _makers(module) if method in ("forward", "__call__") else ())
     result = _shaped_as(
         V(TREE, src, size=SOME_SIZE if small else OUTPUT, device=device, store=frozenset((key,)), extent=extent), args
     )
     if key in src and not frozen:
-        frame.graphs.nodes[key].opaque = True
+        fn.graphs.nodes[key].opaque = True
     if key in src and not frozen and graph != "unheard":
         # a known class makes it certain that a model runs, even where the forward is unknown
         kept = result.but(src=src | found.elsewhere)
         if found.leaves:
-            frame.leave(frame.graphs.closure(src))
-        note_run(frame, state, expr, module, kept, key, args, resolved=found.is_open)
-        if expr.at in frame.runs:
-            frame.runs[expr.at].method = method
-            frame.runs[expr.at].served = not found.is_open and _is_served(frame, shown, method)
+            fn.leave(fn.graphs.closure(src))
+        note_run(fn, state, expr, module, kept, key, args, resolved=found.is_open)
+        if expr.at in fn.runs:
+            fn.runs[expr.at].method = method
+            fn.runs[expr.at].served = not found.is_open and _is_served(fn, shown, method)
     return result
 
 
@@ -146,142 +146,136 @@ def _shaped_as(output: V, args: Args) -> V:
     return output.but(extent=known) if output.extent is None and output.kinds & TENSORS else output
 
 
-def _through_classes(frame: FunctionState, state: State, run: _Run, freezes: bool | None) -> V | _Forwards:
+def _through_classes(fn: FunctionState, state: State, run: _Run, freezes: bool | None) -> V | _Forwards:
     """The output of a model by its possible classes; `_Forwards` where they do not determine it. ``freezes``:
     whether the model is frozen here, None for unknown."""
     expr, module, args, words, method = run
-    program = frame.analyser.program
+    program = fn.analyser.program
     forwards = _Forwards()
-    for ref in fitting_classes(frame, module.refs, expr, method):
+    for ref in fitting_classes(fn, module.refs, expr, method):
         if ref.kind == "extinstance" and method == "forward":
             if ref.args:
-                return instances.call_chain(frame, state, ref.args, args, words, expr, module)
-            return instances.call_instance(frame, state, ref.name, args, words, expr, module)
+                return instances.call_chain(fn, state, ref.args, args, words, expr, module)
+            return instances.call_instance(fn, state, ref.name, args, words, expr, module)
         if ref.kind != "instance" or freezes is True:
             continue
-        cls = frame.analyser.cls(ref)
-        if freezes is None and module.syms and cls is not None and freezes_itself(frame.analyser, cls):
+        cls = fn.analyser.cls(ref)
+        if freezes is None and module.syms and cls is not None and freezes_itself(fn.analyser, cls):
             continue  # another model may be passed in that is not frozen
         function = program.method(cls, method) if cls is not None else None
         if function is None and cls is not None and method == "forward":
             function = program.method(cls, "__call__")
         if function is None:
             continue
-        if is_left_open(frame, function):
+        if is_left_open(fn, function):
             forwards = forwards._replace(is_open=True)
             continue
-        known = frame.interpreter.call_function(frame, state, function, [module, *args], words, expr.at, expr)
-        inner = tensors_within(frame, state, known)
-        if known.is_only(NONE) and known.kinds and not _records_layers(frame, function, expr):
+        known = fn.interpreter.call_function(fn, state, function, [module, *args], words, expr.at, expr)
+        inner = tensors_within(fn, state, known)
+        if known.is_only(NONE) and known.kinds and not _records_layers(fn, function, expr):
             return known  # the method changes the model (a larger vocabulary), and runs no layer
         determined = bool(known.kinds & ~(UNKNOWN | NONE)) and not (
             known.kinds & UNKNOWN and not known.kinds & (TENSORS | CONTAINER)
         )
-        if determined or _computes_only(frame, function, expr, known):
-            tips = _last_operations(frame, inner)
+        if determined or _computes_only(fn, function, expr, known):
+            tips = _last_operations(fn, inner)
             followed = is_abstract(function)  # all its overrides were interpreted
-            if not tips and not followed and cls is not None and (below := _overrides(frame, cls, method)):
+            if not tips and not followed and cls is not None and (below := _overrides(fn, cls, method)):
                 if any(one is not None and one.notes.gradients for one in below):
-                    frame.notes.gradients = frame.notes.differentiates = True
+                    fn.notes.gradients = fn.notes.differentiates = True
                 continue  # an override may run layers
             if not determined and not tips:
-                return as_output(
-                    state, known.but(kinds=TREE), device_of(frame, state, [module, *args]), text(expr.func)
-                )
-            return _output(frame, state, run, function, known, inner, tips)
+                return as_output(state, known.but(kinds=TREE), device_of(fn, state, [module, *args]), text(expr.func))
+            return _output(fn, state, run, function, known, inner, tips)
         forwards = forwards._replace(
-            elsewhere=forwards.elsewhere | _stored_graphs(frame, function, expr),
-            leaves=forwards.leaves or _outputs_escape(frame, function, expr),
+            elsewhere=forwards.elsewhere | _stored_graphs(fn, function, expr),
+            leaves=forwards.leaves or _outputs_escape(fn, function, expr),
         )
     return forwards
 
 
-def _last_operations(frame: FunctionState, inner: V) -> list[Source]:
+def _last_operations(fn: FunctionState, inner: V) -> list[Source]:
     """The model operations that an output has last; where there are none, the operations on the model's own
     parameters, which then count as model operations."""
-    tips = [tip for tip in ordered(inner.src) if tip in frame.graphs.nodes and frame.graphs.nodes[tip].model]
+    tips = [tip for tip in ordered(inner.src) if tip in fn.graphs.nodes and fn.graphs.nodes[tip].model]
     if not tips:
         tips = [
             tip
             for tip in ordered(inner.src)
-            if (node := frame.graphs.nodes.get(tip)) is not None and node.definite and not node.leaf
+            if (node := fn.graphs.nodes.get(tip)) is not None and node.definite and not node.leaf
         ]
         for tip in tips:
-            frame.graphs.mark_model(tip)
+            fn.graphs.mark_model(tip)
     return tips
 
 
 def _output(
-    frame: FunctionState, state: State, run: _Run, function: Function, known: V, inner: V, tips: list[Source]
+    fn: FunctionState, state: State, run: _Run, function: Function, known: V, inner: V, tips: list[Source]
 ) -> V:
     """The output of a model whose forward was followed. ``known``: the result; ``inner``: the join of the tensors in
     it."""
     expr, module, args, words, _ = run
     shown = text(expr.func)
-    if (
-        not tips
-        and state.grad != OFF
-        and (_records_layers(frame, function, expr) or _runs_parts(frame, function, expr))
-    ):
-        tips = list(frame.record(state, (expr.at, "run"), expr.at, shown, EMPTY, definite=True, model=True))
-        inner = inner.but(src=inner.src | _stored_graphs(frame, function, expr))
-    device = device_of(frame, state, [module, *args, *words.values()])
+    if not tips and state.grad != OFF and (_records_layers(fn, function, expr) or _runs_parts(fn, function, expr)):
+        tips = list(fn.record(state, (expr.at, "run"), expr.at, shown, EMPTY, definite=True, model=True))
+        inner = inner.but(src=inner.src | _stored_graphs(fn, function, expr))
+    device = device_of(fn, state, [module, *args, *words.values()])
     if tips:
         ran = inner.but(device=device) if inner.device == ANYWHERE else inner
-        note_run(frame, state, expr, module, ran, tips[0], args)
+        note_run(fn, state, expr, module, ran, tips[0], args)
     return as_output(state, known, device, shown)
 
 
-def _is_served(frame: FunctionState, shown: str, method: str) -> bool:
+def _is_served(fn: FunctionState, shown: str, method: str) -> bool:
     """Whether a model whose class is unknown runs by a method that most libraries guard."""
     if method not in knowledge.serving_methods() or _AUTOENCODERS.search(shown.lower()) is not None:
         return False
-    return all(one.cls is None for one in frame.analyser.methods_named(method, frame.function))
+    return all(one.cls is None for one in fn.analyser.methods_named(method, fn.function))
 
 
-def _overrides(frame: FunctionState, cls: Class, method: str) -> list[Summary | None]:
+def _overrides(fn: FunctionState, cls: Class, method: str) -> list[Summary | None]:
     """The summaries of a method's overrides in subclasses."""
-    classes = frame.analyser.program.subclasses(cls)
-    return [frame.analyser.summary(other.methods[method]) for other in classes if method in other.methods]
+    classes = fn.analyser.program.subclasses(cls)
+    return [fn.analyser.summary(other.methods[method]) for other in classes if method in other.methods]
 
 
-def _summary_of(frame: FunctionState, function: Function, expr: ir.Call) -> Summary | None:
+def _summary_of(fn: FunctionState, function: Function, expr: ir.Call) -> Summary | None:
     """The summary of a forward for its call at ``expr``; None where the call was not followed."""
-    record = frame.calls.get((expr.at, function.key))
-    return frame.analyser.summary(function, record.args, record.trains) if record is not None else None
+    record = fn.calls.get((expr.at, function.key))
+    return fn.analyser.summary(function, record.args, record.trains) if record is not None else None
 
 
-def _computes_only(frame: FunctionState, function: Function, expr: ir.Call, known: V) -> bool:
+def _computes_only(fn: FunctionState, function: Function, expr: ir.Call, known: V) -> bool:
     """Whether a forward only computes with its arguments (``x.pow(self.by)``): every call is resolved, and none is a
     layer."""
-    summary = _summary_of(frame, function, expr)
+    summary = _summary_of(fn, function, expr)
     if summary is None or summary.exit is None or summary.cut_short or summary.runs or not known.src:
         return False
     return not any(node.definite or node.unknown for node in summary.graphs.nodes.values())
 
 
-def _is_class(frame: FunctionState, func: ir.Expr) -> bool:
+def _is_class(fn: FunctionState, func: ir.Expr) -> bool:
     """Whether a parameter is a class, by its name: ``def evaluate(Model: nn.Module): agent = Model(envs)``,
     ``model_cls``."""
     if isinstance(func, ir.Name) and func.id.endswith(("_cls", "_class")):
         return True
     if not isinstance(func, ir.Name) or not func.id[:1].isupper() or func.id.isupper() or "_" in func.id:
         return False
-    return len(func.id) > 2 and any(param.name == func.id for param in frame.function.params)
+    return len(func.id) > 2 and any(param.name == func.id for param in fn.function.params)
 
 
-def _records_layers(frame: FunctionState, function: Function, expr: ir.Call) -> bool:
+def _records_layers(fn: FunctionState, function: Function, expr: ir.Call) -> bool:
     """Whether a forward whose result has no graph (a decoded sequence) runs layers that record."""
-    summary = _summary_of(frame, function, expr)
+    summary = _summary_of(fn, function, expr)
     return summary is not None and any(run.grad & AMBIENT for run in summary.runs.values())
 
 
-def _runs_parts(frame: FunctionState, function: Function, expr: ir.Call) -> bool:
+def _runs_parts(fn: FunctionState, function: Function, expr: ir.Call) -> bool:
     """Whether a forward that returns a collection calls unresolved parts of its module."""
-    return _calls_parts(frame, function, _summary_of(frame, function, expr), _MAX_PARTS)
+    return _calls_parts(fn, function, _summary_of(fn, function, expr), _MAX_PARTS)
 
 
-def _calls_parts(frame: FunctionState, function: Function, summary: Summary | None, depth: int) -> bool:
+def _calls_parts(fn: FunctionState, function: Function, summary: Summary | None, depth: int) -> bool:
     """Whether a forward, or one that it calls, calls an unresolved part of its module. ``depth``: of calls that are
     followed."""
     if summary is None or not function.takes_self or not function.params:
@@ -292,23 +286,23 @@ def _calls_parts(frame: FunctionState, function: Function, summary: Summary | No
         return True
     return depth > 0 and any(
         inner.name in ("forward", "__call__")
-        and _calls_parts(frame, inner, frame.analyser.summary(inner, one.args, one.trains), depth - 1)
+        and _calls_parts(fn, inner, fn.analyser.summary(inner, one.args, one.trains), depth - 1)
         for one in summary.calls.values()
-        if one.grad & AMBIENT and (inner := frame.analyser.function_at(one.callee)) is not None
+        if one.grad & AMBIENT and (inner := fn.analyser.function_at(one.callee)) is not None
     )
 
 
-def _outputs_escape(frame: FunctionState, function: Function, expr: ir.Call) -> bool:
+def _outputs_escape(fn: FunctionState, function: Function, expr: ir.Call) -> bool:
     """Whether the outputs of a forward's layers escape to code that cannot be followed (``batch.update(out=out)``)."""
-    summary = _summary_of(frame, function, expr)
+    summary = _summary_of(fn, function, expr)
     if summary is None:
         return False
     nodes = summary.graphs.nodes
     return any(nodes[key].model for key in summary.left - summary.notes.logged if key in nodes)
 
 
-def _stored_graphs(frame: FunctionState, function: Function, expr: ir.Call) -> Sources:
+def _stored_graphs(fn: FunctionState, function: Function, expr: ir.Call) -> Sources:
     """The graphs that a forward whose result has none has stored in its arguments or in attributes."""
     call = (expr.at, function.module.key, function.qual)
-    nodes = frame.graphs.nodes.items()
+    nodes = fn.graphs.nodes.items()
     return frozenset(key for key, node in nodes if node.model and isinstance(key, tuple) and key[:3] == call)

@@ -41,28 +41,28 @@ from memlint.ir import nodes as ir
 
 
 def module_method(
-    frame: FunctionState, state: State, expr: ir.Call, receiver: V, name: str, args: Args, words: Words
+    fn: FunctionState, state: State, expr: ir.Call, receiver: V, name: str, args: Args, words: Words
 ) -> V:
     if name in ("register_buffer", "register_parameter") and len(args) >= 2 and isinstance(args[0].const, str):
-        write_attribute(frame, state, receiver, args[0].const, args[1])
+        write_attribute(fn, state, receiver, args[0].const, args[1])
         return NONE_VALUE
     if name in ("requires_grad_", "freeze", "unfreeze") and isinstance(expr.func, ir.Attr):
         return _frozen(state, expr, expr.func.value, receiver, name, args, words)
     if name in ("to", "cuda", "cpu"):
         return moved_module(state, expr, receiver, args, words)
     if name == "apply" and args and isinstance(expr.func, ir.Attr):
-        note_applied(frame, state, receiver, expr.func.value, args[0])
+        note_applied(fn, state, receiver, expr.func.value, args[0])
     if name in ("half", "float", "double", "eval", "train", "apply", "share_memory", "bfloat16", "compile"):
         return receiver
     if name in PARAMETERS:
-        return _parameters(frame, state, expr, receiver)
+        return _parameters(fn, state, expr, receiver)
     if name in ("modules", "children", "named_modules", "named_children", "values", "items", "get_submodule"):
-        return parts_of(frame, state, receiver)
+        return parts_of(fn, state, receiver)
     if name in ("state_dict", "buffers", "named_buffers"):
         return V(TREE, size=MODEL)
     if name in ("forward", "__call__"):
-        return run_module(frame, state, expr, receiver, args, words)
-    return _of_class(frame, state, expr, receiver, name, args, words)
+        return run_module(fn, state, expr, receiver, args, words)
+    return _of_class(fn, state, expr, receiver, name, args, words)
 
 
 def _frozen(state: State, expr: ir.Call, place: ir.Expr, receiver: V, name: str, args: Args, words: Words) -> V:
@@ -77,38 +77,38 @@ def _frozen(state: State, expr: ir.Call, place: ir.Expr, receiver: V, name: str,
     return receiver
 
 
-def _parameters(frame: FunctionState, state: State, expr: ir.Call, receiver: V) -> V:
+def _parameters(fn: FunctionState, state: State, expr: ir.Call, receiver: V) -> V:
     """The container of ``net.parameters()``: leaves with the mark of their network."""
-    leaf = frame.record(state, (expr.at, "leaf"), expr.at, text(expr), EMPTY, definite=True, leaf=True)
+    leaf = fn.record(state, (expr.at, "leaf"), expr.at, text(expr), EMPTY, definite=True, leaf=True)
     place = expr.func.value if isinstance(expr.func, ir.Attr) else None
     parameter = V(TREE, leaf, size=MODEL, store=marks_of_parameters(receiver, place))
-    return V(CONTAINER | UNKNOWN, objs=make(frame, state, expr.at, "list", parameter).objs)
+    return V(CONTAINER | UNKNOWN, objs=make(fn, state, expr.at, "list", parameter).objs)
 
 
-def _of_class(frame: FunctionState, state: State, expr: ir.Call, receiver: V, name: str, args: Args, words: Words) -> V:
+def _of_class(fn: FunctionState, state: State, expr: ir.Call, receiver: V, name: str, args: Args, words: Words) -> V:
     """The value of a method that torch's own modules lack, and that may run the module."""
-    if is_any_callable(frame.analyser, receiver, name):
-        return unknown_call(frame, state, expr, read_attribute(frame, state, receiver, name), args, words)
-    if prepares(words) and not _defines(frame, receiver, name):
+    if is_any_callable(fn.analyser, receiver, name):
+        return unknown_call(fn, state, expr, read_attribute(fn, state, receiver, name), args, words)
+    if prepares(words) and not _defines(fn, receiver, name):
         return V(TREE, size=BATCH)
     # also where too many methods have the name: callers ask whether it is guarded
-    frame.named.add((name, state.grad))
-    own = any(method.cls is not None for method in frame.analyser.methods_named(name, frame.function))
+    fn.named.add((name, state.grad))
+    own = any(method.cls is not None for method in fn.analyser.methods_named(name, fn.function))
     if name in knowledge.guarded_methods() and not own:
         return V(TREE, size=SAMPLE)
     if not receiver.resolved():
-        note_unresolved_method(frame, state, expr, receiver, name)
-    quiet = knowledge.is_bookkeeping(name) or (is_statement(frame, expr) and not names_computing(name))
-    if quiet or not _computes(frame, name):
+        note_unresolved_method(fn, state, expr, receiver, name)
+    quiet = knowledge.is_bookkeeping(name) or (is_statement(fn, expr) and not names_computing(name))
+    if quiet or not _computes(fn, name):
         # an attribute of such a name is no module: even a caller that knows the object as one learns nothing of the
         # result
         quiet = quiet or not names_computing(name)
-        return unknown_call(frame, state, expr, receiver.but(syms=EMPTY) if quiet else receiver, args, words)
-    if not receiver.resolved() and _gives_data(frame, name):
+        return unknown_call(fn, state, expr, receiver.but(syms=EMPTY) if quiet else receiver, args, words)
+    if not receiver.resolved() and _gives_data(fn, name):
         return DATA_VALUE
-    if receiver.resolved() and _defines(frame, receiver, name):
-        return run_module(frame, state, expr, receiver, args, words, method=name)
-    methods = methods_by_name(frame, state, receiver, name, args, words)
+    if receiver.resolved() and _defines(fn, receiver, name):
+        return run_module(fn, state, expr, receiver, args, words, method=name)
+    methods = methods_by_name(fn, state, receiver, name, args, words)
     # a method that is named like a library's guarded method may wrap it
     if (
         methods.guards
@@ -117,27 +117,27 @@ def _of_class(frame: FunctionState, state: State, expr: ir.Call, receiver: V, na
         or methods.trains
         or (name in knowledge.guarded_methods() and methods.graph != "yes")
     ):
-        return unknown_call(frame, state, expr, receiver, args, words)
+        return unknown_call(fn, state, expr, receiver, args, words)
     if methods.differentiates:
-        frame.notes.gradients = frame.notes.differentiates = True
-    layer = not methods.found and frame.analyser.facts.attributes.names_layer(name)
+        fn.notes.gradients = fn.notes.differentiates = True
+    layer = not methods.found and fn.analyser.facts.attributes.names_layer(name)
     graph = methods.graph if methods.found else "yes" if layer else graph_by_name(name)
-    return run_module(frame, state, expr, receiver, args, words, method=name, graph=graph)
+    return run_module(fn, state, expr, receiver, args, words, method=name, graph=graph)
 
 
-def _defines(frame: FunctionState, receiver: V, name: str) -> bool:
+def _defines(fn: FunctionState, receiver: V, name: str) -> bool:
     """Whether the class of a module has the method, or is unknown. A class without it is a known base of the actual
     one (``Model.load(…)``)."""
-    program = frame.analyser.program
-    classes = [frame.analyser.cls(ref) for ref in receiver.refs if ref.kind == "instance"]
+    program = fn.analyser.program
+    classes = [fn.analyser.cls(ref) for ref in receiver.refs if ref.kind == "instance"]
     return not classes or any(cls is None or program.method(cls, name) is not None for cls in classes)
 
 
-def _gives_data(frame: FunctionState, name: str) -> bool:
+def _gives_data(fn: FunctionState, name: str) -> bool:
     """Whether all of the project's methods of that name are annotated to return numbers or text."""
-    candidates = [method for method in frame.analyser.methods_named(name, frame.function) if method.cls is not None]
+    candidates = [method for method in fn.analyser.methods_named(name, fn.function) if method.cls is not None]
     notes = [
-        frame.analyser.annotated(method.module, method.node.returns)
+        fn.analyser.annotated(method.module, method.node.returns)
         for method in candidates
         if isinstance(method.node, ir.FunctionDef) and method.node.returns is not None
     ]
@@ -148,11 +148,11 @@ def _gives_data(frame: FunctionState, name: str) -> bool:
     )
 
 
-def _computes(frame: FunctionState, name: str) -> bool:
+def _computes(fn: FunctionState, name: str) -> bool:
     """Whether a method of a module of unknown class may run layers, by the project's methods of that name, or else
     by the name."""
-    candidates = [method for method in frame.analyser.methods_named(name, frame.function) if method.cls is not None]
-    summaries = [summary for method in candidates if (summary := frame.analyser.summary(method)) is not None]
+    candidates = [method for method in fn.analyser.methods_named(name, fn.function) if method.cls is not None]
+    summaries = [summary for method in candidates if (summary := fn.analyser.summary(method)) is not None]
     if summaries:
         # a method with a bookkeeping name runs a model only if all methods of the name do; a method that turns grad
         # mode off itself counts for none
@@ -160,21 +160,21 @@ def _computes(frame: FunctionState, name: str) -> bool:
         return any(runs) if names_computing(name) else all(runs)
     if not names_computing(name):
         return False
-    return not frame.analyser.facts.methods.are_many(name, frame.module.key) or _nearest_compute(frame, name)
+    return not fn.analyser.facts.methods.are_many(name, fn.module.key) or _nearest_compute(fn, name)
 
 
-def _nearest_compute(frame: FunctionState, name: str) -> bool:
+def _nearest_compute(fn: FunctionState, name: str) -> bool:
     """Whether the nearest methods of a name that many classes have all belong to modules, run layers and guard
     nothing: they are those of a model zoo."""
-    program = frame.analyser.program
-    near = frame.analyser.facts.methods.nearest(name, frame.module.key)
-    methods = [one for one in near if one.key != frame.function.key and not is_abstract(one)]
+    program = fn.analyser.program
+    near = fn.analyser.facts.methods.nearest(name, fn.module.key)
+    methods = [one for one in near if one.key != fn.function.key and not is_abstract(one)]
     for method in methods:
         if method.cls is None or not program.is_module(method.cls):
             return False
         if not GUARDS.isdisjoint(method.module.index.units[method.unit].names):
             return False
-    summaries = [frame.analyser.summary(method) for method in methods]
+    summaries = [fn.analyser.summary(method) for method in methods]
     return bool(summaries) and all(one is not None and (one.runs or _runs_parts(one)) for one in summaries)
 
 
@@ -198,7 +198,7 @@ _NETWORKS = frozenset(
 _SETTINGS = ("cfg", "config", "processor", "scheduler", "tokenizer", "transforms")
 
 
-def with_its_parts(frame: FunctionState, state: State, expr: ir.Call, receiver: V, name: str) -> V:
+def with_its_parts(fn: FunctionState, state: State, expr: ir.Call, receiver: V, name: str) -> V:
     """The library model of which a nested part runs (``self.model.speecht5.encoder(…)``); the receiver itself, where
     it is no such part."""
     if name not in _NETWORKS or not receiver.is_only(UNKNOWN) or receiver.resolved():
@@ -206,5 +206,5 @@ def with_its_parts(frame: FunctionState, state: State, expr: ir.Call, receiver: 
     part = expr.func.value if isinstance(expr.func, ir.Attr) else None
     if not isinstance(part, ir.Attr) or part.name.endswith(_SETTINGS):
         return receiver
-    whole = frame.interpreter.evaluate(frame, state, part.value)
+    whole = fn.interpreter.evaluate(fn, state, part.value)
     return whole if whole.is_of_library() else receiver

@@ -45,18 +45,18 @@ class MetricUse:
 _ADDS = frozenset({"update", "forward", "__call__"})
 
 
-def note_metric(frame: FunctionState, name: str, method: str, expr: ir.Call) -> None:
+def note_metric(fn: FunctionState, name: str, method: str, expr: ir.Call) -> None:
     """Record a call of a metric object's method that adds to its state."""
     held = expr.func
     if method in _ADDS and (method == "__call__" or isinstance(held, ir.Attr)):
         if isinstance(held, ir.Attr) and held.name == method:
             held = held.value
-        frame.notes.metrics[expr.at] = MetricUse(name, expr, held, tuple(frame.loops))
+        fn.notes.metrics[expr.at] = MetricUse(name, expr, held, tuple(fn.loops))
 
 
-def note_call(frame: FunctionState, name: str, expr: ir.Call, args: Args, words: Words) -> None:
+def note_call(fn: FunctionState, name: str, expr: ir.Call, args: Args, words: Words) -> None:
     """Record a call of a function outside the project that a rule asks about."""
     first = args[0] if args else words.get("dataset", NOTHING)
-    asked = frame.analyser
+    asked = fn.analyser
     if name in asked.noted_calls or (name in asked.noted_of_loaders and over_loader(first)):
-        frame.notes.outside[expr.at] = OutsideCall(name, expr, frame.innermost(()), tuple(frame.tests), first)
+        fn.notes.outside[expr.at] = OutsideCall(name, expr, fn.innermost(()), tuple(fn.tests), first)

@@ -20,9 +20,9 @@ _CRITERIA = frozenset({"criterion", "crit", "loss_fn", "loss_func", "loss_functi
 _SEVERAL = frozenset({"criteria", "losses", *(f"{name}s" for name in _CRITERIA)})
 
 
-def is_statement(frame: FunctionState, expr: ir.Call) -> bool:
+def is_statement(fn: FunctionState, expr: ir.Call) -> bool:
     """Whether a call is a statement of its own, whose result is dropped."""
-    return isinstance(frame.statement, ir.ExprStmt) and frame.statement.value is expr
+    return isinstance(fn.statement, ir.ExprStmt) and fn.statement.value is expr
 
 
 def module_expression(expr: ir.Call, module: V) -> ir.Expr:
@@ -42,30 +42,30 @@ def _is_criterion(func: ir.Expr) -> bool:
     return bare and dotted(func).rpartition(".")[2] in names
 
 
-def _mode_of_holders(frame: FunctionState, state: State, name: str) -> tuple[bool | None, Source]:
+def _mode_of_holders(fn: FunctionState, state: State, name: str) -> tuple[bool | None, Source]:
     """The mode of the modules whose methods a variable holds (``encode = a.encode if forth else b.encode``), if they
     have the same; see `mode_of`."""
-    if any(param.name == name for param in frame.function.params):
+    if any(param.name == name for param in fn.function.params):
         return None, None
-    modes = [mode_of(state, V(UNKNOWN), holder) for holder in methods_held(frame.function.body).get(name, ())]
+    modes = [mode_of(state, V(UNKNOWN), holder) for holder in methods_held(fn.function.body).get(name, ())]
     return modes[0] if modes and all(mode == modes[0][0] for mode, _ in modes) else (None, None)
 
 
-def _is_guarded_by_flag(frame: FunctionState, expr: ir.Call) -> bool:
+def _is_guarded_by_flag(fn: FunctionState, expr: ir.Call) -> bool:
     """Whether the callee sets the grad mode for its layers by a flag that is unknown here: ``with
     torch.set_grad_enabled(self.as_loss):``."""
     modes = [
         run.grad
-        for record in frame.calls.values()
-        if record.at == expr.at and (function := frame.analyser.function_at(record.callee)) is not None
-        if (summary := frame.analyser.summary(function, record.args, record.trains)) is not None
+        for record in fn.calls.values()
+        if record.at == expr.at and (function := fn.analyser.function_at(record.callee)) is not None
+        if (summary := fn.analyser.summary(function, record.args, record.trains)) is not None
         for run in summary.runs.values()
     ]
     return bool(modes) and all(mode == ON | OFF for mode in modes)
 
 
 def note_run(
-    frame: FunctionState,
+    fn: FunctionState,
     state: State,
     expr: ir.Call,
     module: V,
@@ -77,7 +77,7 @@ def note_run(
     """Record a run of a model under which autograd may record."""
     if state.grad == OFF:
         return
-    if not expr.args and not expr.keywords and is_statement(frame, expr):
+    if not expr.args and not expr.keywords and is_statement(fn, expr):
         return  # a call without arguments and result runs no model
     func = expr.func
     if _is_criterion(func) and not any(argument.kinds & MODULE for argument in args):
@@ -91,33 +91,31 @@ def note_run(
     if mode is None and isinstance(func, ir.Attr):
         mode, key = mode_of(state, V(UNKNOWN), func.value)
     elif mode is None and isinstance(func, ir.Name) and state.modes:
-        mode, key = _mode_of_holders(frame, state, func.id)
-    frame.runs[expr.at] = ModelRun(
+        mode, key = _mode_of_holders(fn, state, func.id)
+    fn.runs[expr.at] = ModelRun(
         expr.at,
-        frame.site(expr.at),
+        fn.site(expr.at),
         text(func),
         module,
-        frame.loop_ids,
-        ON | OFF if _is_guarded_by_flag(frame, expr) else state.grad,
+        fn.loop_ids,
+        ON | OFF if _is_guarded_by_flag(fn, expr) else state.grad,
         mode,
         value,
         node,
         resolved=resolved,
-        probes=any(frame.notes.made[at][0] in _BLANK for at in args[0].store if at in frame.notes.made)
-        if args
-        else False,
-        drawn=any(frame.notes.made[at][1] for argument in args for at in argument.store if at in frame.notes.made),
-        loop=frame.innermost(()),
+        probes=any(fn.notes.made[at][0] in _BLANK for at in args[0].store if at in fn.notes.made) if args else False,
+        drawn=any(fn.notes.made[at][1] for argument in args for at in argument.store if at in fn.notes.made),
+        loop=fn.innermost(()),
         mode_key=key,
-        tests=tuple(frame.tests),
+        tests=tuple(fn.tests),
     )
 
 
-def note_unresolved_method(frame: FunctionState, state: State, expr: ir.Call, receiver: V, name: str) -> None:
+def note_unresolved_method(fn: FunctionState, state: State, expr: ir.Call, receiver: V, name: str) -> None:
     """Record a call of a method that the project defines, on an object of unknown class."""
-    if not any(method.cls is not None for method in frame.analyser.methods_named(name, frame.function)):
+    if not any(method.cls is not None for method in fn.analyser.methods_named(name, fn.function)):
         return
     place = expr.func.value if isinstance(expr.func, ir.Attr) else None
     shown = dotted(place) if place is not None else ""
-    frozen = frozen_of(frame, state, receiver, place) or look_up(state.modes, receiver, shown, "frozen")
-    frame.asked[expr.at] = (name, receiver, frozen)
+    frozen = frozen_of(fn, state, receiver, place) or look_up(state.modes, receiver, shown, "frozen")
+    fn.asked[expr.at] = (name, receiver, frozen)

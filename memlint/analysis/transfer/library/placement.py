@@ -31,12 +31,12 @@ _SETTINGS = lazy_pattern(
 )
 
 
-def device_of(frame: FunctionState, state: State, inputs: list[V]) -> int:
+def device_of(fn: FunctionState, state: State, inputs: list[V]) -> int:
     """The device of a result that is computed from the inputs (tensors, containers of them, modules)."""
     found = 0
     for value in inputs:
         for part in (value,) if value.kinds & MODULE else (value, *_members(state, value)):
-            device = (part if part.kinds & MODULE else tensors_within(frame, state, part)).device
+            device = (part if part.kinds & MODULE else tensors_within(fn, state, part)).device
             if on_accelerator(device):
                 return ACCELERATOR  # lengths and sizes may stay on the host
             found |= device & CPU

@@ -61,62 +61,62 @@ _OPERATORS = frozenset(f"operator.{name}" for name in ("add", "sub", "mul", "tru
 _ANY_OF = {"torch.nn": "Module", "torch.optim": "Optimizer", "torchvision.models": "resnet18"}
 
 
-def _called(frame: FunctionState, state: State, callee: V, args: list[V], words: dict[str, V], expr: ir.Call) -> V:
+def _called(fn: FunctionState, state: State, callee: V, args: list[V], words: dict[str, V], expr: ir.Call) -> V:
     """The value of a callable that a library's function calls."""
-    return frame.interpreter.call_value(frame, state, callee, args, words, expr)
+    return fn.interpreter.call_value(fn, state, callee, args, words, expr)
 
 
-def builtin(frame: FunctionState, state: State, name: str, args: list[V], words: dict[str, V], expr: ir.Call) -> V:
+def builtin(fn: FunctionState, state: State, name: str, args: list[V], words: dict[str, V], expr: ir.Call) -> V:
     if name == "type" and len(args) == 1 and (cls := class_of(args[0])) is not None:
         return cls
     if name in _CONVERT:
         for value in args:
-            frame.used |= tensors_within(frame, state, value).src
+            fn.used |= tensors_within(fn, state, value).src
         return DATA_VALUE
     if name in ("list", "tuple", "set", "sorted", "sum") and args and PER_BATCH in args[0].refs and len(expr.args) == 1:
-        args = [comprehension(frame, state, members_of(expr.args[0]))]
+        args = [comprehension(fn, state, members_of(expr.args[0]))]
     if name in ("list", "tuple", "set", "frozenset", "sorted", "reversed", "iter"):
         if args and (name == "iter" or (name == "reversed" and args[0].kinds & MODULE)):
             return args[0]
-        held = element(frame, state, args[0]) if args else NOTHING
-        return make(frame, state, expr.at, "list" if name != "set" else "set", held)
+        held = element(fn, state, args[0]) if args else NOTHING
+        return make(fn, state, expr.at, "list" if name != "set" else "set", held)
     if name == "dict":
-        return _dict_of(frame, state, expr.at, args, words)
+        return _dict_of(fn, state, expr.at, args, words)
     if name == "next" and args:
-        note_drawn(frame, args[0])
-        return element(frame, state, args[0])
+        note_drawn(fn, args[0])
+        return element(fn, state, args[0])
     if name in ("enumerate", "zip") and args:
-        parts = [element(frame, state, value) for value in (args if name == "zip" else args[:1])]
-        pair = tuple_of(frame, state, expr.at, parts if name == "zip" else [DATA_VALUE, *parts])
-        return make(frame, state, expr.at, "list", pair).but(refs=_over(args))
+        parts = [element(fn, state, value) for value in (args if name == "zip" else args[:1])]
+        pair = tuple_of(fn, state, expr.at, parts if name == "zip" else [DATA_VALUE, *parts])
+        return make(fn, state, expr.at, "list", pair).but(refs=_over(args))
     if name == "sum" and args:
-        return tensor_op(frame, state, expr.at, [elements_of(frame, state, args[0]), *args[1:]], text(expr))
+        return tensor_op(fn, state, expr.at, [elements_of(fn, state, args[0]), *args[1:]], text(expr))
     if name in ("max", "min") and args:
-        inputs = [elements_of(frame, state, args[0])] if len(args) == 1 else args
+        inputs = [elements_of(fn, state, args[0])] if len(args) == 1 else args
         return join_all(inputs)
     if name in ("abs", "pow"):
-        return tensor_op(frame, state, expr.at, args, text(expr))
+        return tensor_op(fn, state, expr.at, args, text(expr))
     if name in ("map", "filter") and len(args) >= 2:
-        items = [element(frame, state, value) for value in args[1:]]
+        items = [element(fn, state, value) for value in args[1:]]
         if name == "filter":
-            return make(frame, state, expr.at, "list", items[0])
+            return make(fn, state, expr.at, "list", items[0])
         inner = ir.Call(expr.at, expr.args[0] if expr.args else expr.func, (), ())
-        return make(frame, state, (expr.at, "map"), "list", _called(frame, state, args[0], items, {}, inner))
+        return make(fn, state, (expr.at, "map"), "list", _called(fn, state, args[0], items, {}, inner))
     if name == "getattr" and len(args) >= 2:
-        return _attribute_by_name(frame, state, args)
+        return _attribute_by_name(fn, state, args)
     if name == "setattr" and len(args) == 3 and isinstance(args[1].const, str):
         if args[1].const == "requires_grad" and args[2].const is not True:
-            note_disabled(frame, args[0])
-        write_attribute(frame, state, args[0], args[1].const, args[2])
+            note_disabled(fn, args[0])
+        write_attribute(fn, state, args[0], args[1].const, args[2])
         return NONE_VALUE
     plain = name[:1].isupper() or name in ("slice", "object", "globals", "locals")  # exceptions among them
     return DATA_VALUE if plain else UNKNOWN_VALUE
 
 
-def _attribute_by_name(frame: FunctionState, state: State, args: list[V]) -> V:
+def _attribute_by_name(fn: FunctionState, state: State, args: list[V]) -> V:
     """The value of ``getattr(x, name)``, with or without a default."""
     if isinstance(args[1].const, str):
-        found = read_attribute(frame, state, args[0], args[1].const)
+        found = read_attribute(fn, state, args[0], args[1].const)
         return join(found, args[2]) if len(args) > 2 and not args[2].is_only(NONE) else found
     if len(args) > 2:
         return UNKNOWN_VALUE
@@ -124,7 +124,7 @@ def _attribute_by_name(frame: FunctionState, state: State, args: list[V]) -> V:
         # ``getattr(nn.functional, name)``: one of those, whichever it is
         some = frozenset(Ref("ext", "", f"{ref.name}.{_ANY_OF.get(ref.name, 'any')}") for ref in args[0].refs)
         return V(CALLABLE, refs=some)
-    if (networks := function_tables.of_module(frame, args[0])).kinds:
+    if (networks := function_tables.of_module(fn, args[0])).kinds:
         return networks
     if args[0].kinds & MODULE and args[0].syms:
         parts = frozenset(path.then(".*") for path in args[0].syms)  # the part that a run of it determines
@@ -137,16 +137,16 @@ def bound_to(function: V, args: Args, words: Words) -> V:
     return V(CALLABLE, refs=frozenset((Ref("partial", "", "", function, tuple(args), tuple(words.items())),)))
 
 
-def _dict_of(frame: FunctionState, state: State, at: Source, args: list[V], words: dict[str, V]) -> V:
+def _dict_of(fn: FunctionState, state: State, at: Source, args: list[V], words: dict[str, V]) -> V:
     """The value of ``dict(a=x)``, ``dict(other)``, ``dict((name, x) for …)``."""
-    fields, rest = user_containers.dict_content(frame, state, args, words)
-    return make(frame, state, at, "dict", rest, fields)
+    fields, rest = user_containers.dict_content(fn, state, args, words)
+    return make(fn, state, at, "dict", rest, fields)
 
 
-def note_drawn(frame: FunctionState, source: V) -> None:
+def note_drawn(fn: FunctionState, source: V) -> None:
     """The loop around takes a batch from ``source``: it runs over batches, where that is a loader."""
-    frame.notes.drawn.update(source.syms)
-    loop = frame.innermost(())
+    fn.notes.drawn.update(source.syms)
+    loop = fn.innermost(())
     if source.kinds & LOADER and loop is not None and loop.loop.over in ("unknown", "range"):
         loop.loop = msgspec.structs.replace(loop.loop, over="loader")
 
@@ -160,13 +160,13 @@ def _over(args: list[V]) -> frozenset[Ref]:
 
 
 def standard(
-    frame: FunctionState, state: State, name: str, last: str, args: list[V], words: dict[str, V], expr: ir.Call
+    fn: FunctionState, state: State, name: str, last: str, args: list[V], words: dict[str, V], expr: ir.Call
 ) -> V | None:
     """The value of a standard library's container, iterator or wrapper; None for another name."""
     if last in ("namedtuple", "NamedTuple"):
         return records.factory(name, expr)
     for kind in (_collection, of_torch, _copied, _iterator):
-        found = kind(frame, state, name, last, args, words, expr)
+        found = kind(fn, state, name, last, args, words, expr)
         if found is not None:
             return found
     if name in ("functools.partial", "types.MethodType") and args:
@@ -176,48 +176,48 @@ def standard(
     if name in ("contextlib.nullcontext", "contextlib.suppress", "contextlib.ExitStack", "contextlib.closing"):
         return args[0] if args and last in ("nullcontext", "closing") else DATA_VALUE
     if name in ("types.SimpleNamespace", "argparse.Namespace", "easydict.EasyDict"):
-        return make(frame, state, expr.at, "dict", NOTHING, records.named(words))
+        return make(fn, state, expr.at, "dict", NOTHING, records.named(words))
     if records.is_model_output(name):
-        return records.model_output(frame, state, words, expr)
+        return records.model_output(fn, state, words, expr)
     if name in _OPERATORS and len(args) == 2:
-        return tensor_op(frame, state, expr.at, args, text(expr))
+        return tensor_op(fn, state, expr.at, args, text(expr))
     if name.startswith("heapq.") and args:
-        return containers.heap_function(frame, state, last, args, expr)
+        return containers.heap_function(fn, state, last, args, expr)
     if name == "functools.reduce" and len(args) >= 2:
-        return _reduced(frame, state, expr, args)
+        return _reduced(fn, state, expr, args)
     return None
 
 
 def _collection(
-    frame: FunctionState, state: State, name: str, last: str, args: list[V], words: dict[str, V], expr: ir.Call
+    fn: FunctionState, state: State, name: str, last: str, args: list[V], words: dict[str, V], expr: ir.Call
 ) -> V | None:
     """The value of a deque, a dictionary with defaults, or a queue; None for another name."""
     if name == "collections.deque":
         maxlen = words.get("maxlen") or (args[1] if len(args) > 1 else None)
         bounded = maxlen is not None and not maxlen.is_only(NONE)
         return make(
-            frame,
+            fn,
             state,
             expr.at,
             "deque",
-            element(frame, state, args[0]) if args else NOTHING,
+            element(fn, state, args[0]) if args else NOTHING,
             bounded=bounded,
         ).but(refs=frozenset((Ref("bounded", "", ""),)) if bounded else EMPTY)
     if name in ("collections.defaultdict", "collections.OrderedDict", "collections.Counter"):
         contents = args[1:] if last == "defaultdict" else args
-        result = _dict_of(frame, state, (expr.at, "dict"), contents, words)
+        result = _dict_of(fn, state, (expr.at, "dict"), contents, words)
         if last == "Counter":
             for key in ordered(result.objs):
                 state.heap[key] = state.heap[key].with_elem(join(state.heap[key].elem, DATA_VALUE))
         if last == "defaultdict" and args:
             inner = (
-                _called(frame, state, args[0], [], {}, ir.Call(expr.at, expr.args[0], (), ()))
+                _called(fn, state, args[0], [], {}, ir.Call(expr.at, expr.args[0], (), ()))
                 if args[0].kinds & CALLABLE
                 else NOTHING
             )
             for ref in ordered(args[0].refs):
                 if ref.kind == "ext" and ref.name in ("builtins.list", "builtins.set", "collections.deque"):
-                    inner = make(frame, state, (expr.at, "default"), "list", NOTHING)
+                    inner = make(fn, state, (expr.at, "default"), "list", NOTHING)
             for key in ordered(result.objs):
                 state.heap[key] = state.heap[key].with_elem(inner)
         return result
@@ -229,18 +229,18 @@ def _collection(
         "torch.multiprocessing.Queue",
     ):
         bounded = bool(args or "maxsize" in words)
-        return make(frame, state, expr.at, "queue", NOTHING, bounded=bounded)
+        return make(fn, state, expr.at, "queue", NOTHING, bounded=bounded)
     return None
 
 
 def _copied(
-    frame: FunctionState, state: State, name: str, last: str, args: list[V], words: dict[str, V], expr: ir.Call
+    fn: FunctionState, state: State, name: str, last: str, args: list[V], words: dict[str, V], expr: ir.Call
 ) -> V | None:
     """The copy of a network, with its mode and frozenness; None for another value."""
     if name == "copy.deepcopy" and args and args[0].kinds & (MODULE | UNKNOWN) and (args[0].syms or args[0].store):
         made = args[0].but(syms=EMPTY, store=frozenset((expr.at,)), src=EMPTY)
         same = args[0].but(refs=EMPTY)
-        frozen, (mode, _) = frozen_of(frame, state, same, expr.args[0]), mode_of(state, same, expr.args[0])
+        frozen, (mode, _) = frozen_of(fn, state, same, expr.args[0]), mode_of(state, same, expr.args[0])
         if frozen is not False:
             freeze(state, made, None, frozen)
         if mode is not None:
@@ -250,7 +250,7 @@ def _copied(
 
 
 def _iterator(
-    frame: FunctionState, state: State, name: str, last: str, args: list[V], words: dict[str, V], expr: ir.Call
+    fn: FunctionState, state: State, name: str, last: str, args: list[V], words: dict[str, V], expr: ir.Call
 ) -> V | None:
     """The value of a function that iterates over its arguments; None for another name."""
     if name in (
@@ -263,22 +263,22 @@ def _iterator(
     ):
         return args[0] if args else UNKNOWN_VALUE
     if name in ("itertools.chain", "itertools.product", "itertools.zip_longest", "itertools.starmap"):
-        return make(frame, state, expr.at, "list", join_all(element(frame, state, value) for value in args)).but(
+        return make(fn, state, expr.at, "list", join_all(element(fn, state, value) for value in args)).but(
             refs=_over(args)
         )
     if name == "itertools.accumulate" and args:
-        return make(frame, state, expr.at, "list", elements_of(frame, state, args[0]))
+        return make(fn, state, expr.at, "list", elements_of(fn, state, args[0]))
     return DATA_VALUE if name.startswith("itertools.") else None
 
 
-def _reduced(frame: FunctionState, state: State, expr: ir.Call, args: list[V]) -> V:
+def _reduced(fn: FunctionState, state: State, expr: ir.Call, args: list[V]) -> V:
     """The value of ``reduce(lambda x, layer: layer(x), self.layers, x)``: the function runs once for a member. For a
     function that is unresolved, the value is computed from all members."""
-    member = elements_of(frame, state, args[1])
+    member = elements_of(fn, state, args[1])
     if not any(ref.kind == "func" for ref in args[0].refs):
-        return tensor_op(frame, state, expr.at, [member, *args[2:]], text(expr))
+        return tensor_op(fn, state, expr.at, [member, *args[2:]], text(expr))
     step = ir.Call(expr.at, expr.args[0], (), ())
-    return _called(frame, state, args[0], [args[2] if len(args) > 2 else member, member], {}, step)
+    return _called(fn, state, args[0], [args[2] if len(args) > 2 else member, member], {}, step)
 
 
 def literal_device(name: str, args: list[V]) -> int:

@@ -21,30 +21,30 @@ _DEPTH = 4
 _FACTOR = lazy_pattern(r"weight|scale|coef|lambd|factor|ratio|alpha|beta|gamma|norm|(^|_)w(_|$)|mask|count|num")
 
 
-def note_summands(frame: FunctionState, expr: ir.Expr) -> None:
+def note_summands(fn: FunctionState, expr: ir.Expr) -> None:
     """Record that the losses among the summands of ``expr``, which receives a backward, have a graph, where this is
     unknown."""
-    for value in _terms(frame, expr, 0):
-        if value.src and frame.graphs.attached(value.src)[0] == "unknown":
-            frame.graphs.evidence.add(value.src)
+    for value in _terms(fn, expr, 0):
+        if value.src and fn.graphs.attached(value.src)[0] == "unknown":
+            fn.graphs.evidence.add(value.src)
 
 
-def _terms(frame: FunctionState, expr: ir.Expr, depth: int) -> Iterator[V]:
+def _terms(fn: FunctionState, expr: ir.Expr, depth: int) -> Iterator[V]:
     """The values of the losses among the summands of an expression."""
     if depth > _DEPTH:
         return
     if isinstance(expr, ir.Binary) and expr.op in ("+", "*", "/"):
-        left, right = frame.operands.get(expr.at, (None, None))
+        left, right = fn.operands.get(expr.at, (None, None))
         for side, value in ((expr.left, left), (expr.right, right)):
             if expr.op != "/" or side is expr.left:
-                yield from _named(frame, side, value, depth)
+                yield from _named(fn, side, value, depth)
     elif place := dotted(expr):
-        for statement in _sums(frame.function.body).get(place, ()):
+        for statement in _sums(fn.function.body).get(place, ()):
             if isinstance(statement, ir.Assign):
-                yield from _terms(frame, statement.value, depth + 1)
+                yield from _terms(fn, statement.value, depth + 1)
             else:
-                _, added = frame.operands.get(statement.at, (None, None))
-                yield from _named(frame, statement.value, added, depth)
+                _, added = fn.operands.get(statement.at, (None, None))
+                yield from _named(fn, statement.value, added, depth)
 
 
 @kept
@@ -60,8 +60,8 @@ def _sums(body: tuple[ir.Stmt, ...]) -> dict[str, list[ir.Assign | ir.AugAssign]
     return found
 
 
-def _named(frame: FunctionState, side: ir.Expr, value: V | None, depth: int) -> Iterator[V]:
+def _named(fn: FunctionState, side: ir.Expr, value: V | None, depth: int) -> Iterator[V]:
     if isinstance(side, ir.Binary):
-        yield from _terms(frame, side, depth + 1)
+        yield from _terms(fn, side, depth + 1)
     elif value is not None and "loss" in (name := last_name(side).lower()) and not _FACTOR.search(name):
         yield value

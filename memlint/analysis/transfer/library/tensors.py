@@ -57,15 +57,15 @@ _MEMBERS = frozenset({"get", "items", "keys", "pop", "setdefault", "to_tuple", "
 _OR_ELSE = frozenset({"get", "pop", "setdefault"})
 
 
-def _is_brought(frame: FunctionState, expr: ir.Call) -> bool:
+def _is_brought(fn: FunctionState, expr: ir.Call) -> bool:
     """Whether a call's result, or the variable that it is assigned to, is moved to a device."""
-    statement = statement_at(frame.function.body, expr.at)
+    statement = statement_at(fn.function.body, expr.at)
     names = names_bound_by(statement) if isinstance(statement, ir.Assign) else frozenset[str]()
     return any(
         isinstance(call.func, ir.Attr)
         and call.func.name in ("to", "cuda")
         and (call.func.value is expr or (isinstance(call.func.value, ir.Name) and call.func.value.id in names))
-        for call in calls(frame.function.body)
+        for call in calls(fn.function.body)
     )
 
 
@@ -94,10 +94,10 @@ class _Method(NamedTuple):
 
 
 def call(
-    frame: FunctionState, state: State, expr: ir.Call, receiver: V, name: str, args: list[V], words: dict[str, V]
+    fn: FunctionState, state: State, expr: ir.Call, receiver: V, name: str, args: list[V], words: dict[str, V]
 ) -> V:
     """The value of ``tensor.name(…)``."""
-    result = _call(frame, state, expr, receiver, name, args, words)
+    result = _call(fn, state, expr, receiver, name, args, words)
     if not result.kinds & TENSORS:
         return result
     extent = extent_ops.of_method(name, receiver, args, words, expr)
@@ -105,24 +105,24 @@ def call(
 
 
 def _call(
-    frame: FunctionState, state: State, expr: ir.Call, receiver: V, name: str, args: list[V], words: dict[str, V]
+    fn: FunctionState, state: State, expr: ir.Call, receiver: V, name: str, args: list[V], words: dict[str, V]
 ) -> V:
     table = knowledge.methods()
     if name in table.data or name in table.arrays:
-        frame.used |= receiver.src
+        fn.used |= receiver.src
         # not in a try block, where the exception may be caught, nor after an unknown method, whose result may have no
         # graph
         raises = name == "numpy" and not ("force" in words and words["force"].const is not False)
-        if raises and receiver.src and not frame.handlers and _of_known_methods(expr):
-            frame.notes.arrays.append((receiver.src, tuple(frame.tests)))
-        return V(DATA, size=SCALAR) if name != "tolist" else make(frame, state, expr.at, "list", DATA_VALUE)
+        if raises and receiver.src and not fn.handlers and _of_known_methods(expr):
+            fn.notes.arrays.append((receiver.src, tuple(fn.tests)))
+        return V(DATA, size=SCALAR) if name != "tolist" else make(fn, state, expr.at, "list", DATA_VALUE)
     if name == "detach_":
-        note_detached(frame, receiver, expr.func.value if isinstance(expr.func, ir.Attr) else expr)
-        frame.notes.cut_off |= receiver.src
+        note_detached(fn, receiver, expr.func.value if isinstance(expr.func, ir.Attr) else expr)
+        fn.notes.cut_off |= receiver.src
         cut_everywhere(state, receiver)
-        _cut_here(frame, state, expr)
+        _cut_here(fn, state, expr)
     if name in table.cut:
-        frame.used |= receiver.src
+        fn.used |= receiver.src
         size = SAMPLE if name in ("argmax", "argmin", "argsort", "eq", "ne", "unique") else None
         return cut(
             receiver,
@@ -133,41 +133,41 @@ def _call(
         )
     integers = (name == "view" or name in table.move) and names_integers(expr)
     if integers:
-        frame.used |= receiver.src
+        fn.used |= receiver.src
     if integers and name == "view":
         return cut(receiver)  # the bits are read as integers
     if name in table.move:
         return _move(receiver, name, expr, args, words, integers)
     if name in table.alias:
-        return receiver if name not in ("chunk", "split", "unbind") else make(frame, state, expr.at, "tuple", receiver)
+        return receiver if name not in ("chunk", "split", "unbind") else make(fn, state, expr.at, "tuple", receiver)
     if name in table.inplace or (name.endswith("_") and not name.startswith("_") and not name.endswith("__")):
-        return _in_place(frame, state, expr, receiver, name, args, words)
-    inputs = [receiver, *(tensors_within(frame, state, value) for value in args)]
+        return _in_place(fn, state, expr, receiver, name, args, words)
+    inputs = [receiver, *(tensors_within(fn, state, value) for value in args)]
     if name in table.reduce:
-        return _reduce(frame, state, _Method(expr, receiver, name, args, words), inputs)
+        return _reduce(fn, state, _Method(expr, receiver, name, args, words), inputs)
     if name in ("topk", "sort", "kthvalue", "mode", "cummax", "cummin", "nanmedian"):
-        values = tensor_op(frame, state, expr.at, inputs, text(expr), size=receiver.size)
+        values = tensor_op(fn, state, expr.at, inputs, text(expr), size=receiver.size)
         extent = extent_ops.of_method(name, receiver, args, words, expr)
-        return values_and_indices(frame, state, expr, values.but(extent=extent))
+        return values_and_indices(fn, state, expr, values.but(extent=extent))
     if name in table.op:
         certain = receiver.may_be(TENSORS)
-        return tensor_op(frame, state, expr.at, inputs, text(expr), what=text(expr), certain=certain)
+        return tensor_op(fn, state, expr.at, inputs, text(expr), what=text(expr), certain=certain)
     if receiver.kinds & TREE:
-        return _of_tree(frame, state, _Method(expr, receiver, name, args, words), inputs)
-    return unknown_call(frame, state, expr, receiver, args, words)
+        return _of_tree(fn, state, _Method(expr, receiver, name, args, words), inputs)
+    return unknown_call(fn, state, expr, receiver, args, words)
 
 
-def _of_tree(frame: FunctionState, state: State, method: _Method, inputs: list[V]) -> V:
+def _of_tree(fn: FunctionState, state: State, method: _Method, inputs: list[V]) -> V:
     """The value of a method of a distribution, or of a container of tensors. ``inputs``: the receiver and the
     arguments."""
     expr, receiver, name, args, words = method
     if name in ("log_prob", "cdf", "icdf"):
-        return tensor_op(frame, state, expr.at, inputs, text(expr))  # of a distribution
+        return tensor_op(fn, state, expr.at, inputs, text(expr))  # of a distribution
     if name == "entropy" and receiver.is_only(TREE) and any(ref.kind == "shape" for ref in receiver.refs):
         shapes = [ref.self_ for ref in ordered(receiver.refs) if ref.kind == "shape"]
-        return tensor_op(frame, state, expr.at, shapes, text(expr))
+        return tensor_op(fn, state, expr.at, shapes, text(expr))
     if name == "sample":
-        frame.used |= receiver.src
+        fn.used |= receiver.src
         return cut(receiver)  # a sample of a distribution has no graph (that of rsample() has one)
     # a batch or a model's output: a method returns tensors like the others, possibly on another device
     device = receiver.device if name in _MEMBERS else ANYWHERE
@@ -175,7 +175,7 @@ def _of_tree(frame: FunctionState, state: State, method: _Method, inputs: list[V
     src = receiver.src if state.grad != OFF or name in _MEMBERS or not (args or words) else frozenset[Source]()
     found = V(receiver.kinds & TENSORS, src, bare=receiver.bare, size=receiver.size, device=device)
     # the default for a missing member is a list or a text
-    is_default = name in _OR_ELSE and len(args) > 1 and _is_no_tensor(args[1]) and not _is_brought(frame, expr)
+    is_default = name in _OR_ELSE and len(args) > 1 and _is_no_tensor(args[1]) and not _is_brought(fn, expr)
     return no_batch(found) if is_default else found
 
 
@@ -202,13 +202,13 @@ def cut_everywhere(state: State, value: V) -> None:
             state.heap[key] = Obj(obj.kind, without(obj.elem), fields, obj.loops, obj.bounded, obj.cls, obj.text)
 
 
-def _cut_here(frame: FunctionState, state: State, expr: ir.Call) -> None:
+def _cut_here(fn: FunctionState, state: State, expr: ir.Call) -> None:
     """The variable, or the container's member, on which ``detach_()`` is called loses its graph."""
     place = expr.func.value if isinstance(expr.func, ir.Attr) else None
     if isinstance(place, ir.Name) and place.id in state.env:
         state.env[place.id] = state.env[place.id].but(src=frozenset())
     elif isinstance(place, ir.Subscript) and isinstance(place.index, ir.Const):
-        for key in frame.interpreter.evaluate(frame, state, place.value).objs:
+        for key in fn.interpreter.evaluate(fn, state, place.value).objs:
             obj = state.heap.get(key)
             if obj is not None and str(place.index.value) in obj.fields:
                 name = str(place.index.value)
@@ -241,15 +241,15 @@ def names_integers(expr: ir.Call) -> bool:
     return any(dotted(item).rsplit(".", 1)[-1] in _INTEGERS for item in given)
 
 
-def values_and_indices(frame: FunctionState, state: State, expr: ir.Call, values: V, size: int = SAMPLE) -> V:
+def values_and_indices(fn: FunctionState, state: State, expr: ir.Call, values: V, size: int = SAMPLE) -> V:
     """The pair that max(dim), topk, sort and pooling return: the values have the graph, the indices have none."""
-    frame.used |= values.src
+    fn.used |= values.src
     store = frozenset(((expr.at, "indices"),))
     indices = V(
         TENSOR, store=store, size=size, device=values.device, extent=values.extent and values.extent._replace(item=8)
     )
     members = {"0": values, "1": indices, "values": values, "indices": indices}
-    return make(frame, state, (expr.at, "pair"), "tuple", NOTHING, members)
+    return make(fn, state, (expr.at, "pair"), "tuple", NOTHING, members)
 
 
 #: the keyword by which pooling returns the indices of the maxima as well
@@ -262,17 +262,17 @@ def gives_indices(words: Mapping[str, Any]) -> bool:
     return asked is not None and asked.const is True
 
 
-def _reduce(frame: FunctionState, state: State, method: _Method, inputs: list[V]) -> V:
+def _reduce(fn: FunctionState, state: State, method: _Method, inputs: list[V]) -> V:
     """The value of a reduction: of ``max(dim)`` and the like, the pair of values and indices."""
     expr, receiver, name, args, words = method
     over = bool(args) or any(word in ("dim", "axis", "keepdim") for word in words)
     if name in ("max", "min", "median") and over and not (args and args[0].may_be(TENSORS)):
-        values = tensor_op(frame, state, expr.at, inputs, text(expr), size=min(SAMPLE, receiver.size))
+        values = tensor_op(fn, state, expr.at, inputs, text(expr), size=min(SAMPLE, receiver.size))
         extent = extent_ops.of_method(name, receiver, args, words, expr)
-        return values_and_indices(frame, state, expr, values.but(extent=extent))
+        return values_and_indices(fn, state, expr, values.but(extent=extent))
     size = SCALAR if not over or name == "dist" else reduced(receiver.size)
     certain = receiver.may_be(TENSORS)
-    return tensor_op(frame, state, expr.at, inputs, text(expr), what=text(expr), size=size, certain=certain)
+    return tensor_op(fn, state, expr.at, inputs, text(expr), what=text(expr), size=size, certain=certain)
 
 
 #: in-place operations whose first arguments are the axis and the positions
@@ -282,7 +282,7 @@ _AT_PLACES = frozenset(
 
 
 def _in_place(
-    frame: FunctionState, state: State, expr: ir.Call, receiver: V, name: str, args: list[V], words: dict[str, V]
+    fn: FunctionState, state: State, expr: ir.Call, receiver: V, name: str, args: list[V], words: dict[str, V]
 ) -> V:
     """The value of ``place.mul_(m).add_(value)``: the place takes over the graphs of the arguments."""
     func = expr.func
@@ -291,7 +291,7 @@ def _in_place(
     # the axis and the positions come first: integers have no graph
     given = args[2:] if name in _AT_PLACES and len(args) > 2 else args
     for value in (*given, *words.values()):
-        inner = tensors_within(frame, state, value)
+        inner = tensors_within(fn, state, value)
         if inner.src:
             incoming = join(incoming, inner)
     if name in ("zero_", "fill_", "normal_", "uniform_", "random_", "bernoulli_") and not incoming.src:
@@ -307,12 +307,12 @@ def _in_place(
     if isinstance(base, ir.Attr) and base.name == "data":
         return receiver
     how = "average" if averaged else "add" if name in ("add_", "sub_") else "update"
-    _overwrite(frame, state, expr, base, receiver, result, incoming, how, copied=name == "copy_")
+    _overwrite(fn, state, expr, base, receiver, result, incoming, how, copied=name == "copy_")
     return result
 
 
 def _overwrite(
-    frame: FunctionState,
+    fn: FunctionState,
     state: State,
     expr: ir.Call,
     base: ir.Expr,
@@ -329,24 +329,24 @@ def _overwrite(
 
     def carried(place: Source, kind: PlaceKind, previous: Sources) -> None:
         src = result.src | previous
-        note_carry(frame, state, how, place, kind, shown, result.but(src=src), incoming, expr.at, argument)
+        note_carry(fn, state, how, place, kind, shown, result.but(src=src), incoming, expr.at, argument)
 
     for path in sorted(receiver.syms):
         state.sym[path] = result.but(syms=frozenset())
         if not copied:
-            carried(path, "buffer" if _is_buffer(frame, path) else kind_of(path), frozenset((path,)))
+            carried(path, "buffer" if _is_buffer(fn, path) else kind_of(path), frozenset((path,)))
         return
     if isinstance(base, ir.Name) and base.id in state.env:
         old = state.env[base.id]
         state.env[base.id] = result
-        loop = frame.innermost(())
+        loop = fn.innermost(())
         if loop is not None and base.id not in loop.bound:
             # the body does not rebind the name, so it has the last round's value
             old = old.marked(("prev", loop.id, base.id))
         if not copied:
             carried(("var", base.id), "local", old.src)
         return
-    if isinstance(base, ir.Call) and frame.loops and _looks_up(base):
+    if isinstance(base, ir.Call) and fn.loops and _looks_up(base):
         place = Path(f"x:{shown}")
         carried(place, "foreign", frozenset((place,)))
 
@@ -357,6 +357,6 @@ def _looks_up(call: ir.Call) -> bool:
     return literal and isinstance(call.func, ir.Attr) and not knowledge.methods().knows(call.func.name)
 
 
-def _is_buffer(frame: FunctionState, path: Path) -> bool:
-    cls = frame.function.cls
-    return cls is not None and len(path.steps) == 1 and frame.analyser.is_buffer(cls, path.steps[0][1:])
+def _is_buffer(fn: FunctionState, path: Path) -> bool:
+    cls = fn.function.cls
+    return cls is not None and len(path.steps) == 1 and fn.analyser.is_buffer(cls, path.steps[0][1:])

@@ -33,44 +33,44 @@ _PROMISE = Ref("promise", "", "")
 
 
 def call_method(
-    frame: FunctionState, state: State, expr: ir.Call, receiver: V, name: str, args: Args, words: Words
+    fn: FunctionState, state: State, expr: ir.Call, receiver: V, name: str, args: Args, words: Words
 ) -> V | None:
     """The value of ``pool.submit(f, x)``, ``pool.map(f, xs)`` or ``promise.result()``; None for other methods and
     receivers."""
     if not receiver.refs:
         return None
     if name == "result" and _PROMISE in receiver.refs:
-        return elements_of(frame, state, receiver)
+        return elements_of(fn, state, receiver)
     if not any(ref.kind == "foreign" and ref.name in _POOLS for ref in receiver.refs):
         return None
     if not expr.args or not args or not args[0].kinds & (CALLABLE | MODULE):
         return None
     if name == "submit":
-        made = run(frame, state, expr, expr.args[0], args[0], args[1:], words)
-        return make(frame, state, (expr.at, "promise"), "list", made).but(refs=frozenset((_PROMISE,)))
+        made = run(fn, state, expr, expr.args[0], args[0], args[1:], words)
+        return make(fn, state, (expr.at, "promise"), "list", made).but(refs=frozenset((_PROMISE,)))
     mapped = listed(ir.Call(expr.at, ir.Name(expr.at, "map"), expr.args, ()))
     if name not in ("map", "imap", "imap_unordered") or not isinstance(mapped, ir.Comprehension):
         return None
     around, state.grad = state.grad, ON
-    result = comprehensions.comprehension(frame, state, mapped)
+    result = comprehensions.comprehension(fn, state, mapped)
     state.grad = around
     return result
 
 
-def run(frame: FunctionState, state: State, expr: ir.Call, shown: ir.Expr, callee: V, args: Args, words: Words) -> V:
+def run(fn: FunctionState, state: State, expr: ir.Call, shown: ir.Expr, callee: V, args: Args, words: Words) -> V:
     """The result of a function that another thread calls. ``shown``: the expression that names the function."""
     around, state.grad = state.grad, ON
-    result = frame.interpreter.call_value(
-        frame, state, callee, args, words, ir.Call(expr.at, shown, expr.args[1:], expr.keywords)
+    result = fn.interpreter.call_value(
+        fn, state, callee, args, words, ir.Call(expr.at, shown, expr.args[1:], expr.keywords)
     )
     state.grad = around
-    for record in frame.calls.values():
+    for record in fn.calls.values():
         if record.at == expr.at:
             record.started = around
     return result
 
 
-def thread(frame: FunctionState, state: State, expr: ir.Call, words: Words) -> V:
+def thread(fn: FunctionState, state: State, expr: ir.Call, words: Words) -> V:
     """Interpret the function of ``threading.Thread(target=f, args=(x, y))``."""
     target, arguments = words.get("target"), words.get("args")
     shown = next((word.value for word in expr.keywords if word.name == "target"), None)
@@ -79,7 +79,7 @@ def thread(frame: FunctionState, state: State, expr: ir.Call, words: Words) -> V
         known = held[0] if len(held) == 1 else None
         args = [*known.fields.values()] if known is not None and known.kind == "tuple" and not known.elem.kinds else []
         if args or arguments is None:
-            run(frame, state, expr, shown, target, args, {})
+            run(fn, state, expr, shown, target, args, {})
     return UNKNOWN_VALUE
 
 

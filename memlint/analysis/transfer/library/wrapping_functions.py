@@ -36,16 +36,16 @@ _OF_LOCATION = frozenset({"Normal", "Laplace", "Cauchy", "Gumbel"})
 
 
 def of_torch(
-    frame: FunctionState, state: State, name: str, last: str, args: list[V], words: dict[str, V], expr: ir.Call
+    fn: FunctionState, state: State, name: str, last: str, args: list[V], words: dict[str, V], expr: ir.Call
 ) -> V | None:
     """The value of such a function's call; None for another name."""
     if name in ("torch.utils.checkpoint.checkpoint", "torch.func.functional_call") and args:
-        inputs = args[1:] if last == "checkpoint" else [elements_of(frame, state, value) for value in args[2:]]
+        inputs = args[1:] if last == "checkpoint" else [elements_of(fn, state, value) for value in args[2:]]
         own = {word: value for word, value in words.items() if word not in _OF_CHECKPOINT}
         shown = expr.args[0] if expr.args else expr.func
-        return frame.interpreter.call_value(frame, state, args[0], inputs, own, ir.Call(expr.at, shown, (), ()))
+        return fn.interpreter.call_value(fn, state, args[0], inputs, own, ir.Call(expr.at, shown, (), ()))
     if name in _UNBOUND and args:
-        frame.used |= tensors_within(frame, state, args[0]).src
+        fn.used |= tensors_within(fn, state, args[0]).src
         return cut(args[0]) if last == "detach" else DATA_VALUE
     if (
         last in ("tree_map", "tree_map_only")
@@ -53,16 +53,16 @@ def of_torch(
         and len(args) > (last == "tree_map_only") + 1
     ):
         at = 1 if last == "tree_map_only" else 0
-        leaf = tensors_within(frame, state, args[at + 1])
+        leaf = tensors_within(fn, state, args[at + 1])
         of_leaf = ir.Call(expr.at, expr.args[at] if len(expr.args) > at else expr.func, (), ())
-        made = frame.interpreter.call_value(frame, state, args[at], [leaf], {}, of_leaf)
-        return make(frame, state, (expr.at, "tree"), "list", made)
+        made = fn.interpreter.call_value(fn, state, args[at], [leaf], {}, of_leaf)
+        return make(fn, state, (expr.at, "tree"), "list", made)
     if name.startswith("torch.distributions.") and last[:1].isupper():
-        inputs = [tensors_within(frame, state, value) for value in (*args, *words.values())]
-        made = tensor_op(frame, state, expr.at, inputs, text(expr)).but(kinds=TREE)
+        inputs = [tensors_within(fn, state, value) for value in (*args, *words.values())]
+        made = tensor_op(fn, state, expr.at, inputs, text(expr)).but(kinds=TREE)
         shaping = words.get("scale", args[1] if len(args) > 1 else None) if last in _OF_LOCATION else None
         return made.but(
-            refs=frozenset((Ref("shape", "", "", made if shaping is None else tensors_within(frame, state, shaping)),))
+            refs=frozenset((Ref("shape", "", "", made if shaping is None else tensors_within(fn, state, shaping)),))
         )
     if name in _WRAPPERS and (args or "module" in words):
         wrapped = args[0] if args else words["module"]

@@ -266,16 +266,16 @@ def truth(summary: Summary, state: State, test: ir.Expr) -> bool | None:
     return test_value(test, lambda part: _leaf(summary, state, part))
 
 
-def usual_side(frame: FunctionState, state: State, test: ir.Expr) -> bool | None:
+def usual_side(fn: FunctionState, state: State, test: ir.Expr) -> bool | None:
     """The value of a test of parameters under their defaults, where no known call passes another flag; None for
     unknown."""
 
     def by_default(part: ir.Expr) -> bool | None:
-        if not isinstance(part, ir.Name) or part.id not in {param.name for param in frame.function.params}:
+        if not isinstance(part, ir.Name) or part.id not in {param.name for param in fn.function.params}:
             return None
         value = state.env.get(part.id)
         untouched = value is not None and any(path == (f"p:{part.id}", ()) for path in value.syms)
-        return frame.analyser.usual(frame.function, part.id) if untouched else None
+        return fn.analyser.usual(fn.function, part.id) if untouched else None
 
     return test_value(test, by_default)
 

@@ -19,32 +19,32 @@ if TYPE_CHECKING:
 _HOLDERS = frozenset({"torch.nn.Sequential", "torch.nn.ModuleList", "torch.nn.ModuleDict"})
 
 
-def note_frozen_weight(frame: FunctionState, state: State, place: ir.Expr, frozen: bool | None) -> None:
+def note_frozen_weight(fn: FunctionState, state: State, place: ir.Expr, frozen: bool | None) -> None:
     """Record ``layer.weight.requires_grad = False`` for a layer of torch: it saves no input then."""
     if not isinstance(place, ir.Attr) or place.name != "weight":
         return
-    layer = frame.interpreter.evaluate(frame, state, place.value)
+    layer = fn.interpreter.evaluate(fn, state, place.value)
     known = layer.refs and all(ref.kind == "extinstance" and ref.name.startswith("torch.nn.") for ref in layer.refs)
-    if known and (frozen or frozen_of(frame, state, layer, place.value) is not False):
+    if known and (frozen or frozen_of(fn, state, layer, place.value) is not False):
         freeze(state, layer, place.value, frozen)
 
 
-def note_frozen_members(frame: FunctionState, state: State, name: str, args: list[V], made: V) -> None:
+def note_frozen_members(fn: FunctionState, state: State, name: str, args: list[V], made: V) -> None:
     """Record that ``nn.Sequential(*parts)`` is frozen where all its parts are."""
     if name not in _HOLDERS or not args:
         return
-    found = [frozen for value in args for frozen in _members_frozen(frame, state, value)]
+    found = [frozen for value in args for frozen in _members_frozen(fn, state, value)]
     if found and all(found):
         freeze(state, made, None, True)
 
 
-def _members_frozen(frame: FunctionState, state: State, value: V) -> Iterator[bool]:
+def _members_frozen(fn: FunctionState, state: State, value: V) -> Iterator[bool]:
     """For each module that a value may be or hold, whether it is frozen."""
     for part in _parts(state, value):
         for item in (*part.syms, *part.store):
             one = frozenset((item,))
             same = V(MODULE, refs=part.refs, syms=one) if item in part.syms else V(MODULE, refs=part.refs, store=one)
-            yield frozen_of(frame, state, same, None) is True
+            yield frozen_of(fn, state, same, None) is True
         if not part.syms and not part.store:
             yield False
 

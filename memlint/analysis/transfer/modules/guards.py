@@ -14,17 +14,17 @@ from memlint.ir import nodes as ir
 from memlint.patterns import lazy_pattern
 
 
-def entered_grad(frame: FunctionState, state: State, context: ir.Expr) -> tuple[int | None, V]:
+def entered_grad(fn: FunctionState, state: State, context: ir.Expr) -> tuple[int | None, V]:
     """The grad mode inside ``with context:`` (None for unchanged), and the value that ``as`` binds."""
-    value = frame.interpreter.evaluate(frame, state, context)
+    value = fn.interpreter.evaluate(fn, state, context)
     if isinstance(context, ir.IfExp):
-        return _either(frame, state, context), value
+        return _either(fn, state, context), value
     if isinstance(context, ir.Call):
-        func = frame.interpreter.evaluate(frame, state, context.func)
-        grad = grad_of_reference(frame, state, func, context)
+        func = fn.interpreter.evaluate(fn, state, context.func)
+        grad = grad_of_reference(fn, state, func, context)
         if grad is not None:
             return grad, value
-        yielded = _user_context(frame, state, func, context.at)
+        yielded = _user_context(fn, state, func, context.at)
         if yielded is not None:
             return yielded, value
         returned = _stored_guard(value)
@@ -33,17 +33,17 @@ def entered_grad(frame: FunctionState, state: State, context: ir.Expr) -> tuple[
         named = _named_grad(state, func, context)
         if named is not None:
             return named, value
-        return None, _entered(frame, func, context, value, state)
+        return None, _entered(fn, func, context, value, state)
     grad = _stored_guard(value)
-    return grad if grad is not None else _of_object(frame, state, value), value
+    return grad if grad is not None else _of_object(fn, state, value), value
 
 
-def _of_object(frame: FunctionState, state: State, value: V) -> int | None:
+def _of_object(fn: FunctionState, state: State, value: V) -> int | None:
     """The grad mode that an object of a project class enters: ``with self:``; None for unchanged."""
     found: int | None = None
     for ref in ordered(value.refs):
-        cls = frame.analyser.cls(ref) if ref.kind == "instance" else None
-        grad = class_grad(frame, cls) if cls is not None else None
+        cls = fn.analyser.cls(ref) if ref.kind == "instance" else None
+        grad = class_grad(fn, cls) if cls is not None else None
         found = found if grad is None else grad | (found or 0)
     return found if found != state.grad else None
 
@@ -65,17 +65,17 @@ def _named_grad(state: State, func: V, context: ir.Call) -> int | None:
     return state.grad if disabled else OFF
 
 
-def _entered(frame: FunctionState, func: V, context: ir.Call, value: V, state: State) -> V:
+def _entered(fn: FunctionState, func: V, context: ir.Call, value: V, state: State) -> V:
     """The value that ``as`` binds: of amp's ``scale_loss``, the loss itself."""
     for ref in ordered(func.refs):
         if ref.kind == "ext" and ref.name.endswith("amp.scale_loss") and context.args:
-            return frame.interpreter.evaluate(frame, state, context.args[0])
+            return fn.interpreter.evaluate(fn, state, context.args[0])
     return value
 
 
-def _either(frame: FunctionState, state: State, context: ir.IfExp) -> int | None:
-    left, _ = entered_grad(frame, state, context.body)
-    right, _ = entered_grad(frame, state, context.orelse)
+def _either(fn: FunctionState, state: State, context: ir.IfExp) -> int | None:
+    left, _ = entered_grad(fn, state, context.body)
+    right, _ = entered_grad(fn, state, context.orelse)
     if left is None and right is None:
         return None
     return (state.grad if left is None else left) | (state.grad if right is None else right)
@@ -141,7 +141,7 @@ def guard_value(grad: int) -> V:
     return V(CALLABLE, refs=frozenset((Ref("guard", "", str(grad)),)))
 
 
-def entered_by_hand(frame: FunctionState, state: State, receiver: V, name: str, args: list[V]) -> bool:
+def entered_by_hand(fn: FunctionState, state: State, receiver: V, name: str, args: list[V]) -> bool:
     """Whether a call enters or leaves a guard. ``guard.__enter__()`` lasts until ``guard.__exit__(…)``, and
     ``stack.enter_context(guard)`` until the stack's block ends."""
     if name == "enter_context" and len(args) == 1:
@@ -151,7 +151,7 @@ def entered_by_hand(frame: FunctionState, state: State, receiver: V, name: str, 
         return entered is not None
     grad = _stored_guard(receiver) if name in ("__enter__", "__exit__") else None
     if grad is not None:
-        state.grad = grad if name == "__enter__" else frame.entry
+        state.grad = grad if name == "__enter__" else fn.entry
     return grad is not None
 
 
@@ -170,24 +170,24 @@ def switches_off(body: tuple[ir.Stmt, ...]) -> bool:
     return off
 
 
-def _user_context(frame: FunctionState, state: State, func: V, at: int) -> int | None:
+def _user_context(fn: FunctionState, state: State, func: V, at: int) -> int | None:
     """The grad mode at the yield of a project's own context manager; None for unchanged."""
     found: int | None = None
     for ref in ordered(func.refs):
         if ref.kind == "func":
-            function = frame.analyser.function(ref)
+            function = fn.analyser.function(ref)
             if function is None or not function.is_generator:
                 continue
-            record = frame.calls.get((at, function.key))
-            summary = frame.analyser.summary(function, record.args if record is not None else None)
+            record = fn.calls.get((at, function.key))
+            summary = fn.analyser.summary(function, record.args if record is not None else None)
             if summary is None:
                 continue
             for _, yielding in summary.yields:
                 mode = state.grad if yielding.grad == AMBIENT else yielding.grad
                 found = mode if found is None else found | mode
         elif ref.kind == "class":
-            cls = frame.analyser.cls(ref)
-            entering = class_grad(frame, cls) if cls is not None else None
+            cls = fn.analyser.cls(ref)
+            entering = class_grad(fn, cls) if cls is not None else None
             found = found if entering is None else entering
     return found if found is None or found != state.grad else None
 

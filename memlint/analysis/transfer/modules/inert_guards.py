@@ -36,7 +36,7 @@ _PREPARES = frozenset({
 _LAST_VOLATILE = (0, 4)
 
 
-def note_dropped(frame: FunctionState, state: State, statement: ir.ExprStmt, value: V) -> None:
+def note_dropped(fn: FunctionState, state: State, statement: ir.ExprStmt, value: V) -> None:
     """Record ``torch.no_grad()`` or ``torch.no_grad`` as a statement of its own."""
     if not value.resolved() or state.grad == OFF:
         return
@@ -44,13 +44,13 @@ def note_dropped(frame: FunctionState, state: State, statement: ir.ExprStmt, val
     if isinstance(expr, ir.Call):
         if not any(ref.kind == "guard" for ref in value.refs):
             return
-        value = frame.interpreter.evaluate(frame, state, expr.func)
+        value = fn.interpreter.evaluate(fn, state, expr.func)
     elif not isinstance(expr, ir.Name | ir.Attr):
         return
     for ref in ordered(value.refs):
         row = knowledge.function(ref.name) if ref.kind == "ext" else None
         if row is not None and row.context == "off":
-            frame.notes.inert[statement.at] = ("bare", text(expr))
+            fn.notes.inert[statement.at] = ("bare", text(expr))
             return
 
 
@@ -90,16 +90,16 @@ def guards_in_its_time(summary: Summary) -> bool:
     )
 
 
-def note_volatile(frame: FunctionState, state: State, expr: ir.Call, flag: V) -> None:
+def note_volatile(fn: FunctionState, state: State, expr: ir.Call, flag: V) -> None:
     """Record ``Variable(x, volatile=True)``, unless a test of the release guards it."""
-    if flag.const is True and state.grad != OFF and not any("version" in text(test).lower() for test in frame.tests):
-        frame.notes.inert[expr.at] = ("volatile", "volatile=True")
+    if flag.const is True and state.grad != OFF and not any("version" in text(test).lower() for test in fn.tests):
+        fn.notes.inert[expr.at] = ("volatile", "volatile=True")
 
 
-def note_block(frame: FunctionState, statement: ir.With, before: int, inside: int) -> None:
+def note_block(fn: FunctionState, statement: ir.With, before: int, inside: int) -> None:
     """Record a with block that turns grad mode off, which may end before the model runs."""
     if inside == OFF and before != OFF:
-        frame.notes.blocks[statement.at] = statement
+        fn.notes.blocks[statement.at] = statement
 
 
 def _is_followed_by_a_block(summary: Summary, at: int) -> bool:

@@ -14,28 +14,28 @@ from memlint.ir import nodes as ir
 _FLAG = "requires_grad"
 
 
-def set_requires_grad(frame: FunctionState, state: State, place: ir.Expr, value: V, on: bool | None, at: int) -> V:
+def set_requires_grad(fn: FunctionState, state: State, place: ir.Expr, value: V, on: bool | None, at: int) -> V:
     """The value after ``value.requires_grad = on`` or ``value.requires_grad_(on)``, which its variable holds from
     then on; the network of a parameter is recorded. ``on`` is None for an unknown flag."""
     if on is not True:
-        note_disabled(frame, value)
-    note_frozen_weight(frame, state, place, None if on is None else not on)
+        note_disabled(fn, value)
+    note_frozen_weight(fn, state, place, None if on is None else not on)
     if on is None:
         return value
-    made = _leaf(frame, state, value, at) if on else _no_leaf(value)
+    made = _leaf(fn, state, value, at) if on else _no_leaf(value)
     if isinstance(place, ir.Name) and state.env.get(place.id) is value:
         state.env[place.id] = made
     return made
 
 
-def _leaf(frame: FunctionState, state: State, value: V, at: int) -> V:
+def _leaf(fn: FunctionState, state: State, value: V, at: int) -> V:
     """The value as a new leaf; a parameter and a module stay unchanged."""
     if value.kinds & MODULE or not value.kinds & (TENSORS | UNKNOWN) or parameters_of(value):
         return value
-    if any((node := frame.graphs.nodes.get(item)) is not None and node.definite for item in value.src):
+    if any((node := fn.graphs.nodes.get(item)) is not None and node.definite for item in value.src):
         return value
     grad, state.grad = state.grad, ON  # a leaf is one in any grad mode
-    leaf = frame.record(state, (_FLAG, at), at, _FLAG, EMPTY, definite=True, leaf=True)
+    leaf = fn.record(state, (_FLAG, at), at, _FLAG, EMPTY, definite=True, leaf=True)
     state.grad = grad
     return value.but(src=value.src | leaf)
 

@@ -48,7 +48,7 @@ def set_mode(state: State, func: ir.Attr, receiver: V, name: str, args: list[V],
         state.modes[key] = None if training is None else not training
 
 
-def settle_mode(frame: FunctionState, other: State, statement: ir.If) -> None:
+def settle_mode(fn: FunctionState, other: State, statement: ir.If) -> None:
     """Record eval mode in the other branch of ``if model.training: model.eval()``, where the module is in eval mode
     already."""
     test = statement.test
@@ -57,7 +57,7 @@ def settle_mode(frame: FunctionState, other: State, statement: ir.If) -> None:
     for inner in statement.body:
         call = inner.value if isinstance(inner, ir.ExprStmt) else None
         if isinstance(call, ir.Call) and dotted(call.func) == f"{place}.eval":
-            for key in mode_keys(frame.interpreter.evaluate(frame, other, test.value), test.value):
+            for key in mode_keys(fn.interpreter.evaluate(fn, other, test.value), test.value):
                 other.modes[key] = True
 
 
@@ -79,18 +79,18 @@ def frozen_of(summary: Summary, state: State, module: V, expr: ir.Expr | None) -
 _HOLDERS = frozenset({"torch.nn.ParameterDict", "torch.nn.ParameterList"})
 
 
-def member(frame: FunctionState, state: State, module: V) -> V:
+def member(fn: FunctionState, state: State, module: V) -> V:
     """A submodule of the module, whichever it is, which is frozen as the module is."""
     if any(ref.kind == "extinstance" and ref.name in _HOLDERS for ref in module.refs):
         return UNKNOWN_VALUE  # a parameter: the operations on it are recorded, not a run of it
-    if not state.modes or not module.store or module.syms or frozen_of(frame, state, module, None) is not True:
+    if not state.modes or not module.store or module.syms or frozen_of(fn, state, module, None) is not True:
         return V(MODULE, store=frozenset([item for item in module.store if whole_of(item) is not None]))
     return V(MODULE, store=frozenset(("part", item, "[]") for item in module.store if nesting(item) < MAX_PARTS))
 
 
-def parts_of(frame: FunctionState, state: State, module: V) -> V:
+def parts_of(fn: FunctionState, state: State, module: V) -> V:
     """The submodules of ``module.children()``, marked as parts of the module."""
-    part = member(frame, state, module)
+    part = member(fn, state, module)
     return part if part.store else V(MODULE, store=frozenset([_inside(item) for item in (*module.syms, *module.store)]))
 
 
@@ -154,13 +154,13 @@ def forget_name(state: State, name: str, value: V) -> None:
             del state.modes[key]
 
 
-def note_freezing_loop(frame: FunctionState, state: State, statement: ir.For) -> None:
+def note_freezing_loop(fn: FunctionState, state: State, statement: ir.For) -> None:
     """Record what ``for p in model.parameters(): p.requires_grad = False`` freezes."""
     iterated = _iterated_modules(statement.target, statement.iter)
     for target, call in iterated:
-        effect = _effect_on(frame, state, statement.body, call, target, alone=len(iterated) == 1)
+        effect = _effect_on(fn, state, statement.body, call, target, alone=len(iterated) == 1)
         if effect != "no" and isinstance(call.func, ir.Attr):
-            module = frame.interpreter.evaluate(frame, state, call.func.value)
+            module = fn.interpreter.evaluate(fn, state, call.func.value)
             freeze(state, module, call.func.value, None if effect == "some" else effect == "yes")
 
 
@@ -182,17 +182,17 @@ def _iterated_modules(target: ir.Expr, iterable: ir.Expr) -> list[tuple[ir.Expr,
 
 
 def _effect_on(
-    frame: FunctionState, state: State, body: tuple[ir.Stmt, ...], call: ir.Call, target: ir.Expr, *, alone: bool
+    fn: FunctionState, state: State, body: tuple[ir.Stmt, ...], call: ir.Call, target: ir.Expr, *, alone: bool
 ) -> str:
     """What a loop over the parameters or submodules of a call does to their requires_grad: "yes" (freezes), "on",
     "some" (a flag or a test decides), "no" (nothing). ``alone``: the loop iterates over nothing else, so that any
     variable may stand for its items."""
     func = call.func
     if isinstance(func, ir.Attr) and func.name in _OF_MODULES:
-        return _effect_on_modules(frame, state, body, names_read(target))
+        return _effect_on_modules(fn, state, body, names_read(target))
     effect = "no"
     for inner in walk_statements(body):
-        frozen = _effect_of(frame, state, inner, None if alone else names_read(target))
+        frozen = _effect_of(fn, state, inner, None if alone else names_read(target))
         if frozen == "no":
             continue
         always = inner in body or any(
@@ -206,7 +206,7 @@ def _effect_on(
     return effect
 
 
-def _effect_on_modules(frame: FunctionState, state: State, body: tuple[ir.Stmt, ...], names: frozenset[str]) -> str:
+def _effect_on_modules(fn: FunctionState, state: State, body: tuple[ir.Stmt, ...], names: frozenset[str]) -> str:
     """The same for a loop over submodules: ``for child in net.children(): child.requires_grad_(False)``, or with a
     loop over the parameters of each."""
     effect = "no"
@@ -217,9 +217,9 @@ def _effect_on_modules(frame: FunctionState, state: State, body: tuple[ir.Stmt, 
             for target, call in _iterated_modules(inner.target, inner.iter):
                 owner = call.func.value if isinstance(call.func, ir.Attr) else None
                 if owner is not None and _held_by(owner, names):
-                    frozen = _effect_on(frame, state, inner.body, call, target, alone=False)
+                    frozen = _effect_on(fn, state, inner.body, call, target, alone=False)
         elif isinstance(inner, ir.ExprStmt):
-            frozen = _effect_of(frame, state, inner, names)
+            frozen = _effect_of(fn, state, inner, names)
         if frozen != "no":
             effect = frozen if inner in body and not ends_early else "some"
     return effect

@@ -56,17 +56,17 @@ def _keys(keys: list[Source]) -> list[Source]:
     return found
 
 
-def note_optimizer(frame: FunctionState, state: State, params: V | None) -> None:
+def note_optimizer(fn: FunctionState, state: State, params: V | None) -> None:
     """Record whose parameters a new optimizer owns; None where that is unknown."""
-    frame.notes.owned.append(_owned_keys(frame, state, params) if params is not None else None)
+    fn.notes.owned.append(_owned_keys(fn, state, params) if params is not None else None)
 
 
-def _owned_keys(frame: FunctionState, state: State, params: V) -> Sources | None:
+def _owned_keys(fn: FunctionState, state: State, params: V) -> Sources | None:
     """The keys of the modules whose parameters an optimizer gets; None where some are unknown."""
-    inner = tensors_within(frame, state, params, 5)
+    inner = tensors_within(fn, state, params, 5)
     marks = frozenset(parameters_of(inner))
     for source in ordered(inner.src):
-        node = frame.graphs.nodes.get(source)
+        node = fn.graphs.nodes.get(source)
         if isinstance(source, Path) or (node is not None and (node.unknown or not node.definite)):
             return None
     if not marks and inner.kinds & UNKNOWN:
@@ -74,12 +74,12 @@ def _owned_keys(frame: FunctionState, state: State, params: V) -> Sources | None
     return marks
 
 
-def note_escaped_modules(frame: FunctionState, state: State, values: list[V]) -> None:
+def note_escaped_modules(fn: FunctionState, state: State, values: list[V]) -> None:
     """Record modules that escape to code that may put them into another module or an optimizer."""
     for value in values:
         if value.kinds & (MODULE | UNKNOWN) or value.objs:
-            inner = tensors_within(frame, state, value)
-            add_keys(frame.notes.given, mode_keys(inner, None))
+            inner = tensors_within(fn, state, value)
+            add_keys(fn.notes.given, mode_keys(inner, None))
 
 
 def add_keys(noted: set[Source], keys: Iterable[Source]) -> None:

@@ -19,29 +19,29 @@ from memlint.analysis.transfer.modules.optimizer_parameters import ANY, add_keys
 from memlint.ir import nodes as ir
 
 
-def note_disabled(frame: FunctionState, value: V) -> None:
+def note_disabled(fn: FunctionState, value: V) -> None:
     """Record ``value.requires_grad = False``, or a flag instead of False, for a parameter or a module."""
     keys = keys_of(value)
     if not keys and value.kinds & (MODULE | UNKNOWN):
         keys = {ANY}
-    add_keys(frame.notes.switched, keys)
+    add_keys(fn.notes.switched, keys)
 
 
-def note_detached(frame: FunctionState, value: V, place: ir.Expr) -> None:
+def note_detached(fn: FunctionState, value: V, place: ir.Expr) -> None:
     """Record ``value.detach_()`` for a parameter, but not for a state that is carried over rounds."""
     keys = keys_of(value)
-    rounds = {name for loop in frame.loops for name in loop.targets}
+    rounds = {name for loop in fn.loops for name in loop.targets}
     one_of_many = isinstance(place, ir.Name) and place.id in rounds
-    nodes = [node for item in value.src if (node := frame.graphs.nodes.get(item)) is not None]
+    nodes = [node for item in value.src if (node := fn.graphs.nodes.get(item)) is not None]
     computed = any((node.definite or node.model) and not node.leaf for node in nodes)
     if not keys and value.kinds & (MODULE | UNKNOWN) and one_of_many and not computed:
         keys = {ANY}
-    add_keys(frame.notes.switched, keys)
+    add_keys(fn.notes.switched, keys)
 
 
-def note_gradient_read(frame: FunctionState, value: V) -> None:
+def note_gradient_read(fn: FunctionState, value: V) -> None:
     """Record that ``value.grad`` is read: its network is trained by it."""
-    add_keys(frame.notes.learned, keys_of(value))
+    add_keys(fn.notes.learned, keys_of(value))
 
 
 def keys_of(value: V) -> set[Source]:
@@ -52,19 +52,19 @@ def keys_of(value: V) -> set[Source]:
     return keys
 
 
-def note_escaped(frame: FunctionState, state: State, values: list[V]) -> None:
+def note_escaped(fn: FunctionState, state: State, values: list[V]) -> None:
     """Record parameters that escape to code that may train them."""
     for value in values:
         if value.objs or value.store:
-            add_keys(frame.notes.learned, parameters_of(tensors_within(frame, state, value, 5)))
+            add_keys(fn.notes.learned, parameters_of(tensors_within(fn, state, value, 5)))
 
 
-def note_constructor(frame: FunctionState, state: State, cls: Class, args: Args, words: Words) -> None:
+def note_constructor(fn: FunctionState, state: State, cls: Class, args: Args, words: Words) -> None:
     """Record the parameters in the constructor call of a project class that reads gradients: such a class is an
     optimizer."""
-    order, _ = frame.analyser.program.ancestors(cls)
+    order, _ = fn.analyser.program.ancestors(cls)
     if any(_reads_gradients(method.body) for item in order for method in item.methods.values()):
-        note_escaped(frame, state, [*args, *words.values()])
+        note_escaped(fn, state, [*args, *words.values()])
 
 
 @kept
@@ -72,11 +72,11 @@ def _reads_gradients(body: tuple[ir.Stmt, ...]) -> bool:
     return any(isinstance(part, ir.Attr) and part.name == "grad" for part in parts(body))
 
 
-def note_applied(frame: FunctionState, state: State, receiver: V, place: ir.Expr, callee: V) -> None:
+def note_applied(fn: FunctionState, state: State, receiver: V, place: ir.Expr, callee: V) -> None:
     """Record ``net.apply(function)``: the function's effect on its parameter is one on all submodules."""
     for ref in callee.refs:
-        function = frame.analyser.function(ref) if ref.kind == "func" else None
-        summary = frame.analyser.summary(function) if function is not None and function.params else None
+        function = fn.analyser.function(ref) if ref.kind == "func" else None
+        summary = fn.analyser.summary(function) if function is not None and function.params else None
         if function is None or summary is None or summary.exit is None:
             continue
         if not function.given:
@@ -85,7 +85,7 @@ def note_applied(frame: FunctionState, state: State, receiver: V, place: ir.Expr
         if summary.exit.modes.get(("frozen", own)) is True:
             freeze(state, receiver, place, True)
         if ANY in summary.notes.switched or any(_is_of(key, own) for key in summary.notes.switched):
-            note_disabled(frame, receiver)
+            note_disabled(fn, receiver)
 
 
 def _is_of(key: Source, own: Path) -> bool:

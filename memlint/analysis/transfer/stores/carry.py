@@ -24,66 +24,66 @@ _AVERAGES = frozenset({"lerp", "lerp_", "ema", "ema_inplace", "moving_average", 
 PART = "part"
 
 
-def note_augmented(frame: FunctionState, state: State, statement: ir.AugAssign, old: V, new: V, value: V) -> None:
+def note_augmented(fn: FunctionState, state: State, statement: ir.AugAssign, old: V, new: V, value: V) -> None:
     """Record the carry of ``place op= value``."""
     if not new.src or not new.may_be(TENSORS | UNKNOWN):
         return
-    found = place_of(frame, state, statement.target)
-    if found is None or not own_sources(frame, found[0]) & frame.graphs.closure(value.src | old.src):
+    found = place_of(fn, state, statement.target)
+    if found is None or not own_sources(fn, found[0]) & fn.graphs.closure(value.src | old.src):
         return
     how = "add" if statement.op in ("+", "-") else "update"
     place, shown = text(statement.target), text(statement.value)
     index = picking_name(statement.target)
-    note_carry(frame, state, how, *found, place, value, new, statement.at, shown, index=index)
+    note_carry(fn, state, how, *found, place, value, new, statement.at, shown, index=index)
 
 
 def note_assigned(
-    frame: FunctionState, state: State, statement: ir.Assign | ir.AnnAssign, target: ir.Expr, value: V
+    fn: FunctionState, state: State, statement: ir.Assign | ir.AnnAssign, target: ir.Expr, value: V
 ) -> None:
     """Record the carry of ``place = expression``, where the expression reads the place or a value that was computed
     from it."""
-    if statement.value is None or growing.note_concatenation(frame, state, statement, target):
+    if statement.value is None or growing.note_concatenation(fn, state, statement, target):
         return
-    loop_updates.note_update(frame, state, statement, target, value)
-    note_built(frame, state, statement.at, statement.value, target, value)
+    loop_updates.note_update(fn, state, statement, target, value)
+    note_built(fn, state, statement.at, statement.value, target, value)
 
 
-def note_built(frame: FunctionState, state: State, at: int, expr: ir.Expr, target: ir.Expr, value: V) -> None:
+def note_built(fn: FunctionState, state: State, at: int, expr: ir.Expr, target: ir.Expr, value: V) -> None:
     """Record the carry of an expression's value into a place, by assignment or by a method:
     ``sums.update(a=sums["a"] + x)``."""
     if value.may_be(CONTAINER) and value.objs:
-        if _is_window(expr, text(target, 200)) or _rebuilt(frame, state, at, expr, target, value):
+        if _is_window(expr, text(target, 200)) or _rebuilt(fn, state, at, expr, target, value):
             return
         if isinstance(target, ir.Name):
             members = members_anew(expr, target.id)
             if members is not None:
-                _by_members(frame, state, at, members, expr, target)
+                _by_members(fn, state, at, members, expr, target)
                 return
-            value = tensors_within(frame, state, value)
+            value = tensors_within(fn, state, value)
         elif (summed := summed_members(expr, text(target, 200))) is not None:
-            _sums(frame, state, at, expr, summed, target, value)
+            _sums(fn, state, at, expr, summed, target, value)
             return
     other = _other_side(expr, target)
     if other is not None:
-        value, expr = frame.interpreter.evaluate(frame, state, other), other
+        value, expr = fn.interpreter.evaluate(fn, state, other), other
     if not value.may_be(TENSORS | UNKNOWN):
         return
-    if not frame.loops and isinstance(target, ir.Name) and target.id in frame.function.locals:
+    if not fn.loops and isinstance(target, ir.Name) and target.id in fn.function.locals:
         return  # outside of loops, a local variable carries nothing
     shown = text(target, 200)
     direct = mentions(expr, shown) or _gets(expr, target)
-    found = place_of(frame, state, target)
+    found = place_of(fn, state, target)
     if found is None:
         return
-    own = own_sources(frame, found[0])
+    own = own_sources(fn, found[0])
     if not direct:
         # the value is not computed from the place: the mark is that of an object from the same allocation site in an
         # earlier round
         value = value.but(src=value.src - own)
-    reached = frame.graphs.closure(value.src)
+    reached = fn.graphs.closure(value.src)
     if not direct and not own & reached:
         return
-    how, incoming = classify(frame, state, expr, shown, value)
+    how, incoming = classify(fn, state, expr, shown, value)
     if how == "cat":
         return
     if not value.src or not own & reached:
@@ -91,7 +91,7 @@ def note_built(frame: FunctionState, state: State, at: int, expr: ir.Expr, targe
     rest = incoming.but(src=incoming.src - own) if incoming.src & own else incoming
     summed = summed_members(expr, shown)
     added = text(expr) if summed is None else _added_text(expr, summed, target)
-    note_carry(frame, state, how, *found, text(target), value, rest, at, added, index=picking_name(target))
+    note_carry(fn, state, how, *found, text(target), value, rest, at, added, index=picking_name(target))
 
 
 def _other_side(expr: ir.Expr, target: ir.Expr) -> ir.Expr | None:
@@ -110,45 +110,43 @@ def _is_place(expr: ir.Expr, shown: str) -> bool:
 
 
 def _by_members(
-    frame: FunctionState, state: State, at: int, members: list[Member], expr: ir.Expr, target: ir.Name
+    fn: FunctionState, state: State, at: int, members: list[Member], expr: ir.Expr, target: ir.Name
 ) -> None:
     """Record the carry of a container that is rebuilt member by member, where a member's new value is computed from
     its old one."""
-    found = place_of(frame, state, target)
-    if found is None or (not frame.loops and target.id in frame.function.locals):
+    found = place_of(fn, state, target)
+    if found is None or (not fn.loops and target.id in fn.function.locals):
         return
-    own = own_sources(frame, found[0])
+    own = own_sources(fn, found[0])
     for key, item in members:
         if reads_others_only(item, target.id, key):
             continue
-        value = tensors_within(frame, state, frame.interpreter.evaluate(frame, state, item))
+        value = tensors_within(fn, state, fn.interpreter.evaluate(fn, state, item))
         if not mentions(item, target.id):
             value = value.but(src=value.src - own)  # as in `note_built`
-        pair = frame.operands.get(item.at, ()) if isinstance(item, ir.Binary) else ()
+        pair = fn.operands.get(item.at, ()) if isinstance(item, ir.Binary) else ()
         if any(not one.src and not one.may_be(TENSORS | UNKNOWN) for one in pair):
             continue  # ``info.get("n", 0) + 1``: a count, whatever else the container holds
-        if not value.src or not value.may_be(TENSORS | UNKNOWN) or not own & frame.graphs.closure(value.src):
+        if not value.src or not value.may_be(TENSORS | UNKNOWN) or not own & fn.graphs.closure(value.src):
             continue
         rest = value.but(src=value.src - own)
-        note_carry(frame, state, "call", *found, text(target), value, rest, at, text(expr))
+        note_carry(fn, state, "call", *found, text(target), value, rest, at, text(expr))
 
 
-def _sums(
-    frame: FunctionState, state: State, at: int, expr: ir.Expr, summed: ir.Expr, target: ir.Expr, value: V
-) -> None:
+def _sums(fn: FunctionState, state: State, at: int, expr: ir.Expr, summed: ir.Expr, target: ir.Expr, value: V) -> None:
     """Record the carry of ``self.sums = [s + x for s, x in zip(self.sums, losses)]``: each new member adds to an old
     one."""
-    found = place_of(frame, state, target)
+    found = place_of(fn, state, target)
     if found is None:
         return
     place = found[0].then("[]") if isinstance(found[0], Path) else found[0]
-    held = tensors_within(frame, state, value)
-    how, added = classify(frame, state, expr, text(target, 200), held)
+    held = tensors_within(fn, state, value)
+    how, added = classify(fn, state, expr, text(target, 200), held)
     if held.src and added.src and added.may_be(TENSORS | UNKNOWN):
-        marks = own_sources(frame, place)
+        marks = own_sources(fn, place)
         rest = added.but(src=added.src - marks)
         shown = _added_text(expr, summed, target)
-        made = note_carry(frame, state, how, place, found[1], text(target), held, rest, at, shown)
+        made = note_carry(fn, state, how, place, found[1], text(target), held, rest, at, shown)
         if made is not None:
             made.objs = value.objs
 
@@ -186,22 +184,22 @@ def _is_window(expr: ir.Expr, shown: str) -> bool:
     )
 
 
-def _rebuilt(frame: FunctionState, state: State, at: int, expr: ir.Expr, target: ir.Expr, value: V) -> bool:
+def _rebuilt(fn: FunctionState, state: State, at: int, expr: ir.Expr, target: ir.Expr, value: V) -> bool:
     """Record what a container retains that grows by being rebuilt; whether it does: ``xs = xs + [x]``, ``xs = (*xs,
     x)``, ``sums[name] = sums.get(name, []) + [x]``."""
-    added = _added(frame, expr, text(target, 200))
-    found = place_of(frame, state, target) if added else None
+    added = _added(fn, expr, text(target, 200))
+    found = place_of(fn, state, target) if added else None
     if found is None:
         return bool(added)
     for item in added:
-        inner = tensors_within(frame, state, frame.interpreter.evaluate(frame, state, item))
-        made = note_store(frame, state, "retain", "append", found[0], found[1], text(target), inner, at, text(item))
+        inner = tensors_within(fn, state, fn.interpreter.evaluate(fn, state, item))
+        made = note_store(fn, state, "retain", "append", found[0], found[1], text(target), inner, at, text(item))
         if made is not None:
             made.objs = value.objs
     return bool(added)
 
 
-def _added(frame: FunctionState, expr: ir.Expr, shown: str) -> list[ir.Expr]:
+def _added(fn: FunctionState, expr: ir.Expr, shown: str) -> list[ir.Expr]:
     """The members that an expression adds to those of the place with this text; empty where it does not rebuild it."""
 
     def is_old(part: ir.Expr) -> bool:
@@ -210,90 +208,88 @@ def _added(frame: FunctionState, expr: ir.Expr, shown: str) -> list[ir.Expr]:
     if isinstance(expr, ir.Binary) and expr.op in ("+", "|") and is_old(expr.left):
         if isinstance(expr.right, ir.Display):
             return list(expr.right.elements)
-        return _new_keys(frame, expr.right) if isinstance(expr.right, ir.DictDisplay) else []
+        return _new_keys(fn, expr.right) if isinstance(expr.right, ir.DictDisplay) else []
     if isinstance(expr, ir.Display) and any(isinstance(one, ir.Starred) and is_old(one.value) for one in expr.elements):
         return [one for one in expr.elements if not (isinstance(one, ir.Starred) and is_old(one.value))]
     spreads = isinstance(expr, ir.DictDisplay) and any(
         key is None and is_old(one) for key, one in zip(expr.keys, expr.values, strict=True)
     )
-    return _new_keys(frame, expr) if spreads and isinstance(expr, ir.DictDisplay) else []
+    return _new_keys(fn, expr) if spreads and isinstance(expr, ir.DictDisplay) else []
 
 
-def _new_keys(frame: FunctionState, expr: ir.DictDisplay) -> list[ir.Expr]:
+def _new_keys(fn: FunctionState, expr: ir.DictDisplay) -> list[ir.Expr]:
     """The values of a display whose keys are new in each iteration."""
-    return [one for key, one in zip(expr.keys, expr.values, strict=True) if key is not None and counted_by(frame, key)]
+    return [one for key, one in zip(expr.keys, expr.values, strict=True) if key is not None and counted_by(fn, key)]
 
 
-def note_written(frame: FunctionState, state: State, base: V, value: V, target: ir.Subscript) -> None:
+def note_written(fn: FunctionState, state: State, base: V, value: V, target: ir.Subscript) -> None:
     """Record the carry of ``self.buffer[i:j] = value``, by which the buffer takes over the value's graph."""
     if not value.src or not value.may_be(TENSORS | UNKNOWN) or state.grad == OFF or isinstance(target.index, ir.Const):
         return
     for path in sorted(base.syms):
         known = base.may_be(TENSORS) or (
-            frame.function.cls is not None
+            fn.function.cls is not None
             and len(path.steps) == 1
-            and frame.analyser.is_buffer(frame.function.cls, path.steps[0][1:])
+            and fn.analyser.is_buffer(fn.function.cls, path.steps[0][1:])
         )
-        if known and path.steps and _brings_more(frame, path, value):
+        if known and path.steps and _brings_more(fn, path, value):
             src = base.src | value.src | {path}  # the buffer may be written part by part, so its former graph stays
             state.sym[path] = V(TENSORS & ~TREE, src, bare=True, syms=base.syms, size=base.size, device=base.device)
             note_carry(
-                frame,
+                fn,
                 state,
-                _how_written(frame, state, target, value),
+                _how_written(fn, state, target, value),
                 path,
                 "buffer",
                 text(target.value),
                 state.sym[path],
                 value,
-                current_position(frame),
+                current_position(fn),
                 text(target.value),
             )
 
 
-def _brings_more(frame: FunctionState, place: Path, value: V) -> bool:
+def _brings_more(fn: FunctionState, place: Path, value: V) -> bool:
     """Whether the written value depends on more than the buffer itself: ``queue[n:] = queue[:-n].clone()`` only
     shifts it."""
-    reached = frame.graphs.closure(value.src) - own_sources(frame, place)
-    nodes = (frame.graphs.nodes.get(item) for item in reached)
+    reached = fn.graphs.closure(value.src) - own_sources(fn, place)
+    nodes = (fn.graphs.nodes.get(item) for item in reached)
     others = any(isinstance(item, Path) and not item.is_in(place) for item in reached)
     return others or any(node is not None and (node.model or node.definite or node.unknown) for node in nodes)
 
 
-def _how_written(frame: FunctionState, state: State, target: ir.Subscript, value: V) -> str:
+def _how_written(fn: FunctionState, state: State, target: ir.Subscript, value: V) -> str:
     """How a buffer is written: "average" for ``self.mean[:] = self.mean * 0.9 + mean * 0.1`` outside of loops, else
     "update"."""
-    statement = frame.statement
-    if not isinstance(statement, ir.Assign) or any(loop.counts for loop in frame.loops):
+    statement = fn.statement
+    if not isinstance(statement, ir.Assign) or any(loop.counts for loop in fn.loops):
         return "update"
-    how, _ = classify(frame, state, statement.value, text(target.value, 200), value)
+    how, _ = classify(fn, state, statement.value, text(target.value, 200), value)
     return "average" if how == "average" else "update"
 
 
-def note_part_written(frame: FunctionState, state: State, name: str, value: V, target: ir.Subscript) -> None:
+def note_part_written(fn: FunctionState, state: State, name: str, value: V, target: ir.Subscript) -> None:
     """Record the carry of ``scores[:, i] = value`` in a loop, where the tensor takes over the graph of each round."""
-    loop = frame.innermost(())
+    loop = fn.innermost(())
     if loop is None or name in loop.bound or state.grad == OFF:
         return
     if isinstance(target.index, ir.Const) and not state.env[name].is_only(TENSORS & ~TREE):
         return  # a member of a list or dictionary, which is overwritten in each round
     filled = state.env[name] = state.env[name].marked(("prev", loop.id, name))
-    shown = text(frame.statement.value if isinstance(frame.statement, ir.Assign) else target)
-    note_carry(
-        frame, state, "update", ("var", name), "local", name, filled, value, current_position(frame), shown, tag=PART
-    )
+    shown = text(fn.statement.value if isinstance(fn.statement, ir.Assign) else target)
+    note_carry(fn, state, "update", ("var", name), "local", name, filled, value, current_position(fn), shown, tag=PART)
 
 
-def classify(frame: FunctionState, state: State, expr: ir.Expr, shown: str, value: V) -> tuple[str, V]:
+def classify(fn: FunctionState, state: State, expr: ir.Expr, shown: str, value: V) -> tuple[str, V]:
     """How the expression rebuilds the place ("add", "average", "cat", "update" or "call"), and the value that is
     added to the old one."""
     inner = expr
     summed = summed_members(expr, shown)
     if summed is not None and isinstance(expr, ir.Comprehension):
-        pair = frame.operands.get(summed.at) if isinstance(summed, ir.Binary) else None
+        pair = fn.operands.get(summed.at) if isinstance(summed, ir.Binary) else None
         if pair is None or not isinstance(summed, ir.Binary):
             return "add", value
-        return "add", tensors_within(frame, state, pair[1 if is_old_member(summed.left, expr, shown) else 0])
+        return "add", tensors_within(fn, state, pair[1 if is_old_member(summed.left, expr, shown) else 0])
     if isinstance(inner, ir.IfExp):  # ``loss if total is None else total + loss``
         rebuilding = [side for side in (inner.body, inner.orelse) if mentions(side, shown)]
         inner = rebuilding[0] if len(rebuilding) == 1 else inner
@@ -307,8 +303,8 @@ def classify(frame: FunctionState, state: State, expr: ir.Expr, shown: str, valu
     if isinstance(inner, ir.Binary) and inner.op in ("+", "-"):
         for position, side in enumerate((inner.left, inner.right)):
             if _is_place(side, shown) or _is_get(side, shown):
-                pair = frame.operands.get(inner.at)
-                return "add", value if pair is None else tensors_within(frame, state, pair[1 - position])
+                pair = fn.operands.get(inner.at)
+                return "add", value if pair is None else tensors_within(fn, state, pair[1 - position])
         if any(
             isinstance(part, ir.Binary) and part.op == "*" and mentions(part, shown) for part in walk_expression(inner)
         ):

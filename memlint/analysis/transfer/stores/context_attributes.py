@@ -21,27 +21,27 @@ SETUP = "setup_context"
 
 
 def note_context_attribute(
-    frame: FunctionState, target: ir.Attr, value: V, statement: ir.Assign | ir.AnnAssign | None
+    fn: FunctionState, target: ir.Attr, value: V, statement: ir.Assign | ir.AnnAssign | None
 ) -> None:
     """Record an assignment to an attribute, if its object is a context."""
-    function = frame.function
+    function = fn.function
     if not function.params or not isinstance(target.value, ir.Name) or target.value.id != function.params[0].name:
         return
     if (function.name not in (FORWARD, SETUP) or function.cls is None) and target.value.id not in _CONTEXTS:
         return
-    known = frame.notes.on_context.get(target.at)
+    known = fn.notes.on_context.get(target.at)
     expr, names = _source(target, statement)
-    if isinstance(expr, ir.Name) and _is_proved_no_tensor(frame, expr.id):
+    if isinstance(expr, ir.Name) and _is_proved_no_tensor(fn, expr.id):
         return
-    frame.notes.on_context[target.at] = Kept(target, expr, names, join(known.given, value) if known else value)
+    fn.notes.on_context[target.at] = Kept(target, expr, names, join(known.given, value) if known else value)
 
 
-def _is_proved_no_tensor(frame: FunctionState, name: str) -> bool:
+def _is_proved_no_tensor(fn: FunctionState, name: str) -> bool:
     """Whether a variable, which the function does not rebind, is no tensor here: the else branch of ``if
     torch.is_tensor(x)``."""
-    return name not in assigned_names(frame.function.body)[0] and any(
+    return name not in assigned_names(fn.function.body)[0] and any(
         isinstance(test, ir.Unary) and test.op == "not" and tells_tensors(test.operand, frozenset({name}))
-        for test in frame.tests
+        for test in fn.tests
     )
 
 

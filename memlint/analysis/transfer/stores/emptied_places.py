@@ -10,36 +10,36 @@ from memlint.analysis.domain.values import Path, Source, Sources
 from memlint.ir import nodes as ir
 
 
-def drop_stores(frame: FunctionState, state: State, places: frozenset[Source]) -> None:
+def drop_stores(fn: FunctionState, state: State, places: frozenset[Source]) -> None:
     """The places are emptied or overwritten: on this path, the iteration's stores into them, or into parts of them,
     are dropped."""
     if not places:
         return
-    few = resets_soon(frame)
-    _note_cleared(frame, state, places)
-    gone = {key for key in state.pending if _is_of(frame.stores[key], places)}
-    stored = {id(frame.stores[key].loop) for key in gone}
-    loops = set(frame.loops)
-    for store in frame.stores.values() if loops else ():
+    few = resets_soon(fn)
+    _note_cleared(fn, state, places)
+    gone = {key for key in state.pending if _is_of(fn.stores[key], places)}
+    stored = {id(fn.stores[key].loop) for key in gone}
+    loops = set(fn.loops)
+    for store in fn.stores.values() if loops else ():
         if store.loop is not None and store.loop in loops and _is_of(store, places):
             earlier = id(store.loop) not in stored
-            begins = earlier and _each_round(frame, store.loop.body)
-            if few or begins or (frame.tests and switched(frame, state, store.loop)):
+            begins = earlier and _each_round(fn, store.loop.body)
+            if few or begins or (fn.tests and switched(fn, state, store.loop)):
                 store.cleared = FEW
             elif earlier and not store.cleared:
                 # emptied before this iteration's store: what earlier iterations kept is dropped here
                 store.cleared = "cleared on some paths"
     for key in gone:
-        store = frame.stores[key]
-        if store.loop is None or store.loop in frame.loops:
+        store = fn.stores[key]
+        if store.loop is None or store.loop in fn.loops:
             store.cleared = store.cleared or "cleared on some paths"
     state.pending -= gone
 
 
-def _each_round(frame: FunctionState, body: tuple[ir.Stmt, ...]) -> bool:
+def _each_round(fn: FunctionState, body: tuple[ir.Stmt, ...]) -> bool:
     """Whether the current statement runs in every round of a loop with this body."""
     return any(
-        statement is frame.statement or (isinstance(statement, ir.With) and _each_round(frame, statement.body))
+        statement is fn.statement or (isinstance(statement, ir.With) and _each_round(fn, statement.body))
         for statement in body
     )
 
@@ -58,25 +58,25 @@ def _within(place: Source, places: Sources) -> bool:
     )
 
 
-def _note_cleared(frame: FunctionState, state: State, places: Sources) -> None:
+def _note_cleared(fn: FunctionState, state: State, places: Sources) -> None:
     """Record for callers which places are emptied on some path, and whether flags alone decide over it."""
-    _record_cleared(frame, places, not frame.returns and all(is_flag(state, test) for test in frame.tests))
+    _record_cleared(fn, places, not fn.returns and all(is_flag(state, test) for test in fn.tests))
 
 
-def _record_cleared(frame: FunctionState, places: Sources, flagged: bool) -> None:
-    rounds = any(loop.counts and loop.loop.every != "epoch" for loop in frame.loops)
+def _record_cleared(fn: FunctionState, places: Sources, flagged: bool) -> None:
+    rounds = any(loop.counts and loop.loop.every != "epoch" for loop in fn.loops)
     for place in places:
         if isinstance(place, Path):
-            frame.notes.cleared[place] = frame.notes.cleared.get(place, False) or flagged
+            fn.notes.cleared[place] = fn.notes.cleared.get(place, False) or flagged
             if rounds:
-                frame.notes.cleared_in_rounds.add(place)
+                fn.notes.cleared_in_rounds.add(place)
 
 
-def drop_stores_of_call(frame: FunctionState, state: State, places: Sources, *, flagged: bool) -> None:
+def drop_stores_of_call(fn: FunctionState, state: State, places: Sources, *, flagged: bool) -> None:
     """A callee empties the places on some path. ``flagged``: on all paths or on none, as a flag decides."""
-    few = flagged and (not frame.tests or any(switched(frame, state, loop) for loop in frame.loops))
-    _record_cleared(frame, places, flagged)
-    loops = set(frame.loops)
-    for store in frame.stores.values() if loops else ():
+    few = flagged and (not fn.tests or any(switched(fn, state, loop) for loop in fn.loops))
+    _record_cleared(fn, places, flagged)
+    loops = set(fn.loops)
+    for store in fn.stores.values() if loops else ():
         if store.loop is not None and store.loop in loops and _is_of(store, places):
             store.cleared = FEW if few else store.cleared or "cleared on some paths"

@@ -24,19 +24,17 @@ CATS = frozenset({
 })  # fmt: skip
 
 
-def note_concatenation(
-    frame: FunctionState, state: State, statement: ir.Assign | ir.AnnAssign, target: ir.Expr
-) -> bool:
+def note_concatenation(fn: FunctionState, state: State, statement: ir.Assign | ir.AnnAssign, target: ir.Expr) -> bool:
     """Whether the assigned value is a concatenation; a target that grows by it is recorded."""
     if statement.value is None:
         return False
     found = False
     for call in _results(statement.value):
-        parts = _parts(frame, state, call)
+        parts = _parts(fn, state, call)
         if parts is None:
             continue
         found = True
-        _note(frame, state, statement, target, parts)
+        _note(fn, state, statement, target, parts)
     return found
 
 
@@ -52,31 +50,31 @@ def _results(expr: ir.Expr) -> Iterator[ir.Call]:
             yield expr
 
 
-def _parts(frame: FunctionState, state: State, call: ir.Call) -> tuple[ir.Expr, ...] | None:
+def _parts(fn: FunctionState, state: State, call: ir.Call) -> tuple[ir.Expr, ...] | None:
     """The operands of a concatenation: the members of a display; () where they are unknown, None for another call."""
     name = last_name(call.func)
-    if name in CATS and _of_torch(frame, state, call.func, name):
+    if name in CATS and _of_torch(fn, state, call.func, name):
         tensors = argument(call, 0, "tensors")
         return tensors.elements if isinstance(tensors, ir.Display) else ()
     if name and call.args:
-        return _through_helper(frame, state, call)
+        return _through_helper(fn, state, call)
     return None
 
 
-def _of_torch(frame: FunctionState, state: State, func: ir.Expr, name: str) -> bool:
+def _of_torch(fn: FunctionState, state: State, func: ir.Expr, name: str) -> bool:
     return any(
-        ref.kind == "ext" and ref.name == f"torch.{name}" for ref in frame.interpreter.evaluate(frame, state, func).refs
+        ref.kind == "ext" and ref.name == f"torch.{name}" for ref in fn.interpreter.evaluate(fn, state, func).refs
     )
 
 
-def _through_helper(frame: FunctionState, state: State, call: ir.Call) -> tuple[ir.Expr, ...] | None:
+def _through_helper(fn: FunctionState, state: State, call: ir.Call) -> tuple[ir.Expr, ...] | None:
     """The operands of a project function's call that returns ``torch.cat([a, b])`` of its parameters; None for
     another call."""
     if not isinstance(call.func, ir.Name | ir.Attr) or len(call.args) < 2:
         return None
-    for ref in frame.interpreter.evaluate(frame, state, call.func).refs:
-        function = frame.analyser.function(ref) if ref.kind == "func" and ref.self_ is None else None
-        if function is None or len(function.body) > 3 or function is frame.function:
+    for ref in fn.interpreter.evaluate(fn, state, call.func).refs:
+        function = fn.analyser.function(ref) if ref.kind == "func" and ref.self_ is None else None
+        if function is None or len(function.body) > 3 or function is fn.function:
             continue
         last = function.body[-1] if function.body else None
         if not isinstance(last, ir.Return) or not isinstance(last.value, ir.Call):
@@ -84,7 +82,7 @@ def _through_helper(frame: FunctionState, state: State, call: ir.Call) -> tuple[
         inner = last.value
         if not isinstance(inner.func, ir.Attr | ir.Name) or not inner.args or not isinstance(inner.args[0], ir.Display):
             continue
-        kind, what = frame.analyser.program.find_expression(function.module, inner.func, function)
+        kind, what = fn.analyser.program.find_expression(function.module, inner.func, function)
         if kind != "ext" or what not in {f"torch.{name}" for name in CATS}:
             continue
         names = [param.name for param in function.params]
@@ -97,34 +95,34 @@ def _through_helper(frame: FunctionState, state: State, call: ir.Call) -> tuple[
 
 
 def _note(
-    frame: FunctionState, state: State, statement: ir.Assign | ir.AnnAssign, target: ir.Expr, parts: tuple[ir.Expr, ...]
+    fn: FunctionState, state: State, statement: ir.Assign | ir.AnnAssign, target: ir.Expr, parts: tuple[ir.Expr, ...]
 ) -> None:
     """Record a target that is concatenated with its old value."""
     if isinstance(target, ir.Subscript) and not is_member(target):
         return
     place = text(target, 200)
     olds = [part for part in parts if is_same(part, place)]
-    if not olds or len(parts) < 2 or few_members(frame):
+    if not olds or len(parts) < 2 or few_members(fn):
         return
-    found = place_of(frame, state, target)
+    found = place_of(fn, state, target)
     if found is None:
         return
-    old = frame.interpreter.evaluate(frame, state, target)
+    old = fn.interpreter.evaluate(fn, state, target)
     index = picking_name(target)
     if index and isinstance(found[0], Path):
         return  # more likely a list of a few levels than a dictionary
-    carried, loop = _carried(frame, found[0], old, index)
+    carried, loop = _carried(fn, found[0], old, index)
     if not carried:
         return
     incoming = NOTHING
     for part in parts:
         if part not in olds:
             inner = part.value if isinstance(part, ir.Starred) else part
-            incoming = join(incoming, tensors_within(frame, state, frame.interpreter.evaluate(frame, state, inner)))
+            incoming = join(incoming, tensors_within(fn, state, fn.interpreter.evaluate(fn, state, inner)))
     if not incoming.may_be(TENSORS | UNKNOWN) or incoming.is_only(DATA | NONE):
         return
     key = ("s", statement.at, found[0], "cat", None)
-    before = frame.stores.get(key)
+    before = fn.stores.get(key)
     extents = [incoming.extent, old.extent]
     if before is not None and before.incoming is not None:
         extents.append(before.incoming.extent)
@@ -132,7 +130,7 @@ def _note(
     # all operands have rows of one width, so that the known extent of one holds for all
     incoming = incoming.but(extent=next((extent for extent in extents if extent is not None), None))
     shown = ", ".join(text(part, 40) for part in parts if part not in olds)
-    frame.stores[key] = Store(
+    fn.stores[key] = Store(
         key,
         "cat",
         "cat",
@@ -140,10 +138,10 @@ def _note(
         found[1],
         text(target),
         incoming,
-        frame.site(statement.at),
+        fn.site(statement.at),
         (),
         loop,
-        frame.loop_ids,
+        fn.loop_ids,
         shown,
         local=not isinstance(found[0], Path),
         grad=state.grad,
@@ -153,12 +151,12 @@ def _note(
     )
 
 
-def _carried(frame: FunctionState, place: Source, old: V, index: str) -> tuple[bool, LoopState | None]:
+def _carried(fn: FunctionState, place: Source, old: V, index: str) -> tuple[bool, LoopState | None]:
     """Whether the old value is the previous round's, and the loop of those rounds (None for rounds of calls).
     ``index``: the variable that picks the member."""
-    loop = carried_by(frame, place, old.src, index)
+    loop = carried_by(fn, place, old.src, index)
     if loop is not None:
         return True, loop
     if isinstance(place, Path) and place in old.src:
-        return True, frame.innermost(())
+        return True, fn.innermost(())
     return False, None

@@ -14,12 +14,12 @@ if TYPE_CHECKING:
     from memlint.analysis.domain.summary.function_state import FunctionState
 
 
-def note_left_round(frame: FunctionState, state: State, statement: ir.Jump, loop: LoopState) -> None:
+def note_left_round(fn: FunctionState, state: State, statement: ir.Jump, loop: LoopState) -> None:
     """Record the graphs that variables hold at a ``continue``."""
     held = {name: value.src for name, value in state.env.items() if value.src}
     if held:
-        test = frame.tests[-1] if frame.tests else None
-        frame.notes.left_rounds[statement.at] = LeftRound(loop.id, held, state.freed_may, test)
+        test = fn.tests[-1] if fn.tests else None
+        fn.notes.left_rounds[statement.at] = LeftRound(loop.id, held, state.freed_may, test)
 
 
 class LeftRound(NamedTuple):

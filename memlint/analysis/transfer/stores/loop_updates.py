@@ -44,55 +44,53 @@ class LoopUpdate:
 
 
 def note_update(
-    frame: FunctionState, state: State, statement: ir.Assign | ir.AnnAssign, target: ir.Expr, value: V
+    fn: FunctionState, state: State, statement: ir.Assign | ir.AnnAssign, target: ir.Expr, value: V
 ) -> None:
     """Record ``target = expression of target`` as a candidate for an in-place update."""
     if not isinstance(statement, ir.Assign) or len(statement.targets) != 1 or statement.targets[0] is not target:
         return
-    candidate = _candidate(frame, state, statement, target, value)
-    if isinstance(target, ir.Name) and target.id in frame.notes.updated:
+    candidate = _candidate(fn, state, statement, target, value)
+    if isinstance(target, ir.Name) and target.id in fn.notes.updated:
         # after the aliases of the old tensor were looked for: an alias would see it change
-        _renew(frame, state, statement.value.at, value)
+        _renew(fn, state, statement.value.at, value)
     if candidate is not None:
         if isinstance(target, ir.Name):
-            frame.notes.updated.add(target.id)
-        frame.notes.rebound[statement.at] = candidate
+            fn.notes.updated.add(target.id)
+        fn.notes.rebound[statement.at] = candidate
 
 
-def _candidate(
-    frame: FunctionState, state: State, statement: ir.Assign, target: ir.Expr, value: V
-) -> LoopUpdate | None:
+def _candidate(fn: FunctionState, state: State, statement: ir.Assign, target: ir.Expr, value: V) -> LoopUpdate | None:
     """The update of a target by an expression of it, joined with earlier passes; None where it has no in-place form."""
     if not isinstance(statement.value, ir.Binary | ir.Call):
         return None
     if not isinstance(target, ir.Name | ir.Attr) and not is_member(target):
         return None
-    if isinstance(target, ir.Name) and not frame.loops:
+    if isinstance(target, ir.Name) and not fn.loops:
         return None
     place = text(target, 200)
-    form = inplace(frame, state, statement.value, place)
+    form = inplace(fn, state, statement.value, place)
     if not form or mentions(statement.value, place + ".grad"):
         return None  # replacing a leaf resets its gradient, updating it in place does not
 
-    old = frame.interpreter.evaluate(frame, state, target)
-    alone = _alone(frame, state, target, old)
-    before = frame.notes.rebound.get(statement.at)
+    old = fn.interpreter.evaluate(fn, state, target)
+    alone = _alone(fn, state, target, old)
+    before = fn.notes.rebound.get(statement.at)
     if before is not None:
         alone = alone and before.alone
         old, value = join(before.old, old), join(before.value, value)
     grad = state.grad | (before.grad if before else 0)
-    freed, around = frozenset(state.freed_must), frame.innermost(())
-    full = needs_temporary(frame, statement.value, place)
+    freed, around = frozenset(state.freed_must), fn.innermost(())
+    full = needs_temporary(fn, statement.value, place)
     return LoopUpdate(statement, target, old, value, grad, around, form, alone, freed, full)
 
 
 # -------------------------------------------------------------------------------------- the form in place
 
 
-def inplace(frame: FunctionState, state: State, expr: ir.Expr, place: str) -> str:
+def inplace(fn: FunctionState, state: State, expr: ir.Expr, place: str) -> str:
     """The expression as an in-place update of ``place``; "" where no in-place update is equivalent."""
     if isinstance(expr, ir.Call):
-        return _call_in_place(frame, state, expr, place)
+        return _call_in_place(fn, state, expr, place)
     steps: list[tuple[str, ir.Expr]] = []
     at: ir.Expr = expr
     while isinstance(at, ir.Binary) and at.op in _OPERATORS:
@@ -126,7 +124,7 @@ def is_place(expr: ir.Expr, place: str) -> bool:
     return (isinstance(expr, ir.Name | ir.Attr) or is_member(expr)) and text(expr, 200) == place
 
 
-def _call_in_place(frame: FunctionState, state: State, expr: ir.Call, place: str) -> str:
+def _call_in_place(fn: FunctionState, state: State, expr: ir.Call, place: str) -> str:
     func = expr.func
     name = last_name(func)
     if name not in _ELEMENTWISE or any(word.name == "out" for word in expr.keywords):
@@ -136,7 +134,7 @@ def _call_in_place(frame: FunctionState, state: State, expr: ir.Call, place: str
     if not expr.args or not is_place(expr.args[0], place):
         return ""
     named = {f"torch.{name}", f"torch.nn.functional.{name}"}
-    if not any(ref.kind == "ext" and ref.name in named for ref in frame.interpreter.evaluate(frame, state, func).refs):
+    if not any(ref.kind == "ext" and ref.name in named for ref in fn.interpreter.evaluate(fn, state, func).refs):
         return ""
     return f"{place}.{name}_({_short(expr.args[1:], expr)})"
 
@@ -149,15 +147,15 @@ def _short(args: tuple[ir.Expr, ...], expr: ir.Call) -> str:
 # -------------------------------------------------------------------------------------- aliases
 
 
-def _alone(frame: FunctionState, state: State, target: ir.Expr, old: V) -> bool:
+def _alone(fn: FunctionState, state: State, target: ir.Expr, old: V) -> bool:
     """Whether the state has no other reference to the old value's storage."""
     if not isinstance(target, ir.Name):
         return True  # an attribute is judged over the whole class
     if not old.store or old.syms or old.objs or ELSEWHERE in old.store:
         return False
-    if old.store & frame.notes.lent:
+    if old.store & fn.notes.lent:
         return False
-    stale = frame.notes.stale
+    stale = fn.notes.stale
     for name, value in _held(state):
         if name == target.id:
             continue
@@ -179,24 +177,24 @@ def _held(state: State) -> Iterator[tuple[str, V]]:
             yield "", value
 
 
-def _renew(frame: FunctionState, state: State, at: int, value: V) -> None:
+def _renew(fn: FunctionState, state: State, at: int, value: V) -> None:
     """A tensor was just made at ``at``: other references to this allocation site are to tensors of earlier
     iterations."""
     if at not in value.store:
         return
-    lent = frame.notes.lent
-    frame.notes.lent = lent - {at}
+    lent = fn.notes.lent
+    fn.notes.lent = lent - {at}
     earlier = {id(held): held for _, held in _held(state) if at in held.store}
-    frame.notes.stale[at] = earlier
+    fn.notes.stale[at] = earlier
 
 
-def note_escaped_storage(frame: FunctionState, value: V) -> None:
+def note_escaped_storage(fn: FunctionState, value: V) -> None:
     """The value escapes to code that cannot be followed, which may keep it."""
     if value.store:
-        frame.notes.lent = frame.notes.lent | value.store
+        fn.notes.lent = fn.notes.lent | value.store
 
 
-def needs_temporary(frame: FunctionState, update: ir.Expr, place: str) -> bool:
+def needs_temporary(fn: FunctionState, update: ir.Expr, place: str) -> bool:
     """Whether an operand of the update is a chain of operations itself, so that another temporary tensor exists at
     the peak."""
     if not isinstance(update, ir.Binary):
@@ -204,8 +202,8 @@ def needs_temporary(frame: FunctionState, update: ir.Expr, place: str) -> bool:
     added = update.right if is_place(update.left, place) else update.left if is_place(update.right, place) else None
     return (
         isinstance(added, ir.Binary)
-        and makes(frame, added)
-        and any(isinstance(part, ir.Binary) and makes(frame, part) for part in (added.left, added.right))
+        and makes(fn, added)
+        and any(isinstance(part, ir.Binary) and makes(fn, part) for part in (added.left, added.right))
     )
 
 

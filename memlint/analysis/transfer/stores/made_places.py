@@ -28,37 +28,37 @@ from memlint.ir import nodes as ir
 MADE = "m:"
 
 
-def note_made(frame: FunctionState, expr: ir.Call) -> None:
+def note_made(fn: FunctionState, expr: ir.Call) -> None:
     """Record that a module of the project is created here."""
-    if not frame.loops:
-        frame.notes.own_modules.add(expr.at)
+    if not fn.loops:
+        fn.notes.own_modules.add(expr.at)
 
 
-def made_place(frame: FunctionState, base: V, name: str) -> Path | None:
+def made_place(fn: FunctionState, base: V, name: str) -> Path | None:
     """The place of ``base.name``, if ``base`` is a module that this function created; None for an attribute that no
     method writes after the constructor (settings, layers)."""
-    if base.syms or base.objs or not base.kinds & MODULE or len(base.store) != 1 or not frame.notes.own_modules:
+    if base.syms or base.objs or not base.kinds & MODULE or len(base.store) != 1 or not fn.notes.own_modules:
         return None
     (item,) = base.store
-    if item not in frame.notes.own_modules:
+    if item not in fn.notes.own_modules:
         return None
-    classes = [frame.analyser.cls(ref) for ref in ordered(base.refs) if ref.kind == "instance"]
-    if not any(cls is not None and frame.analyser.facts.attributes.is_kept_up(cls, name) for cls in classes):
+    classes = [fn.analyser.cls(ref) for ref in ordered(base.refs) if ref.kind == "instance"]
+    if not any(cls is not None and fn.analyser.facts.attributes.is_kept_up(cls, name) for cls in classes):
         return None
-    return Path(f"{MADE}{frame.module.key}:{frame.function.qual}:{item}", ("." + name,))
+    return Path(f"{MADE}{fn.module.key}:{fn.function.qual}:{item}", ("." + name,))
 
 
-def made_places(frame: FunctionState, base: V, name: str) -> Sources:
+def made_places(fn: FunctionState, base: V, name: str) -> Sources:
     """The places that a write to ``base.name`` goes to: those of its symbols, or that of a module created here."""
-    place = None if base.syms or not base.kinds & MODULE else made_place(frame, base, name)
+    place = None if base.syms or not base.kinds & MODULE else made_place(fn, base, name)
     return frozenset((place,)) if place is not None else frozenset(path.then("." + name) for path in base.syms)
 
 
-def read_made(frame: FunctionState, state: State, base: V, name: str, found: V) -> V | None:
+def read_made(fn: FunctionState, state: State, base: V, name: str, found: V) -> V | None:
     """The value of ``base.name`` at such a place; None for another attribute. ``found``: its value by the class."""
     if base.kinds & MODULE == 0 or not found.kinds or found.kinds & ~(CONTAINER | DATA | NONE | TENSORS | UNKNOWN):
         return None
-    place = made_place(frame, base, name)
+    place = made_place(fn, base, name)
     if place is None:
         return None
     if place in state.sym:

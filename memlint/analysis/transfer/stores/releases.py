@@ -11,39 +11,39 @@ from memlint.analysis.transfer.stores.emptied_places import drop_stores
 from memlint.ir import nodes as ir
 
 
-def release(frame: FunctionState, state: State, keys: Sources) -> None:
+def release(fn: FunctionState, state: State, keys: Sources) -> None:
     """A name releases containers: those to which nothing else refers are dropped with their content."""
-    frame.spend((len(state.env) + len(state.sym) + len(state.heap)) // 16)
+    fn.spend((len(state.env) + len(state.sym) + len(state.heap)) // 16)
     gone = with_members(state, keys) - reachable(state)
     if gone:
-        drop_stores(frame, state, gone)
+        drop_stores(fn, state, gone)
 
 
-def rebind(frame: FunctionState, state: State, old: V | None, value: V, put: Callable[[V], None]) -> None:
+def rebind(fn: FunctionState, state: State, old: V | None, value: V, put: Callable[[V], None]) -> None:
     """Bind a place whose value was ``old`` to ``value``, by ``put``. A container that the current statement makes
     has the key of the one that it made in the round before, which is released where nothing else refers to it."""
-    anew = _made_again(frame, state, old, value)
+    anew = _made_again(fn, state, old, value)
     if anew:
         put(NONE_VALUE)
-        release(frame, state, anew)
+        release(fn, state, anew)
     put(value)
     if old is not None and old.objs and not old.objs & value.objs:
-        release(frame, state, old.objs)
+        release(fn, state, old.objs)
 
 
-def is_rebuilt(frame: FunctionState, state: State, place: Source, value: V) -> bool:
+def is_rebuilt(fn: FunctionState, state: State, place: Source, value: V) -> bool:
     """Whether a value contains what the place, or a member of it, held before (``self.losses = self.losses +
     [loss]``)."""
     places = (place, place.then("[]")) if isinstance(place, Path) else (place,)
     return any(
-        frame.stores[key].place in places and not frame.stores[key].objs.isdisjoint(value.objs) for key in state.pending
+        fn.stores[key].place in places and not fn.stores[key].objs.isdisjoint(value.objs) for key in state.pending
     )
 
 
-def _made_again(frame: FunctionState, state: State, old: V | None, value: V) -> Sources:
+def _made_again(fn: FunctionState, state: State, old: V | None, value: V) -> Sources:
     """The containers that the current statement has just made from new values, and that the place already held."""
-    statement = frame.statement
-    if old is None or not old.objs or not frame.loops or not isinstance(statement, ir.Assign | ir.AnnAssign):
+    statement = fn.statement
+    if old is None or not old.objs or not fn.loops or not isinstance(statement, ir.Assign | ir.AnnAssign):
         return EMPTY
     at = statement.value.at if statement.value is not None else None
     obj = state.heap.get(at)
@@ -52,7 +52,7 @@ def _made_again(frame: FunctionState, state: State, old: V | None, value: V) -> 
     return EMPTY if any(one.objs for one in (*obj.fields.values(), obj.elem)) else frozenset((at,))
 
 
-def empty(frame: FunctionState, state: State, container: V) -> None:
+def empty(fn: FunctionState, state: State, container: V) -> None:
     """Drop the content of the container."""
     for key in ordered(container.objs):
         obj = state.heap.get(key)
@@ -60,4 +60,4 @@ def empty(frame: FunctionState, state: State, container: V) -> None:
             state.heap[key] = obj.emptied()
     for path in ordered(container.syms):
         state.sym[path.then("[]")] = NOTHING
-    drop_stores(frame, state, container.objs | container.syms)
+    drop_stores(fn, state, container.objs | container.syms)

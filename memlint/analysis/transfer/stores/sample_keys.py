@@ -25,13 +25,13 @@ _OF_TEXT = frozenset({"Path", "basename", "decode", "item", "join", "replace", "
 _IN_TURN = frozenset({"enumerate", "zip"})
 
 
-def by_sample(frame: FunctionState, target: ir.Subscript) -> tuple[LoopState, ...]:
+def by_sample(fn: FunctionState, target: ir.Subscript) -> tuple[LoopState, ...]:
     """The loops over batches whose loop variable has the identifier of a sample by which a dictionary's member is
     set: ``names[0]``, ``batch["image_id"]``, or the variable of an inner loop over it. (A key that is computed from
     a batch may recur.)"""
     return tuple(
         loop
-        for loop in frame.loops
+        for loop in fn.loops
         if loop.counts
         and loop.loop.over == "loader"
         and (not loop.loop.assumed or _OF_FILES.search(loop.loop.source) is not None)

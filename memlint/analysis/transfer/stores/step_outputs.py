@@ -27,25 +27,25 @@ from memlint.ir import nodes as ir
 OUTPUT_OF_STEP = "output"
 
 
-def note_output(frame: FunctionState, state: State, value: V, statement: ir.Return) -> None:
+def note_output(fn: FunctionState, state: State, value: V, statement: ir.Return) -> None:
     """Record what a step returns, where its class has the hook for which the framework collects the outputs. The
     framework detaches what it collects in training."""
-    function, hook = frame.function, frame.hook
+    function, hook = fn.function, fn.hook
     if hook is None or function.cls is None or statement.value is None or not function.takes_self:
         return
     name = dict(hook.collected).get(function.name)
-    reader = frame.analyser.program.method(function.cls, name) if name is not None else None
+    reader = fn.analyser.program.method(function.cls, name) if name is not None else None
     if reader is None or len(reader.params) < 2:
         return
-    if frame.analyser.program.method(function.cls, f"{function.name}_end") is not None:
+    if fn.analyser.program.method(function.cls, f"{function.name}_end") is not None:
         return  # the result of the ``_end`` hook is collected instead
-    inner = _kept(frame, state, value) if hook.returns == "backward" else tensors_within(frame, state, value)
+    inner = _kept(fn, state, value) if hook.returns == "backward" else tensors_within(fn, state, value)
     inner = inner.but(src=EMPTY)
-    if inner.size == SOME_SIZE and (size := _of_a_member(frame, state, value)) is not None:
+    if inner.size == SOME_SIZE and (size := _of_a_member(fn, state, value)) is not None:
         inner = inner.but(size=size)
     place = Path(f"p:{function.params[0].name}", (f".{reader.name}", f".{reader.params[1].name}"))
     note_store(
-        frame,
+        fn,
         state,
         "retain",
         OUTPUT_OF_STEP,
@@ -54,20 +54,20 @@ def note_output(frame: FunctionState, state: State, value: V, statement: ir.Retu
         f"{reader.params[1].name} of {reader.name}()",
         inner,
         statement.at,
-        _shown(frame, state, inner, statement.value),
+        _shown(fn, state, inner, statement.value),
     )
 
 
-def _kept(frame: FunctionState, state: State, value: V) -> V:
+def _kept(fn: FunctionState, state: State, value: V) -> V:
     """The join of all tensors that a training step returns. The tensor itself, or the member ``loss``, is one
     number, since the framework calls backward() on it."""
     objs = [state.heap.get(key) for key in ordered(value.objs)]
     if any(obj is None or not obj.fields for obj in objs):
-        return tensors_within(frame, state, value)
+        return tensors_within(fn, state, value)
     found = _as_number(value.but(objs=EMPTY)) if value.may_be(TENSORS) else NOTHING
     for obj in objs:
         for name, part in obj.fields.items() if obj is not None else ():
-            held = tensors_within(frame, state, part)
+            held = tensors_within(fn, state, part)
             found = join(found, _as_number(held) if name == "loss" else held)
     return found
 
@@ -76,11 +76,11 @@ def _as_number(value: V) -> V:
     return value.but(size=SCALAR, extent=None)
 
 
-def _of_a_member(frame: FunctionState, state: State, value: V) -> int | None:
+def _of_a_member(fn: FunctionState, state: State, value: V) -> int | None:
     """The size of a tensor among the members that has a batch's size for certain; None where there is none."""
     objs = [state.heap.get(key) for key in value.objs]
     sizes = [
-        {held.size for part in obj.fields.values() if (held := tensors_within(frame, state, part)).is_only(TENSORS)}
+        {held.size for part in obj.fields.values() if (held := tensors_within(fn, state, part)).is_only(TENSORS)}
         for obj in objs
         if obj is not None
     ]
@@ -89,11 +89,11 @@ def _of_a_member(frame: FunctionState, state: State, value: V) -> int | None:
     return next((size for size in (BATCH, ACTIVATION) if all(size in one for one in sizes)), None)
 
 
-def _shown(frame: FunctionState, state: State, inner: V, expr: ir.Expr) -> str:
+def _shown(fn: FunctionState, state: State, inner: V, expr: ir.Expr) -> str:
     """The source text of what is kept; of a dictionary, the first variable in it with the size of the whole."""
     if isinstance(expr, ir.DictDisplay):
         for member in expr.values:
             held = state.env.get(member.id) if isinstance(member, ir.Name) else None
-            if held is not None and held.may_be(TENSORS) and tensors_within(frame, state, held).size == inner.size:
+            if held is not None and held.may_be(TENSORS) and tensors_within(fn, state, held).size == inner.size:
                 return text(member)
     return text(expr)

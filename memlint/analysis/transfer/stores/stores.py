@@ -37,15 +37,15 @@ from memlint.ir import nodes as ir
 
 
 def store_value(
-    frame: FunctionState, state: State, container: V, how: str, value: V, at: int, shown: str, place_text: str
+    fn: FunctionState, state: State, container: V, how: str, value: V, at: int, shown: str, place_text: str
 ) -> None:
     """Record that ``value`` enters a container by the operation ``how`` (append, key …)."""
-    inner = tensors_within(frame, state, value)
-    parts = parts_of(frame, state, value)
-    sure = _has_sure_attribute(frame, state, value)
+    inner = tensors_within(fn, state, value)
+    parts = parts_of(fn, state, value)
+    sure = _has_sure_attribute(fn, state, value)
     if not container.objs and not container.syms and inner.src:
         # whoever holds the unknown container may call backward on the value
-        frame.leave(frame.graphs.closure(inner.src))
+        fn.leave(fn.graphs.closure(inner.src))
     places: list[tuple[Source, PlaceKind]] = []
     for key in ordered(container.objs):
         obj = state.heap.get(key)
@@ -60,25 +60,25 @@ def store_value(
         if not any(ref.kind == "bounded" for ref in container.refs):
             places.append((path, kind_of(path)))
     for place in places:
-        note_store(frame, state, "retain", how, *place, place_text, inner, at, shown, parts=parts, sure_part=sure)
+        note_store(fn, state, "retain", how, *place, place_text, inner, at, shown, parts=parts, sure_part=sure)
 
 
-def parts_of(frame: FunctionState, state: State, value: V) -> dict[str, V]:
+def parts_of(fn: FunctionState, state: State, value: V) -> dict[str, V]:
     """The members of the tuple, list or dictionary that is stored, by position or key; empty for another value."""
-    return _members_of(frame, state, value, ("tuple", "list", "dict"))
+    return _members_of(fn, state, value, ("tuple", "list", "dict"))
 
 
-def _has_sure_attribute(frame: FunctionState, state: State, value: V) -> bool:
+def _has_sure_attribute(fn: FunctionState, state: State, value: V) -> bool:
     """Whether the stored value is an instance of a project class with an attribute that has a graph for sure."""
-    return any(map(has_graph_for_sure, _members_of(frame, state, value, ("instance",)).values()))
+    return any(map(has_graph_for_sure, _members_of(fn, state, value, ("instance",)).values()))
 
 
-def _members_of(frame: FunctionState, state: State, value: V, kinds: tuple[str, ...]) -> dict[str, V]:
+def _members_of(fn: FunctionState, state: State, value: V, kinds: tuple[str, ...]) -> dict[str, V]:
     """The members of the only object that a value may be; empty where it may be several, or one of other kinds."""
     obj = state.heap.get(next(iter(value.objs))) if len(value.objs) == 1 else None
     if obj is None or obj.kind not in kinds:
         return {}
-    return {name: tensors_within(frame, state, member) for name, member in obj.fields.items()}
+    return {name: tensors_within(fn, state, member) for name, member in obj.fields.items()}
 
 
 def has_graph_for_sure(part: V) -> bool:
@@ -95,7 +95,7 @@ def kind_of(path: Path) -> PlaceKind:
     return _KINDS.get(path.root[:2], "attribute" if path.steps and path.steps[0].startswith(".") else "parameter")
 
 
-def outlived(frame: FunctionState, state: State, place: Source) -> tuple[tuple[Source, ...], bool]:
+def outlived(fn: FunctionState, state: State, place: Source) -> tuple[tuple[Source, ...], bool]:
     """The loops that make the place anew, and whether on some path it survives them, at the current point."""
     obj = None
     if not isinstance(place, Path):
@@ -105,14 +105,14 @@ def outlived(frame: FunctionState, state: State, place: Source) -> tuple[tuple[S
         return (), False
     if place in state.fresh:
         return obj.loops, False
-    inner = frame.innermost(())
+    inner = fn.innermost(())
     if inner is not None and inner.id in obj.loops:
         return tuple(item for item in obj.loops if item != inner.id), True
     return obj.loops, False
 
 
 def note_store(
-    frame: FunctionState,
+    fn: FunctionState,
     state: State,
     kind: str,
     how: str,
@@ -132,12 +132,12 @@ def note_store(
     """Record a store, which is judged at the end of the iteration; None where nothing is kept. ``sure_part``: a
     member that is not in ``parts`` has a graph for sure. ``growing``: the loops each round of which adds a member;
     by default, all loops around it."""
-    (made, survives), local = outlived(frame, state, place), not isinstance(place, Path)
-    around = _around(frame, made, place, place_text, frame.loops if growing is None else growing)
-    if (around is None and local) or _keeps_nothing(frame, kind, value, shown):
+    (made, survives), local = outlived(fn, state, place), not isinstance(place, Path)
+    around = _around(fn, made, place, place_text, fn.loops if growing is None else growing)
+    if (around is None and local) or _keeps_nothing(fn, kind, value, shown):
         return None
     key = ("s", at, place, kind, tag)
-    old = frame.stores.get(key)
+    old = fn.stores.get(key)
     store = Store(
         key,
         kind,
@@ -146,43 +146,43 @@ def note_store(
         place_kind,
         place_text,
         value,
-        frame.site(at),
+        fn.site(at),
         trace,
         around,
-        frame.loop_ids,
+        fn.loop_ids,
         shown,
         local=local,
         grad=state.grad,
         made=made,
-        tests=tuple(frame.tests),
+        tests=tuple(fn.tests),
         parts=parts or {},
         record=bool(parts),
         sure_part=sure_part or any(map(has_graph_for_sure, (parts or {}).values())),
     )
-    store.cleared = _cleared(frame, kind, place, place_text, survives)
-    store.evaluates = of_eval_mode(frame.function, store.tests)
-    store.spent = _spent(frame, state, around, value, old)
-    store.inner = local and any(item.id in made and item.loop.over == "loader" for item in frame.loops)
+    store.cleared = _cleared(fn, kind, place, place_text, survives)
+    store.evaluates = of_eval_mode(fn.function, store.tests)
+    store.spent = _spent(fn, state, around, value, old)
+    store.inner = local and any(item.id in made and item.loop.over == "loader" for item in fn.loops)
     if old is not None:
         store.cleared = store.cleared or old.cleared
         store.freed, store.ended = old.freed, old.ended
         store.value = join(old.value, value)
-    frame.stores[key] = store
+    fn.stores[key] = store
     state.pending |= {key}
     return store
 
 
-def _cleared(frame: FunctionState, kind: str, place: Source, place_text: str, survives: bool) -> str:
+def _cleared(fn: FunctionState, kind: str, place: Source, place_text: str, survives: bool) -> str:
     """Why a place keeps few values, in words: what empties it, or what bounds it; "" where nothing does.
     ``survives``: on some path it outlives the loops that make it anew."""
-    if kind == "retain" and (first_rounds(frame) or place_text in windows(frame.function.body)):
+    if kind == "retain" and (first_rounds(fn) or place_text in windows(fn.function.body)):
         return FEW
-    if not survives or begun_where_missing(frame.function.body, place_text):
+    if not survives or begun_where_missing(fn.function.body, place_text):
         return ""
-    return FEW if place in frame.made_soon else "created again on some paths"
+    return FEW if place in fn.made_soon else "created again on some paths"
 
 
-def _keeps_nothing(frame: FunctionState, kind: str, value: V, shown: str) -> bool:
+def _keeps_nothing(fn: FunctionState, kind: str, value: V, shown: str) -> bool:
     """Whether a value surely is no tensor, holds no tensor, and has no graph."""
     if value.is_plain() and not value.src:
         return True
@@ -190,16 +190,16 @@ def _keeps_nothing(frame: FunctionState, kind: str, value: V, shown: str) -> boo
     of_caller = kind == "retain" and value.kinds & INSTANCE and not value.kinds & MODULE and bool(value.syms)
     if not of_caller and not value.may_be(TENSORS | UNKNOWN | DATA | CONTAINER):
         return True
-    return not value.src and _picked_by_names(frame, shown)
+    return not value.src and _picked_by_names(fn, shown)
 
 
 def _around(
-    frame: FunctionState, made: tuple[Source, ...], place: Source, place_text: str, growing: Sequence[LoopState]
+    fn: FunctionState, made: tuple[Source, ...], place: Source, place_text: str, growing: Sequence[LoopState]
 ) -> LoopState | None:
     """The loop that the place outlives; None where it outlives none. A place that belongs to the loop variable of an
     inner loop (``for callback in callbacks: callback.add(loss)``), or that it picks (``kept[i].append(losses[i])``),
     is another one in each of that loop's rounds: it grows with the loop around it."""
-    loops = [loop for loop in reversed(frame.loops) if loop.counts and loop.id not in made and loop in growing]
+    loops = [loop for loop in reversed(fn.loops) if loop.counts and loop.id not in made and loop in growing]
     lasting = [loop for loop in loops if not _is_member(place, place_text, loop)]
     return _over_batches(lasting) if lasting else loops[0] if loops else None
 
@@ -211,14 +211,14 @@ def _is_member(place: Source, place_text: str, loop: LoopState) -> bool:
     return _is_item(place, loop) if isinstance(place, Path) else _object_of(place) in loop.items
 
 
-def _spent(frame: FunctionState, state: State, loop: LoopState | None, value: V, old: Store | None) -> bool:
+def _spent(fn: FunctionState, state: State, loop: LoopState | None, value: V, old: Store | None) -> bool:
     """Whether a backward has freed the graph of the stored value each time the store was interpreted."""
     if old is not None and not old.spent:
         return False
-    return freed_by_backward(frame, state, of_loop(frame, loop, value.src)) == "yes"
+    return freed_by_backward(fn, state, of_loop(fn, loop, value.src)) == "yes"
 
 
-def _picked_by_names(frame: FunctionState, shown: str) -> bool:
+def _picked_by_names(fn: FunctionState, shown: str) -> bool:
     """Whether a value is picked by a key that most often names a text: ``for key in ("fname", "index"): kept[key] +=
     batch[key]``."""
     return shown.endswith("]") and any(
@@ -227,13 +227,13 @@ def _picked_by_names(frame: FunctionState, shown: str) -> bool:
         and shown.endswith(f"[{statement.target.id}]")
         and isinstance(statement.iter, ir.Display)
         and all(isinstance(one, ir.Const) and names_text(str(one.value)) for one in statement.iter.elements)
-        for statement in walk_statements(frame.function.body, into_definitions=False)
+        for statement in walk_statements(fn.function.body, into_definitions=False)
     )
 
 
-def own_sources(frame: FunctionState, place: Source) -> frozenset[Source]:
+def own_sources(fn: FunctionState, place: Source) -> frozenset[Source]:
     """The graph sources by which a place's previous value is known: its marks in the loops around, and its symbol."""
-    marks = {("prev", loop.id, mark_name(place)) for loop in frame.loops}
+    marks = {("prev", loop.id, mark_name(place)) for loop in fn.loops}
     return frozenset(marks | {place}) if isinstance(place, Path) else frozenset(marks)
 
 
@@ -249,7 +249,7 @@ def _object_of(place: Source) -> Source:
     return place[0] if isinstance(place, tuple) and not isinstance(place, Path) else place
 
 
-def carried_by(frame: FunctionState, place: Source, reached: frozenset[Source], index: str = "") -> LoopState | None:
+def carried_by(fn: FunctionState, place: Source, reached: frozenset[Source], index: str = "") -> LoopState | None:
     """The innermost iteration loop whose previous round's value of the place is in ``reached``; None for no loop.
 
     ``index``: the variable that picks the member; a loop that rebinds it, or a variable that it is derived from, visits
@@ -258,7 +258,7 @@ def carried_by(frame: FunctionState, place: Source, reached: frozenset[Source], 
     name, owner = mark_name(place), _object_of(place)
     found = [
         loop
-        for loop in reversed(frame.loops)
+        for loop in reversed(fn.loops)
         # a place of the loop variable's object is another one in the next round
         if not (_is_item(place, loop) if isinstance(place, Path) else owner in loop.items)
         and ("prev", loop.id, name) in reached
@@ -281,7 +281,7 @@ _OF_DATA = ("loader", "rows")
 
 
 def note_carry(
-    frame: FunctionState,
+    fn: FunctionState,
     state: State,
     how: str,
     place: Source,
@@ -297,18 +297,18 @@ def note_carry(
     index: str = "",
 ) -> Store | None:
     """Record that a place was rebuilt from its own previous value; None where it was not."""
-    reached = frame.graphs.closure(value.src)
-    loop = carried_by(frame, place, reached, index)
+    reached = fn.graphs.closure(value.src)
+    loop = carried_by(fn, place, reached, index)
     if isinstance(place, Path) and place.root.startswith("x:"):
-        loop = frame.innermost(())
+        loop = fn.innermost(())
     if loop is None and not (isinstance(place, Path) and place in reached):
         return None
-    if isinstance(place, Path) and any(one.loop.over in _OF_DATA and _is_item(place, one) for one in frame.loops):
+    if isinstance(place, Path) and any(one.loop.over in _OF_DATA and _is_item(place, one) for one in fn.loops):
         return None  # a part of this round's batch: the next round has another batch
-    own = own_sources(frame, place)
+    own = own_sources(fn, place)
     incoming = incoming.but(src=incoming.src - own)
     key = ("s", at, place, "carry", tag)
-    old = frame.stores.get(key)
+    old = fn.stores.get(key)
     store = Store(
         key,
         "carry",
@@ -317,23 +317,23 @@ def note_carry(
         place_kind,
         place_text,
         value,
-        frame.site(at),
+        fn.site(at),
         trace,
         loop,
-        frame.loop_ids,
+        fn.loop_ids,
         shown,
         local=not isinstance(place, Path),
         grad=state.grad,
         incoming=incoming,
-        made=outlived(frame, state, _object_of(place))[0],
-        tests=tuple(frame.tests),
+        made=outlived(fn, state, _object_of(place))[0],
+        tests=tuple(fn.tests),
     )
     if old is not None:
         store.cleared, store.freed, store.ended = old.cleared, old.freed, old.ended
         if old.incoming is not None:
             store.incoming = join(old.incoming, incoming)
-    store.spent = _spent(frame, state, loop, store.incoming or incoming, old)
-    frame.stores[key] = store
+    store.spent = _spent(fn, state, loop, store.incoming or incoming, old)
+    fn.stores[key] = store
     state.pending |= {key}
     return store
 
@@ -353,13 +353,13 @@ def carried_loosely(summary: Summary, store: Store) -> bool:
 
 
 def end_iteration(
-    frame: FunctionState, state: State, loop: LoopState | None, among: frozenset[Source] | None = None
+    fn: FunctionState, state: State, loop: LoopState | None, among: frozenset[Source] | None = None
 ) -> None:
     """Judge the stores of an iteration at its end, or those of them in ``among``: whether the graph is freed, and
     whether the place still exists."""
     held: frozenset[Source] | None = None
     for key in state.pending:
-        store = frame.stores[key]
+        store = fn.stores[key]
         if store.loop is not loop or (among is not None and key not in among):
             continue
         if store.local and not isinstance(store.place, tuple | Path):
@@ -367,19 +367,19 @@ def end_iteration(
                 held = reachable(state)
             if store.place not in held:
                 continue
-        if store.kind == "carry" and not _still_there(frame, state, store.place):
+        if store.kind == "carry" and not _still_there(fn, state, store.place):
             continue
         store.ended = True
         sources = store.entering.src
         # the path of an exception that leaves before the store has stored nothing
-        fate = "yes" if store.spent else freed_by_backward(frame, state, of_loop(frame, loop, sources))
-        dead = frame.graphs.closure(sources) & state.freed_must
-        store.dead = store.dead or any(item in frame.graphs.nodes for item in dead)
+        fate = "yes" if store.spent else freed_by_backward(fn, state, of_loop(fn, loop, sources))
+        dead = fn.graphs.closure(sources) & state.freed_must
+        store.dead = store.dead or any(item in fn.graphs.nodes for item in dead)
         if fate is not None:
             store.freed = fate if store.freed in (None, fate) else "some"
 
 
-def _still_there(frame: FunctionState, state: State, place: Source) -> bool:
+def _still_there(fn: FunctionState, state: State, place: Source) -> bool:
     """Whether at the end of the round the place holds a graph that the next round can build on."""
     if isinstance(place, Path):
         value = state.sym.get(place)
@@ -395,6 +395,6 @@ def _still_there(frame: FunctionState, state: State, place: Source) -> bool:
     # a leaf has no graph behind it (``x = x.detach().requires_grad_()``); nor has this round built what the place held
     # before, on a path that does not write to it
     return any(
-        not frame.graphs.nodes[item].leaf if item in frame.graphs.nodes else isinstance(item, Path) and item != place
-        for item in tensors_within(frame, state, value).src
+        not fn.graphs.nodes[item].leaf if item in fn.graphs.nodes else isinstance(item, Path) and item != place
+        for item in tensors_within(fn, state, value).src
     )

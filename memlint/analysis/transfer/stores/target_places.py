@@ -11,25 +11,25 @@ from memlint.analysis.transfer.stores.stores import kind_of
 from memlint.ir import nodes as ir
 
 
-def place_of(frame: FunctionState, state: State, target: ir.Expr) -> tuple[Source, PlaceKind] | None:
+def place_of(fn: FunctionState, state: State, target: ir.Expr) -> tuple[Source, PlaceKind] | None:
     """The place of a target and its kind; None where it is unknown."""
     if isinstance(target, ir.Name) and target.id == "_":
         return None
     if isinstance(target, ir.Name):
-        if target.id in frame.function.locals:
+        if target.id in fn.function.locals:
             return ("var", target.id), "local"
-        path = _foreign(frame, target.id)
+        path = _foreign(fn, target.id)
         return path, kind_of(path)
     if isinstance(target, ir.Attr | ir.Subscript):
-        base = frame.interpreter.evaluate(frame, state, target.value)
+        base = fn.interpreter.evaluate(fn, state, target.value)
         if isinstance(target, ir.Subscript) and not base.may_be(CONTAINER) and not _literal_key(target.index):
             return None
-        step = "." + target.name if isinstance(target, ir.Attr) else _step(frame, state, target)
+        step = "." + target.name if isinstance(target, ir.Attr) else _step(fn, state, target)
         for path in sorted(base.syms):
             inner = path.then(step)
             return inner, kind_of(inner)
         if isinstance(target, ir.Attr):
-            for path in ordered(class_places(frame.analyser, base, target.name)):
+            for path in ordered(class_places(fn.analyser, base, target.name)):
                 return path, kind_of(path)
         for key in ordered(base.objs):
             return (key, step), "local"
@@ -47,11 +47,11 @@ def _literal_key(index: ir.Expr) -> bool:
     return isinstance(index, ir.Const) and isinstance(index.value, str)
 
 
-def _foreign(frame: FunctionState, name: str) -> Path:
-    around = frame.function.enclosing
-    return Path(f"c:{name}") if around is not None and name in around.locals else Path(f"g:{frame.module.key}:{name}")
+def _foreign(fn: FunctionState, name: str) -> Path:
+    around = fn.function.enclosing
+    return Path(f"c:{name}") if around is not None and name in around.locals else Path(f"g:{fn.module.key}:{name}")
 
 
-def _step(frame: FunctionState, state: State, target: ir.Subscript) -> str:
-    index = frame.interpreter.evaluate(frame, state, target.index)
+def _step(fn: FunctionState, state: State, target: ir.Subscript) -> str:
+    index = fn.interpreter.evaluate(fn, state, target.index)
     return f"[{index.const}]" if isinstance(index.const, str) else "[]"

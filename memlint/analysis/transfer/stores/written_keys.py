@@ -14,23 +14,23 @@ from memlint.analysis.transfer.narrowing import tells_tensors
 from memlint.ir import nodes as ir
 
 
-def is_replaced(frame: FunctionState, target: ir.Subscript) -> bool:
+def is_replaced(fn: FunctionState, target: ir.Subscript) -> bool:
     """Whether an assignment replaces each member, or each tensor, of the container that its loop runs over."""
-    if not frame.loops or not over_itself(frame, target):
+    if not fn.loops or not over_itself(fn, target):
         return False
-    loop = frame.loops[-1]
+    loop = fn.loops[-1]
     if _may_stop(loop.body):
         return False
-    of_pairs = is_of_pairs(frame, target)
-    if frame.tests and not (of_pairs and len(frame.tests) == 1 and tells_tensors(frame.tests[0], loop.targets)):
+    of_pairs = is_of_pairs(fn, target)
+    if fn.tests and not (of_pairs and len(fn.tests) == 1 and tells_tensors(fn.tests[0], loop.targets)):
         return False
     loop.replaces = loop.replaces or of_pairs
     return True
 
 
-def is_of_pairs(frame: FunctionState, target: ir.Subscript) -> bool:
+def is_of_pairs(fn: FunctionState, target: ir.Subscript) -> bool:
     """Whether the innermost loop runs over the items or keys of the container that an assignment writes to."""
-    name, shown = text(target.value, 40), frame.loops[-1].loop.text
+    name, shown = text(target.value, 40), fn.loops[-1].loop.text
     if any(f" in {over}" in shown for over in (f"{name}.items()", f"enumerate({name}.items()")):
         return True
     over = shown.partition(" in ")[2]
@@ -46,37 +46,37 @@ def _may_stop(body: tuple[ir.Stmt, ...]) -> bool:
     return any(isinstance(one, ir.Return) or (isinstance(one, ir.Jump) and one.kind == "break") for one in statements)
 
 
-def over_itself(frame: FunctionState, target: ir.Subscript) -> bool:
+def over_itself(fn: FunctionState, target: ir.Subscript) -> bool:
     """Whether an assignment replaces existing members: ``for i, x in enumerate(items): items[i] = x.to(device)``,
     ``for name in names: sums[name] = sums[name].item()``."""
     name = text(target.value, 40)
-    by_name = isinstance(target.index, ir.Name) and frame.loops and target.index.id in frame.loops[-1].targets
-    if by_name and isinstance(frame.statement, ir.Assign) and mentions(frame.statement.value, text(target, 200)):
+    by_name = isinstance(target.index, ir.Name) and fn.loops and target.index.id in fn.loops[-1].targets
+    if by_name and isinstance(fn.statement, ir.Assign) and mentions(fn.statement.value, text(target, 200)):
         return True
-    shown = frame.loops[-1].loop.text if frame.loops else ""
-    if by_name and is_of_pairs(frame, target):
+    shown = fn.loops[-1].loop.text if fn.loops else ""
+    if by_name and is_of_pairs(fn, target):
         return True
     return f"enumerate({name})" in shown or f"range(len({name}))" in shown
 
 
-def counted_by(frame: FunctionState, index: ir.Expr) -> tuple[LoopState, ...]:
+def counted_by(fn: FunctionState, index: ir.Expr) -> tuple[LoopState, ...]:
     """The loops each round of which writes a new key: the key is a loop's counter, a number that the loop counts up,
     or a text, a sum or a tuple with one of these in it. Other keys may recur."""
     if isinstance(index, ir.FormattedString):
         # ``f"loss_{i}"`` of a few parts recurs with the next batch
-        through_data = [loop for loop in frame.loops if loop.counts and loop.loop.over == "loader"]
+        through_data = [loop for loop in fn.loops if loop.counts and loop.loop.over == "loader"]
         names = {part.id for part in index.parts if isinstance(part, ir.Name)}
         return tuple(loop for loop in through_data if names & loop.counters)
     if isinstance(index, ir.Display) and index.kind == "tuple":
-        return tuple(dict.fromkeys(loop for part in index.elements for loop in counted_by(frame, part)))
+        return tuple(dict.fromkeys(loop for part in index.elements for loop in counted_by(fn, part)))
     if isinstance(index, ir.Binary) and index.op in ("+", "-", "*"):
-        return counted_by(frame, index.left) or counted_by(frame, index.right)
+        return counted_by(fn, index.left) or counted_by(fn, index.right)
     if not isinstance(index, ir.Name):
         return ()
     return tuple(
         loop
-        for loop in frame.loops
-        if loop.counts and (index.id in loop.counters or _counts_up(loop.body, index.id, frame.statement))
+        for loop in fn.loops
+        if loop.counts and (index.id in loop.counters or _counts_up(loop.body, index.id, fn.statement))
     )
 
 
