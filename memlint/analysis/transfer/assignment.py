@@ -58,6 +58,7 @@ from memlint.analysis.transfer.stores.made_places import made_places
 from memlint.analysis.transfer.stores.releases import empty, is_rebuilt, rebind, release
 from memlint.analysis.transfer.stores.sample_keys import by_sample
 from memlint.analysis.transfer.stores.stores import kind_of, note_store, own_sources, parts_of
+from memlint.analysis.transfer.stores.view_writes import write_into_view
 from memlint.analysis.transfer.stores.written_keys import counted_by, is_of_pairs, is_replaced, over_itself
 from memlint.ir import nodes as ir
 
@@ -287,7 +288,7 @@ def write_item(
         # a model's output, or a criterion's result, is a dict here: replace it by one of the written members
         state.env[target.value.id] = make(fn, state, (target.at, "replaced"), "dict", value)
     elif base.kinds & TENSORS:
-        _write_slice(fn, state, value, target)
+        _write_slice(fn, state, base, value, target)
         if isinstance(target.value, ir.Name) and isinstance(index.const, str) and not inner.src:
             _cut_member(fn, state, target.value.id, target)
     elif not base.objs and not base.syms:
@@ -346,19 +347,19 @@ def _note_key(
     note_store(fn, state, "retain", "key", *place, where, value, at, shown, parts=parts, growing=growing)
 
 
-def _write_slice(fn: FunctionState, state: State, value: V, target: ir.Subscript) -> None:
+def _write_slice(fn: FunctionState, state: State, base: V, value: V, target: ir.Subscript) -> None:
     """``tensor[i] = value`` adds the value's graph to the tensor's."""
-    root = target.value
-    while isinstance(root, ir.Subscript | ir.Attr):
-        root = root.value
-    if value.src and isinstance(root, ir.Name) and root.id in state.env and isinstance(target.value, ir.Name):
-        old = state.env[root.id]
-        state.env[root.id] = old.but(src=old.src | value.src, bare=old.bare or not old.src)
-        carry.note_part_written(fn, state, root.id, value, target)
-    if value.src and isinstance(target.value, ir.Name) and target.value.id not in state.env:
-        path = Path(f"g:{fn.module.key}:{target.value.id}")
+    name = target.value.id if isinstance(target.value, ir.Name) else ""
+    if value.src and name in state.env:
+        old = state.env[name]
+        state.env[name] = old.but(src=old.src | value.src, bare=old.bare or not old.src)
+        carry.note_part_written(fn, state, name, value, target)
+    if value.src and name and name not in state.env:
+        path = Path(f"g:{fn.module.key}:{name}")
         if path in state.sym:
             state.sym[path] = state.sym[path].but(src=state.sym[path].src | value.src, bare=True)
+    else:
+        write_into_view(fn, state, target.value, base, value)
 
 
 def delete(fn: FunctionState, state: State, statement: ir.Delete) -> State:

@@ -104,13 +104,21 @@ def builtin(fn: FunctionState, state: State, name: str, args: list[V], words: di
         return make(fn, state, (expr.at, "map"), "list", _called(fn, state, args[0], items, {}, inner))
     if name == "getattr" and len(args) >= 2:
         return _attribute_by_name(fn, state, args)
-    if name == "setattr" and len(args) == 3 and isinstance(args[1].const, str):
-        if args[1].const == "requires_grad" and args[2].const is not True:
-            note_disabled(fn, args[0])
-        write_attribute(fn, state, args[0], args[1].const, args[2])
-        return NONE_VALUE
+    if name == "setattr" and len(args) == 3:
+        return _set_by_name(fn, state, *args)
     plain = name[:1].isupper() or name in ("slice", "object", "globals", "locals")  # exceptions among them
     return DATA_VALUE if plain else UNKNOWN_VALUE
+
+
+def _set_by_name(fn: FunctionState, state: State, owner: V, name: V, value: V) -> V:
+    """``setattr(x, name, value)``; under an unknown name, any code may read the value again."""
+    if not isinstance(name.const, str):
+        fn.leave(fn.graphs.closure(tensors_within(fn, state, value).src))
+        return NONE_VALUE
+    if name.const == "requires_grad" and value.const is not True:
+        note_disabled(fn, owner)
+    write_attribute(fn, state, owner, name.const, value)
+    return NONE_VALUE
 
 
 def _attribute_by_name(fn: FunctionState, state: State, args: list[V]) -> V:

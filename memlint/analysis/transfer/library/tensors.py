@@ -41,6 +41,7 @@ from memlint.analysis.transfer.library.placement import target_device
 from memlint.analysis.transfer.modules.touched_parameters import note_detached
 from memlint.analysis.transfer.narrowing import no_batch
 from memlint.analysis.transfer.stores.stores import kind_of, note_carry
+from memlint.analysis.transfer.stores.view_writes import write_into_view
 from memlint.analysis.transfer.unresolved import unknown_call
 from memlint.ir import nodes as ir
 
@@ -345,7 +346,7 @@ def _overwrite(
             old = old.marked(("prev", loop.id, base.id))
         if not copied:
             carried(("var", base.id), "local", old.src)
-        return
+    write_into_view(fn, state, base, receiver, incoming)
     if isinstance(base, ir.Call) and fn.loops and _looks_up(base):
         place = Path(f"x:{shown}")
         carried(place, "foreign", frozenset((place,)))
