@@ -504,6 +504,46 @@ def test_a_teacher_in_a_step_of_a_framework(tmp_path: Path, before: str, soft: s
     assert codes(tmp_path, STEPPED.format(before=before, soft=soft)) == found
 
 
+MIXED = """
+from transformers import Trainer
+
+
+class InChunks:
+    def compute_loss(self, model, inputs, return_outputs=False):
+        total = torch.tensor(0.0)
+        for chunk in inputs["input_ids"].split(8, dim=1):
+            total = total + model(input_ids=chunk, labels=chunk).loss
+        return total
+
+
+class Training({bases}):
+    pass
+
+
+class Stub(InChunks):
+    pass
+"""
+
+CHECKED = """
+from main import Stub, nn, torch
+
+
+def test_finite():
+    model = nn.Sequential(nn.Linear(8, 64), nn.ReLU(), nn.Linear(64, 8)).cuda().eval()
+    loss = Stub().compute_loss(model, {"input_ids": torch.randn(2, 16).cuda()})
+    assert torch.isfinite(loss)
+"""
+
+
+@pytest.mark.parametrize(
+    ("bases", "found"), [("InChunks, Trainer", set()), ("InChunks, list", {"MEM201"}), ("Trainer", {"MEM201"})]
+)
+def test_a_step_of_a_framework_in_a_mixin(tmp_path: Path, bases: str, found: set[str]) -> None:
+    (tmp_path / "tests").mkdir()
+    (tmp_path / "tests" / "test_main.py").write_text(CHECKED, encoding="utf-8")
+    assert codes(tmp_path, MIXED.format(bases=bases)) == found
+
+
 SELF = """
 def search(model, loader, criterion, optimizer, random):
     random = random or not random

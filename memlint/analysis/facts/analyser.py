@@ -40,6 +40,7 @@ from memlint.analysis.domain.values import (
 )
 from memlint.analysis.facts.definition_values import DefinitionValues, callable_of
 from memlint.analysis.facts.facts import Facts
+from memlint.analysis.facts.hooks import hook_of
 from memlint.analysis.index.program import Class, Function, Module, Program, in_tests
 from memlint.analysis.index.uses import uses_of
 from memlint.analysis.reach.known_calls import KnownCalls
@@ -260,20 +261,8 @@ class Analyser(DefinitionValues):
         return V(TREE, frozenset((key,)), bare=True, size=OUTPUT, syms=place)
 
     def hook(self, function: Function) -> knowledge.Hook | None:
-        """The framework hook that a method is, by its class's external bases or by the class's own name in a framework;
-        None for no hook."""
-        if function.cls is None or function.name not in knowledge.hooked_methods():
-            return None
-        order, outside = self.program.ancestors(function.cls)
-        for base in sorted(outside):
-            found = knowledge.hook(base, function.name)
-            if found is not None:
-                return found
-        for cls in order:
-            found = knowledge.hook(f"{self.program.project.dotted(cls.module.key)}.{cls.qual}", function.name)
-            if found is not None:
-                return found._replace(own=True)
-        return None
+        """The framework hook that a method is; None for no hook."""
+        return hook_of(self.program, function)
 
     def switched_off(self, module: Module) -> bool:
         """Whether the module's own statements turn grad mode off permanently."""

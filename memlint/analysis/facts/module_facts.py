@@ -38,6 +38,9 @@ def _context_mode_at(analyser: Analyser, summary: Summary, paths: list[Path], ta
 
 
 def _ask(analyser: Analyser, summary: Summary, paths: list[Path], tag: str, depth: int) -> bool | None:
+    hook = analyser.hook(summary.function) if not tag else None
+    if hook is not None and hook.returns == "backward" and not hook.own:
+        return None  # the framework trains by it, in train mode, whoever else calls it
     answers: set[bool | None] = set()
     for caller, record in analyser.facts.calls_of(summary.function) if depth < MAX_CALLERS_UP else ():
         if caller is not summary:

@@ -1,0 +1,42 @@
+"""Methods that a framework calls: hooks of a class's framework bases, or of those of a class that mixes it in."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterable
+
+from memlint import knowledge
+from memlint.analysis.index.program import Class, Function, Program
+
+#: the most classes below one that are looked at
+MAX_BELOW = 40
+
+
+def hook_of(program: Program, function: Function) -> knowledge.Hook | None:
+    """The framework hook that a method is, by its class's external bases, by the class's own name in a framework, or by
+    the bases of a class that has it from a mixin; None for no hook."""
+    if function.cls is None or function.name not in knowledge.hooked_methods():
+        return None
+    order, outside = program.ancestors(function.cls)
+    found = _of_bases(outside, function.name)
+    if found is not None:
+        return found
+    for cls in order:
+        found = knowledge.hook(f"{program.project.dotted(cls.module.key)}.{cls.qual}", function.name)
+        if found is not None:
+            return found._replace(own=True)
+    return _of_mixin(program, function, function.cls)
+
+
+def _of_bases(names: Iterable[str], method: str) -> knowledge.Hook | None:
+    return next((found for base in sorted(names) if (found := knowledge.hook(base, method)) is not None), None)
+
+
+def _of_mixin(program: Program, function: Function, mixin: Class) -> knowledge.Hook | None:
+    """The hook that a mixin's method is in a class that combines the mixin with a framework's base."""
+    for cls in itertools.islice(program.below(mixin), MAX_BELOW):
+        if program.method(cls, function.name) is function:
+            found = _of_bases(program.ancestors(cls)[1], function.name)
+            if found is not None:
+                return found
+    return None
