@@ -35,7 +35,7 @@ from memlint.analysis.domain.values import (
     join,
     ordered,
 )
-from memlint.analysis.index.program import Function
+from memlint.analysis.index.program import Function, Program
 from memlint.analysis.index.uses import is_no_network
 from memlint.analysis.syntax.expression_text import text
 from memlint.analysis.syntax.memo import kept
@@ -56,6 +56,7 @@ from memlint.analysis.transfer.reading import read_attribute
 from memlint.analysis.transfer.scope import known_by_use
 from memlint.analysis.transfer.signatures import accepts, is_abstract, is_idle
 from memlint.analysis.transfer.unresolved import unknown_call
+from memlint.analysis.transfer.used_members import may_mean
 from memlint.analysis.transfer.user_containers import store_update
 from memlint.ir import nodes as ir
 
@@ -222,7 +223,7 @@ def _kept_by_classes(fn: FunctionState, state: State, receiver: V, name: str, ex
         return None
     if knowledge.methods().knows(name) or name.startswith("_") or fn.analyser.facts.methods.are_there(name):
         return None
-    held = held_module(fn.analyser, name)
+    held = held_module(fn.analyser, name, expr, fn.function)
     return held.but(syms=frozenset(path.then(f".{name}") for path in receiver.syms)) if held is not None else None
 
 
@@ -333,9 +334,9 @@ def _mappings(body: tuple[ir.Stmt, ...]) -> frozenset[str]:
     return frozenset(text(part.value, 200) for part in parts(body) if is_member(part))
 
 
-def _has_members(fn: FunctionState, method: Function) -> bool:
+def _has_members(program: Program, method: Function) -> bool:
     """Whether the objects that have a method may be subscripted as well."""
-    return method.cls is None or fn.analyser.program.method(method.cls, "__getitem__") is not None
+    return method.cls is None or program.method(method.cls, "__getitem__") is not None
 
 
 def by_name(
@@ -353,14 +354,15 @@ def by_name(
     fitting one, or there are too many. ``idles``: it may also mean a method that does nothing."""
     if name.startswith("__") or not any(map(_worth_keeping, (*args, *words.values()))):
         return None
+    program, asker = fn.analyser.program, fn.function
     candidates = [
         method
-        for method in fn.analyser.methods_named(name, fn.function)
-        if instances.may_be_of(fn.analyser.program, receiver, method)
-        and not fn.analyser.unused.is_never_made(method, fn.function)
+        for method in fn.analyser.methods_named(name, asker)
+        if instances.may_be_of(program, receiver, method) and may_mean(program, asker, expr, method.cls)
+        if not fn.analyser.unused.is_never_made(method, asker)
     ]
-    if candidates and isinstance(expr.func, ir.Attr) and text(expr.func.value, 200) in _mappings(fn.function.body):
-        candidates = [method for method in candidates if _has_members(fn, method)]
+    if candidates and isinstance(expr.func, ir.Attr) and text(expr.func.value, 200) in _mappings(asker.body):
+        candidates = [method for method in candidates if _has_members(program, method)]
     acting = [method for method in candidates if not is_abstract(method)] or candidates
     if not 0 < len(acting) <= MAX_CANDIDATES:
         return None

@@ -44,6 +44,7 @@ from memlint.patterns import lazy_pattern
 
 if TYPE_CHECKING:
     from memlint.analysis.facts.analyser import Analyser
+    from memlint.analysis.transfer.attributes_by_name import Held
 
 #: names of modules that differentiate for a loss
 _LOSSES = lazy_pattern(r"loss|penalt|regular|criterion|discrimin|critic|trainer")
@@ -75,7 +76,7 @@ class Facts:
         self.partners = Partners(analyser.program)
         self.methods = NamedMethods(analyser.program, self.partners)
         #: see `attributes_by_name.held_module`
-        self.held: dict[str, V | None] = {}
+        self.held: dict[str, Held | None] = {}
         self._overridden: dict[tuple[str, str], list[tuple[Summary, CallRecord]]] = {}
         #: the memo of `memlint.analysis.facts.module_facts`, valid until `learn`
         self.context_modes: dict[tuple[Summary, tuple[Path, ...], str, int], bool | None] = {}

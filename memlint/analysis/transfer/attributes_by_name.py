@@ -2,40 +2,54 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from memlint.analysis.domain.values import INSTANCE, MODULE, NONE, NOTHING, UNKNOWN, V, join
 from memlint.analysis.index.program import in_tests
+from memlint.analysis.transfer.used_members import may_mean
+from memlint.ir import nodes as ir
 
 if TYPE_CHECKING:
     from memlint.analysis.facts.analyser import Analyser
-    from memlint.analysis.index.program import Class
+    from memlint.analysis.index.program import Class, Function
 
 #: most files, and most classes, of a name that are searched
 MAX_FILES = 40
 MAX_CLASSES = 8
 
 
-def held_module(analyser: Analyser, name: str) -> V | None:
-    """A module, where each of the few classes that assign the attribute assigns a module: ``learner.critic``; else
-    None. (A class whose value is unknown does not contradict.)"""
+def held_module(analyser: Analyser, name: str, call: ir.Call, asker: Function) -> V | None:
+    """A module, where each of the few classes that assign the attribute assigns a module, and the object of a call
+    in a function may be of one of them: ``learner.critic``; else None. (A class whose value is unknown does not
+    contradict.)"""
     known = analyser.facts.held
     if name not in known:
         known[name] = None  # a constructor that is interpreted on the way may ask again
         known[name] = _held_module(analyser, name)
-    return known[name]
+    found = known[name]
+    if found is None or not any(may_mean(analyser.program, asker, call, cls) for cls in found.keepers):
+        return None
+    return found.value
 
 
-def _held_module(analyser: Analyser, name: str) -> V | None:
-    found, sure = NOTHING, False
+class Held(NamedTuple):
+    """The modules that classes hold under an attribute, and those classes."""
+
+    value: V
+    keepers: tuple[Class, ...]
+
+
+def _held_module(analyser: Analyser, name: str) -> Held | None:
+    found, sure, keepers = NOTHING, False, []
     for cls in _keepers(analyser, name):
         value = analyser.attribute(cls, name)
         own = INSTANCE if value.kinds & MODULE else 0  # an instance of a project class
         if value.kinds & ~(MODULE | own | NONE | UNKNOWN):
             return None
         sure = sure or (bool(value.kinds & MODULE) and not value.kinds & UNKNOWN)
+        keepers += [cls] if value.kinds & MODULE else []
         found = join(found, value)
-    return V(MODULE | found.kinds & INSTANCE, refs=found.refs) if sure else None
+    return Held(V(MODULE | found.kinds & INSTANCE, refs=found.refs), tuple(keepers)) if sure else None
 
 
 def _keepers(analyser: Analyser, name: str) -> list[Class]:
