@@ -46,7 +46,7 @@ def _count(state: State, factory: str, args: list[V], words: dict[str, V]) -> in
         sizes = args or ([words["size"]] if "size" in words else [])
         if len(sizes) == 1 and sizes[0].objs:
             return _product(_members(state, sizes[0]))
-        return _product(sizes)
+        return _product(sizes or None)
     if factory == "full" and args:
         return _product(_members(state, args[0]) if args[0].objs else [args[0]])
     if factory in ("arange", "randperm", "hann_window", "hamming_window") and len(args) == 1:
@@ -54,20 +54,21 @@ def _count(state: State, factory: str, args: list[V], words: dict[str, V]) -> in
     if factory == "eye" and args:
         return _product([args[0], args[1] if len(args) > 1 else args[0]])
     if factory in ("linspace", "logspace"):
-        return _product([args[2]] if len(args) > 2 else [words["steps"]] if "steps" in words else [])
+        return _product([args[2]] if len(args) > 2 else [words["steps"]] if "steps" in words else None)
     return -1
 
 
-def _members(state: State, value: V) -> list[V]:
+def _members(state: State, value: V) -> list[V] | None:
+    """The members of a shape, none for that of a single number; None where they are not known."""
     for key in ordered(value.objs):
         obj = state.heap.get(key)
-        if obj is not None and obj.kind in ("tuple", "list") and obj.fields:
+        if obj is not None and obj.kind in ("tuple", "list") and (obj.fields or not obj.elem.kinds):
             return obj.ordered
-    return []
+    return None
 
 
-def _product(sizes: list[V]) -> int:
-    if not sizes:
+def _product(sizes: list[V] | None) -> int:
+    if sizes is None:
         return -1
     total = 1
     for size in sizes:
