@@ -137,13 +137,26 @@ def loaded_into(function: Function, name: str) -> list[ir.Call]:
         known.update(_made_of(statement, known))
         for expr in expressions(statement):
             for part in walk_expression(expr):
-                if not isinstance(part, ir.Call) or not any(mentions(arg, one) for arg in part.args for one in known):
+                if not isinstance(part, ir.Call) or not any(_is_made_of(arg, known) for arg in part.args):
                     continue
                 if last_name(part.func) == "load_state_dict":
                     found.append(part)
                 elif isinstance(part.func, ir.Attr) and part.func.name in _TAKES_IN:
                     known.add(text(part.func.value, 200))
     return found
+
+
+def _is_made_of(expr: ir.Expr, known: set[str]) -> bool:
+    """Whether an expression reads something known, other than for the path of another file: ``torch.load(found["best"])``
+    is not made of what was found."""
+    if not any(mentions(expr, one) for one in known):
+        return False
+    files = [part for part in walk_expression(expr) if isinstance(part, ir.Call) and last_name(part.func) == "load"]
+    paths = {id(part) for call in files for arg in call.passed for part in walk_expression(arg)}
+    return any(
+        isinstance(part, ir.Name | ir.Attr | ir.Subscript) and text(part, 200) in known and id(part) not in paths
+        for part in walk_expression(expr)
+    )
 
 
 def _made_of(statement: ir.Stmt, known: set[str]) -> list[str]:
@@ -157,7 +170,7 @@ def _made_of(statement: ir.Stmt, known: set[str]) -> list[str]:
         value, targets = statement.value, (statement.target,)
     elif isinstance(statement, ir.For):
         value, targets = statement.iter, (statement.target,)
-    if value is None or not any(mentions(value, one) for one in known):
+    if value is None or not _is_made_of(value, known):
         return []
     named: list[str] = []
     for target in targets:

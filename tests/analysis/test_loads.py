@@ -49,6 +49,7 @@ def found(tmp_path: Path, code: str, name: str = "program") -> list[Finding]:
         program(f"where = {HOST_ALONE}", "model.load_state_dict(torch.load(path, map_location=where))").replace(
             HOST_ALONE, f"None\n    if not {CUDA}:\n        where = torch.device('cpu')"
         ),
+        program("info = torch.load(path)", "torch.load(info['best'], 'cpu')", "model.load_state_dict(info['last'])"),
         program("checkpoint = torch.load(path)", "consume(model, checkpoint)"),
         program("consume(model, torch.load(ckpt))", path="ckpt"),
         program("consume(model, torch.load('runs/last_checkpoint.pt'))"),
@@ -83,6 +84,8 @@ def test_a_checkpoint(tmp_path: Path, code: str) -> None:
         program("model = torch.load(checkpoint)", "return model(device)", path="checkpoint"),
         program("return torch.load(model_path)", path="model_path"),
         program("consume(torch.load(path), model)", name="load_checkpoint_data"),
+        program("info = torch.load(path)", "model.load_state_dict(torch.load(info['last'], 'cpu'))"),
+        program("info = torch.load(path)", "last = torch.load(info['last'], 'cpu')", "model.load_state_dict(last['net'])"),
         program("device.ckpt = torch.load(path)['ckpt']", "model.load_state_dict(torch.load(device.ckpt, 'cpu'))"),
         "import pickle\n" + program("model.load_state_dict(pickle.load(path))"),
     ],
