@@ -85,7 +85,9 @@ def test_a_checkpoint(tmp_path: Path, code: str) -> None:
         program("return torch.load(model_path)", path="model_path"),
         program("consume(torch.load(path), model)", name="load_checkpoint_data"),
         program("info = torch.load(path)", "model.load_state_dict(torch.load(info['last'], 'cpu'))"),
-        program("info = torch.load(path)", "last = torch.load(info['last'], 'cpu')", "model.load_state_dict(last['net'])"),
+        program(
+            "info = torch.load(path)", "last = torch.load(info['last'], 'cpu')", "model.load_state_dict(last['net'])"
+        ),
         program("device.ckpt = torch.load(path)['ckpt']", "model.load_state_dict(torch.load(device.ckpt, 'cpu'))"),
         "import pickle\n" + program("model.load_state_dict(pickle.load(path))"),
     ],

@@ -736,6 +736,30 @@ def test_other_networks_are_warnings(tmp_path: Path, defined: str, made: str) ->
     assert severities(tmp_path, evaluating(defined, made)) == ["warning"]
 
 
+WRITTEN = """
+def test(world, goal, starts):
+    policy = {made}
+    policy.eval()
+    hits = 0
+    for start in starts:
+        state = {first}
+        while state != goal:
+            shown = torch.tensor(state, dtype=torch.float32).cuda()
+            state = world.move(state, policy(shown).argmax(-1).cpu().numpy())
+            hits += 1
+    return hits
+"""
+
+
+@pytest.mark.parametrize(
+    ("first", "severity"), [("(0, 0)", "note"), ("[0.5, -1.0]", "note"), ("start", "warning"), ("()", "warning")]
+)
+def test_a_vector_that_is_written_down(tmp_path: Path, first: str, severity: str) -> None:
+    defined, made = OTHER["a policy of as many layers as someone says"]
+    program = evaluating(defined, made, WRITTEN.replace("{first}", first))
+    assert severities(tmp_path, program) == [severity]
+
+
 def test_a_small_network_whose_graphs_are_kept(tmp_path: Path) -> None:
     defined, made = SMALL["literal widths"]
     loop = LOOP.replace("hits += (model(x.cuda()).argmax(1).cpu() == y).sum().item()", "hits += model(x.cuda()).sum()")

@@ -10,7 +10,7 @@ from memlint.analysis.domain.summary.effects import CallRecord
 from memlint.analysis.domain.summary.observations import MAX_CALLERS_UP
 from memlint.analysis.domain.summary.summary import Summary
 from memlint.analysis.domain.values import DATA, NONE, UNKNOWN, Path, V
-from memlint.analysis.index.program import Class
+from memlint.analysis.index.program import Class, Function
 from memlint.analysis.syntax.bindings import targets
 from memlint.analysis.syntax.syntax import walk_expression, walk_statements
 from memlint.analysis.transfer.heap import members
@@ -38,9 +38,8 @@ def _context_mode_at(analyser: Analyser, summary: Summary, paths: list[Path], ta
 
 
 def _ask(analyser: Analyser, summary: Summary, paths: list[Path], tag: str, depth: int) -> bool | None:
-    hook = analyser.hook(summary.function) if not tag else None
-    if hook is not None and hook.returns == "backward" and not hook.own:
-        return None  # the framework trains by it, in train mode, whoever else calls it
+    if not tag and _is_given_by_framework(analyser, summary.function, paths):
+        return None
     answers: set[bool | None] = set()
     for caller, record in analyser.facts.calls_of(summary.function) if depth < MAX_CALLERS_UP else ():
         if caller is not summary:
@@ -65,6 +64,15 @@ def _ask(analyser: Analyser, summary: Summary, paths: list[Path], tag: str, dept
         if mode is not None:
             return mode
     return None
+
+
+def _is_given_by_framework(analyser: Analyser, function: Function, paths: list[Path]) -> bool:
+    """Whether a framework passes the module to a method, and trains by what that returns, whoever else calls it."""
+    hook = analyser.hook(function)
+    if hook is None or hook.returns != "backward" or hook.own:
+        return False
+    given = {f"p:{param.name}" for param in function.given}
+    return bool(paths) and all(path.root in given for path in paths)
 
 
 def _mode_by_method_name(analyser: Analyser, summary: Summary, paths: list[Path], tag: str) -> set[bool | None]:

@@ -36,6 +36,7 @@ from memlint.analysis.judge.sizes.single_samples import (
     gives_one_row,
     runs_on_one_sample,
     runs_on_one_state,
+    runs_on_written_numbers,
     shows_a_picture,
 )
 from memlint.analysis.judge.sizes.small_networks import is_of_rows, size_of_network
@@ -293,7 +294,9 @@ def is_small(analyser: Analyser, summary: Summary, run: ModelRun) -> bool:
     """Whether the graph of a run takes little memory: by the network's layers, or because the input is one sample."""
     if runs_a_large_network(analyser, summary, run):
         return False
-    if runs_on_one_state(analyser, summary, run) or (is_of_rows(run) and gives_one_row(summary, run)):
+    if runs_on_written_numbers(summary, run) or runs_on_one_state(analyser, summary, run):
+        return True
+    if is_of_rows(run) and gives_one_row(summary, run):
         return True
     size = size_of_network(analyser, summary, run)
     if size or run.module.is_of_library():  # the graph of a pretrained library model is not small, even for one sample

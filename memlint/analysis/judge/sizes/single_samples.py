@@ -31,6 +31,8 @@ _Question = Callable[[ir.Expr, bool], bool]
 
 _ENVIRONMENT = lazy_pattern(r"([a-z]\w*_)?(v?envs?|environment|gym)(_\w+)?")
 _TOKENIZER = lazy_pattern(r"(\w+_)?(tokenizer|processor|encode|encode_plus)")
+#: a vector of at most so many written numbers is small
+_FEW_NUMBERS = 64
 #: how many callers up an argument is followed
 _CALLERS_UP = 2
 _NEW_AXIS = frozenset({"unsqueeze", "expand_dims"})
@@ -53,6 +55,32 @@ def runs_on_one_sample(analyser: Analyser, summary: Summary, run: ModelRun) -> b
 def runs_on_one_state(analyser: Analyser, summary: Summary, run: ModelRun) -> bool:
     """Whether the model's input is the last observation of an environment."""
     return _runs_on(analyser, summary, run, _is_observed)
+
+
+def runs_on_written_numbers(summary: Summary, run: ModelRun) -> bool:
+    """Whether the model's input is, on some way to the call, a vector that the function writes down: ``state = (0, 0)``
+    and ``model(torch.tensor(state))``. What it is on other ways has the same width then."""
+    call = call_at(summary.function.body, run.site.at)
+    return call is not None and bool(call.args) and _is_written(call.args[0], summary.function.body, _STEPS)
+
+
+def _is_written(expr: ir.Expr, body: tuple[ir.Stmt, ...], depth: int) -> bool:
+    if depth == 0:
+        return False
+    if isinstance(expr, ir.Name):
+        found = bindings(body).get(expr.id, [])
+        return any(_is_written(value, body, depth - 1) for value, unpacked in found if not unpacked)
+    if isinstance(expr, ir.Display):
+        return 0 < len(expr.elements) <= _FEW_NUMBERS and all(map(_is_number, expr.elements))
+    if isinstance(expr, ir.Call) and last_name(expr.func) in _MAKE_ARRAYS and expr.args:
+        return _is_written(expr.args[0], body, depth - 1)
+    step = peel(expr)
+    return step is not None and _is_written(step, body, depth - 1)
+
+
+def _is_number(expr: ir.Expr) -> bool:
+    value = expr.operand if isinstance(expr, ir.Unary) and expr.op == "-" else expr
+    return isinstance(value, ir.Const) and value.kind not in ("str", "None")
 
 
 def gives_one_row(summary: Summary, run: ModelRun) -> bool:
