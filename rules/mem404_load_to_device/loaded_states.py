@@ -147,8 +147,8 @@ def loaded_into(function: Function, name: str) -> list[ir.Call]:
 
 
 def _is_made_of(expr: ir.Expr, known: set[str]) -> bool:
-    """Whether an expression reads something known, other than for the path of another file: ``torch.load(found["best"])``
-    is not made of what was found."""
+    """Whether an expression reads something known, other than for the path of another file: what
+    ``torch.load(found["best"])`` gives is not made of what was found."""
     if not any(mentions(expr, one) for one in known):
         return False
     files = [part for part in walk_expression(expr) if isinstance(part, ir.Call) and last_name(part.func) == "load"]

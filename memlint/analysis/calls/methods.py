@@ -36,6 +36,7 @@ from memlint.analysis.domain.values import (
     ordered,
 )
 from memlint.analysis.index.program import Function, Program
+from memlint.analysis.index.used_members import may_mean
 from memlint.analysis.index.uses import is_no_network
 from memlint.analysis.syntax.expression_text import text
 from memlint.analysis.syntax.memo import kept
@@ -56,7 +57,6 @@ from memlint.analysis.transfer.reading import read_attribute
 from memlint.analysis.transfer.scope import known_by_use
 from memlint.analysis.transfer.signatures import accepts, is_abstract, is_idle
 from memlint.analysis.transfer.unresolved import unknown_call
-from memlint.analysis.transfer.used_members import may_mean
 from memlint.analysis.transfer.user_containers import store_update
 from memlint.ir import nodes as ir
 
