@@ -20,6 +20,7 @@ from memlint.analysis.domain.values import (
     SOME_SIZE,
     TENSORS,
     UNKNOWN,
+    Ref,
     V,
 )
 
@@ -27,9 +28,21 @@ from memlint.analysis.domain.values import (
 _OF_SEQUENCES = frozenset({"last_hidden_state", "encoder_last_hidden_state", "encoder_hidden_states"})
 
 
+#: the keyword of a reference to a module container of torch under which the join of its modules is kept
+CONTAINED = "contained"
+
+
+def contained(container: V) -> frozenset[Ref]:
+    """What the modules in a module container refer to; empty where that is unknown for one of those that it may be."""
+    each = [next((held for word, held in ref.keywords if word == CONTAINED), None) for ref in container.refs]
+    return frozenset(ref for one in each if one is not None for ref in one.refs) if None not in each else frozenset()
+
+
 def held_member(item: V, container: V, name: str | None) -> V:
     """The member of a container at a key (any key if ``name`` is None), with the module or object that another function
     is known to have put there; else the item unchanged."""
+    if refs := contained(container):
+        return item.as_module().but(refs=item.refs | refs) if item.may_be_module() else item
     known = [ref.self_ for ref in container.refs if ref.kind == "member" and (name is None or ref.name in (name, ""))]
     if OF_MODULES in container.refs:
         known.append(V(MODULE))

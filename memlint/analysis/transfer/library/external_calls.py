@@ -6,6 +6,7 @@ from typing import Any, NamedTuple
 
 from memlint import knowledge
 from memlint.analysis.domain.extents.extents import Extent
+from memlint.analysis.domain.parts_taken import CONTAINED
 from memlint.analysis.domain.state import OFF, State
 from memlint.analysis.domain.summary.function_state import FunctionState
 from memlint.analysis.domain.tensor_ops import on_accelerator, reduced, tensor_op
@@ -48,8 +49,10 @@ from memlint.analysis.transfer.library.placement import destination
 from memlint.analysis.transfer.library.standard_library import builtin, literal_device, standard
 from memlint.analysis.transfer.library.tensors import RETURN_INDICES, gives_indices, names_integers, values_and_indices
 from memlint.analysis.transfer.modules import inert_guards
+from memlint.analysis.transfer.modules.contained import contained_modules
 from memlint.analysis.transfer.modules.freezing import note_frozen_members
 from memlint.analysis.transfer.modules.guards import grad_of_reference, guard_value
+from memlint.analysis.transfer.modules.modes import MODULE_CONTAINERS
 from memlint.analysis.transfer.modules.optimizer_parameters import note_escaped_modules, note_optimizer
 from memlint.analysis.transfer.stores.made_places import note_made
 from memlint.analysis.transfer.unresolved import unknown_call
@@ -202,8 +205,9 @@ def _module_made(fn: FunctionState, state: State, call: _Call) -> V:
     chain = instances.members(name, args)
     if chain:
         note_made(fn, expr)
+    contained = contained_modules(state, args) if name in MODULE_CONTAINERS else None
     refs = (
-        frozenset((Ref("extinstance", "", name, args=chain, keywords=_made_with(layer, words)),))
+        frozenset((Ref("extinstance", "", name, args=chain, keywords=_made_with(layer, words, contained)),))
         if name.startswith("torch.nn.") or row.returns != "module"
         else frozenset((Ref("foreign", "", name),))
     )
@@ -254,10 +258,14 @@ def _without_graph(fn: FunctionState, state: State, call: _Call) -> V:
     return V(TENSOR if row.returns == "tensor" else TREE, src, size=size, device=device, store=store)
 
 
-def _made_with(layer: layer_extents.Layer | None, words: dict[str, V]) -> tuple[tuple[str, Any], ...]:
-    """What the constructor call tells of a layer: its sizes, and whether it returns indices beside values."""
-    paired = tuple((word, value) for word, value in words.items() if word == RETURN_INDICES)
-    return (("layer", layer), *paired) if layer is not None else paired
+def _made_with(
+    layer: layer_extents.Layer | None, words: dict[str, V], contained: V | None
+) -> tuple[tuple[str, Any], ...]:
+    """What the constructor call tells of a module: the sizes of a layer, whether it returns indices beside values, and
+    which modules a container begins with."""
+    found: list[tuple[str, Any]] = [("layer", layer)] if layer is not None else []
+    found += [(word, value) for word, value in words.items() if word == RETURN_INDICES]
+    return (*found, (CONTAINED, contained)) if contained is not None else tuple(found)
 
 
 #: functions that return the pair for any arguments, by their last name

@@ -59,8 +59,10 @@ def call_chain(
     module: V,
 ) -> V:
     """The value of ``nn.Sequential(a, b)(x)``, which is ``b(a(x))``."""
+    syms = frozenset(path.then("[]") for path in module.syms)
+    store = frozenset(("part", item, "[]") for item in module.store)
     for member in chain:
-        one = member.but(syms=module.syms, store=module.store, device=module.device)
+        one = member.but(syms=syms, store=store, device=module.device)
         result = fn.interpreter.call_value(fn, state, one, args, words, expr)
         args, words = [result], {}
     return args[0]

@@ -100,9 +100,11 @@ def run_module(
     shown = text(expr.func)
     frozen = freezes is True
     parents = EMPTY.union(*(tensors_within(fn, state, value).src for value in (*args, *words.values())))
+    device = device_of(fn, state, [module, *args, *words.values()])
     if method == "forward" and not module.resolved() and (is_loss(expr.func) or names_metric(shown)):
         # a loss has few parameters, if any: its result has the graph of its arguments
-        return V(TENSOR, fn.record(state, expr.at, expr.at, text(expr), parents, guess=True), size=SCALAR)
+        src = fn.record(state, expr.at, expr.at, text(expr), parents, guess=True)
+        return V(TENSOR, src, size=SCALAR, device=device)
     key = (expr.at, "run")
     symbol = next(iter(sorted(module.syms)), None)
     src = fn.record(
@@ -116,7 +118,6 @@ def run_module(
         model=not frozen,
         callee=symbol if graph == "yes" else None,  # a method's result need not be the model's output
     )
-    device = device_of(fn, state, [module, *args, *words.values()])
     small = names_number(shown) or method in _DECODES
     extent = by_name.of_model(last_name(expr.func), _makers(module) if method in ("forward", "__call__") else ())
     result = _shaped_as(

@@ -31,6 +31,7 @@ from memlint.analysis.transfer.library.models import run_module
 from memlint.analysis.transfer.library.noted_runs import is_statement, note_unresolved_method
 from memlint.analysis.transfer.library.placement import moved_module
 from memlint.analysis.transfer.methods_by_name import graph_by_name, methods_by_name
+from memlint.analysis.transfer.modules.contained import ADDS, add_modules
 from memlint.analysis.transfer.modules.modes import PARAMETERS, parts_of
 from memlint.analysis.transfer.modules.optimizer_parameters import marks_of_parameters
 from memlint.analysis.transfer.modules.touched_parameters import note_applied
@@ -56,6 +57,8 @@ def module_method(
         return receiver
     if name in PARAMETERS:
         return _parameters(fn, state, expr, receiver)
+    if name in ADDS:
+        add_modules(fn, state, expr, receiver, args)
     if name in ("modules", "children", "named_modules", "named_children", "values", "items", "get_submodule"):
         return parts_of(fn, state, receiver)
     if name in ("state_dict", "buffers", "named_buffers"):

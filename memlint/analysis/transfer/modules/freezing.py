@@ -8,15 +8,11 @@ from typing import TYPE_CHECKING
 from memlint.analysis.domain.recorded_modes import freeze
 from memlint.analysis.domain.state import State
 from memlint.analysis.domain.values import MODULE, UNKNOWN, V, ordered
-from memlint.analysis.transfer.modules.modes import frozen_of
+from memlint.analysis.transfer.modules.modes import MODULE_CONTAINERS, frozen_of
 from memlint.ir import nodes as ir
 
 if TYPE_CHECKING:
     from memlint.analysis.domain.summary.function_state import FunctionState
-
-
-#: modules that consist of the modules that they are given
-_HOLDERS = frozenset({"torch.nn.Sequential", "torch.nn.ModuleList", "torch.nn.ModuleDict"})
 
 
 def note_frozen_weight(fn: FunctionState, state: State, place: ir.Expr, frozen: bool | None) -> None:
@@ -31,7 +27,7 @@ def note_frozen_weight(fn: FunctionState, state: State, place: ir.Expr, frozen: 
 
 def note_frozen_members(fn: FunctionState, state: State, name: str, args: list[V], made: V) -> None:
     """Record that ``nn.Sequential(*parts)`` is frozen where all its parts are."""
-    if name not in _HOLDERS or not args:
+    if name not in MODULE_CONTAINERS or not args:
         return
     found = [frozen for value in args for frozen in _members_frozen(fn, state, value)]
     if found and all(found):

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from memlint.analysis.domain.parts_taken import contained
 from memlint.analysis.domain.recorded_modes import (
     MAX_PARTS,
     freeze,
@@ -77,15 +78,21 @@ def frozen_of(summary: Summary, state: State, module: V, expr: ir.Expr | None) -
 
 #: modules that hold parameters instead of modules
 _HOLDERS = frozenset({"torch.nn.ParameterDict", "torch.nn.ParameterList"})
+#: classes of torch whose objects consist of the modules that they are given
+MODULE_CONTAINERS = frozenset({"torch.nn.Sequential", "torch.nn.ModuleList", "torch.nn.ModuleDict"})
 
 
 def member(fn: FunctionState, state: State, module: V) -> V:
-    """A submodule of the module, whichever it is, which is frozen as the module is."""
+    """A submodule of the module, whichever it is, which is frozen as the module is. Its class is known where it is a
+    member of containers whose members are known."""
     if any(ref.kind == "extinstance" and ref.name in _HOLDERS for ref in module.refs):
         return UNKNOWN_VALUE  # a parameter: the operations on it are recorded, not a run of it
-    if not state.modes or not module.store or module.syms or frozen_of(fn, state, module, None) is not True:
-        return V(MODULE, store=frozenset([item for item in module.store if whole_of(item) is not None]))
-    return V(MODULE, store=frozenset(("part", item, "[]") for item in module.store if nesting(item) < MAX_PARTS))
+    refs = contained(module)
+    held = bool(refs) or (bool(state.modes) and frozen_of(fn, state, module, None) is True)
+    if not held or not module.store or module.syms:
+        return V(MODULE, refs=refs, store=frozenset([item for item in module.store if whole_of(item) is not None]))
+    store = frozenset(("part", item, "[]") for item in module.store if nesting(item) < MAX_PARTS)
+    return V(MODULE, refs=refs, store=store)
 
 
 def parts_of(fn: FunctionState, state: State, module: V) -> V:

@@ -26,6 +26,8 @@ from memlint.ir import nodes as ir
 
 #: the root of the symbols of such places
 MADE = "m:"
+#: the most steps from a created module to an attribute of a part of it that are followed
+MAX_NESTED = 4
 
 
 def note_made(fn: FunctionState, expr: ir.Call) -> None:
@@ -35,17 +37,21 @@ def note_made(fn: FunctionState, expr: ir.Call) -> None:
 
 
 def made_place(fn: FunctionState, base: V, name: str) -> Path | None:
-    """The place of ``base.name``, if ``base`` is a module that this function created; None for an attribute that no
-    method writes after the constructor (settings, layers)."""
+    """The place of ``base.name``, if ``base`` is a module that this function created, or a part of one; None for an
+    attribute that no method writes after the constructor (settings, layers)."""
     if base.syms or base.objs or not base.kinds & MODULE or len(base.store) != 1 or not fn.notes.own_modules:
         return None
     (item,) = base.store
-    if item not in fn.notes.own_modules:
+    steps: tuple[str, ...] = ("." + name,)
+    while isinstance(item, tuple) and item[0] == "part":
+        _, item, part = item
+        steps = (part if part == "[]" else "." + part, *steps)
+    if item not in fn.notes.own_modules or len(steps) > MAX_NESTED:
         return None
     classes = [fn.analyser.cls(ref) for ref in ordered(base.refs) if ref.kind == "instance"]
     if not any(cls is not None and fn.analyser.facts.attributes.is_kept_up(cls, name) for cls in classes):
         return None
-    return Path(f"{MADE}{fn.module.key}:{fn.function.qual}:{item}", ("." + name,))
+    return Path(f"{MADE}{fn.module.key}:{fn.function.qual}:{item}", steps)
 
 
 def made_places(fn: FunctionState, base: V, name: str) -> Sources:

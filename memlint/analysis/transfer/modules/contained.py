@@ -1,0 +1,51 @@
+"""Which modules are in a module container: ``nn.ModuleList(layers)``, ``blocks.append(Block())``."""
+
+from __future__ import annotations
+
+from memlint.analysis.domain.parts_taken import CONTAINED
+from memlint.analysis.domain.state import State
+from memlint.analysis.domain.summary.function_state import FunctionState
+from memlint.analysis.domain.values import CALLABLE, INSTANCE, MODULE, V, ordered
+from memlint.analysis.transfer.assignment import write_attribute
+from memlint.analysis.transfer.heap import MAX_MEMBERS
+from memlint.analysis.transfer.modules.modes import MODULE_CONTAINERS
+from memlint.ir import nodes as ir
+
+#: methods of module containers that add modules
+ADDS = frozenset({"append", "extend", "insert", "update", "add_module", "register_module"})
+
+
+def contained_modules(state: State, args: list[V]) -> V | None:
+    """The join of the modules that a module container is given, by themselves or in a list, tuple or dictionary; None
+    where the class of one of them is unknown, or there are many classes."""
+    held = [state.heap.get(key) for value in args for key in value.objs]
+    inside = [part for obj in held if obj is not None for part in (*obj.fields.values(), obj.elem)]
+    parts = [one for one in (*inside, *(value for value in args if not value.objs)) if one.kinds]
+    if not all(part.is_only(MODULE | INSTANCE | CALLABLE) and part.refs for part in parts):
+        return None
+    refs = frozenset(ref for part in parts for ref in part.refs)
+    known = len(refs) <= MAX_MEMBERS and all(ref.kind in ("instance", "extinstance") for ref in refs)
+    return V(MODULE, refs=refs) if known else None
+
+
+def add_modules(fn: FunctionState, state: State, expr: ir.Call, receiver: V, args: list[V]) -> None:
+    """Note that ``blocks.append(Block())`` adds to the modules of a container that an attribute or a variable holds."""
+    func = expr.func
+    known = receiver.refs and all(ref.name in MODULE_CONTAINERS for ref in receiver.refs)
+    if not isinstance(func, ir.Attr) or not known:
+        return
+    new = contained_modules(state, [one for one in args if not one.is_plain()])
+    refs = []
+    for ref in ordered(receiver.refs):
+        words = dict(ref.keywords)
+        old = words.pop(CONTAINED, None)
+        if old is not None and new is not None and len(old.refs | new.refs) <= MAX_MEMBERS:
+            words[CONTAINED] = V(MODULE, refs=old.refs | new.refs)
+        refs.append(ref._replace(keywords=tuple(words.items())))
+    grown = receiver.but(refs=frozenset(refs))
+    place = func.value
+    if isinstance(place, ir.Attr):
+        holder = fn.interpreter.evaluate(fn, state, place.value)
+        write_attribute(fn, state, holder, place.name, grown)
+    elif isinstance(place, ir.Name) and place.id in state.env:
+        state.env[place.id] = grown
