@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from memlint.analysis.domain.summary.summary import Summary
 from memlint.analysis.domain.values import CONTAINER, MODULE, NONE, NOTHING, UNKNOWN, UNKNOWN_VALUE, Path, Ref, V, join
+from memlint.analysis.facts.same_object import Holder, holder, may_be_same
 from memlint.analysis.index.program import Class, Function
 from memlint.analysis.index.uses import uses_of
 from memlint.analysis.syntax.memo import kept_for
@@ -45,8 +46,9 @@ class Attributes:
         self._own: dict[tuple[str, str, str], V] = {}
         #: how often a query met a method that is still being interpreted
         self._unfinished = 0
-        self._emptied: dict[str, set[tuple[str, str]]] | None = None
-        self._emptied_through: set[str] | None = None
+        #: by the attribute: the functions that empty it, and where they see it
+        self._emptied: dict[str, list[tuple[Function, Path]]] | None = None
+        self._emptied_through: dict[str, list[tuple[Function, Path]]] | None = None
 
     def renew(self) -> None:
         """Drop the values, since the call sites know more about the arguments."""
@@ -234,9 +236,9 @@ class Attributes:
             if name in unit.stores
         ]
 
-    def is_emptied_each_round(self, step: str, followed: Function | None) -> bool:
-        """Whether code that runs in each iteration, of a loop or of a framework, empties an attribute of that name
-        (``step``: ".losses"). ``followed``: a function that does not count, as it is analysed more precisely."""
+    def is_emptied_each_round(self, step: str, place: Holder, followed: Function | None) -> bool:
+        """Whether code that runs in each iteration, of a loop or of a framework, may empty the attribute ``step``
+        (".losses") of an object. ``followed``: a function that does not count, as it is analysed more precisely."""
         if self._emptied is None:
             self._emptied = {}
             for summary in self.analyser.general_summaries():
@@ -248,21 +250,28 @@ class Attributes:
                 )
                 for path in summary.notes.cleared if hooked else summary.notes.cleared_in_rounds:
                     # assigning one member does not empty the others
-                    for name in () if path in summary.notes.members_set else path.steps:
-                        self._emptied.setdefault(name, set()).add(summary.function.key)
-        return bool(self._emptied.get(step, set()) - ({followed.key} if followed is not None else set()))
+                    for at, name in enumerate(path.steps if path not in summary.notes.members_set else ()):
+                        held = Path(path.root, path.steps[: at + 1])
+                        self._emptied.setdefault(name, []).append((summary.function, held))
+        return any(
+            (followed is None or by.key != followed.key) and self._is_of(by, path, place)
+            for by, path in self._emptied.get(step, ())
+        )
 
-    def is_emptied_through(self, step: str) -> bool:
-        """Whether some function empties an attribute of that name (``step``: ".losses") of an object inside another
-        one: ``del self.tree.states[:]``. The object's own class does not show how often that runs."""
+    def is_emptied_through(self, step: str, place: Holder) -> bool:
+        """Whether some function may empty the attribute ``step`` (".losses") of an object by way of another one around
+        it: ``del self.tree.states[:]``. The object's own class does not show how often that runs."""
         if self._emptied_through is None:
-            self._emptied_through = {
-                path.steps[-1]
-                for summary in self.analyser.general_summaries()
-                for path in summary.notes.cleared
-                if sum(part.startswith(".") for part in path.steps) > 1 and path.steps[-1].startswith(".")
-            }
-        return step in self._emptied_through
+            self._emptied_through = {}
+            for summary in self.analyser.general_summaries():
+                for path in summary.notes.cleared:
+                    if sum(part.startswith(".") for part in path.steps) > 1 and path.steps[-1].startswith("."):
+                        self._emptied_through.setdefault(path.steps[-1], []).append((summary.function, path))
+        return any(self._is_of(by, path, place) for by, path in self._emptied_through.get(step, ()))
+
+    def _is_of(self, by: Function, path: Path, place: Holder) -> bool:
+        """Whether the object whose attribute is at ``path``, in terms of the function ``by``, may be that one."""
+        return may_be_same(self.analyser.program, holder(self.analyser, by, path), place)
 
     @kept_for
     def dispatches(self, cls: Class) -> bool:

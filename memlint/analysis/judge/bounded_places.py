@@ -10,6 +10,7 @@ from memlint.analysis.domain.periods import is_periodic
 from memlint.analysis.domain.summary.effects import Store
 from memlint.analysis.domain.summary.summary import Summary
 from memlint.analysis.domain.values import Path, Sources
+from memlint.analysis.facts.same_object import holder
 from memlint.analysis.index.program import Function
 from memlint.analysis.judge.described import self_name
 from memlint.analysis.syntax.bindings import mentions, names_bound_by, targets
@@ -64,12 +65,14 @@ def _emptied_by_others(analyser: Analyser, summary: Summary, store: Store) -> bo
     if name is None:
         return False
     own = store.place.steps == (name,) and store.place.root == f"p:{self_name(summary.function)}"
-    if own and analyser.facts.attributes.is_emptied_through(name):
+    steps = store.place.steps
+    of = holder(analyser, summary.function, Path(store.place.root, steps[: steps.index(name) + 1]))
+    if own and analyser.facts.attributes.is_emptied_through(name, of):
         return True
     if store.loop is None:
         attributes = analyser.facts.attributes
         followed = summary.function if not store.lifted else None
-        return attributes.is_emptied_each_round(name, followed) and (
+        return attributes.is_emptied_each_round(name, of, followed) and (
             not own or attributes.is_reset(summary.function, name[1:])
         )
     if own:

@@ -26,10 +26,12 @@ from memlint.analysis.domain.values import (
     TREE,
     UNKNOWN,
     Args,
+    Ref,
     Source,
     Sources,
     V,
     Words,
+    join_all,
     ordered,
 )
 from memlint.analysis.index.program import Class, Function
@@ -50,6 +52,8 @@ from memlint.patterns import lazy_pattern
 _AUTOENCODERS = lazy_pattern(r"vae|vq|auto_?enc")
 #: methods that may return decoded results on the host: words, numbers of classes
 _DECODES = frozenset({"predict", "translate", "transcribe", "answer"})
+#: the most classes of a model that are followed
+_MAX_CLASSES = 4
 #: depth of nested modules whose forwards are inspected
 _MAX_PARTS = 3
 
@@ -148,51 +152,60 @@ def _shaped_as(output: V, args: Args) -> V:
 
 
 def _through_classes(fn: FunctionState, state: State, run: _Run, freezes: bool | None) -> V | _Forwards:
-    """The output of a model by its possible classes; `_Forwards` where they do not determine it. ``freezes``:
-    whether the model is frozen here, None for unknown."""
+    """The output of a model: the join over those of its possible classes that determine one; `_Forwards` where none
+    does. ``freezes``: whether the model is frozen here, None for unknown."""
+    found: list[V] = []
+    forwards = _Forwards()
+    for ref in fitting_classes(fn, run.module.refs, run.expr, run.method)[:_MAX_CLASSES]:
+        one = _through_class(fn, state, run, freezes, ref)
+        if isinstance(one, V):
+            found.append(one)
+        elif one is not None:
+            forwards = _Forwards(
+                forwards.is_open or one.is_open, forwards.elsewhere | one.elsewhere, forwards.leaves or one.leaves
+            )
+    return join_all(found) if found else forwards
+
+
+def _through_class(fn: FunctionState, state: State, run: _Run, freezes: bool | None, ref: Ref) -> V | _Forwards | None:
+    """The output of a model of the class ``ref``; `_Forwards` where its forward was followed and does not determine
+    it, None where there is none to follow."""
     expr, module, args, words, method = run
     program = fn.analyser.program
-    forwards = _Forwards()
-    for ref in fitting_classes(fn, module.refs, expr, method):
-        if ref.kind == "extinstance" and method == "forward":
-            if ref.args:
-                return instances.call_chain(fn, state, ref.args, args, words, expr, module)
-            return instances.call_instance(fn, state, ref.name, args, words, expr, module)
-        if ref.kind != "instance" or freezes is True:
-            continue
-        cls = fn.analyser.cls(ref)
-        if freezes is None and module.syms and cls is not None and freezes_itself(fn.analyser, cls):
-            continue  # another model may be passed in that is not frozen
-        function = program.method(cls, method) if cls is not None else None
-        if function is None and cls is not None and method == "forward":
-            function = program.method(cls, "__call__")
-        if function is None:
-            continue
-        if is_left_open(fn, function):
-            forwards = forwards._replace(is_open=True)
-            continue
-        known = fn.interpreter.call_function(fn, state, function, [module, *args], words, expr.at, expr)
-        inner = tensors_within(fn, state, known)
-        if known.is_only(NONE) and known.kinds and not _records_layers(fn, function, expr):
-            return known  # the method changes the model (a larger vocabulary), and runs no layer
-        determined = bool(known.kinds & ~(UNKNOWN | NONE)) and not (
-            known.kinds & UNKNOWN and not known.kinds & (TENSORS | CONTAINER)
-        )
-        if determined or _computes_only(fn, function, expr, known):
-            tips = _last_operations(fn, inner)
-            followed = is_abstract(function)  # all its overrides were interpreted
-            if not tips and not followed and cls is not None and (below := _overrides(fn, cls, method)):
-                if any(one is not None and one.notes.gradients for one in below):
-                    fn.notes.gradients = fn.notes.differentiates = True
-                continue  # an override may run layers
-            if not determined and not tips:
-                return as_output(state, known.but(kinds=TREE), device_of(fn, state, [module, *args]), text(expr.func))
-            return _output(fn, state, run, function, known, inner, tips)
-        forwards = forwards._replace(
-            elsewhere=forwards.elsewhere | _stored_graphs(fn, function, expr),
-            leaves=forwards.leaves or _outputs_escape(fn, function, expr),
-        )
-    return forwards
+    if ref.kind == "extinstance" and method == "forward":
+        if ref.args:
+            return instances.call_chain(fn, state, ref.args, args, words, expr, module)
+        return instances.call_instance(fn, state, ref.name, args, words, expr, module)
+    if ref.kind != "instance" or freezes is True:
+        return None
+    cls = fn.analyser.cls(ref)
+    if freezes is None and module.syms and cls is not None and freezes_itself(fn.analyser, cls):
+        return None  # another model may be passed in that is not frozen
+    function = program.method(cls, method) if cls is not None else None
+    if function is None and cls is not None and method == "forward":
+        function = program.method(cls, "__call__")
+    if function is None:
+        return None
+    if is_left_open(fn, function):
+        return _Forwards(is_open=True)
+    known = fn.interpreter.call_function(fn, state, function, [module, *args], words, expr.at, expr)
+    inner = tensors_within(fn, state, known)
+    if known.is_only(NONE) and known.kinds and not _records_layers(fn, function, expr):
+        return known  # the method changes the model (a larger vocabulary), and runs no layer
+    determined = bool(known.kinds & ~(UNKNOWN | NONE)) and not (
+        known.kinds & UNKNOWN and not known.kinds & (TENSORS | CONTAINER)
+    )
+    if determined or _computes_only(fn, function, expr, known):
+        tips = _last_operations(fn, inner)
+        followed = is_abstract(function)  # all its overrides were interpreted
+        if not tips and not followed and cls is not None and (below := _overrides(fn, cls, method)):
+            if any(one is not None and one.notes.gradients for one in below):
+                fn.notes.gradients = fn.notes.differentiates = True
+            return None  # an override may run layers
+        if not determined and not tips:
+            return as_output(state, known.but(kinds=TREE), device_of(fn, state, [module, *args]), text(expr.func))
+        return _output(fn, state, run, function, known, inner, tips)
+    return _Forwards(elsewhere=_stored_graphs(fn, function, expr), leaves=_outputs_escape(fn, function, expr))
 
 
 def _last_operations(fn: FunctionState, inner: V) -> list[Source]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from memlint import knowledge
+from memlint.analysis.domain.parts_taken import contained
 from memlint.analysis.domain.recorded_modes import freeze
 from memlint.analysis.domain.state import GUARDS, State
 from memlint.analysis.domain.summary.function_state import FunctionState
@@ -25,7 +26,7 @@ from memlint.analysis.domain.values import (
 )
 from memlint.analysis.syntax.expression_text import text
 from memlint.analysis.transfer.assignment import write_attribute
-from memlint.analysis.transfer.heap import make
+from memlint.analysis.transfer.heap import elements_of, make, tuple_of
 from memlint.analysis.transfer.library.computing import is_any_callable, names_computing, names_part, prepares
 from memlint.analysis.transfer.library.models import run_module
 from memlint.analysis.transfer.library.noted_runs import is_statement, note_unresolved_method
@@ -39,6 +40,10 @@ from memlint.analysis.transfer.reading import read_attribute
 from memlint.analysis.transfer.signatures import is_abstract
 from memlint.analysis.transfer.unresolved import unknown_call
 from memlint.ir import nodes as ir
+
+#: methods that give the modules in a module, and those that give them with their names
+_GIVE_NAMES = frozenset({"named_modules", "named_children", "items"})
+_GIVE_PARTS = _GIVE_NAMES | {"modules", "children", "values"}
 
 
 def module_method(
@@ -59,13 +64,22 @@ def module_method(
         return _parameters(fn, state, expr, receiver)
     if name in ADDS:
         add_modules(fn, state, expr, receiver, args)
-    if name in ("modules", "children", "named_modules", "named_children", "values", "items", "get_submodule"):
+    if name == "get_submodule":
         return parts_of(fn, state, receiver)
+    if name in _GIVE_PARTS:
+        return _parts(fn, state, expr, receiver, name)
     if name in ("state_dict", "buffers", "named_buffers"):
         return V(TREE, size=MODEL)
     if name in ("forward", "__call__"):
         return run_module(fn, state, expr, receiver, args, words)
     return _of_class(fn, state, expr, receiver, name, args, words)
+
+
+def _parts(fn: FunctionState, state: State, expr: ir.Call, receiver: V, name: str) -> V:
+    """The submodules of ``net.children()``, or their names and they of ``blocks.items()``."""
+    part = elements_of(fn, state, receiver) if contained(receiver) else parts_of(fn, state, receiver)
+    member = tuple_of(fn, state, expr.at, [DATA_VALUE, part]) if name in _GIVE_NAMES else part
+    return make(fn, state, expr.at, "list", member)
 
 
 def _frozen(state: State, expr: ir.Call, place: ir.Expr, receiver: V, name: str, args: Args, words: Words) -> V:

@@ -1,0 +1,82 @@
+"""Whether two methods that use an attribute of one name may use that of one object, by the classes."""
+
+from __future__ import annotations
+
+import itertools
+from typing import TYPE_CHECKING, NamedTuple
+
+from memlint.analysis.domain.values import Path
+from memlint.analysis.index.program import Class, Function, Program
+from memlint.analysis.syntax.syntax import calls_named
+
+if TYPE_CHECKING:
+    from memlint.analysis.facts.analyser import Analyser
+
+
+#: the most classes that are asked about; with more of them, two methods may run on one object
+MAX_BELOW = 64
+
+
+class Holder(NamedTuple):
+    """The object whose attribute a place is. ``classes``: those that it is an instance of, None for unknown; or, where
+    it is the function's own object, ``method``: the function, on whose class or a subclass it runs."""
+
+    classes: tuple[Class, ...] | None = None
+    method: Function | None = None
+
+
+def holder(analyser: Analyser, function: Function, path: Path) -> Holder:
+    """The holder of the attribute at ``path``, in terms of ``function``."""
+    if function.cls is None or not function.takes_self or path.root != f"p:{function.params[0].name}":
+        return Holder()
+    if len(path.steps) == 1:
+        return Holder(method=function)
+    classes = [function.cls]
+    for step in path.steps[:-1]:
+        values = [analyser.attribute(cls, step[1:]) for cls in classes]
+        refs = [ref for value in values for ref in value.refs]
+        found = [analyser.cls(ref) if ref.kind == "instance" else None for ref in refs]
+        if not step.startswith(".") or not all(value.refs for value in values) or None in found:
+            return Holder()
+        classes = [cls for cls in found if cls is not None]
+    return Holder(tuple(classes))
+
+
+def may_be_same(program: Program, one: Holder, other: Holder) -> bool:
+    """Whether two holders may be one object; unknown counts as yes."""
+    if one.method is not None and other.method is not None:
+        return _may_run_on_one(program, one.method, other.method)
+    if one.method is not None:
+        one, other = other, one
+    if one.classes is None or (other.classes is None and other.method is None):
+        return True
+    if other.method is not None:
+        return any(_runs_on(program, other.method, cls) for cls in one.classes)
+    return not {cls.key for cls in one.classes}.isdisjoint(cls.key for cls in other.classes or ())
+
+
+def _runs_on(program: Program, method: Function, cls: Class) -> bool:
+    """Whether a method may run on an instance of a class: the class has or inherits it, and does not replace it."""
+    bases, outside = program.ancestors(cls)
+    if method.cls is None or (
+        all(base.key != method.cls.key for base in bases)
+        and method.cls.node.name not in {name.rsplit(".", 1)[-1] for name in outside}
+    ):
+        return False
+    own = program.method(cls, method.name)
+    return own is None or own.key == method.key or _calls_on(own, method.name)
+
+
+def _may_run_on_one(program: Program, one: Function, other: Function) -> bool:
+    """Whether two methods may run on one object: one that both classes, or a class below both, define."""
+    if one.cls is None or other.cls is None or one.key == other.key:
+        return True
+    classes = list(itertools.islice(itertools.chain((one.cls, other.cls), program.below(one.cls)), MAX_BELOW))
+    return len(classes) == MAX_BELOW or any(
+        _runs_on(program, one, cls) and _runs_on(program, other, cls) for cls in classes
+    )
+
+
+def _calls_on(method: Function, name: str) -> bool:
+    """Whether a method calls one of that name, as an override that extends the inherited method does."""
+    return any(True for _ in calls_named(method.body, {name}))
