@@ -1,5 +1,5 @@
-"""An attribute that code of the project empties each iteration bounds that of the same name only where both may be of one
-object."""
+"""An attribute that code of the project empties each iteration bounds one of the same name only where both may be of
+one object."""
 
 from __future__ import annotations
 

@@ -66,9 +66,7 @@ HELD = [
     ),
     pytest.param("self.parts = nn.ModuleList([Layer()])", "x = self.parts[0](x)", id="by position"),
     pytest.param("self.parts = nn.ModuleDict({'a': Layer()})", "x = self.parts['a'](x)", id="by name"),
-    pytest.param(
-        "self.parts = nn.ModuleDict({'a': Layer()})", "for one in self.parts.values():\n            x = one(x)", id="values"
-    ),
+    pytest.param("self.parts = nn.ModuleDict({'a': Layer()})", LOOP.replace("parts:", "parts.values():"), id="values"),
     pytest.param("self.parts = nn.ModuleDict({'a': Layer()})", ITEMS, id="names and values"),
     pytest.param("self.parts = nn.Sequential(Layer(), nn.ReLU())", "x = self.parts(x)", id="a chain"),
 ]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from typing import Any, NamedTuple
 
 from memlint import knowledge
@@ -205,14 +206,19 @@ def _module_made(fn: FunctionState, state: State, call: _Call) -> V:
     chain = instances.members(name, args)
     if chain:
         note_made(fn, expr)
-    contained = contained_modules(state, args) if name in MODULE_CONTAINERS else None
+    # (the members of a list that is spread are told apart in the list)
+    whole = [
+        fn.interpreter.evaluate(fn, state, shown.value) if isinstance(shown, ir.Starred) else value
+        for shown, value in itertools.zip_longest(expr.args[: len(args)], args)
+    ]
+    contained = contained_modules(state, whole) if name in MODULE_CONTAINERS else None
     refs = (
         frozenset((Ref("extinstance", "", name, args=chain, keywords=_made_with(layer, words, contained)),))
         if name.startswith("torch.nn.") or row.returns != "module"
         else frozenset((Ref("foreign", "", name),))
     )
     made = V(MODULE if row.returns == "module" else CALLABLE, refs=refs, store=frozenset((expr.at,)))
-    note_frozen_members(fn, state, name, args, made)
+    note_frozen_members(fn, state, name, whole, made)
     if row.evaluates:
         state.modes["made", expr.at] = True
     if row.starts_evaluating:
