@@ -200,12 +200,13 @@ def _package(folder: Path) -> str:
 
 def _module(package: str, folder: Path, name: str) -> ModuleType:
     """A module of a rule, which may import those beside it (``from .rule import …``). Raises ConfigError."""
-    before = set(sys.modules)
+    full = f"{package}.{name}"
+    before = set(() if full in sys.modules else sys.modules)
     if package not in sys.modules:
         made = sys.modules[package] = ModuleType(package)
         made.__path__ = [str(folder)]
     try:
-        return importlib.import_module(f"{package}.{name}")
+        return importlib.import_module(full)
     except (Exception, SystemExit) as error:  # a rule is a program, and may fail in any way
         for loaded in [one for one in sys.modules if one.startswith(f"{package}.") and one not in before]:
             del sys.modules[loaded]
