@@ -62,11 +62,13 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
 @pytest.fixture(autouse=True, scope="session")
 def _cache_elsewhere(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
     """No test leaves a cache in a checkout, nor meets one of an earlier run of the tests; rules that a test writes may
-    run, and no report is annotated because the tests run in a job of GitHub's."""
+    run, and no report is annotated because the tests run in a job of GitHub's. Programs with torch compute little: a
+    thread for each core would wait for more."""
     with pytest.MonkeyPatch.context() as patch:
         patch.delenv("GITHUB_ACTIONS", raising=False)
         patch.setenv("MEMLINT_CACHE_DIR", str(tmp_path_factory.mktemp("caches")))
         patch.setenv("MEMLINT_LOCAL_RULES", "1")
+        patch.setenv("OMP_NUM_THREADS", "1")
         yield
 
 

@@ -13,6 +13,7 @@ pytest.importorskip("pytest_lsp")
 
 from editor import SECONDS, Editor, editing
 from lsprotocol import types
+from torch_forks import forks
 from torch_python import torch_python
 
 pytestmark = pytest.mark.asyncio
@@ -39,7 +40,7 @@ NOWHERE = types.Range(types.Position(0, 0), types.Position(0, 0))
 
 
 def options() -> dict[str, Any]:
-    return {"verify": {"args": ["--python", torch_python(), "--device", "cpu", "--warmup", "1", "--window", "4"]}}
+    return {"verify": {"args": ["--python", forks(torch_python()), "--device", "cpu", "--warmup", "1", "--window", "4"]}}
 
 
 async def offered(editor: Editor, uri: str) -> list[types.CodeAction]:

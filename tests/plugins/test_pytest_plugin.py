@@ -16,6 +16,7 @@ import pytest
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from pytest_suites import CPU, CUDA, FAKE_CUDA, HELPER, HOST, REAL_CUDA, UNMARKED
+from torch_forks import forks
 from torch_python import torch_python
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -90,7 +91,7 @@ def line_of(text: str, mark: str) -> int:
 @pytest.fixture(scope="module")
 def on_cpu(tmp_path_factory: pytest.TempPathFactory) -> Ran:
     files = {"test_cpu.py": CPU, "helper.py": HELPER}
-    return suite(tmp_path_factory.mktemp("cpu"), files, python=torch_python("pytest"))
+    return suite(tmp_path_factory.mktemp("cpu"), files, python=forks(torch_python("pytest")))
 
 
 @pytest.mark.parametrize("name", _FAILED)
@@ -109,7 +110,7 @@ def test_only_what_grows_fails(on_cpu: Ran) -> None:
 
 def test_cuda_is_measured_by_its_counters(tmp_path: Path) -> None:
     files = {"test_cuda.py": CUDA, "fake.py": FAKE_CUDA.replace("BACKEND", "'native'")}
-    ran = suite(tmp_path, files, python=torch_python("pytest"))
+    ran = suite(tmp_path, files, python=forks(torch_python("pytest")))
     assert set(ran.failed) == {"test_keeps", "test_every_device", "test_peak_that_the_test_itself_resets"}, ran.text
     assert "memory grows by 500 B an iteration on cuda:0" in ran.failed["test_keeps"]
     assert f"test_cuda.py:{line_of(CUDA, 'here')} keeps 500 B an iteration" in ran.failed["test_keeps"]
@@ -119,14 +120,14 @@ def test_cuda_is_measured_by_its_counters(tmp_path: Path) -> None:
 
 def test_an_allocator_without_counters_is_a_reason_to_skip(tmp_path: Path) -> None:
     files = {"test_cuda.py": CUDA, "fake.py": FAKE_CUDA.replace("BACKEND", "'cudaMallocAsync'")}
-    ran = suite(tmp_path, files, "-k", "test_keeps", python=torch_python("pytest"))
+    ran = suite(tmp_path, files, "-k", "test_keeps", python=forks(torch_python("pytest")))
     assert set(ran.skipped) == {"test_keeps", "test_keeps_elsewhere"}, ran.text
     assert "the allocator is cudaMallocAsync" in ran.skipped["test_keeps"]
 
 
 @pytest.mark.gpu
 def test_cuda_itself(tmp_path: Path) -> None:
-    ran = suite(tmp_path, {"test_cuda.py": REAL_CUDA}, python=torch_python("pytest"))
+    ran = suite(tmp_path, {"test_cuda.py": REAL_CUDA}, python=forks(torch_python("pytest")))
     assert set(ran.failed) == {"test_keeps", "test_peaks_too_high"}, ran.text
     assert "memory grows by 16,388 B an iteration on cuda:0" in ran.failed["test_keeps"]
     assert f"test_cuda.py:{line_of(REAL_CUDA, 'here')} keeps 16,388 B an iteration" in ran.failed["test_keeps"]
@@ -248,7 +249,7 @@ def test_workers_of_xdist_measure_as_well(tmp_path: Path) -> None:
 
 
 def test_host_memory_beside_tensors_has_a_limit_too(tmp_path: Path) -> None:
-    ran = suite(tmp_path, {"test_host.py": HOST}, python=torch_python("pytest"))
+    ran = suite(tmp_path, {"test_host.py": HOST}, python=forks(torch_python("pytest")))
     assert not ran.skipped, "the C library says nothing here"
     assert set(ran.failed) == {"test_keeps"}, ran.text
     assert re.search(
@@ -258,7 +259,7 @@ def test_host_memory_beside_tensors_has_a_limit_too(tmp_path: Path) -> None:
 
 def test_the_configuration_gives_all_tests_a_limit(tmp_path: Path) -> None:
     files = {"test_unmarked.py": UNMARKED, "pytest.ini": "[pytest]\nmemory_growth_limit = 20 B\n"}
-    ran = suite(tmp_path, files, python=torch_python("pytest"))
+    ran = suite(tmp_path, files, python=forks(torch_python("pytest")))
     assert {"test_keeps", "test_fails"} == set(ran.failed) - {"test_async"}, ran.text
     assert "memory grows by 16,388 B an iteration on cpu" in ran.failed["test_keeps"]
     assert {"test_keeps_less", "test_may_keep", "test_is_left_out"} <= ran.passed
@@ -272,7 +273,7 @@ def test_a_wrong_limit_in_the_configuration_is_a_usage_error(tmp_path: Path) -> 
 
 @pytest.mark.parametrize("options", [(), ("-p", "xdist.plugin", "-n1")], ids=["one process", "xdist"])
 def test_what_tests_keep_is_reported_without_marks(tmp_path: Path, options: tuple[str, ...]) -> None:
-    python = torch_python("pytest", *(["xdist"] if options else []))
+    python = forks(torch_python("pytest", *(["xdist"] if options else [])))
     ran = suite(tmp_path, {"test_unmarked.py": UNMARKED}, "--memlint-report", *options, python=python)
     said = ran.text.partition("memlint: what tests keep")[2].splitlines()
     assert "test_unmarked.py::test_keeps keeps 16,388 B on cpu (its peak: 16,388 B)" in said, ran.text

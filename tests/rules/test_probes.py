@@ -21,6 +21,7 @@ from memlint.verifier.rules import why_not
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
+from torch_forks import forks
 from torch_python import torch_python
 
 PROBES = [room / "probe.py" for room in pages.ROOMS if (room / "probe.py").is_file()]
@@ -186,7 +187,7 @@ def test_linting_loads_no_probe(project: Path) -> None:
 
 
 def test_rules_of_a_user_are_measured_as_well(project: Path) -> None:
-    python = torch_python()
+    python = forks(torch_python())
     done = run(project, "verify", "--rules", *_USERS, "--device", "cpu", "--python", python, "-o", "measured.json")
     assert done.returncode == 1, done.stderr
     for code, (_, said) in _USERS.items():

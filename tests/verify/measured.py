@@ -8,6 +8,7 @@ import textwrap
 from typing import Any
 
 from commands import ROOT, environment
+from torch_forks import forks
 from torch_python import torch_python
 
 _START = f"""\
@@ -27,7 +28,7 @@ def measured(text: str) -> Any:
     """What ``text`` leaves in ``result``; anything that JSON can hold."""
     code = _START + textwrap.dedent(text) + "\nprint(json.dumps(result))\n"
     done = subprocess.run(
-        [torch_python(), "-W", "ignore", "-c", code],
+        [forks(torch_python()), "-W", "ignore", "-c", code],
         env=environment(),
         capture_output=True,
         text=True,

@@ -12,6 +12,7 @@ from typing import Any
 
 import msgspec
 import pytest
+from torch_forks import forks
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -47,14 +48,14 @@ class Done(msgspec.Struct, frozen=True):
 
 def verified(*arguments: str, cwd: Path, before: tuple[str, ...] | None = None, python: str | None = None) -> Done:
     """A verification. ``before``: the launcher in front of ``-m memlint``, with its Python; ``python``: that of the
-    program."""
-    python = python or python_with_torch()
+    program, which may come before it has imported torch."""
+    python = python or (forks(python_with_torch()) if before is None else python_with_torch())
     end = arguments.index("--") if "--" in arguments else len(arguments)
     words = [*arguments[:end], "--isolated", "--python", python, "-o", "report.json", "--output-format", "json"]
     done = subprocess.run(
         [*(before or (sys.executable,)), "-m", "memlint", "verify", *words, *arguments[end:]],
         cwd=cwd,
-        env={**os.environ, "PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1"},
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
         capture_output=True,
         text=True,
         check=False,

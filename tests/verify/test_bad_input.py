@@ -143,7 +143,7 @@ def test_probes_that_fail_are_no_clean_end(put: Put, keeps: str) -> None:
         "import os\nimport torch\nmodel = torch.nn.Linear(8, 8)\nkept = []\nos.sysconf = None\n"
         "for _ in range(40):\n    y = model(torch.ones(2, 8))\n    kept.append(" + keeps + ")\nprint('ran on')\n"
     )
-    done = verify("p.py", cwd=cwd)
+    done = verify("p.py", cwd=cwd, forked=True)
     assert done.returncode == 2
     assert "ran on" in done.stdout
     assert "memlint's probes failed in this program, which is a mistake of memlint" in done.stdout

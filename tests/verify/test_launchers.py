@@ -115,11 +115,11 @@ modes("waits for its end")
 def test_nothing_of_memlint_runs_on_once_all_is_measured_until_a_new_loop_comes(tmp_path: Path) -> None:
     (tmp_path / "on.py").write_text(RUNS_ON)
     words = ("on.py", "--isolated", "--device", "cpu", "--full")
-    done = verify(*words, cwd=tmp_path)
+    done = verify(*words, cwd=tmp_path, forked=True)
     said = [
         line for line in done.stdout.splitlines() if line.startswith(("begin", "first", "second", "third", "waits"))
     ]
     assert said == ["begin 1", "first loop 1", "second loop 0", "third loop 1", "waits for its end 0"]
     assert "each iteration leaves 4,000 B on cpu that no finding explains" in done.stdout
     assert done.returncode == 0
-    assert verify(*words, "--fail-on", "growth", cwd=tmp_path).returncode == 1
+    assert verify(*words, "--fail-on", "growth", cwd=tmp_path, forked=True).returncode == 1

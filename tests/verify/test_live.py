@@ -14,6 +14,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from torch_forks import forks
 from torch_programs import LEAK, ROOT, torch_python
 
 pyte = pytest.importorskip("pyte", reason="needs pyte, which shows what a terminal would")
@@ -140,7 +141,7 @@ def test_a_program_under_verify(tmp_path: Path) -> None:
     text = (tmp_path / "train.py").read_text()
     (tmp_path / "train.py").write_text(f"import time\n{text}")
     command = [sys.executable, "-m", "memlint", "verify", "train.py", "--isolated", "--full"]
-    command += ["--python", torch_python()]
+    command += ["--python", forks(torch_python())]
 
     def at_the_foot(shown: list[str]) -> bool:
         foot = [" ".join(line.split()) for line in shown[-4:]]

@@ -408,7 +408,7 @@ def test_holders_are_in_the_report(tmp_path: Path, device: str) -> None:
     (tmp_path / "registry.py").write_text(REGISTRY)
     (tmp_path / "train.py").write_text(PROGRAM.format(device=device))
     options = ("train.py", "--isolated", "--device", device)
-    done = verify(*options, "--output-format", "json", cwd=tmp_path)
+    done = verify(*options, "--output-format", "json", cwd=tmp_path, forked=device == "cpu")
     report = json.loads(done.stdout)
     stored = next(one for one in report["findings"] if one["line"] == 16)
     assert [row["path"].split("[")[0] for row in stored["verdict"]["holders"]] == ["self.outputs"]
@@ -417,6 +417,6 @@ def test_holders_are_in_the_report(tmp_path: Path, device: str) -> None:
     assert (holder["path"].split("[")[0], holder["kind"], holder["file"]) == (
         "registry._CACHE", "global", "registry.py",
     )  # fmt: skip
-    text = verify(*options, cwd=tmp_path).stdout
+    text = verify(*options, cwd=tmp_path, forked=device == "cpu").stdout
     assert "held by `self.outputs[" in text and "a local variable of `Trainer.fit` (train.py:" in text
     assert "held by `registry._CACHE['" in text and "a global variable (registry.py), in a dict of" in text

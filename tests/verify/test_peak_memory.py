@@ -90,7 +90,7 @@ def test_only_a_higher_peak_moves_it() -> None:
 def test_the_peak_of_a_program(tmp_path: Path) -> None:
     (tmp_path / "train.py").write_text(PROGRAM)
     options = ("train.py", "--isolated", "--full", "--device", "cpu")
-    done = verify(*options, "--window", "12", "--output-format", "json", cwd=tmp_path)
+    done = verify(*options, "--window", "12", "--output-format", "json", cwd=tmp_path, forked=True)
     [peak] = json.loads(done.stdout)["peaks"]
     assert (peak["step"], peak["loop"], peak["phase"]) == (6, "train.py:9", "training"), "the sixth has the large batch"
     parts = dict(peak["parts"])

@@ -16,7 +16,7 @@ def _runs() -> list[object]:
 
 def check(run: Run, device: str) -> None:
     """Verify a run of a program, and compare what is said with what is so."""
-    done = verify(*arguments(run, device), cwd=PROGRAMS)
+    done = verify(*arguments(run, device), cwd=PROGRAMS, forked=device == "cpu")
     try:
         report = json.loads(done.stdout)
     except ValueError:
@@ -68,7 +68,7 @@ train(batches)
 
 def test_places_that_are_reached_once_or_late_take_nothing_from_others(tmp_path: Path) -> None:
     (tmp_path / "late.py").write_text(LATE)
-    done = verify("late.py", "--isolated", "--device", "cpu", "--output-format", "json", cwd=tmp_path)
+    done = verify("late.py", "--isolated", "--device", "cpu", "--output-format", "json", cwd=tmp_path, forked=True)
     findings = {(one["line"], one["code"]): one["verdict"] for one in json.loads(done.stdout)["findings"]}
     line = LATE[: LATE.index("kept.append")].count("\n") + 1
     assert findings[line, "MEM102"]["bytes_per_iteration"]["exact"] == 4 * 8 * 4
@@ -95,7 +95,7 @@ for _ in range(40):
 
 def test_places_that_keep_the_same_name_each_other(tmp_path: Path) -> None:
     (tmp_path / "shared.py").write_text(SHARED)
-    done = verify("shared.py", "--isolated", "--device", "cpu", "--output-format", "json", cwd=tmp_path)
+    done = verify("shared.py", "--isolated", "--device", "cpu", "--output-format", "json", cwd=tmp_path, forked=True)
     reasons = {one["line"]: one["verdict"]["reason"] for one in json.loads(done.stdout)["findings"]}
     assert "B of which count for MEM101 at shared.py:13 as well" in reasons[14]
     assert not any("as well" in reasons[line] for line in (11, 13, 15))

@@ -9,6 +9,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from torch_forks import forks
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -72,4 +73,4 @@ def memlint(*arguments: str, cwd: Path) -> subprocess.CompletedProcess[str]:
 
 
 def verify(*arguments: str, cwd: Path) -> subprocess.CompletedProcess[str]:
-    return memlint("verify", *arguments, "--python", torch_python(), cwd=cwd)
+    return memlint("verify", *arguments, "--python", forks(torch_python()), cwd=cwd)
