@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import atexit
 import functools
+import importlib
 import json
 import os
 import runpy
@@ -143,14 +144,14 @@ def _become(said: dict[str, Any], path: list[str]) -> None:
         arguments = arguments[2:]
     more = [*filter(None, os.environ.get("PYTHONPATH", "").split(os.pathsep)), *path]
     if arguments[0] == "-m":
-        sys.argv[:], sys.path[:] = arguments[1:], [os.getcwd(), *more]
+        sys.argv[:], sys.path[:] = arguments[1:], [str(Path.cwd()), *more]
         runpy.run_module(arguments[1], run_name="__main__", alter_sys=True)
         return
     inline = arguments[0] == "-c"
     sys.argv[:] = ["-c", *arguments[2:]] if inline else arguments
     text = arguments[1] if inline else Path(arguments[0]).read_text("utf-8")
     name = "<string>" if inline else arguments[0]
-    sys.path[:] = ["" if inline else os.path.dirname(os.path.realpath(name)), *more]
+    sys.path[:] = ["" if inline else str(Path(name).resolve().parent), *more]
     module = ModuleType("__main__")
     module.__dict__.update(__builtins__=__builtins__, **({} if inline else {"__file__": name}))
     sys.modules["__main__"] = module
@@ -159,5 +160,6 @@ def _become(said: dict[str, Any], path: list[str]) -> None:
 
 if __name__ == "__main__":
     del sys.path[0]
-    import torch._dynamo  # (each optimizer imports it)
+    importlib.import_module("torch._dynamo")  # (each optimizer imports it)
+
     _become(_serve(sys.argv[1]), list(sys.path))

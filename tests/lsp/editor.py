@@ -162,6 +162,7 @@ class Editor:
         self.progress: dict[types.ProgressToken, list[Any]] = {}
         self._news = asyncio.Event()
         self._versions: dict[str, int] = {}
+        self._notebooks: list[Notebook] = []
 
     def take(self, params: types.PublishDiagnosticsParams) -> None:
         self.published.append(params)
@@ -175,7 +176,28 @@ class Editor:
         return uri
 
     def open_notebook(self, file: Path, *texts: str | tuple[str, str]) -> Notebook:
-        return Notebook(self, file, texts)
+        self._notebooks.append(Notebook(self, file, texts))
+        return self._notebooks[-1]
+
+    def enter(self, folder: Path) -> None:
+        """Work in one more folder."""
+        self._change_folders([types.WorkspaceFolder(folder.as_uri(), folder.name)], [])
+
+    async def leave(self, folder: Path) -> None:
+        """Close all documents and the folder, and forget what was said meanwhile."""
+        for uri in self._versions:
+            self.close(uri)
+        for notebook in self._notebooks:
+            notebook.close()
+        self._change_folders([], [types.WorkspaceFolder(folder.as_uri(), folder.name)])
+        await self.hover(folder.as_uri(), 0, 0)  # (the answer comes behind all that was said of these)
+        for one in (self._versions, self._notebooks, self.published, self.messages, self.progress):
+            one.clear()
+        self.client.log_messages.clear()
+
+    def _change_folders(self, added: list[types.WorkspaceFolder], removed: list[types.WorkspaceFolder]) -> None:
+        params = types.DidChangeWorkspaceFoldersParams(types.WorkspaceFoldersChangeEvent(added, removed))
+        self.client.workspace_did_change_workspace_folders(params)
 
     def change(self, uri: str, *edits: tuple[tuple[int, int, int, int], str] | str) -> int:
         """Edits (line, character, end line, end character, from 0; or the whole text); the new version."""

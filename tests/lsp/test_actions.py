@@ -10,10 +10,10 @@ import pytest
 
 pytest.importorskip("pytest_lsp")
 
-from editor import CODE, EVALUATION, LEAK, NEOVIM, ROOT, applied, editing
+from editor import CODE, EVALUATION, LEAK, NEOVIM, ROOT, Editor, applied, editing
 from lsprotocol import types
 
-pytestmark = pytest.mark.asyncio
+pytestmark = pytest.mark.asyncio(loop_scope="module")
 
 #: a safe fix, since all that happens with the sum is seen
 SAFE = LEAK.replace("return total", "print(total.item())")
@@ -26,19 +26,18 @@ def fixed_by_command(file: Path) -> str:
     return file.read_text("utf-8")
 
 
-async def test_a_hover_says_what_why_and_shows_the_page(root: Path) -> None:
+async def test_a_hover_says_what_why_and_shows_the_page(root: Path, editor: Editor) -> None:
     file = root / "train.py"
     file.write_text(LEAK)
-    async with editing(root) as editor:
-        uri = editor.open(file)
-        (found,) = await editor.found(uri)
-        text = await editor.hover(uri, found.range.start.line, found.range.start.character + 3)
-        assert text.startswith("**MEM101** `loss-accumulation` (warning, high confidence)\n\n`total` keeps")
-        assert "**Help**: add `loss.item()`" in text
-        assert f"({uri}#L7)" in text
-        assert "# loss-accumulation (MEM101)" in text and "## Why it costs memory" in text
-        assert await editor.hover(uri, 2, 0) == ""
-        assert await editor.hover(uri, 10_000, 10_000) == ""
+    uri = editor.open(file)
+    (found,) = await editor.found(uri)
+    text = await editor.hover(uri, found.range.start.line, found.range.start.character + 3)
+    assert text.startswith("**MEM101** `loss-accumulation` (warning, high confidence)\n\n`total` keeps")
+    assert "**Help**: add `loss.item()`" in text
+    assert f"({uri}#L7)" in text
+    assert "# loss-accumulation (MEM101)" in text and "## Why it costs memory" in text
+    assert await editor.hover(uri, 2, 0) == ""
+    assert await editor.hover(uri, 10_000, 10_000) == ""
 
 
 async def test_words_of_the_program_are_no_markup() -> None:
@@ -88,29 +87,27 @@ async def test_unsafe_fixes_and_alternatives_say_what_they_are(root: Path) -> No
         assert "torch.inference_mode()" in applied(file.read_text(), mode.edit, uri)
 
 
-async def test_a_finding_is_suppressed_by_a_comment_on_its_line(root: Path) -> None:
+async def test_a_finding_is_suppressed_by_a_comment_on_its_line(root: Path, editor: Editor) -> None:
     text = LEAK.replace("total += loss", 'total += loss  # "∑ 😀"')
     file = root / "train.py"
     file.write_text(text, "utf-8")
-    async with editing(root) as editor:
-        uri = editor.open(file)
-        (found,) = await editor.found(uri)
-        (action,) = [one for one in await editor.actions(uri, found.range) if one.title.startswith("Ignore")]
-        assert action.title == "Ignore MEM101 on this line"
-        after = applied(text, action.edit, uri)
-        assert after == text.replace('😀"', '😀"  # memlint: ignore[MEM101]')
-        version = editor.change(uri, after)
-        assert await editor.found(uri, version) == []
+    uri = editor.open(file)
+    (found,) = await editor.found(uri)
+    (action,) = [one for one in await editor.actions(uri, found.range) if one.title.startswith("Ignore")]
+    assert action.title == "Ignore MEM101 on this line"
+    after = applied(text, action.edit, uri)
+    assert after == text.replace('😀"', '😀"  # memlint: ignore[MEM101]')
+    version = editor.change(uri, after)
+    assert await editor.found(uri, version) == []
 
 
-async def test_what_is_about_the_file_itself_cannot_be_suppressed(root: Path) -> None:
+async def test_what_is_about_the_file_itself_cannot_be_suppressed(root: Path, editor: Editor) -> None:
     file = root / "train.py"
     file.write_text("import torch\nx = 1  # memlint: ignore[MEM101]\n")
-    async with editing(root) as editor:
-        uri = editor.open(file)
-        (found,) = await editor.found(uri)
-        assert found.code == "MEM001"
-        assert not any(one.title.startswith("Ignore") for one in await editor.actions(uri, found.range))
+    uri = editor.open(file)
+    (found,) = await editor.found(uri)
+    assert found.code == "MEM001"
+    assert not any(one.title.startswith("Ignore") for one in await editor.actions(uri, found.range))
 
 
 async def test_all_safe_fixes_of_unsaved_text_at_once(root: Path) -> None:
@@ -137,8 +134,7 @@ async def test_all_safe_fixes_of_unsaved_text_at_once(root: Path) -> None:
         assert applied(twice, done.edit, uri) == fixed
 
 
-async def test_an_action_for_a_document_that_is_gone_does_nothing(root: Path) -> None:
+async def test_an_action_for_a_document_that_is_gone_does_nothing(root: Path, editor: Editor) -> None:
     action = types.CodeAction("x", kind="source.fixAll.memlint", data={"uri": (root / "gone.py").as_uri()})
-    async with editing(root) as editor:
-        assert (await editor.resolve(action)).edit is None
-        assert (await editor.resolve(types.CodeAction("x", data=["?"]))).edit is None
+    assert (await editor.resolve(action)).edit is None
+    assert (await editor.resolve(types.CodeAction("x", data=["?"]))).edit is None

@@ -16,7 +16,7 @@ from lsprotocol import types
 from torch_forks import forks
 from torch_python import torch_python
 
-pytestmark = pytest.mark.asyncio
+pytestmark = pytest.mark.asyncio(loop_scope="module")
 
 #: says that it ran, and keeps the graph of each loss
 SCRIPT = """\
@@ -40,7 +40,9 @@ NOWHERE = types.Range(types.Position(0, 0), types.Position(0, 0))
 
 
 def options() -> dict[str, Any]:
-    return {"verify": {"args": ["--python", forks(torch_python()), "--device", "cpu", "--warmup", "1", "--window", "4"]}}
+    return {
+        "verify": {"args": ["--python", forks(torch_python()), "--device", "cpu", "--warmup", "1", "--window", "4"]}
+    }
 
 
 async def offered(editor: Editor, uri: str) -> list[types.CodeAction]:
@@ -182,8 +184,9 @@ async def test_what_cannot_be_verified_is_said(root: Path, settings: list[str], 
 
 
 @pytest.mark.parametrize("arguments", [[], [7], [None], ["untitled:x.py"], ["file:///no/such.py"]])
-async def test_a_command_that_names_no_open_script_runs_nothing(root: Path, arguments: list[Any]) -> None:
-    async with editing(root) as editor:
-        await editor.execute("memlint.verify", *arguments)
-        await editor.execute("memlint.stopVerifying", *arguments)
-        assert await editor.shown("there is no open script")
+async def test_a_command_that_names_no_open_script_runs_nothing(
+    root: Path, arguments: list[Any], editor: Editor
+) -> None:
+    await editor.execute("memlint.verify", *arguments)
+    await editor.execute("memlint.stopVerifying", *arguments)
+    assert await editor.shown("there is no open script")
