@@ -38,9 +38,10 @@ def test_each_module_of_the_analysis_may_be_imported_first(tmp_path: Path) -> No
     files = (path.relative_to(ROOT).with_suffix("") for path in sorted(ANALYSIS.rglob("*.py")))
     names = [".".join(file.parts).removesuffix(".__init__") for file in files]
     assert "memlint.analysis.driver.run" in names
+    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
     # each is compiled once, also where nobody wants that written beside the sources
-    environment = {**os.environ, "PYTHONPATH": str(ROOT), "PYTHONPYCACHEPREFIX": str(tmp_path)}
-    environment.pop("PYTHONDONTWRITEBYTECODE", None)
+    if environment.pop("PYTHONDONTWRITEBYTECODE", None):
+        environment["PYTHONPYCACHEPREFIX"] = str(tmp_path)
     command = [sys.executable, "-c", SCRIPT, *names]
     done = subprocess.run(command, env=environment, capture_output=True, text=True, check=True)
     assert done.stdout.splitlines() == ["done"], done.stdout + done.stderr

@@ -8,7 +8,7 @@ from collections import Counter
 from pathlib import Path
 
 import pytest
-from test_walls import PACKAGE, ROOT, imports, modules
+from test_walls import PACKAGE, ROOT, imports, modules, tree_of
 
 ANALYSIS = PACKAGE / "analysis"
 #: each may import those before it
@@ -68,7 +68,7 @@ def test_every_function_fits_on_a_screen() -> None:
     wrong = [
         f"{path.relative_to(ROOT)}: {node.name}"
         for path in (*modules(), *(ROOT / "rules").rglob("*.py"))
-        for node in ast.walk(ast.parse(path.read_text("utf-8")))
+        for node in ast.walk(tree_of(path))
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
         and node.end_lineno is not None
         and node.end_lineno - node.lineno >= MAX_FUNCTION
@@ -85,5 +85,5 @@ def test_no_folder_is_crowded() -> None:
     "init", sorted(PACKAGE.rglob("__init__.py")), ids=lambda init: str(init.parent.relative_to(ROOT))
 )
 def test_a_package_says_in_few_lines_what_it_answers(init: Path) -> None:
-    documented = ast.get_docstring(ast.parse(init.read_text("utf-8")))
+    documented = ast.get_docstring(tree_of(init))
     assert documented and len(documented.splitlines()) <= MAX_DOCUMENTED

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import functools
 import os
 import subprocess
 import sys
@@ -81,6 +82,11 @@ FORBIDDEN = {
 MAY_IMPORT_TORCH = ("measure", "verifier", "estimator")
 
 
+@functools.cache
+def tree_of(path: Path) -> ast.Module:
+    return ast.parse(path.read_text("utf-8"))
+
+
 def modules() -> list[Path]:
     return sorted(PACKAGE.rglob("*.py"))
 
@@ -93,9 +99,14 @@ def nodes(tree: ast.AST, *, annotations: bool) -> Iterator[ast.AST]:
             yield from nodes(node, annotations=annotations)
 
 
-def imports(path: Path, *, annotations: bool = True) -> Iterator[str]:
+@functools.cache
+def imports(path: Path, *, annotations: bool = True) -> tuple[str, ...]:
     """The modules that a file imports, wherever in it; ``from a import b`` gives ``a.b`` as well."""
-    for node in nodes(ast.parse(path.read_text("utf-8")), annotations=annotations):
+    return tuple(_imports(path, annotations))
+
+
+def _imports(path: Path, annotations: bool) -> Iterator[str]:
+    for node in nodes(tree_of(path), annotations=annotations):
         if isinstance(node, ast.Import):
             yield from (alias.name for alias in node.names)
         elif isinstance(node, ast.ImportFrom):
@@ -148,7 +159,7 @@ def test_only_what_measures_imports_torch() -> None:
 
 def test_what_measures_needs_python_and_torch_alone() -> None:
     for path in (PACKAGE / "measure").rglob("*.py"):
-        tree = ast.parse(path.read_text("utf-8"))
+        tree = tree_of(path)
         checked = [node for node in tree.body if isinstance(node, ast.If) and "TYPE_CHECKING" in ast.dump(node.test)]
         typing_only = {name for node in checked for name in _imported(node)}
         for name in set(imports(path)) - typing_only:
@@ -175,7 +186,7 @@ OF_RULES = sorted(path for path in (ROOT / "rules").glob("*/*.py") if path.name 
 
 def test_rules_import_the_sdk_and_their_own_files_alone() -> None:
     for path in OF_RULES:
-        for node in ast.walk(ast.parse(path.read_text("utf-8"))):
+        for node in ast.walk(tree_of(path)):
             if isinstance(node, ast.Import):
                 # (events are structs of msgspec, which gives copies of them)
                 assert {alias.name.partition(".")[0] for alias in node.names} <= {
@@ -215,7 +226,7 @@ def test_detection_changes_nothing_of_what_it_reads(path: Path) -> None:
             expr = expr.value
         return expr.id if isinstance(expr, ast.Name) else ""
 
-    tree = ast.parse(path.read_text("utf-8"))
+    tree = tree_of(path)
     given = {
         one.arg
         for function in ast.walk(tree)
@@ -328,15 +339,18 @@ def test_light_commands_import_nothing_heavy(arguments: list[str], heavy: tuple[
     assert done.stdout.splitlines()[-1] == "[]"
 
 
-@pytest.mark.parametrize("path", sorted((PACKAGE / "analysis").rglob("*.py")), ids=lambda path: path.name)
-def test_compiled_code_asks_no_package_of_its_own_for_a_name(path: Path) -> None:
+def test_compiled_code_asks_no_package_of_its_own_for_a_name() -> None:
     """A package's `__init__` is not compiled, and compiled code beside it never gets the package as a module: each
     function would be an internal error in the wheel. (Names are imported out of it, one by one.)"""
     inits = (PACKAGE / "analysis").rglob("__init__.py")
     packages = {".".join(init.parent.relative_to(ROOT).parts) for init in inits} - {"memlint.analysis"}
     assert packages
-    for node in ast.walk(ast.parse(path.read_text("utf-8"))):
-        if isinstance(node, ast.ImportFrom):
-            assert not packages & {f"{node.module}.{alias.name}" for alias in node.names}
-        if isinstance(node, ast.Import):
-            assert not packages & {alias.name for alias in node.names}
+    wrong = [
+        f"{path.relative_to(ROOT)} imports {alias.name}"
+        for path in sorted((PACKAGE / "analysis").rglob("*.py"))
+        for node in ast.walk(tree_of(path))
+        if isinstance(node, ast.Import | ast.ImportFrom)
+        for alias in node.names
+        if (f"{node.module}.{alias.name}" if isinstance(node, ast.ImportFrom) else alias.name) in packages
+    ]
+    assert wrong == []

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import ast
-import functools
-import tempfile
 from pathlib import Path
 
 import metamorphic
@@ -17,29 +15,9 @@ from programs import assert_as_marked, lint
 BAD = [example for example in pages.all_examples() if example.section == "Bad"]
 
 
-@functools.cache
-def _holds_unchanged(index: int) -> bool:
-    """Whether the example is as marked today; if not, test_pages says so, and its changes have nothing to add."""
-    with tempfile.TemporaryDirectory() as folder:
-        found = lint(Path(folder), BAD[index].files)
-    return found == pages.marks(BAD[index].files).reported_today
-
-
-@pytest.mark.parametrize("change", metamorphic.CHANGES, ids=lambda change: change.__name__)
-@pytest.mark.parametrize("index", range(len(BAD)), ids=[example.id for example in BAD])
-def test_findings_stay(index: int, change, tmp_path: Path) -> None:
-    try:
-        files = change(BAD[index].files)
-    except Skip as reason:
-        pytest.skip(str(reason))
-    if not _holds_unchanged(index):
-        pytest.skip("the example itself is not as marked")
-    assert_as_marked(lint(tmp_path, files), files)
-
-
 @pytest.mark.parametrize("change", metamorphic.CHANGES, ids=lambda change: change.__name__)
 @pytest.mark.parametrize("example", BAD, ids=lambda example: example.id)
-def test_changed_program_is_a_program(example: Example, change) -> None:
+def test_findings_stay(example: Example, change, tmp_path: Path) -> None:
     try:
         files = change(example.files)
     except Skip as reason:
@@ -48,6 +26,7 @@ def test_changed_program_is_a_program(example: Example, change) -> None:
         ast.parse(text, path)
     assert _codes(files) == _codes(example.files)
     assert files != example.files
+    assert_as_marked(lint(tmp_path, files), files)
 
 
 def _codes(files: Files) -> list[str]:
