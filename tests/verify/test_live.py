@@ -15,7 +15,8 @@ from pathlib import Path
 
 import pytest
 from torch_forks import forks
-from torch_programs import LEAK, ROOT, torch_python
+from torch_programs import LEAK, ROOT
+from torch_python import torch_python
 
 pyte = pytest.importorskip("pyte", reason="needs pyte, which shows what a terminal would")
 

@@ -8,7 +8,8 @@ import threading
 from pathlib import Path
 
 import pytest
-from runs import python_with_torch, verified
+from runs import verified
+from torch_python import torch_python
 
 from memlint.finding import Finding, Growth
 from memlint.measure.processes.agreement import Agreement, Alone, agreement
@@ -212,7 +213,7 @@ def test_one_rank_that_fails_is_the_programs_failure(tmp_path: Path) -> None:
 @pytest.mark.slow
 def test_under_torchrun_the_first_rank_reports_on_all(tmp_path: Path) -> None:
     (tmp_path / "train.py").write_text(DISTRIBUTED)
-    launcher = (python_with_torch(), "-m", "torch.distributed.run", "--standalone", "--nproc-per-node=2")
+    launcher = (torch_python(), "-m", "torch.distributed.run", "--standalone", "--nproc-per-node=2")
     memlint = (*launcher, "--no-python", sys.executable)
     done = verified("train.py", "--timeout", "200", cwd=tmp_path, before=memlint)
     assert done.code == 1, done.said

@@ -9,7 +9,9 @@ import textwrap
 from pathlib import Path
 
 import pytest
-from torch_programs import ROOT, torch_python
+from torch_forks import forks
+from torch_programs import ROOT
+from torch_python import torch_python
 
 _HEAD = """\
 import memlint
@@ -26,7 +28,7 @@ def run(folder: Path, program: str, python: str | None = None, *command: str) ->
     (folder / "pyproject.toml").touch()
     (folder / "a.py").write_text(program, "utf-8")
     return subprocess.run(
-        [python or torch_python(), *(command or ["a.py"])],
+        [python or forks(torch_python()), *(command or ["a.py"])],
         cwd=folder, env={**os.environ, "PYTHONPATH": str(ROOT)}, capture_output=True, text=True, check=False,
     )  # fmt: skip
 

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import functools
 import os
 import subprocess
 import sys
 from pathlib import Path
 
-import pytest
 from torch_forks import forks
+from torch_python import torch_python
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -41,22 +40,6 @@ def main():
 
 main()
 """
-
-
-@functools.cache
-def _found() -> str | None:
-    for python in (sys.executable, os.environ.get("MEMLINT_TORCH_PYTHON")):
-        if python and subprocess.run([python, "-c", "import torch"], capture_output=True, check=False).returncode == 0:
-            return python
-    return None
-
-
-def torch_python() -> str:
-    """A Python that has torch; skips the test where there is none."""
-    python = _found()
-    if python is None:
-        pytest.skip("no torch here; MEMLINT_TORCH_PYTHON names a Python that has it")
-    return python
 
 
 def memlint(*arguments: str, cwd: Path) -> subprocess.CompletedProcess[str]:
