@@ -26,7 +26,7 @@ def test_layers_of_functions_that_call_each_of_the_next(tmp_path: Path) -> None:
 
 def test_functions_that_all_call_each_other(tmp_path: Path) -> None:
     """Whether a backward reaches what a model gives is asked of all that call it, for each graph once."""
-    count = 20
+    count = 14
     lines = ["import torch", "", ""]
     for number in range(count):
         lines += [f"def evaluate_{number}(model: torch.nn.Module, x, k):", "    model.eval()", "    out = model(x)"]
@@ -44,7 +44,7 @@ def test_functions_that_all_call_each_other(tmp_path: Path) -> None:
 
 def test_methods_that_all_call_each_other(tmp_path: Path) -> None:
     """What each gives is told apart by the way it came, up to a bound."""
-    count = 20
+    count = 14
     lines = ["import torch", "", "", "class Search:", "    def __init__(self):"]
     lines += ["        self.model = torch.nn.Linear(9, 1)"]
     lines += ["        self.kept = []", ""]
