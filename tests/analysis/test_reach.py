@@ -307,7 +307,7 @@ def test_a_comment_in_ignored_code_still_suppresses_something(tmp_path: Path) ->
 
 def test_it_is_said_in_one_step_in_each_report(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     lint(tmp_path, {"lesson.py": LESSONS["evaluation.py"], "tool.py": MAIN})
-    reason = "nothing in this project calls `run_validation`"
+    reason = "no code that this project runs calls `run_validation`"
     for _ in range(2):  # the second run takes what the first one kept
         main([str(tmp_path / "lesson.py"), "--output-format", "json"])
         (found,) = json.loads(capsys.readouterr().out)["findings"]

@@ -63,7 +63,7 @@ def finding(tmp_path: Path, files: dict[str, str]) -> Finding:
                 "nets/__init__.py": "from nets.small import *\n",
                 "nets/small.py": "class Small:\n    pass\n",
             },
-            "nothing in this project calls `evaluate`",
+            "no code that this project runs calls `evaluate`",
             id="things are picked from a package that has none of this file",
         ),
         pytest.param(
@@ -72,13 +72,13 @@ def finding(tmp_path: Path, files: dict[str, str]) -> Finding:
                 "\n    print('no main')\n",
                 **{f"more/run_{number}.py": PROGRAM for number in range(50)},
             },
-            "nothing in this project uses `Tester`",
+            "no code that this project runs uses `Tester`",
             id="only a main that nothing calls, of many of that name",
         ),
         *(
             pytest.param(
                 {"nets/testing.py": EVALUATE, "train.py": f"import importlib\nname = input()\n{statement}\n" + PROGRAM},
-                "nothing in this project calls `evaluate`",
+                "no code that this project runs calls `evaluate`",
                 id=f"a file that is none of those that are brought by {statement}",
             )
             for statement in (
@@ -89,7 +89,9 @@ def finding(tmp_path: Path, files: dict[str, str]) -> Finding:
             )
         ),
         pytest.param(
-            {"testing.py": EVALUATE, "train.py": PROGRAM}, "nothing in this project calls `evaluate`", id="nobody"
+            {"testing.py": EVALUATE, "train.py": PROGRAM},
+            "no code that this project runs calls `evaluate`",
+            id="nobody",
         ),
         pytest.param(
             {
@@ -97,7 +99,7 @@ def finding(tmp_path: Path, files: dict[str, str]) -> Finding:
                 "train.py": "from steps import go\ngo(3)\n",
                 "steps.py": "def go(n):\n    print(n)\n",
             },
-            "nothing in this project calls `evaluate`",
+            "no code that this project runs calls `evaluate`",
             id="a script",
         ),
         pytest.param(
@@ -105,11 +107,13 @@ def finding(tmp_path: Path, files: dict[str, str]) -> Finding:
                 "testing.py": EVALUATE,
                 "train.py": "import click\n\n@click.command()\ndef main():\n    print('train')\n",
             },
-            "nothing in this project calls `evaluate`",
+            "no code that this project runs calls `evaluate`",
             id="a command",
         ),
         pytest.param(
-            {"testing.py": EVALUATE + PROGRAM}, "nothing in this project calls `evaluate`", id="a program of its own"
+            {"testing.py": EVALUATE + PROGRAM},
+            "no code that this project runs calls `evaluate`",
+            id="a program of its own",
         ),
         pytest.param(
             {
@@ -117,12 +121,12 @@ def finding(tmp_path: Path, files: dict[str, str]) -> Finding:
                 "other.py": "def evaluate(model, loader):\n    return 0\n",
                 "train.py": "from other import evaluate\nevaluate(1, 2)\n" + PROGRAM,
             },
-            "nothing in this project calls `evaluate`",
+            "no code that this project runs calls `evaluate`",
             id="a namesake is called",
         ),
         pytest.param(
             {"testing.py": EVALUATE, "train.py": "from testing import evaluate\n" + PROGRAM},
-            "nothing in this project calls `evaluate`",
+            "no code that this project runs calls `evaluate`",
             id="it is imported and not used",
         ),
         pytest.param(
@@ -131,7 +135,7 @@ def finding(tmp_path: Path, files: dict[str, str]) -> Finding:
                 "more.py": "from testing import evaluate\n\ndef all_of(model):\n    return evaluate(model, [])\n",
                 "train.py": PROGRAM,
             },
-            "nothing in this project calls `evaluate`",
+            "no code that this project runs calls `evaluate`",
             id="what uses it is not used",
         ),
         pytest.param(
@@ -141,7 +145,7 @@ def finding(tmp_path: Path, files: dict[str, str]) -> Finding:
                 "kit/more.py": "from kit.testing import Tester\n\nclass Loud(Tester):\n    pass\n",
                 "train.py": PROGRAM,
             },
-            "nothing in this project uses `Tester`",
+            "no code that this project runs uses `Tester`",
             id="a base of a class that is not used",
         ),
         pytest.param(
@@ -151,7 +155,7 @@ def finding(tmp_path: Path, files: dict[str, str]) -> Finding:
                 "    eval(vars(args))\n    for part in args.net.modules():\n        part.run(args.__dict__)\n",
                 "train.py": PROGRAM,
             },
-            "nothing in this project calls `evaluate`",
+            "no code that this project runs calls `evaluate`",
             id="words that look like a search for it",
         ),
         pytest.param(
@@ -164,12 +168,12 @@ def finding(tmp_path: Path, files: dict[str, str]) -> Finding:
                 "train.py": "import numpy as np\nfrom testing import Tester\nfrom other import Other\nTester(None)\n"
                 "other = Other()\nother.check()\nother.twice()\nOther().check()\nnp.check()\n" + PROGRAM,
             },
-            "nothing in this project calls `check`",
+            "no code that this project runs calls `check`",
             id="a method of that name is called of other objects, and by a method that nobody calls",
         ),
         pytest.param(
             {"testing.py": TESTER, "train.py": "from testing import Tester\nTester(None)\n" + PROGRAM},
-            "nothing in this project calls `evaluate`",
+            "no code that this project runs calls `evaluate`",
             id="a method",
         ),
         pytest.param(
@@ -180,7 +184,7 @@ def finding(tmp_path: Path, files: dict[str, str]) -> Finding:
                 "train.py": "import kit.other as other\nimport kit as k\nclass Run:\n    how = None\nrun = Run()\n"
                 "other.evaluate(1, 2)\nrun.evaluate(1, 2)\n" + PROGRAM,
             },
-            "nothing in this project calls `evaluate`",
+            "no code that this project runs calls `evaluate`",
             id="a namesake in a module beside it, which alone is imported",
         ),
         pytest.param(
@@ -191,7 +195,7 @@ def finding(tmp_path: Path, files: dict[str, str]) -> Finding:
                 "train.py": "import kit.other as other\nimport kit.testing as testing\n"
                 "other.evaluate(1, 2)\n" + PROGRAM,
             },
-            "nothing in this project calls `evaluate`",
+            "no code that this project runs calls `evaluate`",
             id="a namesake in a module beside it, both of which are imported",
         ),
         pytest.param(
@@ -203,7 +207,7 @@ def finding(tmp_path: Path, files: dict[str, str]) -> Finding:
                 "for _, name, _ in pkgutil.walk_packages(torchvision.models.__path__):\n"
                 "    import_module(f'torchvision.models.{name}')\nimport_module('nets.' + input())\n" + PROGRAM,
             },
-            "nothing in this project calls `evaluate`",
+            "no code that this project runs calls `evaluate`",
             id="files of a library and of a folder are loaded by name",
         ),
         pytest.param(
@@ -211,7 +215,7 @@ def finding(tmp_path: Path, files: dict[str, str]) -> Finding:
                 "testing.py": EVALUATE + "\n" + PROGRAM,
                 "train.py": "import importlib\nimportlib.import_module(input())\n" + PROGRAM,
             },
-            "nothing in this project calls `evaluate`",
+            "no code that this project runs calls `evaluate`",
             id="files are loaded by name, but this one is a program",
         ),
         pytest.param(
@@ -220,7 +224,7 @@ def finding(tmp_path: Path, files: dict[str, str]) -> Finding:
                 "train.py": "from testing import Tester\n\nclass Suite:\n"
                 "    def evaluate(self, tester):\n        tester.evaluate([])\n\nprint(Suite, Tester)\n" + PROGRAM,
             },
-            "nothing in this project calls `evaluate`",
+            "no code that this project runs calls `evaluate`",
             id="a method of its name, which nothing calls, calls it",
         ),
     ],
@@ -514,7 +518,7 @@ def test_a_registry_finds_what_is_registered_and_nothing_else(tmp_path: Path) ->
         "train.py": PROGRAM,
     }
     found = finding(tmp_path, files)
-    assert (found.reach, found.reach_reason) == ("unused", "nothing in this project calls `evaluate`")
+    assert (found.reach, found.reach_reason) == ("unused", "no code that this project runs calls `evaluate`")
     files["testing.py"] = "from build import HOOKS\n" + EVALUATE.replace(
         "def evaluate", "@HOOKS.register_module()\ndef evaluate"
     )

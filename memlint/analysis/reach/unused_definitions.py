@@ -74,10 +74,10 @@ class Unused:
         if self._is_unused(module, name):
             what = self._program.find(module, name)[1]
             verb = "uses" if isinstance(what, Class) else "calls"
-            return Idle(f"nothing in this project {verb} `{name}`", what)
+            return Idle(f"no code that this project runs {verb} `{name}`", what)
         method = _method_around(function)
         if method is not None and method.cls is not None and self._is_unused_method(method.cls, method):
-            return Idle(f"nothing in this project calls `{method.name}`", method)
+            return Idle(f"no code that this project runs calls `{method.name}`", method)
         return None
 
     def is_never_made(self, method: Function, caller: Function) -> bool:
