@@ -12,7 +12,7 @@ from memlint.analysis.domain.call_arity import fitting
 from memlint.analysis.domain.summary.summary import Summary
 from memlint.analysis.domain.values import Ref
 from memlint.analysis.index.definitions import Module
-from memlint.analysis.index.file_texts import Indexes
+from memlint.analysis.index.indexes import Indexes
 from memlint.analysis.syntax.syntax import calls
 from memlint.project import Source
 

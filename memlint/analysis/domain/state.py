@@ -6,7 +6,7 @@ from collections.abc import Set as AbstractSet
 from typing import Any
 
 from memlint.analysis.domain.values import EMPTY, NOTHING, UNKNOWN, Path, Source, Sources, V, join
-from memlint.analysis.syntax.memo import forgotten
+from memlint.analysis.syntax.memo import cleared_at_end
 
 #: a set of grad modes: on, off, and the caller's mode
 ON, OFF, AMBIENT = 1, 2, 4
@@ -293,7 +293,7 @@ def _join_maps(a: dict[str, V], b: dict[str, V]) -> dict[str, V]:
 #: a memo, as each branch of a chain joins the same two values again
 _JOINED: dict[tuple[int, int], tuple[V, V, V]] = {}
 _MAX_JOINED = 10_000
-forgotten(_JOINED)
+cleared_at_end(_JOINED)
 
 
 def _joined(a: V, b: V) -> V:

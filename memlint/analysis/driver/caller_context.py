@@ -1,7 +1,7 @@
-"""The functions of other files that are analysed beside the linted ones, for what they say of these.
+"""The callers outside the linted files that have to be analysed as context.
 
-What a function keeps, runs or differentiates is judged by who calls it: under which grad mode, with what, in which
-loop. Most functions of a project do nothing of that kind, and nobody is asked about them.
+What a function stores, runs or differentiates is judged by its callers: by their grad mode, arguments and loops. Most
+functions do nothing of that kind, and their callers are not needed.
 """
 
 from __future__ import annotations
@@ -21,14 +21,15 @@ from memlint.analysis.index.screen import relevant_modules
 from memlint.analysis.syntax.syntax import parts, walk_statements, with_lambdas
 from memlint.ir import nodes as ir
 
-#: units of other files that are read to learn how a function of one name is called. Of more, the first ones: that
-#: nobody is seen to guard a call says nothing where nobody was asked
+#: the most units per name that are searched for callers. If there are more, the first ones are used, and a missing
+#: guard proves nothing
 MAX_CALLERS = 12
-#: functions of the units of callers that are all read, for what else they tell; of more, those that name a callee
-FEW = 150
-#: how far up callers of callers are asked for, where these pass on what they run
-LEVELS = 3
-#: what a function may note of itself that hangs on its callers
+#: up to this many functions in the callers' units, all are analysed, as they tell more than their calls; beyond it,
+#: only those that mention a callee
+MAX_WHOLE_UNITS = 150
+#: how many levels of callers are analysed
+MAX_LEVELS = 3
+#: observations of a function that depend on its callers
 _NOTES = (
     "blind_backward", "gradients", "hooks", "inert", "loaders", "logged", "metrics", "on_context", "outside", "owned",
     "rebound", "retained", "stale",
@@ -36,48 +37,48 @@ _NOTES = (
 
 
 def callers_of(analyser: Analyser, functions: Sequence[Function], linted: Iterable[str]) -> list[Function]:
-    """Functions of files that are not linted which call one of these by name, where their grad mode and arguments are
-    of interest; and those that call what these run in other files, so that it is told who else does."""
+    """The functions of other files that call one of these by name, if grad mode and arguments matter for it; and those
+    that call what these run in other files."""
     inside = set(linted)
     found: dict[tuple[str, str], Function] = {}
-    asking = [function for function in functions if _hangs_on_callers(analyser, function)]
-    asking += [function for function in _run_by(analyser, asking) if function.module.key not in inside]
-    asked = {function.key for function in asking}
-    for _ in range(LEVELS):
-        above = [one for one in functions if one.key not in asked and _calls(analyser, one, asked)]
-        asking += above
-        asked |= {function.key for function in above}
-    for _ in range(LEVELS):
-        new = {function.key: function for function in _direct(analyser, asking, inside) if function.key not in found}
+    queried = [function for function in functions if _depends_on_callers(analyser, function)]
+    queried += [function for function in _origins_of_runs(analyser, queried) if function.module.key not in inside]
+    keys = {function.key for function in queried}
+    for _ in range(MAX_LEVELS):
+        above = [one for one in functions if one.key not in keys and _calls(analyser, one, keys)]
+        queried += above
+        keys |= {function.key for function in above}
+    for _ in range(MAX_LEVELS):
+        new = {function.key: function for function in _direct(analyser, queried, inside) if function.key not in found}
         found |= new
-        asked = {function.key for function in asking}
-        asking = [function for function in new.values() if _calls(analyser, function, asked)]
-        if not asking:
+        keys = {function.key for function in queried}
+        queried = [function for function in new.values() if _calls(analyser, function, keys)]
+        if not queried:
             break
     return list(found.values())
 
 
-def _calls(analyser: Analyser, function: Function, asked: set[tuple[str, str]]) -> bool:
-    """Whether a function calls one of those that were asked about: its own callers stand around that call as well."""
+def _calls(analyser: Analyser, function: Function, keys: set[tuple[str, str]]) -> bool:
+    """Whether a function calls one of the queried ones, so that its own callers matter too."""
     summary = analyser.summary(function)
-    return summary is None or any(record.callee in asked for record in summary.calls.values())
+    return summary is None or any(record.callee in keys for record in summary.calls.values())
 
 
-def _run_by(analyser: Analyser, functions: Iterable[Function]) -> Iterator[Function]:
-    """The functions in which models run that these functions say of themselves that they run."""
+def _origins_of_runs(analyser: Analyser, functions: Iterable[Function]) -> Iterator[Function]:
+    """The functions that contain the model runs which these functions lift from their callees."""
     for function in functions:
         summary = analyser.summary(function)
         for run in summary.runs.values() if summary is not None else ():
             if run.origin is not None:
                 yield run.origin[0].function
         for record in summary.calls.values() if summary is not None else ():
-            asked = record.counts and _does_more(analyser, record.callee)
-            if asked and (callee := analyser.function_at(record.callee)) is not None:
-                yield callee  # what it runs is told once its callers are known
+            has_effects = record.counts and _has_effects(analyser, record.callee)
+            if has_effects and (callee := analyser.function_at(record.callee)) is not None:
+                yield callee  # its model runs are known once its callers are
 
 
 def _direct(analyser: Analyser, functions: Sequence[Function], inside: set[str]) -> list[Function]:
-    """The functions of units outside some files that call one of these by name."""
+    """The functions in units of other files that call one of these by name."""
     program, called = analyser.program, _Called(functions, analyser.facts.partners)
     naming = {key for name in called.names for key in program.words.files(name)}
     others = [key for key in program.project.sources if key not in inside and key in naming]
@@ -104,15 +105,15 @@ def _direct(analyser: Analyser, functions: Sequence[Function], inside: set[str])
         around[key, number] = [function for function in list(module.functions.values()) if function.unit == number]
         if number == 0:
             around[key, number].insert(0, module.main)
-    if sum(map(len, around.values())) <= FEW:
+    if sum(map(len, around.values())) <= MAX_WHOLE_UNITS:
         return [function for functions in around.values() for function in functions]
     return [function for place, functions in around.items() for function in _mentioning(functions, by_name[place])]
 
 
 def _mentioning(functions: Sequence[Function], names: set[str]) -> Iterator[Function]:
-    """Those of a unit's functions that mention one of some names, or an attribute that is given what mentions one
-    (``self.loss = ComputeLoss(…)``), and those around them."""
-    known = names | {name for function in functions for name in _given(function, names)}
+    """Those functions of a unit that mention one of the names, or an attribute that is assigned from one (``self.loss =
+    ComputeLoss(…)``), and the functions around them."""
+    known = names | {name for function in functions for name in _assigned_attributes(function, names)}
     found: dict[Function, None] = {}
     for function in functions:
         if not known.isdisjoint(_words(parts(function.body))):
@@ -123,8 +124,8 @@ def _mentioning(functions: Sequence[Function], names: set[str]) -> Iterator[Func
     return iter(found)
 
 
-def _given(function: Function, names: set[str]) -> Iterator[str]:
-    """The attributes that are assigned what mentions one of the names."""
+def _assigned_attributes(function: Function, names: set[str]) -> Iterator[str]:
+    """The attributes that are assigned an expression which mentions one of the names."""
     for statement in walk_statements(function.body, into_definitions=False):
         if isinstance(statement, ir.Assign) and not names.isdisjoint(_words([statement.value])):
             for target in statement.targets:
@@ -133,7 +134,7 @@ def _given(function: Function, names: set[str]) -> Iterator[str]:
 
 
 def _words(expressions: Iterable[ir.Expr]) -> set[str]:
-    """The variables and attributes in expressions, and in the lambdas in them."""
+    """The variables and attributes in expressions, including the bodies of lambdas."""
     found: set[str] = set()
     for part in with_lambdas(expressions):
         if isinstance(part, ir.Name):
@@ -143,11 +144,11 @@ def _words(expressions: Iterable[ir.Expr]) -> set[str]:
     return found
 
 
-def _hangs_on_callers(analyser: Analyser, function: Function) -> bool:
-    """Whether what may be said of a function is not told by itself alone."""
+def _depends_on_callers(analyser: Analyser, function: Function) -> bool:
+    """Whether the findings in a function depend on its callers."""
     summary = analyser.summary(function)
     if function.node is None or (summary is not None and summary.hook is not None):
-        return False  # nobody of the project calls them
+        return False  # a framework calls hooks
     if summary is None or summary.cut_short or summary.backwards or summary.yields:
         return True
     part = function.cls is not None and analyser.program.is_module(function.cls)
@@ -157,15 +158,15 @@ def _hangs_on_callers(analyser: Analyser, function: Function) -> bool:
     ):
         return True
     if not layer and any(run.loop is not None or not part for run in summary.runs.values()):
-        return True  # (a module that runs its parts is itself run by somebody, and is judged there)
-    if not part and any(record.counts and _does_more(analyser, record.callee) for record in summary.calls.values()):
+        return True  # a module that runs its parts is run by other code, and judged there
+    if not part and any(record.counts and _has_effects(analyser, record.callee) for record in summary.calls.values()):
         return True
     return any(getattr(summary.notes, note) for note in _NOTES) or bool(summary.notes.left_rounds and summary.runs)
 
 
 def _is_layer(summary: Summary) -> bool:
-    """Whether a method of a module gives the graph that it makes, and neither trains nor evaluates: what it runs and
-    keeps meanwhile is for its caller to judge."""
+    """Whether a method of a module returns the graph that it builds, and neither trains nor evaluates: what it runs and
+    stores is for its caller to judge."""
     if (
         summary.may_train
         or is_evaluation_name(summary.function)
@@ -175,8 +176,8 @@ def _is_layer(summary: Summary) -> bool:
     return gives_a_graph(summary)
 
 
-def _does_more(analyser: Analyser, key: tuple[str, str]) -> bool:
-    """Whether a function does more than compute what it returns."""
+def _has_effects(analyser: Analyser, key: tuple[str, str]) -> bool:
+    """Whether a function does more than compute its return value. True if unknown."""
     function = analyser.function_at(key)
     summary = analyser.summary(function) if function is not None else None
     return (
@@ -187,8 +188,8 @@ def _does_more(analyser: Analyser, key: tuple[str, str]) -> bool:
 
 
 def _may_be_reported(analyser: Analyser, summary: Summary, store: Store) -> bool:
-    """Whether callers may tell something of a store that is reported where it stands. What they pass to it is reported
-    at their call: of a graph, it is one that the function makes itself, or a module's forward is given."""
+    """Whether the callers matter for a store that is reported in this function. Arguments that it stores are reported
+    at the call; here only a graph that the function builds counts, or one that a forward is given."""
     value = store.entering
     sources = value.src - {store.place}
     if store.kind == "cat" or takes_activations(analyser, summary):
@@ -199,7 +200,7 @@ def _may_be_reported(analyser: Analyser, summary: Summary, store: Store) -> bool
 
 
 class _Called:
-    """``names``: by which functions, and the classes of methods, are called."""
+    """The names by which functions, and the classes of methods, are called."""
 
     def __init__(self, functions: Sequence[Function], partners: Partners) -> None:
         methods = {
@@ -207,19 +208,19 @@ class _Called:
             for function in functions
             if not function.name.startswith("__") and function.name != "forward" and "." in function.qual
         }
-        #: definitions that a name of their module means
-        self._tops: dict[str, set[tuple[str, str]]] = {}
+        #: top-level definitions, by name
+        self._top_level: dict[str, set[tuple[str, str]]] = {}
         for function in functions:
             top = function.cls if function.cls is not None else function
             if "." not in top.qual:
-                self._tops.setdefault(top.qual, set()).add(top.key)
+                self._top_level.setdefault(top.qual, set()).add(top.key)
         inner = {
             function.cls.node.name for function in functions if function.cls is not None and "." in function.cls.qual
         }
         self._anywhere = methods | inner
-        self.names = self._anywhere | self._tops.keys()
+        self.names = self._anywhere | self._top_level.keys()
         self._partners = partners
-        #: the files that define what is called by each name
+        #: the files that define what each name calls
         self._files: dict[str, set[str]] = {}
         for function in functions:
             cls = function.cls
@@ -228,8 +229,8 @@ class _Called:
                 self._files.setdefault(name, set()).add(function.module.key)
 
     def may_be_meant(self, program: Program, key: str, shown: str, name: str) -> bool:
-        """Whether a call of ``shown`` in a file may mean one of the functions called ``name``. It does not if the file
-        means another definition, or belongs to another program."""
+        """Whether a call of ``shown`` in a file may mean one of the functions called ``name``. False if the file means
+        another definition, or belongs to another program."""
         if name in self._anywhere:
             return any(self._partners.may_meet(file, key) for file in self._files[name])
         if not any(self._partners.may_import(file, key) for file in self._files[name]):
@@ -237,6 +238,6 @@ class _Called:
         index = program.module(key).index
         imported = (each.binds for each in index.imports)
         if shown not in {definition.name for definition in index.definitions} and shown not in imported:
-            return True  # a member of a module, or nothing that can be told
+            return True  # a member of a module, or unknown
         kind, what = program.find(program.module(key), shown)
-        return kind not in ("class", "function") or what is None or what.key in self._tops[name]
+        return kind not in ("class", "function") or what is None or what.key in self._top_level[name]

@@ -1,10 +1,9 @@
-"""Code that raises whenever it runs: what is said of a place behind it does not happen until that is mended.
+"""Places that are never reached without an exception: findings after them cannot happen before that error is fixed.
 
-Four mistakes are looked for, in what surely runs before a place is reached or behind it: a call that its function's
-signature refuses, a name that nothing in the file binds, a variable that is made of nothing but itself, and a call of
-what a module of the project has not. What surely runs is what stands before it, and behind it in the loop around it, as
-far as nothing leaves that; what makes the object of a method; what all known callers do around their call; and what the
-functions do that are surely called there.
+Four errors are searched for: a call that the callee's signature rejects, a name that nothing in the file binds, a
+variable that is only ever assigned from itself, and an attribute that a module of the project lacks. They count on all
+paths to the place and from there to the end of its loop's round, in the constructor of a method's object, in all known
+callers around their call, and in callees that surely run there.
 """
 
 from __future__ import annotations
@@ -24,7 +23,7 @@ from memlint.analysis.reach.exhausted_iterators import used_up
 from memlint.analysis.reach.known_calls import KnownCall, KnownCalls
 from memlint.analysis.reach.refused_calls import callee_of, is_bound_once, is_found_first, refused
 from memlint.analysis.syntax.bindings import names_bound_by
-from memlint.analysis.syntax.control_flow import Course, evaluated, surely
+from memlint.analysis.syntax.control_flow import ErrorsOnPaths, evaluated, surely
 from memlint.analysis.syntax.expression_text import text
 from memlint.analysis.syntax.memo import kept
 from memlint.analysis.syntax.syntax import is_name, walk_statements
@@ -32,75 +31,76 @@ from memlint.analysis.transfer.modules.inert_guards import last_ordinal
 from memlint.ir import nodes as ir
 from memlint.patterns import lazy_pattern
 
-#: names that programs around a file put into it
-_PUT_IN = frozenset({"get_ipython", "display", "profile", "reveal_type", "dbutils", "spark", "sc", "_"})
-#: names that Python 2 knows, and what a file says that is written for it as well
+#: names that tools inject into a file
+_INJECTED = frozenset({"get_ipython", "display", "profile", "reveal_type", "dbutils", "spark", "sc", "_"})
+#: builtins of Python 2, and the imports of a file that also supports it
 _OF_PYTHON_2 = frozenset(
     {"basestring", "cmp", "execfile", "file", "long", "raw_input", "reduce", "reload", "unichr", "unicode", "xrange"}
 )
 _FOR_PYTHON_2 = lazy_pattern(
     r"^from __future__ import .*\b(print_function|division|absolute_import|unicode_literals)", re.MULTILINE
 )
-#: what may bind names that the text does not show
+#: names with which code may bind names that the text does not show
 _DYNAMIC = frozenset({"exec", "globals", "vars", "locals", "setattr", "builtins", "__builtins__"})
 
 
-#: beyond so many calls, nobody follows them all
+#: the most call sites that are examined
 MAX_CALLS = 8
-#: how far calls are followed, to those who make them and into what they run
+#: how many levels of callers and callees are followed
 MAX_DEPTH = 3
 
 
 class Raising:
-    """What raises whenever it runs, found when it is asked for."""
+    """Computes the error before a place on demand."""
 
-    def __init__(self, program: Program, calls: KnownCalls, decided: ConstantArguments) -> None:
+    def __init__(self, program: Program, calls: KnownCalls, constant_arguments: ConstantArguments) -> None:
         self._program = program
         self._calls = calls
-        self._decided = decided
+        self._constant_arguments = constant_arguments
         self._bodies: dict[tuple[str, str, int], str] = {}
-        self._ways: dict[tuple[str, str, int, int], str] = {}
-        self._courses: dict[tuple[str, str], Course] = {}
+        self._errors_before: dict[tuple[str, str, int, int], str] = {}
+        self._errors_of: dict[tuple[str, str], ErrorsOnPaths] = {}
         self._tried: dict[tuple[str, str], bool] = {}
 
     def why(self, function: Function, at: int) -> str:
-        """Why a place in a function (an ordinal of its unit) is never reached without an exception, as a clause; ""
-        where nothing is known against it."""
+        """The error before a place in a function (an ordinal of its unit), as a clause; "" if none is known."""
         return self._before(function, at, MAX_DEPTH)
 
     def _before(self, function: Function, at: int, depth: int) -> str:
         key = (*function.key, at, depth)
-        if key not in self._ways:
-            self._ways[key] = ""  # (a call that leads to itself)
-            course, goes_on = self._course(function), not self._is_tried(function)
-            self._ways[key] = (
-                course.before(at)
-                or (course.behind(at) if goes_on else "")
-                or used_up(self._program, function, lambda: course.parts(at, behind=goes_on))
-                or self._object(function, depth)
+        if key not in self._errors_before:
+            self._errors_before[key] = ""  # the answer for a recursive query
+            errors, goes_on = self._errors(function), not self._is_tried(function)
+            self._errors_before[key] = (
+                errors.before(at)
+                or (errors.behind(at) if goes_on else "")
+                or used_up(self._program, function, lambda: errors.parts(at, behind=goes_on))
+                or self._constructor(function, depth)
                 or self._callers(function, depth)
             )
-        return self._ways[key]
+        return self._errors_before[key]
 
-    def _course(self, function: Function) -> Course:
-        if function.key not in self._courses:
-            decide = self._decided.of(function)
-            self._courses[function.key] = Course(function.body, decide, lambda part: self._mistake(function, part))
-        return self._courses[function.key]
+    def _errors(self, function: Function) -> ErrorsOnPaths:
+        if function.key not in self._errors_of:
+            decide = self._constant_arguments.of(function)
+            self._errors_of[function.key] = ErrorsOnPaths(
+                function.body, decide, lambda part: self._mistake(function, part)
+            )
+        return self._errors_of[function.key]
 
     def _is_tried(self, function: Function) -> bool:
-        """Whether what a call of a function raises may be caught beside it."""
+        """Whether a caller may catch an exception of a function."""
         if function.key not in self._tried:
             self._tried[function.key] = any(_is_tried(call) for call in self._calls.of(function))
         return self._tried[function.key]
 
-    def _object(self, function: Function, depth: int) -> str:
-        """Why there is no object for a method to be called of."""
+    def _constructor(self, function: Function, depth: int) -> str:
+        """The error because of which no object of a method's class can exist; "" if none is known."""
         cls, of_instance = function.cls, function.takes_self and "classmethod" not in function.decorator_names
         if cls is None or not of_instance or function.name == "__new__" or any(self._program.below(cls)):
             return ""
         init = cls.methods.get("__init__")
-        why = self._whole(init, 1) if init is not None and function is not init else ""
+        why = self._in_callee(init, 1) if init is not None and function is not init else ""
         return why or self._all_raise(self._calls.of_class(cls), depth)
 
     def _callers(self, function: Function, depth: int) -> str:
@@ -109,7 +109,7 @@ class Raising:
         return self._all_raise(self._calls.of(function), depth)
 
     def _all_raise(self, calls: tuple[KnownCall, ...], depth: int) -> str:
-        """Why none of these calls comes to its end; "" where one may."""
+        """The error because of which none of these calls is reached; "" if one may be."""
         if depth == 0 or not calls or len(calls) > MAX_CALLS:
             return ""
         first = ""
@@ -120,12 +120,12 @@ class Raising:
             first = first or why
         return first
 
-    def _whole(self, function: Function, depth: int) -> str:
-        """Why a function never runs to its end."""
+    def _in_callee(self, function: Function, depth: int) -> str:
+        """The error because of which a function never returns; "" if none is known."""
         key = (*function.key, depth)
         if key not in self._bodies:
-            self._bodies[key] = ""  # (it may call itself)
-            parts = surely(function.body, self._decided.of(function))
+            self._bodies[key] = ""  # the answer for a recursive query
+            parts = surely(function.body, self._constant_arguments.of(function))
             found = (self._mistake(function, part, depth) for part in parts)
             self._bodies[key] = next(filter(None, found), "")
         return self._bodies[key]
@@ -134,14 +134,14 @@ class Raising:
         if isinstance(part, ir.Raise):
             return f"`{function.name}` raises {text(part.exc)}" if part.exc is not None else ""
         if isinstance(part, ir.Name):
-            return _unbound(function.module, part.id) or _never_begun(function, part.id)
+            return _unbound(function.module, part.id) or _read_before_binding(function, part.id)
         if not isinstance(part, ir.Call):
             return ""
-        why = refused(self._program, function, part) or _missing(self._program, function, part.func)
+        why = refused(self._program, function, part) or _missing_attribute(self._program, function, part.func)
         if why or depth == 0:
             return why
         callee = callee_of(self._program, function, part)
-        return "" if callee is None else self._whole(callee, depth - 1)
+        return "" if callee is None else self._in_callee(callee, depth - 1)
 
 
 # ------------------------------------------------------------------------------------- what raises
@@ -153,14 +153,14 @@ def _is_tried(call: KnownCall) -> bool:
 
 @kept
 def _tried(body: tuple[ir.Stmt, ...]) -> tuple[tuple[int, int], ...]:
-    """The first and the last ordinal of each block of a body of which exceptions may be caught."""
+    """The first and last ordinals of the ``try`` blocks of a body."""
     tries = (one for one in walk_statements(body) if isinstance(one, ir.Try))
     return tuple((one.body[0].at, last_ordinal(one.body[-1])) for one in tries)
 
 
 def _unbound(module: Module, name: str) -> str:
-    """A name that nothing in its file binds, and Python does not know."""
-    if name in _PUT_IN or hasattr(builtins, name) or name.startswith("__") or module.stars:
+    """The error for a name that neither the file nor Python binds."""
+    if name in _INJECTED or hasattr(builtins, name) or name.startswith("__") or module.stars:
         return ""
     if name in _OF_PYTHON_2 and _FOR_PYTHON_2.search(module.text):
         return ""
@@ -168,9 +168,9 @@ def _unbound(module: Module, name: str) -> str:
     return f"`{name}` is not defined" if bound is not None and name not in bound else ""
 
 
-def _never_begun(function: Function, name: str) -> str:
-    """A variable that all that binds it reads first: ``total = total + x``, ``total += x``."""
-    if function.node is None or name not in _of_themselves(function.body):
+def _read_before_binding(function: Function, name: str) -> str:
+    """The error for a variable whose every binding reads it first: ``total = total + x``, ``total += x``."""
+    if function.node is None or name not in _bound_from_themselves(function.body):
         return ""
     if name not in function.locals or any(param.name == name for param in function.params):
         return ""
@@ -178,15 +178,15 @@ def _never_begun(function: Function, name: str) -> str:
 
 
 @kept
-def _of_themselves(body: tuple[ir.Stmt, ...]) -> frozenset[str]:
-    """The names that a body binds by what reads them, and in no other way."""
+def _bound_from_themselves(body: tuple[ir.Stmt, ...]) -> frozenset[str]:
+    """The names whose every binding in a body reads the name itself."""
     made: dict[str, bool] = {}
     for statement in walk_statements(body, into_definitions=False):
         for name in names_bound_by(statement):
             made[name] = made.get(name, True) and _reads_itself(statement, name)
     if not any(made.values()):
         return frozenset()
-    # (a function in it may begin one)
+    # a nested function may bind one
     scoped = {name for one in walk_statements(body) if isinstance(one, ir.Scope) for name in one.names}
     return frozenset(name for name, alone in made.items() if alone and name not in scoped)
 
@@ -199,7 +199,7 @@ def _reads_itself(statement: ir.Stmt, name: str) -> bool:
 
 
 def _bound_names(module: Module) -> frozenset[str] | None:
-    """All names that a file binds in any scope; None where its text does not tell."""
+    """All names that a file binds in any scope; None if unknown."""
     index = module.index
     if not index.complete or module.names & _DYNAMIC or is_interactive(module.key):
         return None
@@ -220,8 +220,9 @@ def _bound_in(source: str) -> frozenset[str] | None:
     return frozenset(found)
 
 
-def _missing(program: Program, function: Function, func: ir.Expr) -> str:
-    """``net.Nett(…)`` of a module that stands beside the file, where nothing else in the project has such a name."""
+def _missing_attribute(program: Program, function: Function, func: ir.Expr) -> str:
+    """The error for an attribute that a module of the project lacks (``net.Nett(…)``), if no other file has such a
+    name."""
     if not isinstance(func, ir.Attr) or not isinstance(func.value, ir.Name):
         return ""
     module = function.module
@@ -230,7 +231,7 @@ def _missing(program: Program, function: Function, func: ir.Expr) -> str:
         return ""
     known = names_in(program, what)
     if known is None or func.name in known or func.name.startswith("__") or what.endswith("__init__.py"):
-        return ""  # (a package may hold modules that are no sources)
+        return ""  # a package may contain modules that are no source files
     elsewhere = set(program.words.files(func.name)) - {module.key}
     set_here = re.search(rf"\.{func.name}\b\s*[^(\s]", module.text)
     return "" if elsewhere or set_here else f"`{func.value.id}` has no `{func.name}`"

@@ -1,7 +1,7 @@
 """Whether the code of a finding is used, and whether it can run.
 
-A definition that nothing in the project is seen to use is said to be unused, and so is code that no known call comes
-to. What fails as it is loaded, or raises before it ends, cannot run.
+A definition that nothing in the project uses is unused, and so is code that no known call reaches. Code in a file that
+fails on import, or that always raises, cannot run.
 """
 
 from __future__ import annotations
@@ -19,29 +19,29 @@ from memlint.finding import FAILS
 
 
 class Reachability:
-    """What is used and what can run, found when it is asked for."""
+    """Answers whether sites are used and can run, on demand."""
 
     def __init__(self, analyser: Analyser) -> None:
         self._program = program = analyser.program
         self._broken: dict[str, str] = {}
         self._unused = analyser.unused
         self._unnamed = Unnamed(program)
-        self._decided = ConstantArguments(analyser.known_calls)
-        self._raising = Raising(program, analyser.known_calls, self._decided)
+        self._constant_arguments = ConstantArguments(analyser.known_calls)
+        self._raising = Raising(program, analyser.known_calls, self._constant_arguments)
         by_text = KnownCalls(program, self._unnamed, by_attributes=True)
         self._constant_arguments_by_text = ConstantArguments(by_text)
         self._raising_by_text = Raising(program, by_text, self._constant_arguments_by_text)
 
     def of(self, function: Function, site: Site) -> Reached:
-        """``function``: the one around the site. What all of the text shows comes before what may be wrong where code
-        is found by names that only a run tells."""
+        """``function``: the one around the site. Reasons that hold for the whole text come before those that may be
+        wrong where code is looked up by computed names."""
         if broken := self._why_broken(site.path):
             return Reached("cannot-run", f"{FAILS}: {broken}", site)
         if raises := self._raising.why(function, site.at):
             return Reached("cannot-run", f"this code raises before it ends: {raises}", site)
         if unused := self._unused.why(function):
             return Reached("unused", unused.reason, _place(unused.what))
-        if left_out := self._decided.why_left_out(function, site.at):
+        if left_out := self._constant_arguments.why_left_out(function, site.at):
             return Reached("unused", left_out, _place(function))
         if unnamed := self._unnamed.why(function):
             return Reached("unused", f"{_BY_TEXT}{unnamed.reason}", _place(unnamed.what))
@@ -52,7 +52,7 @@ class Reachability:
         return Reached("used", "", site)
 
     def _why_broken(self, path: str) -> str:
-        """Why a file cannot be imported or run as it stands, "" where nothing is known against it."""
+        """The error because of which a file cannot be imported or run; "" if none is known."""
         if path not in self._broken:
             old = self._program.project.sources[path].rewritten
             why = "no Python of today reads it (MEM000)" if old else ""
@@ -64,5 +64,5 @@ _BY_TEXT = "as far as its text tells, "
 
 
 def _place(what: Function | Class) -> Site:
-    """Where a definition stands."""
+    """The site of a definition."""
     return Site(what.module.key, what.unit, what.node.at if what.node is not None else 0)

@@ -1,4 +1,4 @@
-"""The analysis of a project: summaries on demand, facts from call sites, events of the linted files."""
+"""The analysis of a project: summaries on demand, call-site facts, events of the linted files."""
 
 from __future__ import annotations
 
@@ -36,10 +36,9 @@ if TYPE_CHECKING:
 
 
 class AnalysisOptions(msgspec.Struct, frozen=True, kw_only=True):
-    """``fixes``: what tells where a fix belongs, and whether it is safe; ``screen``: look only at definitions that can
-    matter; ``detectors``: the own detection of the rules that will ask; ``progress``: called with what is being done,
-    how much of it is done and how much there is; ``observer``: who is told why candidates are dropped, and then asks
-    more."""
+    """``fixes``: places fixes and proves them safe; ``screen``: analyse only modules that can matter; ``detectors``:
+    detection by the rules themselves; ``progress``: called with a stage, the work done and the total; ``observer``: is
+    notified of dropped candidates, and may query the analysis at the end."""
 
     fixes: FixPlaces
     screen: bool = True
@@ -50,7 +49,7 @@ class AnalysisOptions(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Analysis:
-    """What the analysis found in the linted files, and where."""
+    """The events in the linted files, and queries about their sites."""
 
     def __init__(
         self,
@@ -67,23 +66,23 @@ class Analysis:
         self.analyser = analyser
         self._program = analyser.program
         self._tables: dict[tuple[str, int], SpanTable] = {}
-        #: by file and unit: the ordinals of its statements, in order
+        #: by file and unit: the ordinals of its statements in order
         self._statements: dict[tuple[str, int], list[int]] = {}
-        #: the lines of the file that was asked for last
+        #: the lines of the last queried file
         self._split: dict[str, list[str]] = {}
         self._around: dict[tuple[str, int], _Around] = {}
         self._dated: dict[str, str] = {}
         self._reach = Reachability(analyser)
 
     def close(self) -> None:
-        """Let go of what the answers were found by; nothing can be asked any more."""
+        """Release everything; no query is possible afterwards."""
         forget()
         self.analyser.close()
 
     def table(self, site: Site) -> SpanTable:
         key = (site.path, site.unit)
         if key not in self._tables:
-            # what places comes in here, for what is reported on alone
+            # imported here, as only reported sites need source positions
             from memlint.frontend.placed import placed
 
             module = self._program.module(site.path)
@@ -99,16 +98,16 @@ class Analysis:
         return self._statements[key][begun - 1] if begun else site.at
 
     def span(self, site: Site) -> Span:
-        """The source range of a site; a compound statement's is its header."""
+        """The source range of a site; for a compound statement, that of its header."""
         table = self.table(site)
         return table.header(site.at)
 
     def extent(self, site: Site) -> Span:
-        """The source range of all that a site is, a compound statement's body included."""
+        """The source range of a site, including the body of a compound statement."""
         return self.table(site)[site.at]
 
     def statement(self, site: Site) -> tuple[Span, str]:
-        """The statement around a site (a compound one's header) and its source."""
+        """The statement around a site (the header of a compound one) and its source."""
         table = self.table(site)
         span = table.header(self._statement_at(site))
         lines = self._lines(site.path)[span.line - 1 : span.end_line]
@@ -119,11 +118,11 @@ class Analysis:
         return span, "\n".join(lines)
 
     def reach(self, site: Site) -> Reached:
-        """Whether the code of a site is used and can run, and why not."""
+        """Whether the code of a site is used and can run, with the reason."""
         return self._reach.of(self.function_at(site), site)
 
     def dated(self, path: str) -> str:
-        """What tells that a file is written for a torch before 0.4, which knows no grad mode; "" where nothing does."""
+        """The sign that a file is written for torch before 0.4, which has no grad mode; "" for none."""
         if path not in self._dated:
             self._dated[path] = dated(self._program, path)
         return self._dated[path]
@@ -148,13 +147,13 @@ class Analysis:
 
 
 class _Around:
-    """The functions of one unit by where they begin and end: each stands in another one, or beside it."""
+    """The functions of one unit by their ordinals, for the search of the innermost one."""
 
     def __init__(self, functions: Mapping[int, Function]) -> None:
         self.starts = sorted(functions)
         self._functions = functions
         self._ends: list[int] = []
-        #: the place in the list of the function around each one, -1 for none
+        #: the index of the function around each one, -1 for none
         self._outer: list[int] = []
         for place, start in enumerate(self.starts):
             self._ends.append(_last(functions[start]))
@@ -172,7 +171,7 @@ class _Around:
 
 
 def _last(function: Function) -> int:
-    """The last ordinal of a function's statements and of what is in them."""
+    """The last ordinal in a function's body."""
     inside = itertools.chain(walk_statements(function.body), parts(function.body, into_definitions=True))
     return max((one.at for one in inside), default=0)
 
@@ -187,7 +186,7 @@ def analyse(project: Any, options: AnalysisOptions) -> Analysis:
         except BaseException as error:
             result.append(error)
 
-    # deep call chains of the analysed program are deep recursions here
+    # deep call chains of the analysed program mean deep recursion here
     limit, size = sys.getrecursionlimit(), threading.stack_size()
     sys.setrecursionlimit(max(limit, 50_000))
     threading.stack_size(512 * 1024 * 1024)
@@ -205,12 +204,12 @@ def analyse(project: Any, options: AnalysisOptions) -> Analysis:
     return found
 
 
-def _speaks_of(summary: Summary, wanted: AbstractSet[str]) -> bool:
-    """Whether what is judged of a function may lie in one of some files, in its own or where it says that a callee
-    keeps something in each round of its loop; or what is judged of its model runs is asked for by those who call it."""
-    if summary.module.key in wanted or summary.runs:
+def _may_have_events(summary: Summary, paths: AbstractSet[str]) -> bool:
+    """Whether a function may have events in one of these files: in its own, in a loop where a callee stores something,
+    or for model runs that its callers' judgement needs."""
+    if summary.module.key in paths or summary.runs:
         return True
-    return any(store.site.path in wanted for store in summary.stores.values())
+    return any(store.site.path in paths for store in summary.stores.values())
 
 
 def _analyse(project: Any, options: AnalysisOptions) -> Analysis:
@@ -247,7 +246,7 @@ def _analyse(project: Any, options: AnalysisOptions) -> Analysis:
 
 
 def _judged(analyser: Analyser, linted: Sequence[str], options: AnalysisOptions) -> dict[str, tuple[Event, ...]]:
-    """The events of the linted files, in order. A mistake of ours costs the function that was judged."""
+    """The events of the linted files, in order. An internal error loses the events of one function."""
     from memlint.analysis.judge.verdicts import judge
 
     events: dict[str, list[Event]] = {key: [] for key in linted}
@@ -255,8 +254,8 @@ def _judged(analyser: Analyser, linted: Sequence[str], options: AnalysisOptions)
     for done, summary in enumerate(summaries):
         options.progress("judging", done, len(summaries))
         try:
-            speaks = _speaks_of(summary, events.keys())
-            found = [*_detected(analyser, summary), *judge(analyser, summary, options.fixes)] if speaks else []
+            relevant = _may_have_events(summary, events.keys())
+            found = [*_detected(analyser, summary), *judge(analyser, summary, options.fixes)] if relevant else []
         except Exception as error:
             analyser.errors[summary.function.key] = error
             continue

@@ -1,4 +1,4 @@
-"""What the bases of a class may do by themselves: call its methods, or find the class and make objects of it."""
+"""What base classes outside the project may do with a class: call its methods, or find it and create objects of it."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from memlint.analysis.index.definitions import Class
 from memlint.analysis.index.program import Function, Program
 from memlint.ir import nodes as ir
 
-#: classes that call by themselves what has a name of theirs alone, or one of Python's own
+#: bases that call no method beyond their documented ones (``forward``, ``__getitem__``)
 _PLAIN_BASES = frozenset(
     {
         "object",
@@ -22,14 +22,15 @@ _PLAIN_BASES = frozenset(
         "torch.utils.data.dataset.Dataset",
     }
 )
-#: whose bases do not look for classes below them (a test runner does)
+#: packages whose base classes do not search for their subclasses (a test runner does)
 _FIND_NONE = (sys.stdlib_module_names | {"torch"}) - {"unittest"}
-#: expressions of bases that say whose they are
+#: forms of a base expression that name the base
 _NAMED = (ir.Name, ir.Attr, ir.Subscript)
 
 
 def knows_bases(program: Program, cls: Class) -> bool:
-    """Whether all that may call a method by itself is in sight: no framework's class is above."""
+    """Whether every base is known, and none outside the project calls methods of its subclasses. False if any is
+    unknown."""
     ancestors, outside = program.ancestors(cls)
     return outside <= _PLAIN_BASES and all(map(_names_bases, ancestors))
 
@@ -39,15 +40,16 @@ def _names_bases(cls: Class) -> bool:
 
 
 def may_be_layer(program: Program, function: Function) -> bool:
-    """Whether it is a module's forward, and not the method of that name of a plain class."""
+    """Whether a function may be the forward of a module. A method of that name in a class that is known to be no module
+    is not one."""
     cls = function.cls
     named = function.name in ("forward", "__call__")
     return named and (cls is None or program.is_module(cls) or not knows_bases(program, cls))
 
 
 def is_entered(program: Program, cls: Class) -> bool:
-    """Whether a base may find its subclasses, and make objects of them: that of a framework (who runs a server or
-    a trainer names the file alone), an unresolved one, or one of the project's that enters them somewhere."""
+    """Whether a base class may find this class and create objects of it: one of a framework (whose servers and trainers
+    are given the file alone), an unresolved one, or one of the project that registers its subclasses."""
     ancestors, outside = program.ancestors(cls)
     if any(map(_may_find_subclasses, outside)) or not all(map(_names_bases, ancestors)):
         return True
@@ -55,7 +57,7 @@ def is_entered(program: Program, cls: Class) -> bool:
 
 
 def _may_find_subclasses(base: str) -> bool:
-    """Whether who defines a base from elsewhere may look for classes below it: torch and Python do not."""
+    """Whether the package that defines a base may search for its subclasses; torch and Python do not."""
     first, _, rest = base.partition(".")
     if first == "?":
         return base not in _PLAIN_BASES and not hasattr(builtins, rest)

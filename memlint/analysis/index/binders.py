@@ -1,4 +1,4 @@
-"""What a function binds a variable to, as its text says."""
+"""The expressions that a function assigns to a variable, by its text."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from memlint.ir import nodes as ir
 
 @kept_for
 def binders(function: Function, name: str) -> tuple[ir.Expr, ...] | None:
-    """What gives a variable its values: what is assigned to it, or what a loop takes them out of; None where
-    something else binds it. A parameter of the name is not among them."""
+    """The expressions that are assigned to a variable, and those that a loop iterates over to bind it. None if a
+    statement of another form binds it. A parameter of that name is not included."""
     values: list[ir.Expr] = []
     for statement in walk_statements(function.body, into_definitions=False):
         for expr in expressions(statement):
@@ -46,7 +46,7 @@ def binders(function: Function, name: str) -> tuple[ir.Expr, ...] | None:
 
 
 def _assigned(statement: ir.Assign, name: str) -> list[ir.Expr] | None:
-    """What an assignment gives a variable; None where that cannot be told from its text."""
+    """The values that an assignment gives a variable; None if its text does not tell."""
     found: list[ir.Expr] = []
     for target in statement.targets:
         if is_name(target, name):

@@ -9,9 +9,10 @@ from dataclasses import dataclass, field
 
 import msgspec
 
-from memlint.analysis.index.file_texts import Indexes
-from memlint.analysis.index.function import Function, bound_by
+from memlint.analysis.index.function import Function
+from memlint.analysis.index.indexes import Indexes
 from memlint.analysis.index.word_index import words_of_bases
+from memlint.analysis.syntax.bindings import names_bound_by
 from memlint.analysis.syntax.main_guard import unguarded
 from memlint.analysis.syntax.syntax import dotted, walk_statements
 from memlint.frontend.index import read, units_of
@@ -25,9 +26,9 @@ from memlint.project import Source
 
 #: what an import of everything looks like, wherever it stands
 _STAR = lazy_pattern(r"import[\s\\(]*\*")
-#: files whose units are kept as texts, the last ones that some were asked of
-MAX_CUT = 32
-#: what is known of a file that could not be read as a program
+#: how many files keep the texts of their units: the last ones that were used
+MAX_SPLIT = 32
+#: the index and units of a file that could not be parsed
 UNREAD = ModuleIndex(False, (), (), (UnitIndex("", *[frozenset()] * 3),)), (UnitText("", 0, 1, ""),)
 
 
@@ -55,10 +56,10 @@ class Class:
 
 
 class Module:
-    """One source file: its index at once, its units when asked for."""
+    """One source file, with its index; its units are lowered on demand."""
 
     def __init__(self, key: str, source: Source, indexes: Indexes) -> None:
-        """``indexes``: of the files that were read already, by key; this one's is there once it is read."""
+        """``indexes``: the indexes of parsed files by key; this file's is added once it is parsed."""
         self.key = key
         self._source = source
         self._indexes = indexes
@@ -66,7 +67,7 @@ class Module:
         self._units: tuple[UnitText, ...] | None = None
         self._lowered: dict[int, ir.Unit] = {}
         self.problem: SyntaxProblem | None = None
-        #: what went wrong where it was read or lowered, a mistake of ours: it then holds less than its text, or nothing
+        #: an internal error while it was parsed or lowered; the module then holds less than its text, or nothing
         self.mistake: Exception | None = None
         #: its own statements under ``if __name__ == "__main__":``, once they are lowered
         self.guarded: tuple[ir.Stmt, ...] = ()
@@ -83,8 +84,9 @@ class Module:
     def text(self) -> str:
         return self._source.text
 
-    def read(self, wanted: Callable[[ModuleIndex], bool]) -> ModuleIndex:
-        """The index. Where it is ``wanted``, all units are lowered while the host's tree, which is let go, is there."""
+    def read(self, lower_all: Callable[[ModuleIndex], bool]) -> ModuleIndex:
+        """The index. If ``lower_all`` says so of a newly parsed file, all its units are lowered from the tree, which is
+        then released."""
         if self._index is None:
             self._index = self._indexes.get(self.key, self.text) or self._indexes.read_for_others(self.key)
         if self._index is None:
@@ -93,12 +95,12 @@ class Module:
                 return self._index
             try:
                 self._index, self._units, bodies = read(self.text)
-            except Exception as error:  # one file costs itself alone
+            except Exception as error:  # an error in one file does not affect the others
                 self.mistake = error
                 self._index, self._units = UNREAD
                 return self._index
             self._indexes.add(self.key, self.text, self._index)
-            if bodies is not None and wanted(self._index):
+            if bodies is not None and lower_all(self._index):
                 for number, body in enumerate(bodies):
                     self._lower(number, body)
             self._units = None  # their texts are as long as the file's
@@ -110,20 +112,20 @@ class Module:
 
     @functools.cached_property
     def names(self) -> frozenset[str]:
-        """All names that stand in the source, joined once: rules ask for them in every function."""
+        """All names in the source, joined once, as rules query them for every function."""
         return self.index.names
 
     @property
     def units(self) -> tuple[UnitText, ...]:
         if self._units is None:
             self._units = units_of(self.text, self.index)
-            self._indexes.cut.append(self)
-            if len(self._indexes.cut) > MAX_CUT:
-                self._indexes.cut.popleft()._units = None
+            self._indexes.recent.append(self)
+            if len(self._indexes.recent) > MAX_SPLIT:
+                self._indexes.recent.popleft()._units = None
         return self._units
 
     def lowered(self, number: int) -> ir.Unit:
-        """The IR of one unit; an empty one where it does not parse (`problem` tells)."""
+        """The IR of one unit; an empty one if it does not parse (see `problem`)."""
         if number not in self._lowered:
             self._lower(number, None)
         return self._lowered[number]
@@ -138,12 +140,12 @@ class Module:
         except SyntaxProblem as problem:
             self.problem = problem
             self._lowered[number] = ir.Unit("", (), 0)
-        except Exception as error:  # one definition costs itself alone
+        except Exception as error:  # an error in one definition does not affect the others
             self.mistake = error
             self._lowered[number] = ir.Unit("", (), 0)
 
     def close(self) -> None:
-        """Let go of all that is known of the file: nothing is asked any more."""
+        """Release everything, as definitions refer to each other."""
         for definition in (*self.functions.values(), *self.classes.values()):
             vars(definition).clear()
         vars(self).clear()
@@ -158,8 +160,8 @@ class Module:
         return found
 
     def inheriting_from(self, base: str) -> Sequence[str]:
-        """The classes with a base of that name, by its last component. (Most files that name a class have none: their
-        texts tell, and are read no further.)"""
+        """The names of the classes with a base of that name (its last component). A file that is not parsed is first
+        filtered by its text."""
         if self._index is None and self._named_bases is not None and base not in self._named_bases:
             return ()
         return self._inheriting.get(base, ())
@@ -188,8 +190,8 @@ class Module:
         return (self.lowered(number).body for number in range(len(self.index.units)))
 
     def build(self, number: int) -> None:
-        """Register the functions and classes of a unit, and of those that define its name as well: the last one has
-        the plain name, whichever is asked for first."""
+        """Register the functions and classes of a unit, and of all units with the same name: the last definition has
+        the plain qualified name, whichever unit is built first."""
         if number in self._built:
             return
         for same in self.numbers.get(self.index.units[number].name) or (number,):
@@ -249,14 +251,14 @@ class Module:
                 self._register(item, unit, prefix, cls, enclosing)
 
     def function(self, qual: str) -> Function | None:
-        """A function by qualified name, its unit lowered when it has to be."""
+        """A function by qualified name; its unit is lowered if necessary."""
         name = qual.partition(".")[0]
         if name not in self._complete:
             self._build_named(name)
         return self.functions.get(qual)
 
     def class_at(self, unit: int, at: int) -> Class | None:
-        """The class that a statement of a unit, which is built, defines."""
+        """The class that a statement of a built unit defines."""
         return self._classes_by_place.get((unit, at))
 
     def cls(self, qual: str) -> Class | None:
@@ -282,7 +284,7 @@ class Module:
         """What the module's own statements bind: name -> the binding statements (no top-level definitions)."""
         found: dict[str, list[ir.Stmt]] = {}
         for statement in walk_statements(self.statements, into_definitions=False):
-            for name in bound_by(statement):
+            for name in names_bound_by(statement):
                 found.setdefault(name, []).append(statement)
         return found
 
@@ -302,11 +304,12 @@ class Module:
         return found
 
     def writers(self, name: str) -> Sequence[Function]:
-        """The functions that say ``global name``: what the module's variable holds may be theirs."""
+        """The functions with a ``global`` declaration of the name, which may rebind the module's variable."""
         return self._writers.get(name, ())
 
     def binders(self, name: str) -> Sequence[ir.Stmt]:
-        """The module's own statements that bind a name, which need not all be lowered where an import does."""
+        """The module's own statements that bind a name. If only one import does, the index tells, and nothing is
+        lowered."""
         if "bindings" not in self.__dict__ and self.index.complete and name not in self.index.bound:
             imports = self._imports.get(name, ())
             inside = name in self._inside
@@ -318,7 +321,7 @@ class Module:
 
     @functools.cached_property
     def _imports(self) -> dict[str, list[Imported]]:
-        """The imports among the module's own statements that run when it is imported, by the name that they bind."""
+        """The imports among the module's own statements that run on import, by the name that they bind."""
         found: dict[str, list[Imported]] = {}
         for each in self.index.imports:
             if each.unit == 0 and each.at_import:
@@ -327,12 +330,12 @@ class Module:
 
     @functools.cached_property
     def _inside(self) -> frozenset[str]:
-        """The names of the definitions that stand in other statements of the module itself."""
+        """The names of definitions inside other statements (``if``, ``try``) of the module itself."""
         return frozenset(each.name for each in self.index.definitions if not each.unit)
 
     @property
     def is_read(self) -> bool:
-        """Whether its index is there and tells all of its names."""
+        """Whether its index is available and holds all of its names."""
         return self._index is not None and self._index.complete
 
     @functools.cached_property
@@ -350,7 +353,7 @@ class Module:
 
 
 def _statement(imported: Imported) -> ir.Stmt:
-    """An import of one name as the IR has it, at no place of its own."""
+    """An import of one name as an IR statement without an ordinal."""
     if imported.name is None:
         return ir.Import(-1, (ir.Alias(imported.module, imported.asname),))
     return _import_from(imported)

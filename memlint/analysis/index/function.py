@@ -1,13 +1,12 @@
-"""One function of a module: its scope, its parameters, and where it stands."""
+"""A function of a module: its scope, its parameters, its position."""
 
 from __future__ import annotations
 
 import functools
-from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from memlint.analysis.syntax.bindings import assigned_names
+from memlint.analysis.syntax.bindings import assigned_names, names_bound_by
 from memlint.analysis.syntax.syntax import dotted, walk_statements
 from memlint.ir import nodes as ir
 
@@ -28,7 +27,7 @@ class Function:
 
     @property
     def around(self) -> Function | None:
-        """The function whose variables are seen from this one: of a method, the one around its class."""
+        """The function whose variables are visible in this one; for a method, the function around its class."""
         return self.enclosing if self.enclosing is not None or self.cls is None else self.cls.enclosing
 
     def __post_init__(self) -> None:
@@ -44,12 +43,12 @@ class Function:
 
     @property
     def own_name(self) -> str:
-        """What a method calls the object whose method it is; "" for what is none."""
+        """The name of a method's ``self`` parameter; "" for other functions."""
         return self.params[0].name if self.takes_self and self.params else ""
 
     @property
     def given(self) -> tuple[ir.Param, ...]:
-        """The parameters that a caller gives values: without the object whose method it is."""
+        """The parameters without ``self``."""
         return self.params[1:] if self.takes_self else self.params
 
     @functools.cached_property
@@ -72,7 +71,7 @@ class Function:
         found: dict[str, list[ir.Stmt]] = {}
         for statement in walk_statements(self.body, into_definitions=False):
             if isinstance(statement, ir.Import | ir.ImportFrom | ir.ClassDef):
-                for name in dict.fromkeys(bound_by(statement)):
+                for name in names_bound_by(statement):
                     found.setdefault(name, []).append(statement)
         return found
 
@@ -95,7 +94,7 @@ class Function:
 
     @property
     def names(self) -> frozenset[str]:
-        """All names that its unit holds, and maybe more: what is not among them is not in it."""
+        """All names in its unit, a superset of its own names."""
         return self.module.index.units[self.unit].names
 
     @functools.cached_property
@@ -105,33 +104,3 @@ class Function:
     @functools.cached_property
     def takes_self(self) -> bool:
         return self.cls is not None and self.enclosing is None and "staticmethod" not in self.decorator_names
-
-
-def bound_by(statement: ir.Stmt) -> Iterator[str]:
-    if isinstance(statement, ir.Import):
-        for alias in statement.names:
-            yield alias.asname or alias.name.split(".", 1)[0]
-    elif isinstance(statement, ir.ImportFrom):
-        for alias in statement.names:
-            yield alias.asname or alias.name
-    elif isinstance(statement, ir.FunctionDef | ir.ClassDef):
-        yield statement.name
-    elif isinstance(statement, ir.Assign):
-        for target in statement.targets:
-            yield from _names(target)
-    elif isinstance(statement, ir.AnnAssign | ir.AugAssign | ir.For):
-        yield from _names(statement.target)
-    elif isinstance(statement, ir.With):
-        for item in statement.items:
-            if item.target is not None:
-                yield from _names(item.target)
-
-
-def _names(target: ir.Expr) -> Iterator[str]:
-    if isinstance(target, ir.Name):
-        yield target.id
-    elif isinstance(target, ir.Display):
-        for element in target.elements:
-            yield from _names(element)
-    elif isinstance(target, ir.Starred):
-        yield from _names(target.value)

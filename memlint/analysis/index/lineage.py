@@ -1,4 +1,4 @@
-"""Which classes may inherit from which, told by names alone: most need not be lowered to be told apart."""
+"""Which classes may inherit from which, from the names in indexes alone: without lowering most classes."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ from collections.abc import Callable, Iterable
 from memlint.analysis.index.word_index import Words
 from memlint.frontend.index_records import Definition, Imported, ModuleIndex
 
-#: stands for any name
+#: a base that may be any class
 _ANY = "*"
-#: in place of a file: a name that some file defines
+#: in place of a file's key: any file that defines the name
 _SOMEWHERE = ""
 
 
 class Lineage:
-    """The names of what is above classes, as far as imports and definitions tell."""
+    """The names of the ancestors of classes, as far as imports and definitions tell."""
 
     def __init__(
         self,
@@ -24,9 +24,8 @@ class Lineage:
         may_define: Callable[[str, str], bool],
         resolve: Callable[[str, str, int], str | None],
     ) -> None:
-        """``index``: of a file, by key; ``may_define``: whether a file, by key, may give a name to a class, told
-        without its index; ``resolve``: the file of the project that a module (name, importer, level) is, None for
-        others."""
+        """``index``: the index of a file; ``may_define``: whether a file may define a class of that name, from its
+        text; ``resolve``: the project's file for a module (name, importer, level), or None."""
         self._words = words
         self._index = index
         self._may_define = may_define
@@ -35,11 +34,11 @@ class Lineage:
         self._above: dict[tuple[str, str], frozenset[str]] = {}
 
     def may_be_below(self, key: str, definition: Definition, name: str) -> bool:
-        """Whether a class of a file may inherit from one of that name, at any distance; False is certain."""
+        """Whether a class may inherit from one of that name, at any distance. False is certain."""
         return any(not self._names_above(key, base).isdisjoint((name, _ANY)) for base in definition.bases)
 
     def _names_above(self, key: str, base: str) -> frozenset[str]:
-        """What a base is called, and what is above it."""
+        """The names of a base and of all its ancestors."""
         if (key, base) not in self._above:
             found, todo = {(key, base)}, [(key, base)]
             while todo:
@@ -50,7 +49,8 @@ class Lineage:
         return self._above[key, base]
 
     def _further(self, key: str, base: str) -> frozenset[tuple[str, str]]:
-        """The bases of the classes that a base of a file may be, and the names that these have elsewhere."""
+        """One step up from a base that is named in a file: the bases of the classes that it may be, and its names in
+        other files."""
         if (key, base) not in self._next:
             found = self._defined_somewhere(base) if key == _SOMEWHERE else self._named_in(key, base)
             self._next[key, base] = frozenset((one, name or _ANY) for one, name in found)
@@ -68,7 +68,7 @@ class Lineage:
                 return ()
             imports = [each for each in index.imports if each.name == "*"]
             if not imports:
-                return ((key, _ANY),)  # (a global of a function, perhaps)
+                return ((key, _ANY),)  # it may be a global that a function binds
         found = [(key, inner) for each in own for inner in each.bases]
         for each in imports:
             if self._is_inside(key, each):
@@ -81,7 +81,7 @@ class Lineage:
         found: list[tuple[str, str]] = []
         for key in self._words.files(name):
             if not self._may_define(key, name):
-                continue  # (it uses the class: to read all that do would mean to read a large project)
+                continue  # it only uses the class; parsing all users would mean to parse a large project
             index = self._index(key)
             if not index.complete or name in index.bound:
                 return ((key, _ANY),)
@@ -94,7 +94,7 @@ class Lineage:
         return found
 
     def _is_inside(self, key: str, imported: Imported) -> bool:
-        """Whether what a file imports may be of the project."""
+        """Whether an import may bring something of the project."""
         if imported.level or self._resolve(imported.module, key, 0) is not None:
             return True
         return imported.name is not None and self._resolve(f"{imported.module}.{imported.name}", key, 0) is not None

@@ -1,4 +1,4 @@
-"""Which files of a project code may load without an import that names them, and which no file imports at all."""
+"""Which files of a project may be loaded by a computed name, and which no file imports."""
 
 from __future__ import annotations
 
@@ -6,13 +6,13 @@ import ast
 import sys
 from collections.abc import Iterator, Mapping
 
-from memlint.analysis.index.answers import asked_once
 from memlint.analysis.index.definitions import Module
 from memlint.analysis.index.mentions import bound_to, imported, root, tree_of
 from memlint.analysis.index.program import Program
+from memlint.analysis.index.program_memo import memoized_in_program
 from memlint.patterns import lazy_pattern
 
-#: names of what loads code by its name, wherever it stands
+#: functions that load code by its name
 _LOADERS = (
     "import_module",
     "__import__",
@@ -31,52 +31,51 @@ _LOADERS = (
     "iter_modules",
     "entry_points",
 )
-#: those that are told a dotted name, or the paths of a package
-_TOLD = frozenset({"import_module", "__import__", "run_module", "walk_packages", "iter_modules"})
-#: libraries whose names are often taken by classes, functions and files of a project
+#: those whose first argument is a dotted name, or the path of a package
+_BY_DOTTED_NAME = frozenset({"import_module", "__import__", "run_module", "walk_packages", "iter_modules"})
+#: libraries whose name is often also that of a class, function or file of a project
 LIBRARIES = frozenset(
     {"torch", "torchvision", "torchaudio", "numpy", "transformers", "tqdm", "pytorch_lightning", "timm"}
 )
-#: what is imported under these names lies outside the project, where it is not found in it
+#: packages outside the project, unless the project has a file of that name
 OUTSIDE = sys.stdlib_module_names | LIBRARIES
-#: what lists the files of a folder, for a star import to find
+#: functions that list the files of a folder, for a star import to find
 _LISTS = frozenset({"glob", "iglob", "rglob", "listdir", "iterdir", "scandir"})
-#: what stands for a part of a text that only a run tells, and how such parts are written
+#: a placeholder for the computed parts of a string, and the forms of such parts
 _HOLE = "\0"
 _HOLES = lazy_pattern(r"\{[^{}]*(?:\{[^{}]*\}[^{}]*)*\}|%(?:\([^)]*\))?[-#0 +]*[\d*.]*[a-zA-Z]")
-#: a statement that is put together, and which files it brings
+#: an import statement in a string, with the module that it imports
 _IMPORT = lazy_pattern(rf"\s*(?:from|import)\s+([\w.{_HOLE}]*)")
 
 
-def may_be_lost(found: str, name: str) -> bool:
-    """Whether a qualified name that leads out of the project may be a definition of it all the same, in a module that
-    was called otherwise once or that Python 2 finds beside the file: ``from model import Net``."""
+def may_mean_project_definition(found: str, name: str) -> bool:
+    """Whether a qualified name outside the project may still mean a definition of the project, in a module that was
+    renamed or that Python 2 finds beside the file: ``from model import Net``."""
     first, _, rest = found.partition(".")
     return rest.rpartition(".")[2] == name and first not in OUTSIDE
 
 
-@asked_once
+@memoized_in_program
 def loaders(program: Program) -> Mapping[str, frozenset[str] | None]:
-    """The files that load others by names that only runs tell, with these names as `_known_ends` gives them
-    (``models.``), and dotted names of what they load by whole ones; None where that may be anything. What is a
-    library's is left out."""
+    """The files that load others by computed names, with these names as `_known_ends` gives them (``models.``) or whole
+    dotted names. None if the name may be any. Libraries are left out."""
     found: dict[str, frozenset[str] | None] = {}
-    asked = [(name, key, _loads) for name in _LOADERS for key in program.words.files(name)]
-    asked += [("exec", key, _executed) for key in program.words.files("exec")]
-    for name, key, ask in asked:
+    searches = [(name, key, _loads) for name in _LOADERS for key in program.words.files(name)]
+    searches += [("exec", key, _executed) for key in program.words.files("exec")]
+    for name, key, search in searches:
         if name not in program.module(key).names:
             continue
-        told, known = ask(program, key, name), found.get(key, frozenset())
-        if told is None or known is None:
+        names, known = search(program, key, name), found.get(key, frozenset())
+        if names is None or known is None:
             found[key] = None
-        elif told:
-            found[key] = known | told
+        elif names:
+            found[key] = known | names
     return found
 
 
-@asked_once
-def loaded(program: Program) -> frozenset[str] | None:
-    """What any file loads, as `loaders` has it; None where that may be anything."""
+@memoized_in_program
+def loaded_names(program: Program) -> frozenset[str] | None:
+    """The union of `loaders` over all files; None if any file may be loaded."""
     found: set[str] = set()
     for names in loaders(program).values():
         if names is None:
@@ -86,15 +85,15 @@ def loaded(program: Program) -> frozenset[str] | None:
 
 
 def _executed(program: Program, key: str, name: str) -> set[str] | None:
-    """What a file imports by a statement that it puts together, for a function of that ``name`` (``exec``) to run:
-    ``exec(f"from nets.{name} import {name}")``."""
+    """The modules that a file imports by a statement in a string that it passes to a function ``name``: ``exec(f"from
+    nets.{name} import {name}")``. None if one may be any."""
     tree = tree_of(program.module(key).text)
     found: set[str] = set()
     for node in () if tree is None else ast.walk(tree):
         if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Name) or node.func.id != name:
             continue
-        for told in _values(program.module(key).text, node.args[0]) if node.args else ():
-            statement = _IMPORT.match("" if told is None else _shape(told))
+        for value in _values(program.module(key).text, node.args[0]) if node.args else ():
+            statement = _IMPORT.match("" if value is None else _shape(value))
             if statement is None:
                 continue
             imported_name = _known_ends(statement[1].lstrip("."))
@@ -105,7 +104,7 @@ def _executed(program: Program, key: str, name: str) -> set[str] | None:
 
 
 def _loads(program: Program, key: str, name: str) -> set[str] | None:
-    tree = tree_of(program.module(key).text) if name in _TOLD else None
+    tree = tree_of(program.module(key).text) if name in _BY_DOTTED_NAME else None
     if tree is None:
         return None
     found: set[str] = set()
@@ -119,8 +118,8 @@ def _loads(program: Program, key: str, name: str) -> set[str] | None:
             if not _is_of_library(program, key, root(first)):
                 return None
             continue
-        for told in _values(program.module(key).text, first):
-            text = _known_ends("" if told is None else _shape(told).lstrip("."))
+        for value in _values(program.module(key).text, first):
+            text = _known_ends("" if value is None else _shape(value).lstrip("."))
             if not text:
                 return None
             found.add(text)
@@ -128,7 +127,7 @@ def _loads(program: Program, key: str, name: str) -> set[str] | None:
 
 
 def _with_calls(tree: ast.Module) -> Iterator[tuple[ast.Name | ast.Attribute, ast.Call | None]]:
-    """The names and attributes of a file, with the call that each is the function of."""
+    """The names and attributes of a file, each with the call of which it is the callee."""
     functions = {id(call.func): call for call in ast.walk(tree) if isinstance(call, ast.Call)}
     for node in ast.walk(tree):
         if isinstance(node, ast.Name | ast.Attribute):
@@ -136,14 +135,14 @@ def _with_calls(tree: ast.Module) -> Iterator[tuple[ast.Name | ast.Attribute, as
 
 
 def _values(source: str, expr: ast.expr) -> list[ast.expr | None]:
-    """What an expression may be: that which a name is bound to wherever the file binds it, None for not known."""
+    """The possible values of an expression: for a name, all that the file binds it to. None for an unknown one."""
     if not isinstance(expr, ast.Name):
         return [expr]
     return bound_to(source).get(expr.id) or [None]
 
 
 def _shape(expr: ast.expr) -> str:
-    """A text as far as it is written: `_HOLE` stands for what only a run tells."""
+    """A string with `_HOLE` in place of its computed parts."""
     match expr:
         case ast.Constant(value=str(text)):
             return text
@@ -160,8 +159,8 @@ def _shape(expr: ast.expr) -> str:
 
 
 def _known_ends(name: str) -> str:
-    """A dotted name as it is written; of one with holes its first parts, and what it ends with: ``nets.``,
-    ``nets.<hole>_net``. "" where its first parts are not known."""
+    """A dotted name; if it has holes, the packages before the first one and the text after the last: ``nets.``,
+    ``nets.<hole>_net``. "" if not even the first package is known."""
     if _HOLE not in name:
         return name
     first, last = name.partition(_HOLE)[0], name.rpartition(_HOLE)[2]
@@ -179,17 +178,17 @@ def _is_of_library(program: Program, key: str, name: str) -> bool:
 
 
 def is_loaded(module: Module, names: frozenset[str]) -> bool:
-    """Whether a file may be among what is loaded by those names."""
+    """Whether loading one of these names may load the file."""
     parts = module.key.removesuffix(".py").removesuffix("/__init__").replace("/", ".")
     ends = (name.partition(_HOLE) for name in names)
-    # (of a package that is loaded, all that lies in it may be)
+    # a loaded package may load any of its modules
     return any(
         f"{last}." in f".{parts}.".partition(f".{first}")[2] for first, _, last in ends if f".{first}" in f".{parts}."
     )
 
 
 def is_imported(program: Program, module: Module) -> bool:
-    """Whether some file of the project may import a file; a package counts as imported."""
+    """Whether some file of the project may import this one. True for a package."""
     stem = module.key.rpartition("/")[2].removesuffix(".py")
     if stem == "__init__" or not module.key.endswith(".py") or _is_listed(program, module.key):
         return True
@@ -206,7 +205,7 @@ def _imports(program: Program, key: str, module: Module, stem: str) -> bool:
                 continue
             target = program.resolve(name, key, item.level)
             first = name.partition(".")[0]
-            # (a package of the file's own name may be the folder that is put on the path)
+            # a package of the file's own name may be a folder on the search path
             if target in (module.key, f"{module.key.rpartition('/')[0]}/__init__.py") or (
                 target is None and (item.level or first not in OUTSIDE)
             ):
@@ -215,7 +214,7 @@ def _imports(program: Program, key: str, module: Module, stem: str) -> bool:
 
 
 def _is_listed(program: Program, key: str) -> bool:
-    """Whether the package of a file makes its ``__all__`` of the files that lie in it."""
+    """Whether the ``__init__.py`` beside a file builds its ``__all__`` from the files of the folder."""
     folder, slash, _ = key.rpartition("/")
     package = f"{folder}{slash}__init__.py"
     if package not in program.project.sources:

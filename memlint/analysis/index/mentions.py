@@ -1,4 +1,5 @@
-"""Where the text of a file mentions names: as names, as attributes, and by what only a run tells."""
+"""Where a file mentions names, as names and as attributes, and whether it looks up names or attributes by computed
+strings."""
 
 from __future__ import annotations
 
@@ -15,18 +16,18 @@ from memlint.patterns import lazy_pattern
 DEFINITIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
 _FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
 _SCOPES = (*DEFINITIONS, ast.Lambda)
-#: functions that find names of the file that they stand in
+#: functions that look up names of their own file by strings
 LOOKUPS = frozenset({"globals", "locals", "vars", "eval", "exec"})
-#: functions that find an attribute by its name, and which argument that is
+#: functions that look up an attribute by a string, and the position of that argument
 FINDERS = {"getattr": 1, "methodcaller": 0, "attrgetter": 0}
-#: what settings are called, which are no objects with methods of ours
+#: names of settings objects, which are no instances of the project's classes
 SETTINGS = lazy_pattern(r"(?:\w*_)?(?:args?|opts?|options|cfg|config|conf|hparams|params|flags|FLAGS|hps?|namespace)")
 
 
 @dataclass(frozen=True)
 class Mention:
-    """A name or attribute. ``top``: the first-level definition around it, "" where none is; ``method``: the method of
-    that class around it; ``in_class``: it stands in the body of a class itself."""
+    """A name or attribute. ``top``: the top-level definition around it, or ""; ``method``: the method of that class
+    around it; ``in_class``: it is in a class body itself."""
 
     node: ast.Name | ast.Attribute
     top: str
@@ -34,7 +35,7 @@ class Mention:
     in_class: bool
 
 
-#: (a tree takes twenty times its text; who asks for several things of a file asks for them one after the other)
+#: a tree takes twenty times the memory of its text; queries about one file come one after the other
 @functools.lru_cache(maxsize=8)
 def tree_of(source: str) -> ast.Module | None:
     return host_tree(source)
@@ -42,7 +43,7 @@ def tree_of(source: str) -> ast.Module | None:
 
 @functools.lru_cache(maxsize=8)
 def nodes_of(source: str) -> tuple[ast.AST, ...]:
-    """All nodes of a file, each level before the next, as `ast.walk` has them."""
+    """All nodes of a file, breadth-first as `ast.walk` gives them."""
     tree = tree_of(source)
     found: list[ast.AST] = [] if tree is None else [tree]
     for node in found:
@@ -56,18 +57,18 @@ def nodes_of(source: str) -> tuple[ast.AST, ...]:
 
 
 def walk(node: ast.AST) -> Iterator[ast.Name | ast.Attribute]:
-    """The names and attributes in a piece of code, imports left out."""
+    """The names and attributes below a node, without those of imports."""
     for one in ast.walk(node):
         if isinstance(one, ast.Name | ast.Attribute):
             yield one
 
 
 def mentions(tree: ast.Module, name: str) -> Iterator[Mention]:
-    """All places of a file where a name stands."""
+    """All mentions of a name in a file."""
     todo: list[tuple[ast.AST, tuple[ast.AST, ...]]] = [(statement, ()) for statement in tree.body]
     while todo:
         node, around = todo.pop()
-        if isinstance(node, ast.Name | ast.Attribute) and _says(node) == name:
+        if isinstance(node, ast.Name | ast.Attribute) and _identifier(node) == name:
             method = around[1] if len(around) > 1 and isinstance(around[0], ast.ClassDef) else None
             yield Mention(
                 node,
@@ -83,13 +84,13 @@ def mentions(tree: ast.Module, name: str) -> Iterator[Mention]:
             todo.extend((inner, around) for inner in ast.iter_child_nodes(node))
 
 
-def _says(node: ast.Name | ast.Attribute) -> str:
+def _identifier(node: ast.Name | ast.Attribute) -> str:
     return node.id if isinstance(node, ast.Name) else node.attr
 
 
 @functools.lru_cache(maxsize=64)
 def imported(source: str) -> frozenset[str]:
-    """The names that imports bind in a file, wherever they stand."""
+    """The names that imports bind in a file, in any scope."""
     return frozenset(
         alias.asname or alias.name.partition(".")[0]
         for node in nodes_of(source)
@@ -100,7 +101,7 @@ def imported(source: str) -> frozenset[str]:
 
 @functools.lru_cache(maxsize=64)
 def bound_to(source: str) -> dict[str, list[ast.expr | None]]:
-    """What the names of a file are bound to, in any scope: an expression, or None where something else binds them."""
+    """By name, the expressions that a file assigns to it in any scope; None for a binding of another form."""
     found: dict[str, list[ast.expr | None]] = {}
     plain: set[ast.Name] = set()
     for node in nodes_of(source):
@@ -115,7 +116,7 @@ def bound_to(source: str) -> dict[str, list[ast.expr | None]]:
 
 
 def name_bound_by(node: ast.AST) -> str:
-    """The name that a node by itself binds in its scope, what stands in it left out; "" for none."""
+    """The name that a node itself (not its children) binds in its scope; "" for none."""
     match node:
         case ast.arg(arg=name) | ast.Name(id=name, ctx=ast.Store() | ast.Del()):
             return name
@@ -131,9 +132,9 @@ def name_bound_by(node: ast.AST) -> str:
             return ""
 
 
-class Put(NamedTuple):
-    """Something that a statement puts on an object. ``maker``: what is called for it, where that is all that an
-    assignment to an attribute of ``self`` does."""
+class AttributeWrite(NamedTuple):
+    """A write or deletion of an attribute. ``maker``: the callee, for an assignment of a call to an attribute of
+    ``self``."""
 
     maker: ast.expr | None
     line: int
@@ -146,19 +147,19 @@ _SAID_GLOBAL = lazy_pattern(r"global (.*)")
 
 @functools.lru_cache(maxsize=64)
 def may_set(source: str) -> frozenset[str]:
-    """The names before an equals sign, be it of a keyword, and those that the text says are global."""
+    """The names before an equals sign (also of keyword arguments), and those that are declared global."""
     words = (word for line in _SAID_GLOBAL.findall(source) for word in _WORD.findall(line))
     return frozenset((*_SET.findall(source), *words))
 
 
-#: (who asks what is put on objects asks every file in which the name stands, for one name after the other)
+#: attribute writes are looked up in every file that has the name, for one name after the other
 @functools.lru_cache(maxsize=256)
-def puts(source: str) -> dict[str, list[Put]] | None:
-    """What is put on objects and taken from them, by the attribute; None for a text that cannot be read."""
+def attribute_writes(source: str) -> dict[str, list[AttributeWrite]] | None:
+    """The writes and deletions of attributes by attribute name; None if the file does not parse."""
     tree = tree_of(source)
     if tree is None:
         return None
-    found: dict[str, list[Put]] = {}
+    found: dict[str, list[AttributeWrite]] = {}
     seen: set[ast.Attribute] = set()
     for node in nodes_of(source):
         target, maker = node, None
@@ -168,23 +169,23 @@ def puts(source: str) -> dict[str, list[Put]] | None:
         if isinstance(target, ast.Attribute) and not isinstance(target.ctx, ast.Load) and target not in seen:
             seen.add(target)
             line = node.value.lineno if isinstance(node, ast.Assign) else target.lineno
-            found.setdefault(target.attr, []).append(Put(maker, line))
+            found.setdefault(target.attr, []).append(AttributeWrite(maker, line))
     return found
 
 
 @functools.lru_cache(maxsize=256)
 def reads(source: str) -> Counter[str] | None:
-    """How often each name is read in a file, as a name or as an attribute; None for a text that cannot be read."""
+    """How often each name is read, as a name or as an attribute; None if the file does not parse."""
     tree = tree_of(source)
     if tree is None:
         return None
-    return Counter(_says(node) for node in walk(tree) if isinstance(node.ctx, ast.Load))
+    return Counter(_identifier(node) for node in walk(tree) if isinstance(node.ctx, ast.Load))
 
 
 @functools.lru_cache(maxsize=64)
 def finds_names(source: str) -> bool:
-    """Whether code finds first-level names by what only runs tell. (``vars(args)`` reads an object, and an ``eval``
-    that the file binds itself is another function.)"""
+    """Whether a file looks up its top-level names by computed strings. Reading an object (``vars(args)``) does not
+    count, nor does a function of the project that is called ``eval``."""
     tree = tree_of(source)
     if tree is None:
         return True
@@ -205,8 +206,8 @@ def finds_names(source: str) -> bool:
 
 
 def _unbound(tree: ast.Module, names: frozenset[str]) -> Iterator[ast.Name]:
-    """The mentions of some names where they are Python's own: bound by the file itself, or by a function around, they
-    mean something else. (A class's methods are no names to what stands in them.)"""
+    """The mentions of these names where they mean the builtins: neither the file nor a function around binds them. (The
+    methods of a class are not in scope inside its functions.)"""
     if not any(isinstance(one, ast.Name) and one.id in names for one in walk(tree)):
         return
     todo: list[tuple[ast.AST, frozenset[str]]] = [(tree, names - _binds(tree))]
@@ -220,7 +221,7 @@ def _unbound(tree: ast.Module, names: frozenset[str]) -> Iterator[ast.Name]:
 
 
 def _binds(scope: ast.AST) -> frozenset[str]:
-    """The names that a file or a function binds, those of the scopes in it left out."""
+    """The names that a file or a function binds, without those of inner scopes."""
     found: set[str] = set()
     todo = list(ast.iter_child_nodes(scope))
     while todo:
@@ -232,7 +233,7 @@ def _binds(scope: ast.AST) -> frozenset[str]:
 
 
 def _reads_modules(node: ast.expr) -> bool:
-    """``sys.modules[…]``, by any name that ``sys`` may have"""
+    """Whether it reads ``sys.modules``, under any alias of ``sys``."""
     return any(
         isinstance(part, ast.Attribute) and part.attr == "modules" and "sys" in root(part) for part in ast.walk(node)
     )
@@ -240,7 +241,7 @@ def _reads_modules(node: ast.expr) -> bool:
 
 @functools.lru_cache(maxsize=64)
 def picked_from(source: str) -> frozenset[str]:
-    """What the code finds attributes of that are not written there, of what it imports: ``getattr(models, name)``."""
+    """The imported names whose attributes are looked up by a computed string: ``getattr(models, name)``."""
     tree = tree_of(source)
     return frozenset(
         root(call.args[0])
@@ -256,8 +257,8 @@ def picked_from(source: str) -> frozenset[str]:
 
 @functools.lru_cache(maxsize=64)
 def finds_attributes(source: str, in_class: bool) -> bool:
-    """Whether code finds attributes by names that are not written there, of what may be an object of a class;
-    ``in_class``: of which the class is in the file."""
+    """Whether a file looks up attributes by computed strings, of what may be an object of a class. ``in_class``: the
+    class is defined in this file. True if the file does not parse."""
     tree = tree_of(source)
     if tree is None:
         return True
@@ -277,7 +278,7 @@ def finds_attributes(source: str, in_class: bool) -> bool:
 
 
 def root(expr: ast.expr) -> str:
-    """``a`` of ``a.b.c``; "" of all that is no such name."""
+    """``a`` of ``a.b.c``; "" for another expression."""
     while isinstance(expr, ast.Attribute):
         expr = expr.value
     return expr.id if isinstance(expr, ast.Name) else ""

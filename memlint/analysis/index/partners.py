@@ -11,7 +11,7 @@ from collections.abc import Collection, Iterable
 
 from memlint.analysis.index.loading import OUTSIDE, is_loaded, loaders
 from memlint.analysis.index.program import Program
-from memlint.analysis.index.programs import has_program, is_collected, is_handed_out, is_program
+from memlint.analysis.index.programs import has_program, is_collected, is_distributed, is_program
 from memlint.patterns import lazy_pattern
 
 #: a call that makes pickled objects, or the import of one
@@ -73,7 +73,7 @@ class Partners:
 
     def _is_public(self, key: str) -> bool:
         """Whether the code of other projects may import a file."""
-        return is_handed_out(self._program, key) or not has_program(self._program)
+        return is_distributed(self._program, key) or not has_program(self._program)
 
     def imports(self, key: str) -> frozenset[str]:
         """The files that a file imports, and the ``__init__.py`` of each package around them. An unresolved ``import

@@ -1,4 +1,4 @@
-"""The program: all modules of a project, resolved by name, only as far as the analysis asks."""
+"""All modules of a project, with names resolved on demand."""
 
 from __future__ import annotations
 
@@ -10,16 +10,16 @@ from typing import Any
 
 from memlint import knowledge
 from memlint.analysis.index.definitions import Class, Module
-from memlint.analysis.index.file_texts import Texts
 from memlint.analysis.index.function import Function
+from memlint.analysis.index.indexes import Indexes
 from memlint.analysis.index.lineage import Lineage
-from memlint.analysis.index.word_index import may_bind, may_define
+from memlint.analysis.index.word_index import Words, may_bind, may_define
 from memlint.analysis.syntax.syntax import dotted
 from memlint.frontend.index_records import Imported
 from memlint.ir import nodes as ir
 from memlint.knowledge import MODULE_BASES, TENSOR_BASES
 
-#: what these names mean where they come out of a star import that cannot be followed
+#: what these names mean if they come from a star import that cannot be resolved
 USUAL_NAMES = {
     "torch": "torch",
     "nn": "torch.nn",
@@ -31,20 +31,20 @@ USUAL_NAMES = {
 
 
 def is_interactive(key: str) -> bool:
-    """Whether a file is a notebook: what its cells define may be used by cells that are not kept."""
+    """Whether a file is a notebook, whose definitions may be used by cells that were not saved."""
     return key.endswith(".ipynb")
 
 
 def in_tests(key: str) -> bool:
-    """Whether a module lies in a folder of tests: what is defined there serves tests alone."""
+    """Whether a module is in a folder of tests, so that its definitions serve tests alone."""
     return any(folder in ("test", "tests") for folder in key.split("/")[:-1])
 
 
-#: classes that use a mixin, of which all must be modules for it to be one of modules
+#: the most users of a mixin that are examined: the mixin is a module if all of them are modules
 MAX_USERS = 32
-#: what project subclasses have in place of one method, which are followed where they are no more
+#: the most overrides of a method that are followed
 MAX_OVERRIDES = 8
-#: imports of imports that a name is followed through
+#: the most re-exports through which a name is followed
 MAX_IMPORTS = 12
 
 
@@ -54,31 +54,30 @@ class Program:
     def __init__(self, project: Any) -> None:
         self.project = project
         self._modules: dict[str, Module] = {}
-        texts = Texts(project)
-        self._indexes = texts.indexes
-        self.words = texts.words
+        self._indexes = Indexes(project.earlier, project.kept.setdefault("indexes", {}))
+        self.words = Words(project, self._indexes.get)
         self._lineage = Lineage(
-            texts.words,
+            self.words,
             lambda key: self.module(key).index,
             lambda key, name: self._may_bind(self.module(key), name, may_define),
             self.resolve,
         )
-        #: what names are, and through how many imports they were followed
+        #: the resolution of names, and the number of re-exports to it
         self._found: dict[tuple[str, str], tuple[tuple[str, Any], int]] = {}
-        #: the most imports that were followed so far, in the search at hand
+        #: the most re-exports that the current search has followed
         self._deepest = 0
-        #: memoised facts about the whole program, by function and arguments (see `answers.asked_once`)
+        #: memoised facts about the whole program, by function and arguments (see `program_memo.memoized_in_program`)
         self.answers: dict[tuple[object, ...], Any] = {}
         self._modules_known: dict[tuple[str, str], bool] = {}
         self._below: dict[tuple[str, str], tuple[list[Class], Iterator[Class]]] = {}
-        #: classes whose subclasses are being looked for
+        #: classes whose subclasses are being searched for
         self._looking: set[tuple[str, str]] = set()
         self._overrides: dict[tuple[tuple[str, str], str, int], list[Function]] = {}
         self._methods: dict[tuple[Class, str], Function | None] = {}
         self._ancestors: dict[tuple[str, str], tuple[list[Class], frozenset[str]]] = {}
 
     def close(self) -> None:
-        """Let go of all modules, whose definitions hold each other: nothing is asked any more."""
+        """Release all modules, as their definitions refer to each other."""
         for module in self._modules.values():
             module.close()
         for held in (self._modules, self._found, self._below, self._overrides, self._methods, self._ancestors):
@@ -91,7 +90,7 @@ class Program:
         return self._modules[key]
 
     def mistakes(self) -> dict[tuple[str, str], Exception]:
-        """What went wrong where files were read or lowered, by (key, "")."""
+        """Internal errors while files were parsed or lowered, by (key, "")."""
         return {(key, ""): module.mistake for key, module in self._modules.items() if module.mistake is not None}
 
     def resolve(self, name: str, importer: str, level: int) -> str | None:
@@ -99,7 +98,7 @@ class Program:
         return found
 
     def imported_files(self, item: Imported, importer: str) -> list[str]:
-        """The project's files that an import of a file brings."""
+        """The project's files that an import loads."""
         found = (self.resolve(name, importer, item.level) for name in item.modules)
         return [key for key in found if key is not None]
 
@@ -119,24 +118,24 @@ class Program:
         before, self._deepest = self._deepest, depth
         found = self._find(module, name, depth)
         deepest = self._deepest
-        # where star imports lead through hundreds of modules, each is asked for the name once; what was cut short by
-        # the limit is another matter at another depth
+        # star imports may lead through hundreds of modules, so each one's answer is stored; an answer that the limit
+        # cut short is different at another depth
         if depth == 0 or (deepest <= MAX_IMPORTS and (module.stars or found[0] != "none")):
             self._found[module.key, name] = found, deepest - depth
         self._deepest = max(before, deepest)
         return found
 
     def _find(self, module: Module, name: str, depth: int) -> tuple[str, Any]:
-        told = self._may_bind(
+        may = self._may_bind(
             module, name, may_bind
-        )  # the text tells at once what most modules behind star imports do not bind
-        if told and name in module.numbers:
+        )  # most modules behind star imports do not bind the name, which their text tells
+        if may and name in module.numbers:
             function, cls = module.function(name), module.cls(name)
             if cls is not None:
                 return "class", cls
             if function is not None:
                 return "function", function
-        statements = module.binders(name) if told else ()
+        statements = module.binders(name) if may else ()
         if not statements:
             for star in module.stars:
                 found = self._imported(module, star, name, depth)
@@ -163,14 +162,14 @@ class Program:
             return self._imported(module, imports[0], name, depth)
         return "value", (module, name)
 
-    def _may_bind(self, module: Module, name: str, tells: Callable[[str, str], bool]) -> bool:
-        """What a text ``tells`` of a name, where it need not be read as a program for that."""
+    def _may_bind(self, module: Module, name: str, judge_text: Callable[[str, str], bool]) -> bool:
+        """Whether a module may bind a name; an unparsed one is judged by its text, with ``tells``."""
         if module.is_read:
             return name in module.names
-        return module.key in self.words.holding(name) and tells(module.text, name)
+        return module.key in self.words.holding(name) and judge_text(module.text, name)
 
     def _of_torch(self, module: Module, name: str) -> tuple[str, Any]:
-        """What a star import of one of torch's modules binds, where none behind it may bind the name as well."""
+        """What a star import of a torch module binds, unless a later star import may bind the name as well."""
         for star in reversed(module.stars):
             if star.level == 0 and name in knowledge.star_names(star.module):
                 return "ext", f"{star.module}.{name}"
@@ -188,7 +187,8 @@ class Program:
         return self._imported(module, statement, name, 0)
 
     def _local(self, module: Module, name: str, around: Function | None) -> tuple[str, Any]:
-        """What the functions around a definition bind a name to, by imports and definitions."""
+        """What the functions around a definition bind a name to; ("unknown", None) if by another statement than an
+        import or a class, ("none", None) if they do not bind it."""
         while around is not None:
             if name in around.locals:
                 for statement in around.definers.get(name, ()):
@@ -208,7 +208,7 @@ class Program:
                     continue
                 target = alias.name if alias.asname else alias.name.split(".", 1)[0]
                 key = self.resolve(target, module.key, 0)
-                # (`import utils.utils` means the folder, be there a `utils.py` that other files reach as `utils`)
+                # `import utils.utils` means the package, even if other files import a `utils.py` as `utils`
                 holds = key is not None and (target == alias.name or key.endswith("__init__.py"))
                 if not holds and not alias.asname and self.resolve(alias.name, module.key, 0) is not None:
                     return "package", target
@@ -218,31 +218,31 @@ class Program:
         for alias in statement.names:
             if alias.name != "*" and (alias.asname or alias.name) != name:
                 continue
-            wanted = name if alias.name == "*" else alias.name
+            imported_name = name if alias.name == "*" else alias.name
             key = self.resolve(statement.module, module.key, statement.level)
             if key is not None and key != module.key:
-                found = self.find(self.module(key), wanted, depth + 1)
+                found = self.find(self.module(key), imported_name, depth + 1)
                 if found[0] != "none":
                     return found
-            inner = f"{statement.module}.{wanted}" if statement.module else wanted
+            inner = f"{statement.module}.{imported_name}" if statement.module else imported_name
             key = self.resolve(inner, module.key, statement.level)
             if key is not None:
                 return "module", key
             if statement.level == 0 and self.resolve(statement.module, module.key, 0) is None:
                 return "ext", inner
-            return self._in_namesake(module, statement, wanted, depth)
+            return self._in_namesake(module, statement, imported_name, depth)
         return "none", None
 
     def _in_namesake(self, module: Module, statement: ir.ImportFrom, name: str, depth: int) -> tuple[str, Any]:
-        """``from solver import Solver``, which an empty package does not have: whoever runs it puts its folder on
-        the path, and means ``solver/solver.py``."""
+        """``from solver import Solver``, which an empty package does not have: the program runs with the package's
+        folder on the path, and means ``solver/solver.py``."""
         if statement.level or not statement.module:
             return "none", None
         key = self.resolve(f"{statement.module}.{statement.module.rpartition('.')[2]}", module.key, 0)
         return ("none", None) if key in (None, module.key) else self.find(self.module(key), name, depth + 1)
 
     def find_expression(self, module: Module, expr: ir.Expr, enclosing: Function | None = None) -> tuple[str, Any]:
-        """What a dotted expression refers to at module scope."""
+        """What a dotted expression refers to, in the scope of ``enclosing`` or of the module."""
         if isinstance(expr, ir.Subscript):
             return self.find_expression(module, expr.value, enclosing)
         if isinstance(expr, ir.Name):
@@ -254,7 +254,7 @@ class Program:
         return self.member(module, kind, what, expr.name)
 
     def outside(self, module: Module, expr: ir.Expr, enclosing: Function | None = None) -> str:
-        """The qualified name of what a dotted expression refers to outside the project, "" for all else."""
+        """The qualified name of the external definition that a dotted expression refers to; "" for anything else."""
         kind, what = self.find_expression(module, expr, enclosing)
         return str(what) if kind == "ext" else ""
 
@@ -300,17 +300,17 @@ class Program:
         return self._ancestors[cls.key]
 
     def _by_base(self, name: str) -> Iterator[tuple[str, str]]:
-        """Top-level classes of the project with a base of that name, by its last component."""
+        """Top-level classes (file, name) with a base of that name (its last component)."""
         for key in self.words.files(name):
             for inheriting in self.module(key).inheriting_from(name):
                 yield key, inheriting
 
     def subclasses(self, cls: Class) -> list[Class]:
-        """The project's classes that inherit from this one, at any distance."""
+        """The project's subclasses of a class, at any distance."""
         return list(self.below(cls))
 
     def below(self, cls: Class) -> Iterator[Class]:
-        """As `subclasses`, each looked for when it is asked for: those of a library's base are thousands."""
+        """As `subclasses`, lazily: a library's base may have thousands."""
         if cls.key not in self._below:
             self._below[cls.key] = [], self._look_below(cls)
         found, rest = self._below[cls.key]
@@ -318,7 +318,7 @@ class Program:
         while True:
             if at == len(found):
                 if cls.key in self._looking:
-                    return  # a class that is below itself, by classes of one name
+                    return  # a cycle of classes with equal names
                 self._looking.add(cls.key)
                 try:
                     found.append(next(rest))
@@ -337,7 +337,7 @@ class Program:
                 yield from self.below(other)
 
     def is_module(self, cls: Class) -> bool:
-        """Whether the class is a torch module, or a mixin of modules alone."""
+        """Whether a class is a torch module, or a mixin whose users are all modules."""
         if cls.key not in self._modules_known:
             self._modules_known[cls.key] = self._derives_from_module(cls)
             if not self._modules_known[cls.key] and not self.ancestors(cls)[1] - {"?.object"}:
@@ -350,19 +350,19 @@ class Program:
         return any(MODULE_BASES.fullmatch(name) or name in ("?.nn.Module", "?.LightningModule") for name in outside)
 
     def is_tensor(self, cls: Class) -> bool:
-        """Whether the class is a kind of tensor: a parameter with methods of its own."""
+        """Whether a class is a subclass of tensor: a parameter with methods of its own."""
         return not self.ancestors(cls)[1].isdisjoint(TENSOR_BASES)
 
     def overrides(self, cls: Class, name: str, limit: int = MAX_OVERRIDES) -> list[Function]:
-        """What project subclasses have in place of a method, where they are few."""
-        asked = (cls.key, name, limit)
-        if asked not in self._overrides:
+        """The overrides of a method in the project's subclasses; none if there are more than ``limit``."""
+        key = (cls.key, name, limit)
+        if key not in self._overrides:
             found = list(itertools.islice(self._overriding(cls, name), limit + 1))
-            self._overrides[asked] = found if len(found) <= limit else []
-        return self._overrides[asked]
+            self._overrides[key] = found if len(found) <= limit else []
+        return self._overrides[key]
 
     def _overriding(self, cls: Class, name: str) -> Iterator[Function]:
-        # who defines the method is told sooner than who is a subclass
+        # the index tells faster which classes define the method than which are subclasses
         for key in self.words.defining(name):
             for definition in self.module(key).index.definitions:
                 if name not in definition.methods or definition.kind != "class":
@@ -376,20 +376,20 @@ class Program:
                     yield other.methods[name]
 
     def is_overridden(self, cls: Class, name: str) -> bool:
-        """Whether some project subclass has a method of its own in place of one."""
+        """Whether some subclass in the project overrides a method."""
         return any(name in inner.methods for inner in self.below(cls))
 
     def method(self, cls: Class, name: str, after: Class | None = None) -> Function | None:
         """The method that ``instance.name`` finds; ``after``: as super() in that class would."""
-        asked = (cls, name)
-        if after is None and asked in self._methods:
-            return self._methods[asked]
+        key = (cls, name)
+        if after is None and key in self._methods:
+            return self._methods[key]
         order, _ = self.ancestors(cls)
         if after is not None:
             order = order[order.index(after) + 1 :] if after in order else order[1:]
         found = next((item.methods[name] for item in order if name in item.methods), None)
         if after is None:
-            self._methods[asked] = found
+            self._methods[key] = found
         return found
 
 

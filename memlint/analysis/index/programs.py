@@ -1,7 +1,7 @@
-"""Which files of a project are programs: somebody starts them, and what they do happens.
+"""Which files of a project are programs, which a user runs.
 
-A file is one where it asks whether it is ``__main__``, reads its command line, or is a script, whose own statements
-call what the project defines or train something. Naming a logger after ``__name__`` is no sign.
+A program tests whether it is ``__main__``, reads its command line, or is a script whose own statements call functions
+of the project or train something. ``__name__`` alone, as in the name of a logger, is no sign.
 """
 
 from __future__ import annotations
@@ -11,25 +11,25 @@ import functools
 import re
 from collections.abc import Iterable, Iterator
 
-from memlint.analysis.index.answers import asked_once
 from memlint.analysis.index.mentions import DEFINITIONS, tree_of
 from memlint.analysis.index.program import Program, in_tests, is_interactive
+from memlint.analysis.index.program_memo import memoized_in_program
 from memlint.patterns import lazy_pattern
 from memlint.project.published import is_published
 
-#: methods that read a command line, or hand it to a function
+#: methods that parse a command line
 _READS = frozenset({"parse_args", "parse_known_args", "parse_args_into_dataclasses", "parse_args_and_config"})
 _MAIN_ATTRIBUTES = {"app": "run", "typer": "run", "tyro": "cli", "fire": "Fire", "sys": "argv", "plac": "call"}
-#: what a decorator makes a command of a function with
+#: decorators that turn a function into a command
 _COMMANDS = frozenset({"command", "group"})
-#: what a file hands itself to somebody with, as any part of a package may
+#: functions by which any module of a package may register something; no sign of a script
 _REGISTERS = ("register", "add_", "set_", "filterwarnings", "simplefilter", "manual_seed", "seed", "insert", "append")
-#: what trains, among a file's own statements
+#: method calls that train, in a file's own statements
 _TRAINS = frozenset({"backward", "zero_grad"})
-#: methods that run a thing which a script has made
+#: methods that run an object which a script has created
 _RUNS = frozenset({"train", "fit", "run", "test", "main", "learn", "evaluate", "start", "launch", "play"})
 _BLANK = r"[\s\\]*"
-#: whatever `_signs` looks for has one of these in it: most files have none, and need not be parsed
+#: every sign of a program contains one of these; most files have none and need not be parsed
 _MAY_START = lazy_pattern(
     rf"__main__|\b(?:{'|'.join(sorted({*_READS, *_COMMANDS}))})\b"
     rf"|\b(?:{'|'.join(_MAIN_ATTRIBUTES)}){_BLANK}\.{_BLANK}(?:{'|'.join(sorted({*_MAIN_ATTRIBUTES.values()}))})\b"
@@ -40,16 +40,16 @@ _MAY_START = lazy_pattern(
 )
 #: files that tools run, not people
 _OF_TOOLS = ("setup.py", "conftest.py", "noxfile.py", "docs/conf.py")
-#: files that a hub loads for the weights beside them
+#: files that a model hub loads beside weights
 _OF_HUB = lazy_pattern(r"(?:^|/)(?:modeling|configuration|tokenization|processing|image_processing)_\w+\.py$")
 
 
-@asked_once
+@memoized_in_program
 def has_program(program: Program) -> bool:
     """Whether any file of the project is a program."""
     words = program.words
     likely = [*words.files("__name__"), *words.files("parse_args")]
-    # (notebooks show what a library is for, as often as not)
+    # notebooks may merely demonstrate a library
     keys = (key for key in dict.fromkeys([*likely, *program.project.sources]) if not is_interactive(key))
     return any(is_program(program, key) for key in keys)
 
@@ -60,21 +60,21 @@ def is_program(program: Program, key: str) -> bool:
     if key.endswith(_OF_TOOLS) or in_tests(key):
         return False
     module = program.module(key)
-    mains, called, works = _signs(module.text)
-    if mains or works:
+    is_main, called, trains = _program_signs(module.text)
+    if is_main or trains:
         return True
     return any(program.find(module, name)[0] == "function" for name in called)
 
 
 @functools.lru_cache(maxsize=1024)
-def _signs(source: str) -> tuple[bool, frozenset[str], bool]:
-    """Whether a file is started for what it says itself; the names that its own statements call for the effect; and
-    whether its own statements train something."""
+def _program_signs(source: str) -> tuple[bool, frozenset[str], bool]:
+    """Whether a file tests for ``__main__`` or defines a command; the functions that its own statements call for their
+    effect; and whether its own statements train something."""
     tree = tree_of(source) if _MAY_START.search(source) is not None or not source.isascii() else None
     if tree is None:
         return False, frozenset(), False
-    own = tuple(_own(tree.body))
-    mains = any(_is_main(node) for node in own) or any(_is_command(node) for node in tree.body)
+    own = tuple(_own_nodes(tree.body))
+    is_main = any(_is_main(node) for node in own) or any(_is_command(node) for node in tree.body)
     made = {
         target.id
         for node in own
@@ -87,12 +87,12 @@ def _signs(source: str) -> tuple[bool, frozenset[str], bool]:
         for node in own
         if isinstance(node, ast.Expr) and isinstance(node.value, ast.Call) and (root := _name(node.value.func))
     )
-    works = any(_works(node.func, made) for node in own if isinstance(node, ast.Call))
-    return mains, called, works
+    trains = any(_trains_or_runs(node.func, made) for node in own if isinstance(node, ast.Call))
+    return is_main, called, trains
 
 
-def _own(body: Iterable[ast.stmt]) -> Iterator[ast.AST]:
-    """The nodes of a file's own statements, those of definitions left out."""
+def _own_nodes(body: Iterable[ast.stmt]) -> Iterator[ast.AST]:
+    """The nodes of a file's own statements, without those of definitions."""
     todo: list[ast.AST] = [node for node in body if not isinstance(node, DEFINITIONS)]
     while todo:
         node = todo.pop()
@@ -120,32 +120,32 @@ def _is_command(node: ast.stmt) -> bool:
     return any(isinstance(each, ast.Attribute) and each.attr in _COMMANDS for each in decorators)
 
 
-def _works(func: ast.expr, made: set[str]) -> bool:
-    """Whether a call trains something, or runs what the file has made."""
+def _trains_or_runs(func: ast.expr, made: set[str]) -> bool:
+    """Whether a call trains something, or runs an object that the file has created."""
     if not isinstance(func, ast.Attribute):
         return False
     return func.attr in _TRAINS or (func.attr in _RUNS and isinstance(func.value, ast.Name) and func.value.id in made)
 
 
 def _name(func: ast.expr) -> str:
-    """The name of a function that is called by it; "" of what enters something into a list of such things."""
+    """The name of a plainly called function; "" for a call that registers something."""
     if not isinstance(func, ast.Name) or func.id.startswith(_REGISTERS):
         return ""
     return func.id
 
 
-@asked_once
-def is_handed_out(program: Program, key: str) -> bool:
-    """Whether other projects may use what a file defines: it is in a package that a distribution may hand out."""
+@memoized_in_program
+def is_distributed(program: Program, key: str) -> bool:
+    """Whether other projects may import a file: it is in a package that the project distributes."""
     return is_published(program.project, key)
 
 
 def is_of_hub(program: Program, key: str) -> bool:
-    """Whether it is a file beside weights, which name its classes."""
+    """Whether it is a file that a hub loads beside weights, which name its classes."""
     return _OF_HUB.search(key) is not None and bool(program.words.files("trust_remote_code"))
 
 
 def is_collected(key: str) -> bool:
-    """Whether it is a file of tests, which a runner finds, or of their settings."""
+    """Whether it is a test file that a test runner collects, or its configuration."""
     file = key.rpartition("/")[2]
     return file.startswith(("test_", "conftest")) or file.endswith("_test.py")

@@ -1,4 +1,4 @@
-"""Whose method a mentioned name is: of ``other.run()``, what the text of a file tells of ``other``."""
+"""Whether a mention ``other.run`` may mean a method of a given class, by what the file's text says of ``other``."""
 
 from __future__ import annotations
 
@@ -9,17 +9,17 @@ from memlint.analysis.index.definitions import Class, Module
 from memlint.analysis.index.mentions import Mention, bound_to
 from memlint.analysis.index.program import Program
 
-#: beyond so many classes below one, nobody reads them all
+#: the most subclasses that are examined
 MAX_BELOW = 40
-#: bases that bring in no method of the project
+#: bases without methods of the project
 _PLAIN = frozenset({"?.object", "?.nn.Module", "?.Module"})
 
 
 def is_of_another(program: Program, module: Module, mention: Mention, cls: Class) -> bool:
-    """Whether a mentioned name is surely no method of a class."""
+    """Whether a mention surely does not mean a method of the class."""
     node = mention.node
     if isinstance(node, ast.Name):
-        return not mention.in_class  # (only a class's own body sees its methods by their names)
+        return not mention.in_class  # a plain name means a method only in the class body itself
     receiver = node.value
     if _is_outside(program, module, receiver):
         return True
@@ -28,7 +28,7 @@ def is_of_another(program: Program, module: Module, mention: Mention, cls: Class
 
 
 def _is_outside(program: Program, module: Module, receiver: ast.expr) -> bool:
-    """``np.load``: of a library's module"""
+    """Whether the receiver is a module of a library: ``np.load``."""
     if not isinstance(receiver, ast.Name) or len(bound_to(module.text).get(receiver.id, ())) != 1:
         return False
     return any(item.binds == receiver.id and item.name is None for item in module.index.imports) and (
@@ -37,7 +37,7 @@ def _is_outside(program: Program, module: Module, receiver: ast.expr) -> bool:
 
 
 def _class_of(program: Program, module: Module, receiver: ast.expr, mention: Mention) -> Class | None:
-    """The project's class that a receiver is an object of, or of one below it; None where the text does not tell."""
+    """The project's class of which a receiver is an instance (or of a subclass); None if the text does not tell."""
     if isinstance(receiver, ast.Call):
         if isinstance(receiver.func, ast.Name) and receiver.func.id == "super" and mention.method is not None:
             return module.cls(mention.top)
@@ -55,7 +55,7 @@ def _class_of(program: Program, module: Module, receiver: ast.expr, mention: Men
 
 
 def find_class(program: Program, module: Module, func: ast.expr) -> Class | None:
-    """The project's class that an expression surely means wherever it stands in a file."""
+    """The project's class that an expression refers to in every scope of a file; None if that is not certain."""
     if isinstance(func, ast.Name):
         if len(bound_to(module.text).get(func.id, ())) != 1:
             return None
@@ -70,7 +70,8 @@ def find_class(program: Program, module: Module, func: ast.expr) -> Class | None
 
 
 def _are_apart(program: Program, of: Class, cls: Class) -> bool:
-    """Whether no object is of both classes, and objects of the first hand out nothing of others by themselves."""
+    """Whether no object is an instance of both classes, and the first one does not delegate attributes to other
+    objects."""
     below = list(itertools.islice(program.below(of), MAX_BELOW + 1))
     if len(below) > MAX_BELOW:
         return False

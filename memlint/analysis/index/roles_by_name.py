@@ -1,10 +1,10 @@
-"""What a function is for, by its name and place: a test, an evaluation."""
+"""Whether a function is a test or an evaluation, by its name and file."""
 
 from __future__ import annotations
 
 from memlint.analysis.index.program import Function, in_tests
 
-#: parts of the names of evaluations
+#: words in the names of evaluations
 _NAMES = (
     "valid",
     "eval",
@@ -22,12 +22,12 @@ _NAMES = (
 
 
 def named_test(function: Function) -> bool:
-    named = function.name.startswith("test_") and (in_tests(function.module.key) or not _is_given(function))
+    named = function.name.startswith("test_") and (in_tests(function.module.key) or not _requires_arguments(function))
     return named or _is_test_file(function, "test_")
 
 
 def _is_test_file(function: Function, *names: str) -> bool:
-    """Whether a file is named as tests are, and holds one: ``test_kitti.py`` may as well test a trained model."""
+    """Whether a file has a test's name and contains a test: ``test_kitti.py`` may also evaluate a trained model."""
     name = function.module.key.rsplit("/", 1)[-1].removesuffix(".py")
     return any(name.startswith(one) or name.endswith(one) for one in names) and any(
         unit.name.startswith(("test_", "Test")) or unit.name.endswith(("Test", "TestCase"))
@@ -36,8 +36,8 @@ def _is_test_file(function: Function, *names: str) -> bool:
 
 
 def is_test(function: Function, *, by_name: bool = True) -> bool:
-    """Code of a test, or that helps tests. ``by_name``: its name tells as well, as it does not of a framework's hooks
-    (``test_step``)."""
+    """Whether a function is a test or a helper of tests. ``by_name``: a test's name counts; that of a framework's hook
+    (``test_step``) must not."""
     return (
         (named_test(function) if by_name else _is_test_file(function, "test_"))
         or _is_test_file(function, "_test")
@@ -46,9 +46,9 @@ def is_test(function: Function, *, by_name: bool = True) -> bool:
     )
 
 
-def _is_given(function: Function) -> bool:
-    """``def test_epoch(model, loader)``, in a file where no test runner looks for tests: the program calls it, with
-    what it has trained."""
+def _requires_arguments(function: Function) -> bool:
+    """Whether a function has required parameters (``def test_epoch(model, loader)``) in a file where a test runner
+    collects no tests: the program calls it with a trained model."""
     name = function.module.key.rsplit("/", 1)[-1].removesuffix(".py")
     if name.startswith("test_") or name.endswith("_test") or name == "conftest":
         return False
@@ -59,5 +59,5 @@ def is_evaluation_name(function: Function) -> bool:
     """Whether a function is named as evaluations are."""
     name = function.name.lower().lstrip("_")
     if "rsample" in name:
-        return False  # (samples that are drawn so that they can be differentiated)
+        return False  # reparameterised samples are differentiable
     return any(name.startswith(word) or f"_{word}" in name for word in _NAMES)

@@ -1,4 +1,4 @@
-"""The screen: which modules can matter at all. It never decides a finding, only what need not be looked at."""
+"""Which modules can contain findings. Only a filter for speed: it never changes a finding."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from memlint.frontend.index_records import ModuleIndex
 
 
 def relevant_modules(program: Program, keys: list[str], *, lower: bool = False) -> frozenset[str]:
-    """Those of ``keys`` that know the torch family, or import (at any distance) a module of the project that does, or
-    are imported by one and handle what may be tensors.
+    """Those of ``keys`` that import the torch family, or (transitively) a module of the project that does, or that such
+    a module imports and that may handle tensors.
 
-    ``lower``: all of those will be analysed, so lower them while their trees are there.
+    ``lower``: lower them while their trees are in memory, as all will be analysed.
     """
     importers: dict[str, set[str]] = {}
     knowing: list[str] = []
@@ -43,7 +43,7 @@ def relevant_modules(program: Program, keys: list[str], *, lower: bool = False) 
 
 
 def _serves(program: Program, key: str) -> bool:
-    """Whether a module that knows the torch family imports this one, at any distance."""
+    """Whether a module that imports the torch family imports this one, transitively."""
     todo, seen = [key], {key}
     while todo:
         target = todo.pop()

@@ -1,4 +1,4 @@
-"""What a function's own text says of its names: which are modules, and which make states that modules run with."""
+"""Which names in a function are modules, and which hold states that modules return, by the function's text."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def states_made(body: tuple[ir.Stmt, ...]) -> set[tuple[str, str, str]]:
 
 @kept
 def fed_to(body: tuple[ir.Stmt, ...]) -> set[tuple[str, str]]:
-    """(root of a callee's name, variable that it is given) of each call."""
+    """(root of the callee, variable that is an argument) of each call."""
     fed: set[tuple[str, str]] = set()
     for statement in walk_statements(body):
         for expr in expressions(statement):
@@ -51,8 +51,8 @@ def fed_to(body: tuple[ir.Stmt, ...]) -> set[tuple[str, str]]:
 
 @kept
 def methods_held(body: tuple[ir.Stmt, ...]) -> dict[str, tuple[ir.Expr, ...]]:
-    """The names that a body gives methods, or whatever else is an attribute, of other things and nothing else, each
-    with what it may be the method of: ``encode = a.encode if forth else b.encode``."""
+    """The variables that hold nothing but bound methods (or other attributes), with the objects that these belong to:
+    ``encode = a.encode if forth else b.encode``."""
     held: dict[str, tuple[ir.Expr, ...]] = {}
     others: set[str] = set()
     for statement in walk_statements(body):
@@ -68,7 +68,7 @@ def methods_held(body: tuple[ir.Stmt, ...]) -> dict[str, tuple[ir.Expr, ...]]:
 
 
 def uses_of(function: Function) -> frozenset[str]:
-    """Dotted texts on which a function calls methods that only modules have."""
+    """The dotted names on which a function calls methods that only modules have."""
     calls = function.module.index.units[function.unit].calls
     if calls.isdisjoint(("train", "zero_grad")) and calls.isdisjoint(module_evidence()):
         return frozenset()
@@ -77,9 +77,9 @@ def uses_of(function: Function) -> frozenset[str]:
 
 @kept
 def _module_uses(body: tuple[ir.Stmt, ...]) -> frozenset[str]:
-    """Dotted texts on which a body calls methods that only modules have (``x.eval()``, ``x.parameters()``)."""
+    """The dotted names on which a body calls methods that only modules have (``x.eval()``, ``x.parameters()``)."""
     found: set[str] = set()
-    #: what is called with something, and what has an optimizer
+    #: dotted names that are called with arguments, and those that own an optimizer
     run: set[str] = set()
     owners: set[str] = set()
     evidence = module_evidence()
@@ -97,9 +97,9 @@ def _module_uses(body: tuple[ir.Stmt, ...]) -> frozenset[str]:
                 if name == "zero_grad" and (owner := _owner(part.func.value)):
                     owners.add(owner)
                 if name in evidence or (
-                    name == "train" and len(part.args) + len(part.keywords) <= 1 and _train_flag(part)
+                    name == "train" and len(part.args) + len(part.keywords) <= 1 and _passes_only_a_flag(part)
                 ):
-                    if name in ("state_dict", "load_state_dict") and _stateful(dotted(part.func.value)):
+                    if name in ("state_dict", "load_state_dict") and _has_other_state_dict(dotted(part.func.value)):
                         continue
                     if (name == "eval" and part.args) or (name in ("eval", "train") and is_no_network(part.func)):
                         continue
@@ -110,26 +110,26 @@ def _module_uses(body: tuple[ir.Stmt, ...]) -> frozenset[str]:
 
 
 def _owner(optimizer: ir.Expr) -> str:
-    """``self.net`` of ``self.net.optimizer``: a network that has an optimizer of its own, where it runs as well."""
+    """``self.net`` of ``self.net.optimizer``: if it is also called, it is a network with its own optimizer."""
     if not isinstance(optimizer, ir.Attr) or not optimizer.name.lower().startswith("opt"):
         return ""
     return dotted(optimizer.value)
 
 
-#: names of what has modes and is no network: an environment, a data set (``env_model`` is one)
+#: names of objects with modes that are no networks: an environment, a data set (but ``env_model`` is one)
 _NO_NETWORK = lazy_pattern(
     r"(?:^|_)(?:loss|criterion|metric|score|transform|augment(?:ation)?|scheduler|env|environment|dataset|tokenizer)s?$"
 )
 
 
 def is_no_network(func: ir.Expr) -> bool:
-    """``self.env.eval()``, ``task.scheduler.train()``: nothing but the mode makes a network of it."""
+    """Whether the receiver's name says that it is no network: ``self.env.eval()``, ``task.scheduler.train()``."""
     named = func.value if isinstance(func, ir.Attr) else func
     return _NO_NETWORK.search(dotted(named).rsplit(".", 1)[-1].lower()) is not None
 
 
 def _spread_layers(call: ir.Call) -> set[str]:
-    """``model`` of ``nn.Sequential(*model[:3])``: its members are layers."""
+    """``model`` of ``nn.Sequential(*model[:3])``, whose members are layers."""
     if dotted(call.func).rsplit(".", 1)[-1] != "Sequential":
         return set()
     spread = (arg.value for arg in call.args if isinstance(arg, ir.Starred))
@@ -138,7 +138,7 @@ def _spread_layers(call: ir.Call) -> set[str]:
 
 
 def receiver_of(expr: ir.Expr) -> ir.Expr:
-    """``model`` of ``model.cuda().eval()``: these methods give the module itself."""
+    """``model`` of ``model.cuda().eval()``: these methods return the module itself."""
     while isinstance(expr, ir.Call) and isinstance(expr.func, ir.Attr) and expr.func.name in _RETURN_SELF:
         expr = expr.func.value
     return expr
@@ -149,9 +149,10 @@ _RETURN_SELF = frozenset(
 )
 
 
-def _train_flag(call: ir.Call) -> bool:
-    """``model.train()``, ``model.train(True)``, ``model.train(is_train)``: a flag, not a data set."""
-    if isinstance_self(call.func):
+def _passes_only_a_flag(call: ir.Call) -> bool:
+    """Whether a call of ``train`` passes at most a flag: ``model.train()``, ``model.train(is_train)``; not a data
+    set."""
+    if _is_call_on_self(call.func):
         return False
     flags = [*call.args, *(word.value for word in call.keywords)]
     return (
@@ -163,17 +164,17 @@ def _train_flag(call: ir.Call) -> bool:
     )
 
 
-#: names of flags: what is called ``train`` may as well be a data set
+#: names of flags; a variable called ``train`` may be a data set
 _FLAG = lazy_pattern(r"(is|do|in)_train(ing)?|training|train(ing)?_(mode|flag)|mode")
 
 
-def isinstance_self(func: ir.Expr) -> bool:
-    """``self.train()``: says that self is a module only if its class does."""
+def _is_call_on_self(func: ir.Expr) -> bool:
+    """``self.train()``, which shows that ``self`` is a module only if its class is one"""
     return isinstance(func, ir.Attr) and isinstance(func.value, ir.Name) and func.value.id in ("self", "trainer")
 
 
-def _stateful(place: str) -> bool:
-    """Optimizers, schedulers and scalers have state dicts too."""
+def _has_other_state_dict(place: str) -> bool:
+    """Whether a name is that of an optimizer, scheduler or scaler, which have state dicts too."""
     name = place.rsplit(".", 1)[-1].lower()
     return any(
         word in name for word in ("optim", "sched", "scaler", "opt_", "sampler", "loader", "trainer", "ema")
@@ -181,7 +182,7 @@ def _stateful(place: str) -> bool:
 
 
 def of_module(analyser: Analyser, function: Function) -> bool:
-    """Whether this is a method of a module, or inside of one."""
+    """Whether a function is a method of a module, or nested in one."""
     while function.enclosing is not None:
         function = function.enclosing
     return function.cls is not None and analyser.program.is_module(function.cls)

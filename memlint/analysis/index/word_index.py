@@ -1,4 +1,4 @@
-"""Which files of a project hold a word: whoever asks for what a name means there reads no others."""
+"""Which files of a project contain a word, so that a name is searched for in no other files."""
 
 from __future__ import annotations
 
@@ -14,33 +14,33 @@ from memlint.frontend.index_records import ModuleIndex
 from memlint.patterns import lazy_pattern
 from memlint.project import Project
 
-#: characters around a name that are looked at: lines may be long
+#: the most characters around a name that are examined, as lines may be long
 _NEAR = 500
-#: a statement that imports, up to a name
+#: an import statement up to a name
 _IMPORTS = lazy_pattern(r"\s*(?:from\b[^;]*\bimport\b|import\b)[^;]*")
-#: what follows a name in a list of others, blanks and comments left out: what is imported, or handed over, stands so
+#: the rest of a list of names, without blanks and comments: of an import or of arguments
 _LISTED = lazy_pattern(r"(?: ?, ?\w+(?: as \w+)?)* ?,? ?[)\]]* ?[,:]?")
 #: another name follows
 _RENAMED = lazy_pattern(r"[ \t\r\n\\]{1,20}as(?=[ \t\r\n\\])")
 _WORD = lazy_pattern(r"[^\W\d]\w*")
-#: (a pattern that begins with letters is searched for by these, twenty times as fast as one that begins with ``\b``)
+#: a pattern that begins with letters is found twenty times as fast as one that begins with ``\b``
 _DEFINED = lazy_pattern(r"def(?<!\wdef)[\s\\]+(\w+)")
-#: a blank for each byte that is no part of a word; those of characters beyond ASCII are looked at again
+#: replaces each byte that is no part of a word by a blank; bytes of non-ASCII characters stay
 _BLANKS = bytes(at if at >= 128 or chr(at).isalnum() or at == ord("_") else ord(" ") for at in range(256))
 
-#: the beginning of a class up to its bases or its body, where these follow
+#: the beginning of a class definition, up to its type parameters, bases or body
 _CLASS = lazy_pattern(r"class(?<![^\s]class)[\s\\]+\w+[\s\\]*(?=[\[(:])")
-#: what is in the parentheses after it: no comment and no string, and parentheses in it but one deep
+#: the bases in parentheses, without comments, strings, and parentheses nested more than once
 _BASES = lazy_pattern(r"(?:\[[^\[\]'\"#]*\][\s\\]*)?(?::|\(((?:[^()'\"#]|\([^()'\"#]*\))*)\)[\s\\]*:)")
 
 
-#: files whose words are not on record, from which on it pays to make a new record: so many, and this part of all
+#: a new record is stored if at least this many files, and this share of all files, are not in the old one
 _FEW, _MANY = 16, 0.02
 
 
 class _Record(msgspec.Struct, frozen=True, gc=False, array_like=True):
-    """The words of files, kept from run to run. ``digests``: of their texts, by number. ``words``: the files in which
-    each word may stand; ``defining``: the files that may define a function of that name."""
+    """The words of files, stored for later runs. ``digests``: the texts' digests, by number; ``words``: the files that
+    may contain each word; ``defining``: the files that may define a function of that name."""
 
     digests: tuple[bytes, ...]
     words: dict[str, tuple[int, ...]]
@@ -48,21 +48,21 @@ class _Record(msgspec.Struct, frozen=True, gc=False, array_like=True):
 
 
 class Words:
-    """Found in the text, which takes a tenth of the time that reading it as a program takes, where it was not read; of
-    a text that an earlier run had, in what this one has kept."""
+    """An inverted index of words to files. The words come from a record of an earlier run, from the file's index if it
+    was parsed, or from its text, which takes a tenth of the time of parsing."""
 
     def __init__(self, project: Project, known: Callable[[str, str], ModuleIndex | None]) -> None:
-        """``known``: the index of a file, by key and text, where it was read as a program."""
+        """``known``: the index of a file (key, text), or None if it was not parsed."""
         self._sources = project.sources
         self._earlier = project.earlier
         self._known = known
-        #: what the record is called (an editor has several projects)
+        #: the record's name; an editor has several projects
         self._name = f"words of {project.root}"
         self._holding: dict[str, frozenset[str]] = {}
         self._asked = False
 
     def files(self, word: str) -> list[str]:
-        """The files in which the name may stand, in order."""
+        """The files that may contain the name, in order."""
         self._asked = True
         return self._named.files(word)
 
@@ -77,7 +77,7 @@ class Words:
         return self._defining.files(method)
 
     def keep(self) -> None:
-        """Keep the words for later runs, where many are not on record."""
+        """Store the words for later runs, if enough files are not in the old record."""
         if self._earlier is None or not self._asked:
             return
         missing = sum(digest not in self._recorded for digest in self._digests.values())
@@ -87,7 +87,7 @@ class Words:
 
     @functools.cached_property
     def _record(self) -> _Record:
-        """What earlier runs have kept."""
+        """The record of an earlier run; an empty one if there is none."""
         kept = None if self._earlier is None else self._earlier.get_record(self._name)
         with contextlib.suppress(msgspec.MsgspecError):
             return _NOTHING if kept is None else _RECORD.decode(kept)
@@ -95,12 +95,12 @@ class Words:
 
     @functools.cached_property
     def _recorded(self) -> dict[bytes, int]:
-        """The number on record of each text, by its digest."""
+        """The number of each text in the record, by its digest."""
         return {digest: number for number, digest in enumerate(self._record.digests)}
 
     @functools.cached_property
     def _digests(self) -> dict[str, bytes]:
-        """What tells the texts of the files from others, by key; empty where nothing is kept."""
+        """The digests of the files' texts, by key; empty if nothing is stored."""
         if self._earlier is None:
             return {}
         return {key: self._earlier.digest(self._sources[key].text) for key in self._sources}
@@ -114,7 +114,7 @@ class Words:
         return self._inverted(self._record.defining, self._defined)
 
     def _inverted(self, recorded: Mapping[str, tuple[int, ...]], words: Callable[[str], Iterable[str]]) -> _Inverted:
-        """``words``: those of a file that is not on record, by key."""
+        """``words``: the words of a file that is not in the record, by key."""
         inverted = _Inverted(self._sources, recorded)
         for key in self._sources:
             number = self._recorded.get(self._digests.get(key, b""))
@@ -138,8 +138,8 @@ class Words:
 
 
 class _Inverted:
-    """The files of each word. ``by_number``: the keys of the files on record, by their number there (a copy of a file
-    has a key of its own)."""
+    """The files of each word. ``by_number``: the keys of the files by their number in the record (copies of one text
+    share a number)."""
 
     def __init__(self, keys: Iterable[str], recorded: Mapping[str, tuple[int, ...]]) -> None:
         self._place = {key: place for place, key in enumerate(keys)}
@@ -149,12 +149,12 @@ class _Inverted:
         self._files: dict[str, list[str]] = {}
 
     def add(self, key: str, words: Iterable[str]) -> None:
-        """Take the words of one file."""
+        """Add the words of one file."""
         for word in words:
             self._added.setdefault(word, []).append(key)
 
     def files(self, word: str) -> list[str]:
-        """The files that have a word, in order."""
+        """The files that contain a word, in order."""
         if word not in self._files:
             found = [*self._added.get(word, ())]
             for number in self._recorded.get(word, ()):
@@ -163,7 +163,7 @@ class _Inverted:
         return self._files[word]
 
     def by_place(self) -> dict[str, tuple[int, ...]]:
-        """The places of the files that have each word."""
+        """The positions of the files that contain each word."""
         place, words = self._place, {*self._recorded, *self._added}
         return {word: tuple(place[key] for key in found) for word in words if (found := self.files(word))}
 
@@ -173,7 +173,7 @@ _RECORD = msgspec.msgpack.Decoder(_Record)
 
 
 def words_of(text: str) -> set[str]:
-    """The words of a source, its strings and comments included, as Python reads them as names."""
+    """The identifiers in a source, including those in strings and comments, normalised as Python does."""
     rough = set(text.encode("utf-8", "surrogatepass").translate(_BLANKS).split())
     found = {word.decode("ascii").lstrip(string.digits) for word in rough if word.isascii()}
     for word in rough:
@@ -183,26 +183,25 @@ def words_of(text: str) -> set[str]:
 
 
 def _identifiers(words: Iterable[str]) -> set[str]:
-    """The words as Python reads them as names."""
+    """The words, normalised as Python normalises identifiers."""
     return {word if word.isascii() else unicodedata.normalize("NFKC", word) for word in set(words)}
 
 
-#: what stands before a name that is bound, or between a name and others that are bound with it
+#: characters before a bound name, or between names that are bound together
 _BEFORE_BOUND = frozenset("\n\r\f,;:([{*\\|=")
-#: what begins a statement that binds the names in it
+#: keywords that begin a statement which binds names in it
 _BEGIN = frozenset({"async", "case", "del", "except", "for", "global", "nonlocal", "with"})
 _BINDS = _BEGIN | {"as", "class", "def", "elif", "if", "import", "match", "type", "while"}
 
 
 def may_bind(text: str, name: str) -> bool:
-    """Whether a source may bind a name, told by what stands around it wherever it is met: a word of prose, an attribute
-    and what is bound to another name are not. A text with characters that Python reads as others (``ﬁt``) may bind any.
-    """
+    """Whether a source may bind a name, by the characters around each occurrence: prose, attributes and renamed imports
+    do not bind it. A text that Python would normalise (``ﬁt``) may bind any name."""
     return not _is_plain(text) or any(True for _ in _bindings(text, name))
 
 
 def may_define(text: str, name: str) -> bool:
-    """As `may_bind`, but for importing what has that name: it may be defined, assigned, or another thing's alias."""
+    """As `may_bind`, without imports under the same name: the name may be defined, assigned, or an alias."""
     return not _is_plain(text) or any(
         _defines(text, start, start + len(name), word) for start, word in _bindings(text, name)
     )
@@ -213,7 +212,7 @@ def _is_plain(text: str) -> bool:
 
 
 def _bindings(text: str, name: str) -> Iterator[tuple[int, str]]:
-    """Where a name may be bound, and the word before it, "" for another mark."""
+    """The positions where a name may be bound, each with the word before it ("" for another character)."""
     start = text.find(name)
     while start >= 0:
         end = start + len(name)
@@ -225,7 +224,7 @@ def _bindings(text: str, name: str) -> Iterator[tuple[int, str]]:
 
 
 def _defines(text: str, start: int, end: int, word: str) -> bool:
-    """Whether a name that may be bound at a place, behind a word, may be so by more than an import."""
+    """Whether an occurrence after ``word`` may bind the name by more than an import."""
     before = text[max(start - _NEAR, 0) : start]
     line = before.rpartition("\n")[2]
     rest = text[end : end + _NEAR].partition("\n")[0]
@@ -239,8 +238,8 @@ def _defines(text: str, start: int, end: int, word: str) -> bool:
 
 
 def _is_in_target(text: str, start: int, end: int) -> bool:
-    """Whether a name in a list of others may be one of those that a statement gives values to; those in the parentheses
-    of an import, a call or a class are not."""
+    """Whether a name in a list of names may be a target of a statement; the names in the parentheses of an import, a
+    call or a class are not."""
     opening = _edge(text[max(start - _NEAR, 0) : start][::-1], ")]}", "([{")
     closing = _edge(text[end : end + _NEAR], "([{", ")]}")
     if opening is None or closing is None:
@@ -259,12 +258,12 @@ def _first_word(text: str) -> str:
 
 
 def _last_word(text: str) -> str:
-    """What stands last, a line that goes on below included."""
+    """The last word, across line continuations."""
     return (text.rstrip(" \t\r\n\f\\").rsplit(maxsplit=1) or [""])[-1]
 
 
 def _edge(text: str, deeper: str, higher: str) -> int | None:
-    """Where brackets that are open at the beginning of a text end; None where they do not in it."""
+    """The position of the bracket that closes one opened before the text; None if it is not in the text."""
     depth = 0
     for at, char in enumerate(text):
         if char in deeper:
@@ -277,7 +276,7 @@ def _edge(text: str, deeper: str, higher: str) -> int | None:
 
 
 def _before(text: str, at: int) -> tuple[str, str]:
-    """The character before a place, blanks left out, and the word that it ends, which blanks part from the place."""
+    """The last character before a position that is not a blank, and the word before it if blanks separate them."""
     end = at
     while end and text[end - 1] in " \t":
         end -= 1
@@ -288,7 +287,7 @@ def _before(text: str, at: int) -> tuple[str, str]:
 
 
 def _is_renamed(text: str, end: int) -> bool:
-    """Whether ``as`` and another name follow; (``case`` may bind both)."""
+    """Whether ``as`` follows; a ``case`` pattern may bind both names."""
     return _RENAMED.match(text, end) is not None and "case" not in text[max(end - _NEAR, 0) : end]
 
 
@@ -297,8 +296,7 @@ def _is_word(char: str) -> bool:
 
 
 def words_of_bases(text: str) -> frozenset[str] | None:
-    """The words between the parentheses of the classes of a source, and maybe more: what is not among them is the base
-    of none. None where only a parser can tell."""
+    """A superset of the words in the bases of all classes of a source; None if only a parser can tell."""
     found: set[str] = set()
     for beginning in _CLASS.finditer(text):
         bases = _BASES.match(text, beginning.end())

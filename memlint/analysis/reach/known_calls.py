@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from memlint.analysis.index.definitions import Class, Module, functions_of
 from memlint.analysis.index.function import Function
-from memlint.analysis.index.loading import may_be_lost
+from memlint.analysis.index.loading import may_mean_project_definition
 from memlint.analysis.index.mentions import finds_names, reads
 from memlint.analysis.index.program import Program
 from memlint.analysis.reach.unused_definitions import Unused
@@ -115,7 +115,7 @@ class KnownCalls:
         # an attribute of an object is no module-level definition
         if self._by_attributes and isinstance(func, ir.Attr) and isinstance(what, Function) and kind == "none":
             return True
-        return isinstance(func, ir.Name) and (kind != "ext" or may_be_lost(str(found), what.qual))
+        return isinstance(func, ir.Name) and (kind != "ext" or may_mean_project_definition(str(found), what.qual))
 
 
 #: by name, its uses: the function, the call or else the name alone, and whether it is a call

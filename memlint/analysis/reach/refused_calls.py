@@ -6,7 +6,7 @@ import ast
 
 from memlint.analysis.index.definitions import Class, Module
 from memlint.analysis.index.function import Function
-from memlint.analysis.index.mentions import Put, bound_to, may_set, puts
+from memlint.analysis.index.mentions import AttributeWrite, attribute_writes, bound_to, may_set
 from memlint.analysis.index.program import Program
 from memlint.analysis.index.receivers import find_class
 from memlint.analysis.syntax.expression_text import text
@@ -141,9 +141,9 @@ def _put_once(program: Program, cls: Class, name: str) -> ast.expr | None:
     files = program.words.files(name)
     if files != [cls.module.key] and len(files) > MAX_FILES:
         return None
-    found: list[Put] = []
+    found: list[AttributeWrite] = []
     for key in files:
-        there = puts(program.module(key).text)
+        there = attribute_writes(program.module(key).text)
         if there is None or "setattr" in program.module(key).names:
             return None
         own = key == cls.module.key
@@ -160,7 +160,7 @@ def _is_put_on(program: Program, name: str) -> bool:
     files = program.words.files(name)
     if len(files) > MAX_FILES:
         return True
-    there = (puts(program.module(key).text) for key in files)
+    there = (attribute_writes(program.module(key).text) for key in files)
     return any(each is None or name in each for each in there)
 
 

@@ -39,7 +39,7 @@ class Unnamed(Unused):
         """The reason for the definitions of a file that is no program and that nothing imports (``model_old.py``); ""
         if some code may use the file."""
         module, stem = function.module, function.module.key.rpartition("/")[2].removesuffix(".py")
-        if function.node is None or not self._is_application or self._is_handed_out(module):
+        if function.node is None or not self._is_application or self._is_distributed(module):
             return ""
         if self._loaded is None or is_loaded(module, self._loaded) or not module.index.complete:
             return ""
@@ -82,10 +82,10 @@ class Unnamed(Unused):
             self._broken[key] = bool(broken_import(self._program, key))
         return self._broken[key]
 
-    def _is_handed_out(self, module: Module) -> bool:
+    def _is_distributed(self, module: Module) -> bool:
         """Whether the project's package exports the definition to other users. A training program that is packaged only
         for convenience has none."""
-        return super()._is_handed_out(module) and has_users(self._program.project)
+        return super()._is_distributed(module) and has_users(self._program.project)
 
     def _meanings(self, other: Module, module: Module, name: str) -> tuple[frozenset[str], bool]:
         bound, attribute = super()._meanings(other, module, name)

@@ -15,7 +15,7 @@ from typing import NamedTuple
 from memlint.analysis.index.bases import is_entered, knows_bases
 from memlint.analysis.index.definitions import Class, Module
 from memlint.analysis.index.function import Function
-from memlint.analysis.index.loading import is_imported, is_loaded, loaded, may_be_lost
+from memlint.analysis.index.loading import is_imported, is_loaded, loaded_names, may_mean_project_definition
 from memlint.analysis.index.mentions import (
     DEFINITIONS,
     FINDERS,
@@ -29,7 +29,7 @@ from memlint.analysis.index.mentions import (
     walk,
 )
 from memlint.analysis.index.program import Program, in_tests, is_interactive
-from memlint.analysis.index.programs import has_program, is_collected, is_handed_out, is_of_hub, is_program
+from memlint.analysis.index.programs import has_program, is_collected, is_distributed, is_of_hub, is_program
 from memlint.analysis.index.receivers import is_of_another
 from memlint.analysis.reach.names_in_strings import in_strings
 from memlint.frontend.index_records import Imported
@@ -69,7 +69,7 @@ class Unused:
     def why(self, function: Function) -> Idle | None:
         """The part of a function's definition that is unused, and why; None if it may be used."""
         module, name = function.module, function.qual.partition(".")[0].partition("@")[0]
-        if name == "<module>" or not self._is_application or self._is_handed_out(module):
+        if name == "<module>" or not self._is_application or self._is_distributed(module):
             return None
         if self._is_unused(module, name):
             what = self._program.find(module, name)[1]
@@ -86,7 +86,7 @@ class Unused:
         cls = method.cls
         if cls is None or not self._is_unused(cls.module, cls.qual.partition(".")[0]):
             return False
-        if not self._is_application or self._is_handed_out(cls.module) or self._is_come_by(cls):
+        if not self._is_application or self._is_distributed(cls.module) or self._is_come_by(cls):
             return False
         return self.why(caller) is None
 
@@ -104,9 +104,9 @@ class Unused:
 
     # ------------------------------------------------------------------ what only runs and other projects tell
 
-    def _is_handed_out(self, module: Module) -> bool:
+    def _is_distributed(self, module: Module) -> bool:
         """Whether other projects may use the definitions of a file."""
-        return is_handed_out(self._program, module.key)
+        return is_distributed(self._program, module.key)
 
     def _may_load(self, module: Module) -> bool:
         """Whether a file may be loaded by code that then uses any of its names."""
@@ -131,7 +131,7 @@ class Unused:
 
     @property
     def _loaded(self) -> frozenset[str] | None:
-        return loaded(self._program)
+        return loaded_names(self._program)
 
     # -------------------------------------------------------------------------- functions and classes
 
@@ -176,7 +176,7 @@ class Unused:
         cls = what.cls if isinstance(what, Function) else None
         if len(files) > MAX_FILES and (cls is not None or self._is_imported(module)):
             return False
-        if self._is_in_strings(name, what) or self._is_handed_out(module):
+        if self._is_in_strings(name, what) or self._is_distributed(module):
             return False
         if self._program.project.notebooks.mention(name):
             return False
@@ -252,10 +252,10 @@ class Unused:
     def _leads_to(self, other: Module, item: Imported, module: Module, name: str) -> bool:
         target = self._program.resolve(item.module, other.key, item.level)
         if target is None:
-            return item.name == name and may_be_lost(f"{item.module}.{name}", name)
+            return item.name == name and may_mean_project_definition(f"{item.module}.{name}", name)
         kind, what = self._program.find(self._program.module(target), name)
         if kind == "ext":
-            return may_be_lost(str(what), name)
+            return may_mean_project_definition(str(what), name)
         if kind == "none":
             return item.name == name  # the file lacks the name, so another one may be meant
         return kind in ("function", "class") and what is not None and what.module is module

@@ -1,4 +1,4 @@
-"""Names: which a statement binds, and which an expression or a body reads."""
+"""The names that a statement binds, and those that an expression or a body reads."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def assigned_names(body: tuple[ir.Stmt, ...]) -> tuple[frozenset[str], frozenset
             continue
         _bind(statement, names)
         for block in () if type(statement) in DEFINITIONS else bodies(statement):
-            # what is in a block is asked for by itself as well, where it is a loop's
+            # memoised by block, as loops query their own blocks too
             inner, declared = assigned_names(block) if block else _NO_NAMES
             names |= inner
             foreign |= declared

@@ -1,7 +1,5 @@
-"""What surely runs before a place of a function is reached, and behind it in the loop around it.
-
-What stands before it runs, and what stands behind it in the loop around it as far as nothing leaves that.
-"""
+"""What is evaluated on every path to a place in a function, and on every path from there to the end of its loop's
+round."""
 
 from __future__ import annotations
 
@@ -24,9 +22,9 @@ from memlint.analysis.syntax.syntax import (
 from memlint.ir import nodes as ir
 from memlint.patterns import lazy_pattern
 
-#: what ends the program, so that nothing behind it runs: by an exception, or at once
+#: calls that end the program: by an exception, or at once
 EXITS = {"sys.exit": "raises", "exit": "raises", "quit": "raises", "os._exit": "at once", "os.abort": "at once"}
-#: contexts that let exceptions through
+#: contexts that do not catch exceptions
 _PLAIN = lazy_pattern(r"no_grad|inference_mode|enable_grad|autocast|^open\(")
 
 Decide = Callable[[ir.Expr], bool | None]
@@ -34,32 +32,29 @@ Part = ir.Expr | ir.Raise
 Block = tuple[ir.Stmt, ...]
 _DEFINITIONS = (ir.FunctionDef, ir.ClassDef)
 
-#: what ends the program, so that nothing behind it runs: by an exception, or at once
-EXITS = {"sys.exit": "raises", "exit": "raises", "quit": "raises", "os._exit": "at once", "os.abort": "at once"}
 
-
-class Course:
-    """The mistakes in one function's body, by statement: each is looked at once, however many places are asked for."""
+class ErrorsOnPaths:
+    """The errors that are certain on the paths through one function's body; each statement is examined once."""
 
     def __init__(self, body: Block, decide: Decide, mistake: Callable[[Part], str]) -> None:
-        """``decide``: what is known of a test; ``mistake``: what is wrong with a part, "" for nothing."""
+        """``decide``: the value of a test, None if unknown; ``mistake``: the error in a part, "" for none."""
         self._body = body
         self._decide = decide
         self._mistake = mistake
         self._parts: dict[int, str] = {}
         self._statements: dict[tuple[int, bool], str] = {}
-        #: by place in the body: what is wrong with what comes before it
+        #: by statement: the first error on every path to it
         self._reached: dict[int, str | None] = {}
-        #: the same of what is evaluated before its blocks
+        #: by compound statement: the first error on every path to its blocks
         self._entered: dict[int, str | None] = {}
-        #: by block: how many of its statements were looked at, and what is wrong with the last of them
-        self._looked: dict[int, tuple[int, str]] = {}
-        #: by block and place in it: what is wrong from there on
+        #: by block: how many of its statements were examined, and the error in the last of them
+        self._examined: dict[int, tuple[int, str]] = {}
+        #: by block and position: the first error from there on
         self._onward: dict[tuple[int, int], str] = {}
         self._exits: list[int] | None = None
 
     def before(self, at: int) -> str:
-        """The first mistake in what was evaluated whenever an ordinal is reached, or in its own statement."""
+        """The first error on every path to an ordinal, its own statement included; "" for none."""
         if not self._body:
             return ""
         begun = begins(self._body)
@@ -68,8 +63,8 @@ class Course:
         return self._of(begun.statements[place]) if found == "" else found or ""
 
     def _reaching(self, begun: Begins, place: int) -> str | None:
-        """The first mistake in what was evaluated whenever a statement is reached; None where a definition is around
-        it that may be reached without one."""
+        """The first error on every path to a statement; "" for none. None if a definition around it has an error before
+        it, which need not run first."""
         way = [place]
         while way[-1] not in self._reached and begun.around[way[-1]] >= 0:
             way.append(begun.around[way[-1]])
@@ -83,14 +78,14 @@ class Course:
         return self._reached[place]
 
     def _entering(self, statement: ir.Stmt, reaching: str | None) -> str | None:
-        """The first mistake in what was evaluated whenever the blocks of a statement are entered."""
+        """The first error on every path to the blocks of a statement."""
         if reaching != "":
             return reaching
         return None if isinstance(statement, _DEFINITIONS) else self._first(evaluated(expressions(statement)))
 
     def behind(self, at: int) -> str:
-        """The first mistake in what is evaluated in the innermost loop around an ordinal whenever what that says has
-        been: what raises there ends the first of the loop's rounds, and what is said of its rounds does not come."""
+        """The first error on every path from an ordinal to the end of its loop's round; "" for none. It ends the loop
+        in its first round."""
         for block, number in _behind(self._body, at, self._leaves):
             found = self._from(block, number + 1)
             if found:
@@ -98,7 +93,7 @@ class Course:
         return ""
 
     def parts(self, at: int, *, behind: bool) -> list[Part]:
-        """All that surely is evaluated before an ordinal is reached, and ``behind`` it."""
+        """The parts that are evaluated on every path to an ordinal, and with ``behind`` those after it."""
         found: list[Part] = []
         way = way_to(self._body, at) or [(self._body, 0)][: len(self._body)]
         for depth, (block, number) in enumerate(way):
@@ -123,7 +118,7 @@ class Course:
         return ""
 
     def _of(self, statement: ir.Stmt, *, raises: bool = True) -> str:
-        """What is wrong with a statement; ``raises``: who raises in so many words means to, be it counted or not."""
+        """The first error in a statement. ``raises``: a ``raise`` statement counts as one."""
         key = (id(statement), raises)
         if key not in self._statements:
             parts = _of_one(statement, self._decide)
@@ -131,16 +126,16 @@ class Course:
         return self._statements[key]
 
     def _up_to(self, block: Block, number: int) -> str:
-        """What is wrong with the first statements of a block."""
-        looked, found = self._looked.get(id(block), (0, ""))
-        while looked < number and not found:
-            found = self._of(block[looked])
-            looked += 1
-        self._looked[id(block)] = looked, found
-        return found if looked <= number else ""
+        """The first error in the first ``number`` statements of a block."""
+        examined, found = self._examined.get(id(block), (0, ""))
+        while examined < number and not found:
+            found = self._of(block[examined])
+            examined += 1
+        self._examined[id(block)] = examined, found
+        return found if examined <= number else ""
 
     def _from(self, block: Block, number: int) -> str:
-        """What is wrong with what surely runs of a block from a statement on."""
+        """The first error in a block from a statement on, as far as it surely runs."""
         last, found = number, ""
         while last < len(block) and (id(block), last) not in self._onward:
             found = self._of(block[last], raises=False)
@@ -154,7 +149,7 @@ class Course:
         return found
 
     def _leaves(self, first: int, end: float) -> bool:
-        """Whether a statement between two ordinals leaves a loop, a round or a function."""
+        """Whether a statement between two ordinals is a jump, a return or a raise."""
         if self._exits is None:
             exits = (ir.Return, ir.Raise, ir.Jump)
             self._exits = [one.at for one in walk_statements(self._body) if isinstance(one, exits)]
@@ -163,8 +158,9 @@ class Course:
 
 
 def _behind(body: Block, at: int, leaves: Callable[[int, float], bool]) -> list[tuple[Block, int]]:
-    """The blocks in the innermost loop around an ordinal that go on behind it, the innermost first, each with the place
-    of the statement that holds it. ``leaves``: whether what stands between two ordinals may leave them."""
+    """The blocks in the innermost loop around an ordinal that continue after it, from the innermost outwards, each with
+    the position of the statement that contains it. ``leaves``: whether a statement between two ordinals may leave
+    them."""
     loops = loops_around(body, at)
     found: list[tuple[Block, int]] = []
     inside = False
@@ -189,15 +185,15 @@ def _lets_through(statement: ir.With) -> bool:
 
 
 def surely(body: Iterable[ir.Stmt], decide: Decide) -> Iterator[Part]:
-    """What is evaluated whenever a body runs to its end."""
+    """The parts that are evaluated on every path through a body."""
     for statement in body:
         yield from _of_one(statement, decide)
         if _stops(statement, decide):
-            return  # what follows may not be reached
+            return  # the rest may not be reached
 
 
 def _of_one(statement: ir.Stmt, decide: Decide) -> Iterator[Part]:
-    """What is evaluated whenever a statement runs to its end."""
+    """The parts that are evaluated on every path through a statement."""
     if isinstance(statement, ir.FunctionDef | ir.ClassDef | ir.Try):
         return
     yield from evaluated(expressions(statement))
@@ -206,13 +202,13 @@ def _of_one(statement: ir.Stmt, decide: Decide) -> Iterator[Part]:
     if isinstance(statement, ir.With) and _lets_through(statement):
         yield from surely(statement.body, decide)
     if isinstance(statement, ir.For) and _has_members(statement.iter):
-        yield from surely(statement.body, decide)  # (its first round)
+        yield from surely(statement.body, decide)  # its first round
     if isinstance(statement, ir.If) and (holds := decide(statement.test)) is not None:
         yield from surely(statement.body if holds else statement.orelse, decide)
 
 
 def _stops(statement: ir.Stmt, decide: Decide) -> bool:
-    """Whether what follows a statement may not be reached."""
+    """Whether a statement may end its block."""
     if isinstance(statement, ir.FunctionDef | ir.ClassDef | ir.Try):
         return False
     runs: Block = (statement,)
@@ -222,7 +218,7 @@ def _stops(statement: ir.Stmt, decide: Decide) -> bool:
 
 
 def _ends(statement: ir.Stmt) -> bool:
-    """``sys.exit()``, and a loop that only an exception or what it returns ends."""
+    """Whether a statement ends the program (``sys.exit()``), or is an endless loop."""
     if isinstance(statement, ir.While):
         return isinstance(statement.test, ir.Const) and bool(statement.test.value)
     value = statement.value if isinstance(statement, ir.ExprStmt) else None
@@ -230,7 +226,7 @@ def _ends(statement: ir.Stmt) -> bool:
 
 
 def _has_members(expr: ir.Expr) -> bool:
-    """Whether a loop over it has a first round: ``[1, 2, 3]``, ``range(10)``."""
+    """Whether an iterable surely has a member: ``[1, 2, 3]``, ``range(10)``."""
     if isinstance(expr, ir.Display):
         return any(not isinstance(one, ir.Starred) for one in expr.elements)
     if isinstance(expr, ir.Call) and dotted(expr.func) == "range" and len(expr.args) == 1:
@@ -240,7 +236,7 @@ def _has_members(expr: ir.Expr) -> bool:
 
 
 def evaluated(exprs: Iterable[ir.Expr]) -> Iterator[ir.Expr]:
-    """The parts of expressions that are evaluated whatever their values are."""
+    """The parts of expressions that are evaluated whatever the values are."""
     todo = list(exprs)
     while todo:
         part = todo.pop()

@@ -1,4 +1,4 @@
-"""The source text of an expression, as messages show it and as places are compared by."""
+"""The source text of an expression, for messages and for the comparison of places."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 from memlint.analysis.syntax.memo import kept
 from memlint.ir import nodes as ir
 
-#: how tightly operators bind; what binds less than its place asks for stands in parentheses
+#: precedence of operators; an operand of lower precedence needs parentheses
 _BINDS = {
     **dict.fromkeys(("or",), 1),
     **dict.fromkeys(("and",), 2),
@@ -34,7 +34,7 @@ _BINDING = {
 
 
 def text(expr: ir.Expr | None, limit: int = 60) -> str:
-    """The expression as a person would write it, shortened."""
+    """The source of an expression, shortened to ``limit`` characters."""
     if expr is None:
         return ""
     result = _whole(expr)
@@ -47,14 +47,14 @@ def _whole(expr: ir.Expr) -> str:
 
 
 def _binds(expr: ir.Expr) -> int:
-    """How tightly an expression binds."""
+    """The precedence of an expression."""
     if isinstance(expr, ir.Binary | ir.BoolOp) or (isinstance(expr, ir.Unary) and expr.op == "not"):
         return _BINDS[expr.op]
     return _BINDING.get(type(expr), _PRIMARY)
 
 
 def _text(expr: ir.Expr | None, depth: int, place: int = 0) -> str:
-    """``place``: how tightly the expression must bind to stand without parentheses."""
+    """``place``: the precedence that the expression needs to stand without parentheses."""
     if expr is None:
         return ""
     if depth > 6:
@@ -110,7 +110,7 @@ def _comparison(expr: ir.Compare, inner: int) -> str:
     return _text(expr.left, inner, _COMPARISON + 1) + tail
 
 
-#: what an expression looks like, by its type; others are not shown
+#: the writer of each type of expression; others are shown as "…"
 _WRITTEN: dict[type, Callable[[Any, int], str]] = {
     ir.Name: lambda expr, _: str(expr.id),
     ir.Const: _constant,

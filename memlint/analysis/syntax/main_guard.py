@@ -1,4 +1,4 @@
-"""``if __name__ == "__main__":`` is no condition: what stands under it is the program."""
+"""Statements under ``if __name__ == "__main__":`` are analysed as the module's own."""
 
 from __future__ import annotations
 
@@ -6,12 +6,12 @@ from memlint.ir import nodes as ir
 
 
 def unguarded(body: tuple[ir.Stmt, ...]) -> tuple[tuple[ir.Stmt, ...], tuple[ir.Stmt, ...]]:
-    """A module's own statements as they run where the module is the program, and those of them that stood under the
-    guard. A guard with an ``else`` stays: what is there runs where the module is imported."""
+    """A module's own statements as they run if it is the program, and those of them that were under the guard. A guard
+    with an ``else`` is not unfolded, as the ``else`` runs on import."""
     found: list[ir.Stmt] = []
     guarded: list[ir.Stmt] = []
     for statement in body:
-        if isinstance(statement, ir.If) and not statement.orelse and _asks_for_main(statement.test):
+        if isinstance(statement, ir.If) and not statement.orelse and _tests_for_main(statement.test):
             inner, _ = unguarded(statement.body)
             found.extend(inner)
             guarded.extend(inner)
@@ -20,7 +20,7 @@ def unguarded(body: tuple[ir.Stmt, ...]) -> tuple[tuple[ir.Stmt, ...], tuple[ir.
     return (tuple(found), tuple(guarded)) if guarded else (body, ())
 
 
-def _asks_for_main(test: ir.Expr) -> bool:
+def _tests_for_main(test: ir.Expr) -> bool:
     if not isinstance(test, ir.Compare) or test.ops != ("==",):
         return False
     sides = (test.left, *test.rights)

@@ -1,4 +1,4 @@
-"""What is found out about a piece of a program once, and kept until the run is over."""
+"""Memoisation by the identity of IR nodes, for the length of a run."""
 
 from __future__ import annotations
 
@@ -9,21 +9,21 @@ from typing import Any, ParamSpec, TypeVar
 _T = TypeVar("_T")
 _R = TypeVar("_R")
 _P = ParamSpec("_P")
-_KEPT: list[dict[Any, Any]] = []
-_MAX_KEPT = 50_000
+_MEMOS: list[dict[Any, Any]] = []
+_MAX_ENTRIES = 50_000
 
 
 def kept(answer: Callable[[_T], _R]) -> Callable[[_T], _R]:
-    """Keep what is found out about an expression or a body until the run is over, by identity, which is good as long
-    as they are held: the same ones are asked about in every pass over the loops around them."""
+    """Memoise a function of an expression or a body by identity, which is valid as the nodes live as long as the
+    run."""
     known: dict[int, tuple[_T, _R]] = {}
-    _KEPT.append(known)
+    _MEMOS.append(known)
 
     @functools.wraps(answer)
     def ask(about: _T) -> _R:
         found = known.get(id(about))
         if found is None:
-            if len(known) > _MAX_KEPT:
+            if len(known) > _MAX_ENTRIES:
                 known.clear()
             found = known[id(about)] = (about, answer(about))
         return found[1]
@@ -32,17 +32,17 @@ def kept(answer: Callable[[_T], _R]) -> Callable[[_T], _R]:
 
 
 def kept_for(answer: Callable[_P, _R]) -> Callable[_P, _R]:
-    """As `kept`, of several arguments by position, names as they are. (Other equal ones would be found by hashing all
-    that is in them.)"""
+    """As `kept`, for several positional arguments; strings are compared by value. (To hash nodes by value would cost
+    more than the function.)"""
     known: dict[tuple[int | str, ...], tuple[Any, _R]] = {}
-    _KEPT.append(known)
+    _MEMOS.append(known)
 
     @functools.wraps(answer)
     def ask(*about: _P.args, **_: _P.kwargs) -> _R:
         key = tuple([one if isinstance(one, str) else id(one) for one in about])
         found = known.get(key)
         if found is None:
-            if len(known) > _MAX_KEPT:
+            if len(known) > _MAX_ENTRIES:
                 known.clear()
             found = known[key] = (about, answer(*about, **_))
         return found[1]
@@ -50,12 +50,12 @@ def kept_for(answer: Callable[_P, _R]) -> Callable[_P, _R]:
     return ask
 
 
-def forgotten(known: dict[Any, Any]) -> None:
-    """Let go of what is in it as well when a run is over."""
-    _KEPT.append(known)
+def cleared_at_end(known: dict[Any, Any]) -> None:
+    """Clear this memo too at the end of a run."""
+    _MEMOS.append(known)
 
 
 def forget() -> None:
-    """Let go of everything that is kept: a run is over."""
-    for known in _KEPT:
+    """Clear all memos at the end of a run."""
+    for known in _MEMOS:
         known.clear()

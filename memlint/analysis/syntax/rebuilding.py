@@ -1,4 +1,4 @@
-"""Containers that are rebuilt from themselves, member by member: which get a new value, and from which old ones."""
+"""Expressions that rebuild a container from its own members: which members get a new value, and from which old ones."""
 
 from __future__ import annotations
 
@@ -9,16 +9,16 @@ from memlint.analysis.syntax.expression_text import text
 from memlint.analysis.syntax.syntax import dotted, walk_expression
 from memlint.ir import nodes as ir
 
-#: a member's key, as source (None where it is not known), and what makes its new value
+#: a member's key as source text (None if unknown), and the expression of its new value
 Member = tuple[str | None, ir.Expr]
 
-#: calls that put the members of what they are given into a new container
+#: functions that copy the members of their argument into a new container
 _COPIES = frozenset({"dict", "OrderedDict", "list", "tuple", "sorted", "reversed", "copy", "defaultdict", "Counter"})
 
 
 def members_anew(expr: ir.Expr, shown: str) -> list[Member] | None:
-    """The members that an expression sets anew in what ``shown`` holds; all others stay as they are, or are left out.
-    None where it cannot be told: ``step(state)``."""
+    """The members of ``shown`` that an expression gives new values; all others keep theirs or are dropped. None if
+    unknown, as for ``step(state)``."""
     match expr:
         case ir.Name() | ir.Attr() | ir.Subscript() if text(expr, 200) == shown:
             return []
@@ -66,7 +66,7 @@ def _of_call(expr: ir.Call, shown: str) -> list[Member] | None:
 
 
 def _of_comprehension(expr: ir.Comprehension, shown: str) -> list[Member] | None:
-    """``{k: v for k, v in info.items() if v}``: those members that it leaves."""
+    """The members for ``{k: v for k, v in info.items() if v}``, which only filters."""
     if len(expr.fors) != 1 or not isinstance(expr.element, ir.Name):
         return None
     target = expr.fors[0].target
@@ -77,16 +77,16 @@ def _of_comprehension(expr: ir.Comprehension, shown: str) -> list[Member] | None
 
 
 def reads_others_only(expr: ir.Expr, shown: str, key: str | None) -> bool:
-    """Whether an expression reads members of ``shown``, and none is that of ``key``: ``{"last": info["loss"]}``."""
+    """Whether an expression reads members of ``shown``, and none of them is ``key``: ``{"last": info["loss"]}``."""
     if key is None or not mentions(expr, shown):
         return False
-    asked = [*_keys(expr, shown)]
+    keys = [*_keys(expr, shown)]
     whole = sum(text(part, 200) == shown for part in walk_expression(expr))
-    return len(asked) == whole and all(one is not None and one != key for one in asked)
+    return len(keys) == whole and all(one is not None and one != key for one in keys)
 
 
 def _keys(expr: ir.Expr, shown: str) -> Iterator[str | None]:
-    """The keys of the members that are read, as source; None for one that is not literal."""
+    """The keys of the members that are read, as source text; None for a computed key."""
     for part in walk_expression(expr):
         if isinstance(part, ir.Subscript) and text(part.value, 200) == shown:
             yield text(part.index, 200) if isinstance(part.index, ir.Const) else None
@@ -96,8 +96,8 @@ def _keys(expr: ir.Expr, shown: str) -> Iterator[str | None]:
 
 
 def summed_members(expr: ir.Expr, shown: str) -> ir.Expr | None:
-    """What makes each new member, where that is the old member and something more: ``t + x`` of
-    ``[t + x for t, x in zip(sums, losses)]``, ``sums.get(k, 0) + x`` of ``{k: sums.get(k, 0) + x for …}``."""
+    """The sum that makes each new member from the old one: ``t + x`` of ``[t + x for t, x in zip(sums, losses)]``,
+    ``sums.get(k, 0) + x`` of ``{k: sums.get(k, 0) + x for …}``. None for another expression."""
     if not isinstance(expr, ir.Comprehension) or len(expr.fors) != 1:
         return None
     made, (target, iterable) = expr.element, (expr.fors[0].target, expr.fors[0].iter)
@@ -112,7 +112,7 @@ def summed_members(expr: ir.Expr, shown: str) -> ir.Expr | None:
 
 
 def is_old_member(side: ir.Expr, expr: ir.Comprehension, shown: str) -> bool:
-    """Whether a side of the sum that `summed_members` has found is the member as it was."""
+    """Whether an operand of the sum that `summed_members` returned is the old member."""
     return _is_member(side, shown, _bound_to_members(expr.fors[0].target, expr.fors[0].iter, shown))
 
 
@@ -126,7 +126,7 @@ def _is_member(side: ir.Expr, shown: str, old: str) -> bool:
 
 
 def _bound_to_members(target: ir.Expr, iterable: ir.Expr, shown: str) -> str:
-    """The name that a loop gives to each member of ``shown``; "" where it gives none."""
+    """The variable that a loop binds to each member of ``shown``; "" for none."""
     names = [one.id if isinstance(one, ir.Name) else "" for one in _parts(target)]
     if text(iterable, 200) == shown:
         return names[0] if isinstance(target, ir.Name) else ""
@@ -143,7 +143,7 @@ def _bound_to_members(target: ir.Expr, iterable: ir.Expr, shown: str) -> str:
 
 
 def _bound_to_rows(target: ir.Expr, iterable: ir.Expr, shown: str) -> str:
-    """The name of all that ``zip`` gives in a round, where a member of ``shown`` is among it."""
+    """The variable that a loop binds to each tuple of ``zip``, if ``shown`` is one of its arguments; "" otherwise."""
     zipped = isinstance(target, ir.Name) and isinstance(iterable, ir.Call) and dotted(iterable.func) == "zip"
     if not zipped or not isinstance(iterable, ir.Call) or not isinstance(target, ir.Name):
         return ""

@@ -1,4 +1,4 @@
-"""Questions about the IR that need no values: names bound, statements inside, source text of an expression."""
+"""Traversal of the IR: statements, blocks, expressions, calls."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def walk_statements(body: tuple[ir.Stmt, ...], into_definitions: bool = True) ->
 
 
 def block_at(statement: ir.Stmt, at: int) -> tuple[ir.Stmt, ...]:
-    """The block of a compound statement that an ordinal in it belongs to; none for one of its header."""
+    """The block of a compound statement that contains an ordinal; () if its header does."""
     return next((block for block in reversed(bodies(statement)) if block and block[0].at <= at), ())
 
 
@@ -66,7 +66,7 @@ def dotted(expr: ir.Expr) -> str:
 
 
 def last_name(expr: ir.Expr) -> str:
-    """``c`` of ``a.b.c``, whatever it is an attribute of; "" for what is no name."""
+    """The last component of a name or attribute (``c`` of ``f().b.c``); "" for another expression."""
     return expr.name if isinstance(expr, ir.Attr) else expr.id if isinstance(expr, ir.Name) else ""
 
 
@@ -111,7 +111,7 @@ def _comprehension(expr: ir.Comprehension) -> tuple[ir.Expr, ...]:
     return tuple(parts)
 
 
-#: by type, since most expressions are names and constants: a chain of tests would try all others first
+#: by type, as a chain of tests would be slow for names and constants, the most frequent ones
 PARTS: dict[type, Callable[[Any], tuple[ir.Expr, ...]]] = {
     ir.Attr: lambda expr: (expr.value,),
     ir.Starred: lambda expr: (expr.value,),
@@ -138,7 +138,7 @@ PARTS: dict[type, Callable[[Any], tuple[ir.Expr, ...]]] = {
 
 
 def walk_expression(expr: ir.Expr) -> Iterator[ir.Expr]:
-    """The expression and everything in it (lambda bodies left out)."""
+    """The expression and all its parts, without the bodies of lambdas."""
     todo = [expr]
     while todo:
         part = todo.pop()
@@ -149,8 +149,8 @@ def walk_expression(expr: ir.Expr) -> Iterator[ir.Expr]:
 
 
 class Begins(NamedTuple):
-    """The statements of a body and its blocks in source order: where each begins, the block that it is in, its place
-    there, and the one around it, -1 for none."""
+    """The statements of a body and its blocks in source order: the ordinal of each, its block and position in it, and
+    the index of the statement around it (-1 for none)."""
 
     ordinals: list[int]
     statements: list[ir.Stmt]
@@ -175,7 +175,7 @@ def begins(body: tuple[ir.Stmt, ...]) -> Begins:
 
 
 def statement_at(body: tuple[ir.Stmt, ...], at: int) -> ir.Stmt | None:
-    """The innermost statement of a body that holds an ordinal."""
+    """The innermost statement of a body that contains an ordinal; None if there is none."""
     begun = begins(body)
     place = bisect_right(begun.ordinals, at) - 1
     if place < 0:
@@ -186,8 +186,8 @@ def statement_at(body: tuple[ir.Stmt, ...], at: int) -> ir.Stmt | None:
 
 
 def way_to(body: tuple[ir.Stmt, ...], at: int) -> list[tuple[tuple[ir.Stmt, ...], int]]:
-    """The blocks that lead from a body to the last statement which begins up to an ordinal, each with the place in it
-    where they go on; none where the body begins later."""
+    """The path of blocks from a body to the last statement that begins at or before an ordinal, each with a position in
+    it; empty if the body begins later."""
     way: list[tuple[tuple[ir.Stmt, ...], int]] = []
     block = body
     while block and block[0].at <= at:
@@ -201,17 +201,17 @@ _ordinal = operator.attrgetter("at")
 
 
 def loops_around(body: tuple[ir.Stmt, ...], at: int) -> list[ir.For | ir.While]:
-    """The loops of a body in whose own body an ordinal stands, the outermost first."""
+    """The loops whose bodies contain an ordinal, the outermost first."""
     return [one for one in _around(body, at) if isinstance(one, ir.For | ir.While)]
 
 
 def withs_around(body: tuple[ir.Stmt, ...], at: int) -> list[ir.With]:
-    """The ``with`` statements of a body in whose own body an ordinal stands, the outermost first."""
+    """The ``with`` statements whose bodies contain an ordinal, the outermost first."""
     return [one for one in _around(body, at) if isinstance(one, ir.With)]
 
 
 def _around(body: tuple[ir.Stmt, ...], at: int) -> Iterator[ir.Stmt]:
-    """The statements in whose first block an ordinal stands, up to a definition."""
+    """The statements whose first block contains an ordinal, within a function."""
     if statement_at(body, at) is None:
         return
     for (block, number), (inner, _) in itertools.pairwise(way_to(body, at)):
@@ -223,14 +223,14 @@ def _around(body: tuple[ir.Stmt, ...], at: int) -> Iterator[ir.Stmt]:
 
 
 def parts(body: tuple[ir.Stmt, ...], into_definitions: bool = False) -> Iterator[ir.Expr]:
-    """All expressions of a body, and everything in them."""
+    """All expressions of a body, and all their parts."""
     for statement in walk_statements(body, into_definitions):
         for expr in expressions(statement):
             yield from walk_expression(expr)
 
 
 def with_lambdas(exprs: Iterable[ir.Expr]) -> Iterator[ir.Expr]:
-    """Expressions and everything in them, the bodies of lambdas included."""
+    """Expressions and all their parts, including the bodies of lambdas."""
     todo = [*exprs]
     while todo:
         for part in walk_expression(todo.pop()):
@@ -247,17 +247,17 @@ def calls(body: tuple[ir.Stmt, ...], into_definitions: bool = False) -> Iterator
 
 
 def call_at(body: tuple[ir.Stmt, ...], at: int) -> ir.Call | None:
-    """The call of that ordinal in a body, None for none."""
+    """The call with an ordinal; None if there is none."""
     return _calls_by_place(body).get(at)
 
 
 def spreads(call: ir.Call) -> bool:
-    """Whether a call passes ``*args`` or ``**kwargs``, so that not all arguments are known."""
+    """Whether a call passes ``*args`` or ``**kwargs``, so that its arguments are not all known."""
     return any(isinstance(arg, ir.Starred) for arg in call.args) or any(word.name is None for word in call.keywords)
 
 
 def calls_named(body: tuple[ir.Stmt, ...], names: AbstractSet[str]) -> list[ir.Call]:
-    """The calls of a body whose callee's name ends with one of some names."""
+    """The calls of a body whose callee's last component is one of these names."""
     by_name = _calls_by_name(body)
     return [call for name in names if name in by_name for call in by_name[name]]
 
@@ -272,7 +272,7 @@ def _calls_by_name(body: tuple[ir.Stmt, ...]) -> dict[str, list[ir.Call]]:
 
 @kept
 def assignments(body: tuple[ir.Stmt, ...]) -> dict[str, list[ir.Assign]]:
-    """The statements of a body, definitions included, that assign a value to a name alone, by the name."""
+    """The assignments of a value to a single name, by name, including those in nested definitions."""
     found: dict[str, list[ir.Assign]] = {}
     for statement in (one for one in walk_statements(body) if isinstance(one, ir.Assign)):
         for name in {target.id for target in statement.targets if isinstance(target, ir.Name)}:
@@ -292,12 +292,12 @@ def _calls(body: tuple[ir.Stmt, ...]) -> tuple[ir.Call, ...]:
 
 @kept
 def calls_backward(body: tuple[ir.Stmt, ...]) -> bool:
-    """Whether a body calls ``backward()`` of something, whatever it is."""
+    """Whether a body calls a method ``backward``."""
     return any(isinstance(call.func, ir.Attr) and call.func.name == "backward" for call in calls(body))
 
 
 def leaves(body: tuple[ir.Stmt, ...]) -> bool:
-    """Whether a block ends the round of a loop, or the loop."""
+    """Whether a block ends with a jump, a return or a raise."""
     last = body[-1] if body else None
     return isinstance(last, ir.Return | ir.Raise) or (isinstance(last, ir.Jump) and last.kind != "pass")
 
@@ -308,7 +308,7 @@ def is_name(expr: ir.Expr | None, name: str) -> TypeGuard[ir.Name]:
 
 
 def is_member(expr: ir.Expr) -> TypeGuard[ir.Subscript]:
-    """``state["exp_avg"]``: the member of a dictionary."""
+    """Whether an expression is a subscript with a constant string: ``state["exp_avg"]``."""
     return isinstance(expr, ir.Subscript) and isinstance(expr.index, ir.Const) and expr.index.kind == "str"
 
 

@@ -1,4 +1,4 @@
-"""Containers that are cut back where they grow: a window over the last rounds."""
+"""Containers that are truncated while they grow: a window over the last iterations."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from memlint.ir import nodes as ir
 
 @kept
 def windows(body: tuple[ir.Stmt, ...]) -> frozenset[str]:
-    """The places of which a body drops the oldest members, or all but some: ``kept = kept[-n:]``, ``del kept[0]``,
-    ``heappop(kept)``."""
+    """The texts of the containers whose oldest members (or all but some) a body drops: ``kept = kept[-n:]``, ``del
+    kept[0]``, ``heappop(kept)``."""
     found: set[str] = set()
     for statement in walk_statements(body, into_definitions=False):
         if isinstance(statement, ir.Assign) and isinstance(statement.value, ir.Subscript):
@@ -35,7 +35,7 @@ def windows(body: tuple[ir.Stmt, ...]) -> frozenset[str]:
 
 
 def _cuts(index: ir.Expr) -> bool:
-    """``[1:]``, ``[-n:]``, ``[:n]``: not ``[:]`` and not ``[0:]``."""
+    """Whether a slice drops members: ``[1:]``, ``[-n:]``, ``[:n]``, but not ``[:]`` or ``[0:]``."""
     return (
         isinstance(index, ir.Slice)
         and index.step is None

@@ -12,7 +12,7 @@ _P = ParamSpec("_P")
 _R = TypeVar("_R")
 
 
-def asked_once(answer: Callable[Concatenate[Program, _P], _R]) -> Callable[Concatenate[Program, _P], _R]:
+def memoized_in_program(answer: Callable[Concatenate[Program, _P], _R]) -> Callable[Concatenate[Program, _P], _R]:
     """Memoise a function of a program and further hashable positional arguments; the program holds the results."""
 
     @functools.wraps(answer)
