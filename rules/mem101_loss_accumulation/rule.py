@@ -71,7 +71,8 @@ def check(facts: Facts) -> Iterator[Report]:
 
 
 def _cost(event: Carry) -> tuple[Severity, Memory, str]:
-    """What the graph costs, by what backward() has freed of it at the end of an iteration."""
+    """The severity, memory and text of the cost, by how much of the graph a backward has freed at the end of an
+    iteration."""
     value = event.value
     where = "host" if value.graph_device == "cpu" else "device"
     memory: Memory = "host" if where == "host" else "device-graph"
@@ -79,7 +80,7 @@ def _cost(event: Carry) -> tuple[Severity, Memory, str]:
     if value.freed == "no":
         return kept.activations, memory, f"{where} memory grows by the saved activations of a forward pass"
     if value.freed == "some":
-        # (a backward that is not seen on every way may well run on all that are taken)
+        # a backward that does not run on every path may still run on all that are taken
         return (
             "note" if kept.activations == "note" else "warning",
             memory,

@@ -65,14 +65,15 @@ def check(facts: Facts) -> Iterator[Report]:
 
 
 def _is_proven(event: Retain) -> bool:
-    """Whether it is beyond doubt that what is kept has a graph, and that nobody needs it: a backward has freed it on
-    every way, or it is a loss. Of what else models and helpers give, much turns out to be labels, words or counts."""
+    """Whether the value surely has a graph that nothing needs: a backward has freed it on every path, or it is a loss.
+    Other results of models and helpers often turn out to be labels, words or counts."""
     value = event.value
     return (value.freed == "yes" and value.attached == "yes") or (value.size == "scalar" and value.freed != "some")
 
 
 def _cost(event: Retain) -> tuple[Severity, Memory, str]:
-    """What the store costs, by what backward() has freed of the graph at the end of an iteration."""
+    """The severity, memory and text of the cost, by how much of the graph a backward has freed at the end of an
+    iteration."""
     value = event.value
     where = "host" if value.graph_device == "cpu" else "device"
     kept = weight(event, most=META.severity)

@@ -1,4 +1,4 @@
-"""MEM103: state that is rebuilt from its own previous value, with a graph that reaches back through all iterations."""
+"""MEM103: state that is computed from its own previous value, with a graph that spans all iterations."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ SILENT = (
         lambda event: event.needed,
     ),
     without_graph(Carry),
-    # (sums of losses are of MEM101, what is concatenated is of MEM302)
+    # sums of losses belong to MEM101, concatenations to MEM302
     Silent(Carry, "", "", lambda event: not _is_state(event)),
 )
 
@@ -74,9 +74,9 @@ def check(facts: Facts) -> Iterator[Report]:
 
 
 def _is_proven(event: Carry) -> bool:
-    """Whether it is beyond doubt that nobody needs the chain of graphs: an evaluation makes it, or a backward has freed
-    what a loop in sight sums up. States that a model gets back, and averages, are often begun anew, cut or computed of
-    what has no graph, where nobody sees it."""
+    """Whether nothing needs the chain of graphs for certain: an evaluation builds it, or a backward has freed the terms
+    of a sum. Recurrent states and averages are often reset, detached or computed from tensors without a graph in code
+    that is not analysed."""
     in_sight = event.loop.kind != "calls" and event.how in ("add", "update")
     return event.in_model_loop or (in_sight and event.value.freed == "yes")
 
@@ -107,7 +107,7 @@ def _cost(event: Carry) -> tuple[Severity, Memory, str]:
 
 
 def _raises(event: Carry) -> tuple[Step, ...]:
-    """What else becomes of a graph that spans iterations whose backward frees it."""
+    """The consequence for a graph that spans iterations and that a backward frees: the next one raises."""
     if event.how != "call" or event.value.freed != "yes":
         return ()
     said = "a plain backward() through it raises in the second iteration; `retain_graph=True` keeps all activations"

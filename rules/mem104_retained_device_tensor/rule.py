@@ -34,9 +34,9 @@ META = Meta(
 #: ``features.to(device)``, ``features.cuda()``
 _PUT = re.compile(r"\.(cuda\(\w*\)|to\([\w.]*device\w*\))$")
 
-#: rounds that a literal tells, fewer of which bound what is kept
+#: a loop with fewer iterations than this, by a literal, bounds what is stored
 FEW_ROUNDS = 10
-#: names of what a round of a loop over data gets
+#: names of the items of a loop over data
 _BATCH = re.compile(r"batch|data|tensors|inputs|samples|images")
 
 
@@ -81,7 +81,7 @@ def check(facts: Facts) -> Iterator[Report]:
             message=f"`{event.place.text}` keeps `{value.text}` on {_where(value.device)}: device memory grows by "
             f"{_batch(value.size)} with {each_round(event.loop)}",
             help=f"move {_to_host(value)}, or store only the numbers that are needed",
-            # a buffer that is emptied now and then (cached micro-batches) is most often meant
+            # a buffer that is emptied in some iterations (cached micro-batches) is usually intended
             confidence="low" if event.reset else weakest(event.certainty, value.certainty),
             severity=_severity(event),
             growth=Growth("device-tensor", "per-iteration"),
@@ -102,9 +102,9 @@ def _fix(event: Retain) -> Plan | None:
 
 
 def _severity(event: Retain) -> Severity:
-    """A warning where a sample is known to be large; batches of one sample are often small. Who puts each one on the
-    device in so many words wants it there. A loop that is none over a loader, or cuts its batches out of what is there,
-    may have few rounds; a model may lie on the host where nothing says where it is."""
+    """A warning if a sample is known to be large, as batches of one sample are often small. Tensors that the code
+    explicitly moves to the device are intended there. A loop that is not over a loader, or that slices batches from a
+    tensor, may have few iterations; a model may be on the host if nothing says where it is."""
     value, loop = event.value, event.loop
     unsure = loop.single or loop.batches or not _of_loader(loop) or value.device == "likely" or value.weight != "large"
     return "note" if unsure or _PUT.search(value.text) else "warning"
@@ -123,7 +123,7 @@ def _to_host(value: Value) -> str:
 
 
 def _every_batch(event: Retain) -> bool:
-    """Whether each round brings a batch: by what the loop runs over, or by its names where it trains by them or all is
+    """Whether each iteration brings a batch: by the loop's iterable, or by names if the loop trains on them or all are
     moved in the end."""
     loop = event.loop
     named = loop.kind == "for" and loop.over == "unknown" and _BATCH.search(loop.text.partition(" in ")[0].lower())
@@ -131,8 +131,8 @@ def _every_batch(event: Retain) -> bool:
 
 
 def _generates(event: Retain) -> bool:
-    """Whether each round of ``for _ in range(n)`` keeps an output that a model gives on the device: a sampler, a
-    rollout. A literal that says that the rounds are few bounds what is kept."""
+    """Whether each iteration of ``for _ in range(n)`` stores a model's output on the device: a sampler, a rollout. A
+    small literal count bounds it."""
     loop, value = event.loop, event.value
     many = loop.trips is None or loop.trips >= FEW_ROUNDS
     counted = loop.kind == "for" and loop.source.startswith("range(") and many

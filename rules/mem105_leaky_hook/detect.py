@@ -1,4 +1,4 @@
-"""Hooks that keep what they are given, forward after forward, and hooks that pile up because one is added each time."""
+"""Hooks that store their arguments in each forward, and hooks that accumulate as one is added repeatedly."""
 
 from __future__ import annotations
 
@@ -46,12 +46,12 @@ from .hook_runs import (
 )
 from .rule import HookAdded
 
-#: attributes of modules that hold their hooks: who touches them takes hooks away by hand
+#: attributes of modules that hold their hooks; code that changes them removes hooks by hand
 _TABLES = ("_forward_hooks", "_forward_pre_hooks", "_backward_hooks", "_post_accumulate_grad_hooks")
 
 
 class _Kept(NamedTuple):
-    """What a hook keeps: the summary of the hook, the store, and whether it may have a graph."""
+    """What a hook stores: the hook's summary, the store, and whether the value may have a graph."""
 
     summary: Summary
     store: Store
@@ -59,17 +59,17 @@ class _Kept(NamedTuple):
 
 
 class _Runs(NamedTuple):
-    """What runs the module again and again; no loop where none is in sight."""
+    """The loop that runs the module repeatedly; None if none is known."""
 
     loop: Loop | None
     certainty: Confidence
     records: bool = True
-    #: the hook is removed behind the loop
+    #: the hook is removed after the loop
     removed: bool = False
 
 
 def detect(analyser: Analyser, summary: Summary) -> Iterator[HookAdded]:
-    """The hooks that one function adds, where they leak."""
+    """The leaky hooks that one function adds."""
     if not summary.notes.hooks or in_tests(summary.module.key):
         return
     seen: set[tuple[str, int]] = set()
@@ -124,7 +124,8 @@ def _piling(analyser: Analyser, summary: Summary, call: HookCall, loop: Loop, ke
 
 
 def _made_for_it(analyser: Analyser, summary: Summary, kept: _Kept) -> bool:
-    """Whether what a hook adds to is made anew by the call that adds the hook, so that nobody else has it for long."""
+    """Whether the container that a hook appends to is created by the call that adds the hook, so that nothing else
+    holds it for long."""
     place = place_of(analyser, summary, kept.summary, kept.store)
     return place is not None and place.local_to is summary.function
 
@@ -133,7 +134,7 @@ def _made_for_it(analyser: Analyser, summary: Summary, kept: _Kept) -> bool:
 
 
 def _functions(analyser: Analyser, hook: V) -> Iterator[tuple[Function, int]]:
-    """The functions that a hook may be, each with how many of its first parameters the hook is not called with."""
+    """The functions that a hook may be, each with the number of leading parameters that are bound already."""
     for ref in ordered(hook.refs):
         if ref.kind == "func":
             function = analyser.function(ref)
@@ -150,7 +151,7 @@ def _functions(analyser: Analyser, hook: V) -> Iterator[tuple[Function, int]]:
 
 
 def _stores(analyser: Analyser, function: Function, skipped: int) -> Iterator[_Kept]:
-    """What a function adds to a place that outlives it, of what torch hands to it."""
+    """The stores of a function's tensor arguments into places that outlive it."""
     summary = analyser.summary(function)
     if summary is None or summary.cut_short:
         return
@@ -171,12 +172,12 @@ def _stores(analyser: Analyser, function: Function, skipped: int) -> Iterator[_K
 
 
 def _of_tensors(path: Path) -> bool:
-    """Not ``module.weight``, nor what a name of a module's attribute gives."""
+    """Whether a path may be a tensor that a hook receives: not ``module.weight``, nor another attribute of a module."""
     return all(not step.startswith(".") for step in path.steps)
 
 
 def _made_of(summary: Summary, store: Store, given: set[str]) -> bool:
-    """Whether what is stored is a tensor that is cut out of what the function is given: ``output.detach()``."""
+    """Whether the stored value is a tensor derived from an argument without a graph: ``output.detach()``."""
     for call in calls(summary.function.body):
         for arg in call.args:
             if text(arg) == store.text and any(mentions(arg, one[2:]) for one in given):
@@ -190,7 +191,7 @@ def _made_of(summary: Summary, store: Store, given: set[str]) -> bool:
 
 
 def _runs(analyser: Analyser, summary: Summary, call: HookCall, place: Place) -> _Runs | None:
-    """What runs the module with the hook again and again, while the place lives."""
+    """The loop that repeatedly runs the module with the hook while the place lives; None if there is none."""
     owner = root_of(summary, call.owner)
     if owner is None:
         return None
@@ -214,7 +215,7 @@ def _runs(analyser: Analyser, summary: Summary, call: HookCall, place: Place) ->
 
 
 def _added_again(analyser: Analyser, summary: Summary, call: HookCall) -> Loop | None:
-    """What adds the hook again and again to a module that stays, while nobody takes one away; None if nothing does."""
+    """The loop that repeatedly adds the hook to the same module while none is removed; None if there is none."""
     if not _unconditional(summary, call) or not _dropped(summary, call) or _tables_touched(analyser):
         return None
     of_module = call.name in OF_MODULES
@@ -234,7 +235,7 @@ def _added_again(analyser: Analyser, summary: Summary, call: HookCall) -> Loop |
 
 
 def _repeated(analyser: Analyser, summary: Summary, root: str, depth: int) -> Loop | None:
-    """The loop over data that calls the function with the same module in each round."""
+    """The loop over data that calls the function with the same module in each iteration; None if there is none."""
     if depth >= MAX_DEPTH or summary.function.node is None:
         return None
     if root not in {param.name for param in summary.function.params}:
@@ -258,7 +259,7 @@ def _repeated(analyser: Analyser, summary: Summary, root: str, depth: int) -> Lo
 
 
 def _under_test(body: tuple[ir.Stmt, ...], expr: ir.Call) -> bool:
-    """Whether a call stands in a branch."""
+    """Whether a call is conditional."""
     return any(
         any(call is expr for call in calls((*statement.body, *statement.orelse)))
         for statement in walk_statements(body, into_definitions=False)
@@ -271,7 +272,7 @@ def _returns(held: LoopState) -> bool:
 
 
 def _unconditional(summary: Summary, call: HookCall) -> bool:
-    """Whether nothing but the kind of a layer decides over the call."""
+    """Whether the call depends on no condition but the type of a layer."""
     return all(
         any(
             isinstance(part, ir.Call) and isinstance(part.func, ir.Name) and part.func.id in ("isinstance", "type")
@@ -292,7 +293,7 @@ def _is_parameter(summary: Summary, owner: ir.Expr) -> bool:
 
 
 def _dropped(summary: Summary, call: HookCall) -> bool:
-    """Whether the handle that removes the hook is let go."""
+    """Whether the handle that removes the hook is discarded."""
     for statement in walk_statements(summary.function.body, into_definitions=False):
         if isinstance(statement, ir.ExprStmt) and statement.value is call.expr:
             return True
@@ -308,7 +309,7 @@ def _dropped(summary: Summary, call: HookCall) -> bool:
 
 
 def _read(function: Function, target: ir.Name) -> bool:
-    """Whether a function, or one in it, names something else than at this place."""
+    """Whether a function, or a nested one, uses a variable anywhere but at this position."""
     return any(
         isinstance(part, ir.Name) and part.id == target.id and part is not target and part.at != target.at
         for part in parts(function.body, into_definitions=True)
@@ -316,7 +317,7 @@ def _read(function: Function, target: ir.Name) -> bool:
 
 
 def _removed_at(summary: Summary, call: HookCall) -> int | None:
-    """Where the function itself removes hooks behind the call; None where it does not."""
+    """The ordinal at which the function itself removes hooks after the call; None if it does not."""
     found = (
         other.at
         for other in calls(summary.function.body)
@@ -329,5 +330,5 @@ def _removed_at(summary: Summary, call: HookCall) -> int | None:
 
 
 def _tables_touched(analyser: Analyser) -> bool:
-    """Whether the project takes hooks out of the modules' own tables."""
+    """Whether the project removes hooks from the modules' own tables."""
     return any(analyser.program.words.files(name) for name in _TABLES)

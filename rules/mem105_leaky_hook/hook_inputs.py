@@ -1,4 +1,4 @@
-"""Functions that add a hook and then run the model on what they are given: each input adds one more."""
+"""Functions that add a hook and then run the model on an argument: each call adds one more hook."""
 
 from __future__ import annotations
 
@@ -9,16 +9,15 @@ from memlint.sdk.values import HookCall
 
 from .hook_runs import names_it, root_of
 
-#: names of what is given once, and goes through all the data itself
+#: names of arguments that contain all data and are passed once
 _WHOLE = ("loader", "dataset", "batches")
 #: methods that run no forward
 _PLAIN = frozenset({"eval", "train", "to", "cuda", "cpu", "zero_grad", "requires_grad_", "load_state_dict", "apply"})
 
 
 def added_for_each_input(analyser: Analyser, summary: Summary, call: HookCall) -> Loop | None:
-    """The calls of a function that runs the module, or what it is a part of, on one of its own parameters behind the
-    place where the hook is added: who calls it once has one input. None where it does not, and where all calls that are
-    in sight are made once."""
+    """The loop of calls to a function that, after adding the hook, runs the module (or one that contains it) on one of
+    its own parameters. None if it does not, or if all known calls run once."""
     function = summary.function
     if function.node is None or function.name.startswith("__"):
         return None
@@ -39,7 +38,7 @@ def _is_whole(name: str) -> bool:
 
 
 def _owners(summary: Summary, call: HookCall) -> set[str]:
-    """The parameters that the module comes from, and ``self.model`` of ``self.model.layer4``."""
+    """The names through which the module is reached: parameters, and ``self.model`` of ``self.model.layer4``."""
     function = summary.function
     root = root_of(summary, call.owner)
     if root is None:
@@ -60,7 +59,7 @@ def _owners(summary: Summary, call: HookCall) -> set[str]:
 
 
 def _runs_on(call: ir.Call, owners: set[str], given: set[str]) -> bool:
-    """Whether a call is one of a module, or of a method of it, with a parameter that is none of them."""
+    """Whether a call runs a module of ``owners`` on a parameter that is none of them."""
     func = dotted(call.func)
     if not any(func == owner or func.startswith(f"{owner}.") for owner in owners) or func.endswith("hook"):
         return False
@@ -70,7 +69,7 @@ def _runs_on(call: ir.Call, owners: set[str], given: set[str]) -> bool:
 
 
 def _variable(expr: ir.Expr) -> str:
-    """The variable that an argument is a part of: ``x`` of ``x.to(device)[None]``."""
+    """The root variable of an argument: ``x`` of ``x.to(device)[None]``."""
     while not isinstance(expr, ir.Name):
         if isinstance(expr, ir.Call):
             expr = expr.func

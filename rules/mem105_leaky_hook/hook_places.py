@@ -1,4 +1,4 @@
-"""Where a hook keeps what it is given: whose place it is, and whether somebody empties it."""
+"""The places in which hooks store their arguments, and whether the project empties them."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from memlint.sdk.project import Analyser, Class, Function, Module, Summary, argu
 from memlint.sdk.syntax import calls, expressions, ir, text, walk_expression, walk_statements
 from memlint.sdk.values import Path, Store
 
-#: methods that take members out of a container
+#: methods that remove members of a container
 _TAKES = frozenset({"clear", "pop", "popleft", "popitem", "remove", "reset"})
 
 
 class Place(NamedTuple):
-    """A place by its name: an attribute of an instance (of ``owner``), a variable of a function (``local_to``), or one
-    of a module, which is in ``module``."""
+    """A place by its name: an attribute of an instance (of ``owner``), a variable of a function (``local_to``), or a
+    global of ``module``."""
 
     name: str
     module: Module
@@ -24,7 +24,7 @@ class Place(NamedTuple):
 
 
 def place_of(analyser: Analyser, summary: Summary, hook: Summary, store: Store) -> Place | None:
-    """The place of a store in a hook that ``summary`` adds; None where it cannot be told."""
+    """The place of a store in a hook that ``summary`` adds; None if unknown."""
     path = store.place
     if not isinstance(path, Path):
         return None
@@ -62,7 +62,7 @@ def _of_self(function: Function, path: Path) -> Place | None:
 
 
 def _given(summary: Summary, factory: Function, name: str) -> Place | None:
-    """What the function that adds the hook gives for a parameter of the function that made it."""
+    """The place that the function which adds the hook passes for a parameter of the hook's factory."""
     position = [param.name for param in factory.given].index(name)
     found = [
         value
@@ -88,22 +88,22 @@ def _given(summary: Summary, factory: Function, name: str) -> Place | None:
 
 
 def emptied(analyser: Analyser, place: Place) -> bool:
-    """Whether the project, as far as a place can be reached, empties it or makes it anew, or bounds it."""
+    """Whether code that can reach a place empties, rebinds or bounds it."""
     begun = 0
     for function, statement in _statements(analyser, place):
         made = _makes(place, function, statement)
         if made is not None:
             begun += 1
-            again = begun > 1 and place.owner is None  # (an ``__init__`` makes its object's once, and their members)
+            again = begun > 1 and place.owner is None  # an ``__init__`` creates the container once for its object
             if again or not _begins(place, function) or _is_bounded(made):
                 return True
         elif _takes(place, statement) or _hands_on(analyser, place, function, statement):
             return True
-    return begun == 0  # it is not made in sight
+    return begun == 0  # its creation is not in the analysed code
 
 
 def _statements(analyser: Analyser, place: Place) -> Iterator[tuple[Function, ir.Stmt]]:
-    """The statements that may reach a place, each with its function."""
+    """The statements that can reach a place, each with its function."""
     if place.local_to is not None:
         inside = [one for one in functions_of(place.module) if _is_inside(one, place.local_to)]
     else:
@@ -117,7 +117,7 @@ def _statements(analyser: Analyser, place: Place) -> Iterator[tuple[Function, ir
 
 
 def _made_on_demand(place: Place, function: Function) -> set[int]:
-    """The statements that make a member of the place where it has none yet: ``if key not in kept: kept[key] = []``."""
+    """The statements that create a missing member of the place: ``if key not in kept: kept[key] = []``."""
     return {
         inner.at
         for statement in walk_statements(function.body, into_definitions=False)
@@ -139,7 +139,7 @@ def _is_inside(function: Function | None, around: Function) -> bool:
 
 
 def _is(place: Place, expr: ir.Expr) -> bool:
-    """Whether an expression names the place, or a member of it (``store[name]``)."""
+    """Whether an expression refers to the place, or to a member of it (``store[name]``)."""
     while isinstance(expr, ir.Subscript):
         expr = expr.value
     if place.owner is not None:
@@ -158,7 +158,8 @@ def _targets(statement: ir.Stmt) -> Iterator[ir.Expr]:
 
 
 def _makes(place: Place, function: Function, statement: ir.Stmt) -> ir.Expr | None:
-    """What a statement gives the place, or a member of it. ``self.x`` of an unrelated class is another place."""
+    """The value that a statement assigns to the place or a member of it. ``self.x`` of an unrelated class is another
+    place."""
     for target in _targets(statement):
         if _is(place, target) and not _is_of_another(place, function, target):
             assert isinstance(statement, ir.Assign | ir.AnnAssign)
@@ -167,7 +168,7 @@ def _makes(place: Place, function: Function, statement: ir.Stmt) -> ir.Expr | No
 
 
 def _is_of_another(place: Place, function: Function, target: ir.Expr) -> bool:
-    """``self.x`` in a class that has nothing to do with the one of the place."""
+    """Whether ``self.x`` is in a class unrelated to the owner of the place."""
     while isinstance(target, ir.Subscript):
         target = target.value
     if isinstance(target, ir.Name):
@@ -192,7 +193,7 @@ def _is_of_another(place: Place, function: Function, target: ir.Expr) -> bool:
 
 
 def _begins(place: Place, function: Function) -> bool:
-    """Whether a function is where the place begins: it is made there once."""
+    """Whether a function creates the place once."""
     if place.owner is not None:
         return function.name == "__init__"
     return function is place.local_to if place.local_to is not None else function.node is None
@@ -206,7 +207,7 @@ def _is_bounded(made: ir.Expr | None) -> bool:
 
 
 def _takes(place: Place, statement: ir.Stmt) -> bool:
-    """Whether a statement takes members out of the place."""
+    """Whether a statement removes members from the place."""
     if isinstance(statement, ir.Delete):
         return any(_is(place, target) for target in statement.targets)
     for expr in expressions(statement):
@@ -222,13 +223,13 @@ def _takes(place: Place, statement: ir.Stmt) -> bool:
     return False
 
 
-#: builtins that only read what they are given
+#: builtins that only read their arguments
 _READS = frozenset({"len", "list", "tuple", "enumerate", "zip", "print", "sum", "max", "min", "reversed", "str", "map"})
 
 
 def _hands_on(analyser: Analyser, place: Place, function: Function, statement: ir.Stmt) -> bool:
-    """Whether a statement gives the place itself to code that may empty it: to a function of the project that is not
-    the one that makes hooks, to a method, to the caller, or to a name that something is taken from."""
+    """Whether a statement passes the place itself to code that may empty it: a function of the project (but not the
+    hook factory), a method, the caller, or a variable from which something is removed."""
     if place.local_to is not None and isinstance(statement, ir.Return) and statement.value is not None:
         parts = statement.value.elements if isinstance(statement.value, ir.Display) else (statement.value,)
         if any(isinstance(part, ir.Name) and part.id == place.name for part in parts):
@@ -264,6 +265,6 @@ def _goes_to_others(analyser: Analyser, place: Place, function: Function, call: 
 
 
 def _makes_hooks(function: Function) -> bool:
-    """Whether a function does nothing but define another one and return it."""
+    """Whether a function only defines another one and returns it."""
     kinds = [type(one) for one in function.body if not isinstance(one, ir.ExprStmt)]
     return kinds == [ir.FunctionDef, ir.Return]

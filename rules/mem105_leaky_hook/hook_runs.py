@@ -1,4 +1,4 @@
-"""What runs a module that has a hook: the loops over data behind the place where the hook is added."""
+"""The loops over data that run a module after a hook was added to it."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from memlint.sdk.values import OFF
 
 from .hook_places import Place
 
-#: how far callers of a function that adds a hook are followed
+#: how many levels of callers are followed
 MAX_DEPTH = 3
-#: methods of modules that give their parts, and functions that hand those on
+#: methods that return the parts of modules, and functions that pass those on
 _PARTS = frozenset(
     {
         "modules",
@@ -31,14 +31,15 @@ _THROUGH = frozenset({"list", "dict", "enumerate", "getattr", "zip", "reversed",
 
 
 class Found(NamedTuple):
-    """A loop that runs the module, and whether autograd may record there."""
+    """A loop that runs the module, and whether autograd may record in it."""
 
     loop: Loop
     records: bool
 
 
 def root_of(summary: Summary, expr: ir.Expr) -> str | None:
-    """The name that a module is a part of: ``model`` of ``model.layer4[1]``, of what a loop over its modules binds."""
+    """The variable through which a module is reached: ``model`` of ``model.layer4[1]``, or of a variable that a loop
+    over its modules binds."""
     for _ in range(6):
         while not isinstance(expr, ir.Name):
             if isinstance(expr, ir.Attr | ir.Subscript):
@@ -57,7 +58,7 @@ def root_of(summary: Summary, expr: ir.Expr) -> str | None:
 
 
 def _bound_to(function: Function, name: str) -> ir.Expr | None:
-    """What a loop, or the one assignment, gives a name: a part of something else."""
+    """The expression that the only loop or assignment binds a name to."""
     if any(param.name == name for param in function.params):
         return None
     found: list[ir.Expr] = []
@@ -65,7 +66,7 @@ def _bound_to(function: Function, name: str) -> ir.Expr | None:
         if isinstance(statement, ir.For) and names_it(statement.target, name):
             found.append(statement.iter)
         elif isinstance(statement, ir.Assign) and name in names_bound_by(statement):
-            found.append(statement.value)  # (``part.tag = "a"`` binds no ``part``)
+            found.append(statement.value)  # ``part.tag = "a"`` binds no ``part``
     for part in parts(function.body):
         if isinstance(part, ir.Comprehension):
             found += [one.iter for one in part.fors if names_it(one.target, name)]
@@ -87,7 +88,8 @@ def names_it(target: ir.Expr, name: str) -> bool:
 
 
 def loop_behind(summary: Summary, name: str, at: int, end: int | None, place: Place | None = None) -> Found | None:
-    """The first loop over data behind an ordinal that runs what has the name, to its end, and makes no new place."""
+    """The first loop over data between an ordinal and ``end`` that runs the named module without a break, and does not
+    create the place again."""
     for held in sorted(summary.notes.rounds.values(), key=lambda one: one.loop.site.at):
         start = held.loop.site.at
         if start <= at or (end is not None and start >= end) or not goes_on(held) or name in held.bound:
@@ -104,7 +106,7 @@ def loop_behind(summary: Summary, name: str, at: int, end: int | None, place: Pl
 def loop_of_callees(
     analyser: Analyser, summary: Summary, name: str, at: int, end: int | None, depth: int
 ) -> Found | None:
-    """The loop over data in a function that is called behind an ordinal with what has the name, and runs it there."""
+    """The loop over data in a function that is called after an ordinal with the named module, and runs it there."""
     for record in sorted(summary.calls.values(), key=lambda one: one.at):
         function = analyser.function_at(record.callee) if record.at > at and (end is None or record.at < end) else None
         inner = analyser.summary(function) if function is not None else None
@@ -139,7 +141,7 @@ def _begins(expr: ir.Expr, name: str) -> bool:
 
 
 def loop_of_callers(analyser: Analyser, summary: Summary, owner: str, depth: int) -> Found | None:
-    """The loop over data that a caller runs behind the call, with what it gave for the parameter ``owner``."""
+    """The loop over data in a caller, after the call, that runs what it passed for the parameter ``owner``."""
     if depth >= MAX_DEPTH or summary.function.node is None:
         return None
     for caller, record in analyser.facts.calls_of(summary.function):
@@ -156,7 +158,7 @@ def loop_of_callers(analyser: Analyser, summary: Summary, owner: str, depth: int
 
 
 def given_for(caller: Summary, callee: Function, expr: ir.Call, owner: str) -> str | None:
-    """The name of what a call gives for a parameter of the callee: for ``self``, what the method is called on."""
+    """The name that a call passes for a parameter of the callee; for ``self``, the receiver."""
     own = callee.own_name
     if owner == own:
         if callee.name == "__init__":
@@ -180,7 +182,7 @@ def given_for(caller: Summary, callee: Function, expr: ir.Call, owner: str) -> s
 
 
 def indexed_by(expr: ir.Expr) -> ir.Expr | None:
-    """The index of a member that is no literal: ``models[i]`` may be another one each time."""
+    """The index of a subscript if it is no literal: ``models[i]`` may be another model in each iteration."""
     while isinstance(expr, ir.Attr | ir.Subscript):
         if isinstance(expr, ir.Subscript) and not isinstance(expr.index, ir.Const):
             return expr.index

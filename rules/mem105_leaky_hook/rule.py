@@ -1,4 +1,4 @@
-"""MEM105: a hook keeps what it is given, or hooks pile up on a module."""
+"""MEM105: a hook stores its arguments, or hooks accumulate on a module."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ META = Meta(
     preview=True,
 )
 
-#: what is wrong with a hook: it keeps what it is given, or one is added again and again
+#: the problem: the hook stores its arguments, or hooks accumulate
 HookProblem = Literal["keeps", "piles"]
 
 
 class HookAdded(Event, frozen=True, gc=False, kw_only=True):
-    """A hook on a module or tensor that leaks. ``added``: the call that adds it. ``loop``: what repeats, None where no
-    loop is in sight that runs the module. ``place``: where it keeps what it is given ("" for one that keeps nothing),
-    and ``value`` that, as its source; ``attached``: with its graph, if it has one; ``backward``: it is given gradients;
-    ``removed``: it is taken away behind the loop."""
+    """A leaky hook on a module or tensor. ``added``: the call that adds it. ``loop``: the loop that repeats, None if
+    unknown. ``place``: where it stores its arguments ("" if it does not), and ``value`` the source of those;
+    ``attached``: with a graph, if it has one; ``backward``: its arguments are gradients; ``removed``: it is removed
+    after the loop."""
 
     problem: HookProblem
     added: str
@@ -51,7 +51,7 @@ def _keeps(event: HookAdded) -> Report:
         message=f"this hook keeps `{event.value}`{graph} in `{event.place}`, which nothing empties: "
         f"device memory grows with {each}{until}",
         help=_help(event),
-        # (what is collected until the hook is removed is most often wanted, though not on the device)
+        # what is collected until the hook is removed is usually needed, though not on the device
         severity="error" if event.loop is not None and (graph or not event.removed) else "warning",
         confidence=event.certainty,
         growth=Growth("device-graph" if graph else "device-tensor", "per-iteration"),

@@ -1,4 +1,4 @@
-"""Tensors that an autograd function keeps as attributes of its context instead of by ``save_for_backward``."""
+"""Tensors that an autograd function stores as attributes of its context instead of by ``save_for_backward``."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from memlint.sdk.values import FORWARD, OWN, SCALAR, SETUP, TENSORS, Path, V
 from .forward_names import Body
 from .rule import ContextAttribute
 
-#: how a backward lets go of what the context keeps: by its attribute, or by emptying what that names
+#: how a backward releases an attribute of the context: it deletes the attribute, or empties the tensor
 Letting = Literal["dropped", "emptied"]
 
 _FUNCTIONS = lazy_pattern(r"torch\.autograd\.(function\.)?(Function|InplaceFunction)")
 
 
 def detect(analyser: Analyser, summary: Summary) -> Iterator[ContextAttribute]:
-    """The tensors that one function keeps on its context."""
+    """The tensors that one function stores on its context."""
     function = summary.function
     if not summary.notes.on_context:
         return
@@ -50,7 +50,7 @@ def detect(analyser: Analyser, summary: Summary) -> Iterator[ContextAttribute]:
             continue
         if what is None or (what in ("intermediate", "input") and kept.given.size == SCALAR):
             continue
-        # (an output holds the context, whatever it was computed by)
+        # an output refers to the context in any case
         if what != "output" and _records(kept.given):
             continue
         yield ContextAttribute(
@@ -67,7 +67,7 @@ def detect(analyser: Analyser, summary: Summary) -> Iterator[ContextAttribute]:
 
 
 def _handed_by(analyser: Analyser, summary: Summary) -> tuple[Function, ir.Call] | None:
-    """The forward, or setup_context, that hands its context to a helper, and the call."""
+    """The forward or setup_context that passes its context to this helper, and the call."""
     if summary.function.name in (FORWARD, SETUP):
         return None
     for caller, record in analyser.facts.calls_of(summary.function):
@@ -88,7 +88,7 @@ def _handed_by(analyser: Analyser, summary: Summary) -> tuple[Function, ir.Call]
 
 
 def _backward(analyser: Analyser, cls: Class) -> Function | None:
-    """The backward of an autograd function, where all that it inherits from is known."""
+    """The backward of an autograd function; None if not all its bases are known."""
     _, outside = analyser.program.ancestors(cls)
     if not outside or not all(_FUNCTIONS.fullmatch(name) for name in outside):
         return None
@@ -96,7 +96,7 @@ def _backward(analyser: Analyser, cls: Class) -> Function | None:
 
 
 def _switches_on(function: Function) -> bool:
-    """Whether a part of it records a graph of its own, for a backward within backward: what is kept then has to be."""
+    """Whether a backward records a graph itself, for higher-order gradients: it needs the stored tensors."""
     return not function.names.isdisjoint(("enable_grad", "set_grad_enabled")) and any(
         isinstance(part, ir.Attr | ir.Name) and dotted(part).endswith(("enable_grad", "set_grad_enabled"))
         for part in parts(function.body, into_definitions=True)
@@ -104,12 +104,12 @@ def _switches_on(function: Function) -> bool:
 
 
 def _records(value: V) -> bool:
-    """Whether a graph was recorded for it here."""
+    """Whether the value has a graph that was recorded in this function."""
     return any(not isinstance(source, Path) for source in value.src)
 
 
 def _written(analyser: Analyser, backward: Function, depth: int = 0) -> dict[str, Letting] | None:
-    """The attributes of the context that backward lets go of; None where code that cannot be followed may."""
+    """The attributes of the context that backward releases; None if unknown code may release any."""
     if not backward.params or depth > 2:
         return None
     ctx = backward.params[0].name
@@ -129,7 +129,7 @@ def _written(analyser: Analyser, backward: Function, depth: int = 0) -> dict[str
 
 
 def _handed(analyser: Analyser, function: Function, call: ir.Call, ctx: str, depth: int) -> dict[str, Letting] | None:
-    """What a callee does with the attributes of a context that it is handed."""
+    """The attributes that a callee releases of a context that is passed to it."""
     given = (*call.args, *(word.value for word in call.keywords))
     if not any(dotted(item.value if isinstance(item, ir.Starred) else item) == ctx for item in given):
         return {}
@@ -142,7 +142,7 @@ def _handed(analyser: Analyser, function: Function, call: ir.Call, ctx: str, dep
 
 
 def _helper(analyser: Analyser, function: Function, func: ir.Expr) -> Function | None:
-    """A function of the project by its name, or a static method by that of its class."""
+    """A function of the project, or a static method by the name of its class; None for others."""
     find = analyser.program.find_expression
     kind, what = find(function.module, func, function)
     if kind == "function" and isinstance(what, Function):
@@ -155,7 +155,7 @@ def _helper(analyser: Analyser, function: Function, func: ir.Expr) -> Function |
 
 
 def _set_by(statement: ir.Stmt, ctx: str) -> dict[str, Letting]:
-    """The attributes of the context that a statement sets, deletes, or empties in place."""
+    """The attributes of the context that a statement sets, deletes or empties in place."""
     targets: tuple[ir.Expr, ...] = ()
     how: Letting = "dropped"
     if isinstance(statement, ir.Assign | ir.Delete):
@@ -175,7 +175,7 @@ def _set_by(statement: ir.Stmt, ctx: str) -> dict[str, Letting]:
 
 
 def _deleted(function: Function) -> frozenset[str]:
-    """The attributes that the function itself takes away again."""
+    """The attributes that the function itself deletes."""
     ctx = function.params[0].name
     found: set[str] = set()
     for statement in walk_statements(function.body, into_definitions=False):

@@ -1,4 +1,4 @@
-"""What the body of an autograd function's forward says of its names: which are tensors, and which are returned."""
+"""Which names in an autograd function's forward are tensors, and which are returned, by its text."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from memlint.sdk.values import FORWARD, NONE, SETUP, TENSORS, UNKNOWN, Kept
 from .rule import KeptTensor
 
 _SAVES = frozenset({"save_for_backward", "save_for_forward"})
-#: by name, as methods and as functions of torch: what is done to one tensor
+#: methods and functions of torch that compute with one tensor
 _MATHS = frozenset(
     {
         *("exp", "log", "sqrt", "abs", "sigmoid", "tanh", "mm", "matmul", "bmm", "sum", "mean", "clamp", "norm"),
         *("round", "sign", "floor", "softmax", "flip", "gather", "unsqueeze", "squeeze", "transpose"),
     }
 )
-#: methods that tensors have, and neither modules, numbers, texts nor lists
+#: methods of tensors that modules, numbers, strings and lists lack
 _EVIDENCE = _MATHS | {
     *("size", "dim", "view", "view_as", "reshape", "contiguous", "is_contiguous", "clone", "detach", "numel"),
     *("nelement", "permute", "t", "data_ptr", "expand", "expand_as", "type_as", "masked_fill", "new", "new_zeros"),
@@ -43,28 +43,28 @@ _TAKES_TENSOR = _MATHS | {
 }
 #: methods whose first argument is a tensor
 _TAKES_TENSORS = frozenset({"mm", "matmul", "bmm", "expand_as", "type_as", "view_as"})
-#: methods that give a view of a tensor, whatever its layout
+#: methods that return a view of a tensor, whatever its layout
 _VIEWS = frozenset(
     {"view", "view_as", "t", "transpose", "permute", "squeeze", "unsqueeze", "expand", "expand_as", "narrow", "select"}
 )
 _NEW = frozenset({"new_zeros", "new_ones", "new_empty", "new_full", "new_tensor"})
-#: methods that give a tensor of one that is surely there, of which the flow may know nothing
+#: methods and functions that return a tensor, of which the analysis may not know it
 _MAKES = (
     (knowledge.methods().op | knowledge.methods().alias | knowledge.methods().inplace)
     | {"detach", "sum", "mean", "norm", "argmax", "argmin", "argsort", "nonzero", "float", "double", "half", "long"}
 ) - {"split", "chunk"}
-#: attributes of a tensor that are tensors, methods that give one, and functions of torch that do
+#: attributes of tensors that are tensors
 _PARTS = frozenset({"T", "mT", "H", "mH", "data", "real", "imag", "grad"})
 _METHODS = frozenset().union(*knowledge.methods()) - knowledge.methods().data - {"data", "is_cuda", "storage"}
 _GIVES = lazy_pattern(r"torch\.[a-z]\w*|torch\.(nn\.functional|linalg|fft|special|sparse|nested)\.\w+")
-#: names of outputs of whole numbers or truth values, which get no grad_fn and so close no cycle
+#: names of integer or boolean outputs, which get no grad_fn, so that no cycle arises
 _WHOLE = lazy_pattern(r"(^|_)(idx|ind|mask|label|arg|num|count|len|ids?$|order|perm|choice|code)", re.IGNORECASE)
-#: how many names a value is followed through
+#: how many assignments a value is followed through
 _DEPTH = 4
 
 
 class Body:
-    """What the body of a forward or setup_context says of its names."""
+    """Facts about the names in a forward or setup_context."""
 
     def __init__(self, analyser: Analyser, function: Function, *, own: bool = True) -> None:
         """``own``: the first parameter is the context."""
@@ -72,20 +72,20 @@ class Body:
         self.function = function
         self.ctx = function.params[0].name if own else ""
         self.bound: dict[str, list[int]] = {}
-        #: what plain assignments give each name
+        #: the values that plain assignments give each name
         self.values: dict[str, list[ir.Expr]] = {}
-        #: names that are used as tensors are, and those that are saved
+        #: names that are used like tensors, and names that are saved
         self.used: set[str] = set()
         self.saved: set[str] = set()
         #: names that are returned, by position, and those that are returned alone
         self.returned: dict[str, int] = {}
         self.alone: set[str] = set()
-        #: names of outputs that get no grad_fn, and of inputs that are changed in place
+        #: outputs that get no grad_fn, and inputs that are changed in place
         self.plain: set[str] = set()
         self.dirty: set[str] = set()
-        #: the names that a result is unpacked into, by its own
+        #: by variable, the names that it is unpacked into
         self.parts: dict[str, tuple[str, ...]] = {}
-        #: what is returned at each position
+        #: the returned expressions by position
         self.results: dict[int, list[ir.Expr]] = {}
         self.params = {param.name for param in function.params[1 if own else 0 :]}
         for statement in walk_statements(function.body, into_definitions=False):
@@ -94,7 +94,7 @@ class Body:
             self._outputs_of_setup()
 
     def told(self, outer: Body, call: ir.Call) -> None:
-        """What the function says that hands its context, and some of its names, to this one."""
+        """Take over the facts about names that the calling function passes, with its context, to this one."""
         for param, arg in zip(self.function.params[1:], call.args[1:], strict=False):
             name = dotted(arg)
             if name in outer.returned and not outer.dirty & {name}:
@@ -105,7 +105,7 @@ class Body:
                 self.used.add(param.name)
 
     def _read(self, statement: ir.Stmt) -> None:
-        # (an augmented assignment changes a tensor in place: the name keeps it)
+        # an augmented assignment changes a tensor in place: the name still refers to it
         annotated = isinstance(statement, ir.AnnAssign) and statement.value is not None
         if annotated or isinstance(statement, ir.Assign | ir.For | ir.With):
             for name in names_bound_by(statement):
@@ -162,7 +162,7 @@ class Body:
                 self.used.add(dotted(call.args[0]))
 
     def _outputs_of_setup(self) -> None:
-        """``output`` is what forward has returned, ``inputs`` what it was given."""
+        """The parameter ``output`` is the result of forward, and ``inputs`` are its arguments."""
         assert self.function.cls is not None
         if len(self.function.params) < 3:
             return
@@ -192,7 +192,7 @@ class Body:
                 }
 
     def what(self, kept: Kept) -> KeptTensor | None:
-        """What is kept, as far as that is known; None for what is no tensor for certain."""
+        """The kind of the stored tensor; None if it is surely no tensor."""
         given, expr = kept.given, kept.value
         place = text(kept.target, 200)
         sure = given.is_only(TENSORS) and (expr is None or self._may_be_tensor(expr))
@@ -225,8 +225,8 @@ class Body:
         return "input" if is_input else "intermediate"
 
     def _is_part_of_output(self, name: str, kept: Kept) -> bool:
-        """``answer = solve(…)``, ``times, y = answer``, ``return answer``: the parts of what is returned are outputs,
-        and where one of them is saved they are tensors."""
+        """Whether a name is a part of the returned value (``answer = solve(…)``, ``times, y = answer``, ``return
+        answer``): these parts are outputs, and tensors if one of them is saved."""
         return any(
             name in names
             and self._output(whole, kept)
@@ -238,10 +238,11 @@ class Body:
         )
 
     def _may_be_tensor(self, expr: ir.Expr, depth: int = 0) -> bool:
-        """Whether the flow is to be believed, for which every unknown function and attribute of torch is a tensor's."""
+        """Whether the text supports that a value is a tensor: to the analysis, the results of unknown functions and
+        attributes of torch are tensors."""
         if isinstance(expr, ir.Name):
             if expr.id in self.params and expr.id not in self.bound:
-                return self._tensor(expr.id)  # (annotations are wrong too often)
+                return self._tensor(expr.id)  # annotations are too often wrong
             values = self.values.get(expr.id, [])
             return depth >= _DEPTH or all(self._may_be_tensor(value, depth + 1) for value in values)
         if isinstance(expr, ir.Attr):
@@ -258,23 +259,24 @@ class Body:
         return True
 
     def _output(self, name: str, kept: Kept) -> bool:
-        """Whether a name still names what it does where the function returns it, and that gets a grad_fn."""
+        """Whether a name still refers to the same tensor where the function returns it, and that tensor gets a
+        grad_fn."""
         position = self.returned.get(name) if name else None
         if position is None or name in self.plain:
             return False
         if position and _WHOLE.search(name):
             return False
         if name in self.params and name not in self.bound and self.function.name == FORWARD:
-            return name in self.dirty  # an input that is handed back as it is, is another object outside
+            return name in self.dirty  # an unchanged input that is returned is another object outside
         later = [at for at in self.bound.get(name, ()) if at > kept.target.at]
         return not later
 
     def _tensor(self, name: str) -> bool:
-        """Whether use tells that the name is a tensor's, all the way."""
+        """Whether its uses show that a name is a tensor."""
         return name in self.saved or (name in self.used and len(self.bound.get(name, ())) <= 1)
 
     def _told(self, name: str) -> bool:
-        """Whether the docstring says that a parameter is a tensor: ``idx : torch.Tensor``."""
+        """Whether the docstring declares a parameter as a tensor: ``idx : torch.Tensor``."""
         first = next(iter(self.function.body), None)
         doc = first.value.value if isinstance(first, ir.ExprStmt) and isinstance(first.value, ir.Const) else None
         return (
@@ -283,7 +285,7 @@ class Body:
         )
 
     def _surely(self, expr: ir.Expr, seen: frozenset[str] = frozenset()) -> bool:
-        """Whether the text alone tells that it is a tensor; ``seen``: the names that led here."""
+        """Whether the text alone shows that an expression is a tensor; ``seen``: the names on the path to it."""
         if isinstance(expr, ir.Name):
             if expr.id in seen or self._tensor(expr.id):
                 return True
@@ -320,7 +322,7 @@ def _is_view(expr: ir.Expr) -> bool:
 
 
 def _base(expr: ir.Expr) -> ir.Expr:
-    """What an expression gives a view of; itself where it gives none."""
+    """The tensor of which an expression is a view; the expression itself if it is none."""
     while _is_view(expr):
         if isinstance(expr, ir.Call) and isinstance(expr.func, ir.Attr):
             expr = expr.func.value

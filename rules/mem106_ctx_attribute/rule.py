@@ -1,4 +1,4 @@
-"""MEM106: an autograd function keeps a tensor as an attribute of its context."""
+"""MEM106: an autograd function stores a tensor as an attribute of its context."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ META = Meta(
     severity="warning",
 )
 
-#: what of a function its context holds: what it returns, a view of that, what it computed on the way, what it was given
+#: what the context holds: an output, a view of one, an intermediate result, an input
 KeptTensor = Literal["output", "view", "intermediate", "input"]
 
 
 class ContextAttribute(Event, frozen=True, gc=False, kw_only=True):
-    """An autograd function puts a tensor on its context as an attribute. ``place``: ``ctx.x``; ``value``: what it is
-    given, as its source ("" where that is not told apart); ``small``: it is a single number; ``dropped``: backward
-    takes it away, which helps where one runs; ``old``: the function is of the style that torch 1.5 and later refuse,
-    whose context is the function itself."""
+    """An autograd function stores a tensor as an attribute of its context. ``place``: ``ctx.x``; ``value``: the source
+    of the tensor ("" if unknown); ``small``: it is a single number; ``dropped``: backward releases it, which helps if a
+    backward runs; ``old``: the function is of the style that torch 1.5 and later reject, whose context is the function
+    itself."""
 
     kept: KeptTensor
     place: str

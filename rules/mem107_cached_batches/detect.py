@@ -1,4 +1,4 @@
-"""Iterators that keep each batch that a data loader gives: ``itertools.cycle(loader)``, ``list(loader)``."""
+"""Iterators that keep every batch of a data loader: ``itertools.cycle(loader)``, ``list(loader)``."""
 
 from __future__ import annotations
 
@@ -42,24 +42,24 @@ _HOW: dict[str, KeepsBatches] = {
     "builtins.list": "list",
     "builtins.tuple": "list",
 }
-#: names of one data loader, or of what makes one
+#: names of a data loader, or of a function that returns one
 _LOADER = lazy_pattern(
     r"(?<!down)loader(_(?!cls|class|conf|cfg|k?w?args|opt|names?$|keys|fn|func|factory|list|files?|paths?|len|size|type)\w+)?$"
     r"|(^|_)dl$"
 )
-#: classes of what makes samples or batches as it is gone through
+#: classes of data sets that generate samples while they are iterated over
 _STREAMS = frozenset({"torch.utils.data.IterableDataset", "torch.utils.data.dataset.IterableDataset"})
-#: what goes through its argument without keeping it
+#: functions that iterate over their argument without storing it
 _PASSES = frozenset({"iter", "enumerate", "tqdm", "track", "progress_bar"})
-#: names of the few rounds of an inner loop
+#: names of inner loops with few iterations
 _FEW = lazy_pattern(r"inner|accum|adapt|warm|sanity|debug|shot|(^|[^a-z])few|preview|example|plot|visuali[sz]")
-#: what keeps all that it has gone through, and what does where it is given a loader
+#: functions that keep all items of their argument
 CALLS = frozenset({"itertools.cycle", "itertools.tee"})
 LOADER_CALLS = frozenset({"builtins.list", "builtins.tuple"})
 
 
 def detect(analyser: Analyser, summary: Summary) -> Iterator[CachedBatches]:
-    """What one function makes of loaders that keeps their batches."""
+    """The iterators of one function that keep the batches of loaders."""
     noted = [call for _, call in sorted(summary.notes.outside.items()) if call.name in _HOW]
     if not noted or is_test(summary.function):
         return
@@ -93,14 +93,14 @@ def detect(analyser: Analyser, summary: Summary) -> Iterator[CachedBatches]:
 
 
 def _source(expr: ir.Expr) -> ir.Expr:
-    """What is gone through: ``loader`` of ``enumerate(tqdm(loader))``."""
+    """The underlying iterable: ``loader`` of ``enumerate(tqdm(loader))``."""
     while isinstance(expr, ir.Call) and last_name(expr.func) in _PASSES and expr.args:
         expr = expr.args[0]
     return expr
 
 
 def _is_loader(analyser: Analyser, summary: Summary, call: OutsideCall, source: ir.Expr) -> Confidence | None:
-    """How well it is known that what is gone through is a data loader."""
+    """The confidence that an iterable is a data loader; None if it is not known to be one."""
     value = call.given
     if value.kinds & LOADER and value.syms and _assumed(analyser, summary, source):
         return "medium" if _LOADER.search(_name(source).lower()) else "low"
@@ -133,8 +133,8 @@ def _is_loader(analyser: Analyser, summary: Summary, call: OutsideCall, source: 
 
 
 def _assumed(analyser: Analyser, summary: Summary, source: ir.Expr) -> bool:
-    """Whether only a loop that brings its items to the device tells that it runs over a loader: they may as well be
-    those of a list, which keeps them anyway."""
+    """Whether the only sign of a loader is a loop that moves its items to the device: they may also be those of a list,
+    which keeps them anyway."""
     param = next(
         (one for one in summary.function.params if isinstance(source, ir.Name) and one.name == source.id), None
     )
@@ -146,8 +146,8 @@ def _assumed(analyser: Analyser, summary: Summary, source: ir.Expr) -> bool:
 
 
 def _assigned_loader(analyser: Analyser, summary: Summary, name: str) -> bool:
-    """Whether all that the functions of this file give an attribute of that name, whatever it is an attribute of, are
-    loaders: ``handlers.data = make_loader(options)``."""
+    """Whether all assignments in this file to an attribute of that name, on any object, are loaders: ``handlers.data =
+    make_loader(options)``."""
     module = summary.module
     found = [
         value
@@ -161,7 +161,7 @@ def _assigned_loader(analyser: Analyser, summary: Summary, name: str) -> bool:
 
 
 def _given_to(analyser: Analyser, function: Function, target: ir.Expr, value: ir.Expr, name: str) -> Iterator[V]:
-    """What an assignment gives an attribute of that name, alone or among others."""
+    """The values that an assignment, also of a tuple, gives an attribute of that name."""
     if isinstance(target, ir.Attr) and target.name == name:
         yield analyser.evaluate_constant(function.module, value)
     for position, part in enumerate(target.elements if isinstance(target, ir.Display) else ()):
@@ -170,7 +170,7 @@ def _given_to(analyser: Analyser, function: Function, target: ir.Expr, value: ir
 
 
 def _returned_part(analyser: Analyser, function: Function, value: ir.Expr, position: int) -> V:
-    """One of several values, as they are written or as a function of the project returns them."""
+    """One member of a tuple, written as such or returned by a function of the project."""
     if isinstance(value, ir.Display) and position < len(value.elements):
         return analyser.evaluate_constant(function.module, value.elements[position])
     if isinstance(value, ir.Call):
@@ -183,14 +183,14 @@ def _returned_part(analyser: Analyser, function: Function, value: ir.Expr, posit
 
 
 def _name(source: ir.Expr) -> str:
-    """What a loader is called: ``get_loader`` of a call, ``loader`` of ``loaders["train"]``."""
+    """The name of a loader: ``get_loader`` of a call, ``loader`` of ``loaders["train"]``."""
     if isinstance(source, ir.Subscript):
         return last_name(source.value).removesuffix("s")
     return last_name(source.func if isinstance(source, ir.Call) else source)
 
 
 def _of_class(analyser: Analyser, value: V, known: Callable[[str], bool]) -> bool:
-    """Whether it is an instance of the project's own kind of what a library's class is known for."""
+    """Whether a value is an instance of a project's subclass of a known library class."""
     refs = [ref for ref in value.refs if ref.kind == "instance"]
     classes = [analyser.cls(ref) for ref in refs]
     return bool(classes) and all(
@@ -199,7 +199,7 @@ def _of_class(analyser: Analyser, value: V, known: Callable[[str], bool]) -> boo
 
 
 def _trains(summary: Summary) -> bool:
-    """Whether the function works on batches: it runs a model, or brings what it draws to a device."""
+    """Whether the function works on batches: it runs a model, or moves the items to a device."""
     body = summary.function.body
     return bool(summary.notes.models) or calls_backward(body) or feeds_device(None, body)
 
@@ -221,7 +221,7 @@ def _takes_few(summary: Summary, expr: ir.Call) -> bool:
 
 
 def _drawn_once(summary: Summary, expr: ir.Call) -> bool:
-    """Whether all that becomes of an iterator is a ``next`` of it, once or a literal handful of times."""
+    """Whether an iterator is only used by ``next``, once or a small literal number of times."""
     body = summary.function.body
     made = statement_at(body, expr.at)
     target = made.targets[0] if isinstance(made, ir.Assign) else None
@@ -240,8 +240,8 @@ def _drawn_once(summary: Summary, expr: ir.Call) -> bool:
 
 
 def _drawn_now_and_then(summary: Summary, expr: ir.Call) -> bool:
-    """Whether an iterator is made anew in each round of a loop, and drawn from in every so many rounds of the loops
-    inside (``if step % 50 == 0``): it is gone before it has given many batches."""
+    """Whether an iterator is created in each iteration of a loop, and used only in some iterations of the inner loops
+    (``if step % 50 == 0``): it is released before it has yielded many batches."""
     body = summary.function.body
     loops = [one for one in walk_statements(body) if isinstance(one, ir.For | ir.While)]
     made = statement_at(body, expr.at)
@@ -269,7 +269,7 @@ def _drawn_now_and_then(summary: Summary, expr: ir.Call) -> bool:
 
 
 def _comes_seldom(test: ir.Expr) -> bool:
-    """``step % every == 0``, where that is no handful of steps."""
+    """Whether a test holds in few iterations: ``step % every == 0``, if ``every`` is not a small number."""
     if not isinstance(test, ir.Compare) or test.ops != ("==",) or not isinstance(test.left, ir.Binary):
         return False
     right, every = test.rights[0], test.left.right
@@ -278,7 +278,7 @@ def _comes_seldom(test: ir.Expr) -> bool:
 
 
 def _outside_loops(body: tuple[ir.Stmt, ...]) -> Iterator[ir.Stmt]:
-    """The statements of a body that run once, or a literal handful of times."""
+    """The statements of a body that run once, or a small literal number of times."""
     for statement in body:
         yield statement
         few = isinstance(statement, ir.For) and isinstance(statement.iter, ir.Call) and _is_short(statement.iter, "zip")
@@ -292,7 +292,7 @@ def _contains(whole: ir.Expr, expr: ir.Expr) -> bool:
 
 
 def _is_short(expr: ir.Expr, name: str) -> bool:
-    """A literal handful of rounds, or a number of them that is named like one."""
+    """Whether a number of iterations is a small literal, or has the name of a small one."""
     if isinstance(expr, ir.Display):
         return True
     if isinstance(expr, ir.Call):
@@ -305,7 +305,7 @@ def _is_short(expr: ir.Expr, name: str) -> bool:
 
 
 def _in_step(summary: Summary, expr: ir.Call) -> bool:
-    """Whether both iterators are gone through together, so that neither runs ahead of the other."""
+    """Whether both iterators are advanced together, so that neither runs ahead."""
     statement = statement_at(summary.function.body, expr.at)
     if not isinstance(statement, ir.Assign):
         return True
@@ -319,12 +319,12 @@ def _in_step(summary: Summary, expr: ir.Call) -> bool:
     )
 
 
-#: what takes part of what it goes through, and what holds the batches itself
+#: functions that use a part of their argument, or keep the batches themselves
 _TAKES_PART = frozenset({"islice", "takewhile", "cycle"})
 
 
 def _takes_part(expr: ir.Expr) -> bool:
-    """``list(islice(loader, n))``, ``list(zip(range(n), loader))``: so many batches are wanted."""
+    """Whether a call uses a fixed number of batches: ``list(islice(loader, n))``, ``list(zip(range(n), loader))``."""
     for part in walk_expression(expr):
         name = last_name(part.func) if isinstance(part, ir.Call) else ""
         if name in _TAKES_PART or (isinstance(part, ir.Call) and name == "zip" and _counts(part)):

@@ -1,4 +1,4 @@
-"""MEM107: what goes through a data loader keeps all its batches."""
+"""MEM107: an iterator over a data loader keeps all its batches."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ META = Meta(
     severity="warning",
 )
 
-#: what goes through a loader and holds its batches: again and again, into a list, by two iterators
+#: how the batches are kept: by repeating them, in a list, between two iterators
 KeepsBatches = Literal["cycle", "list", "tee"]
 
 
 class CachedBatches(Event, frozen=True, gc=False, kw_only=True):
-    """What goes through a data loader keeps its batches. ``loader``: its source; ``given``: where it stands, if it is
-    known to be a loader of torch, which can be gone through again."""
+    """An iterator over a data loader keeps its batches. ``loader``: its source; ``given``: its site, if it is known to
+    be a loader of torch, which can be iterated over again."""
 
     how: KeepsBatches
     text: str

@@ -1,7 +1,8 @@
-"""What except clauses do about memory that did not suffice, while the frames of what failed still hold their tensors.
+"""Except clauses for out-of-memory errors that need memory while the frames of the failed code still hold their
+tensors.
 
-While an except clause runs, the exception is alive, and with it its traceback, the frames of all calls that it came
-through, and their local variables: the activations and graphs of what failed.
+While an except clause runs, the exception is alive, and with it its traceback, the frames of all calls that it passed
+through, and their local variables: the activations and graphs of the failed code.
 """
 
 from __future__ import annotations
@@ -17,16 +18,16 @@ from memlint.sdk.syntax import bodies, calls, ir, last_name, leaves, parts, text
 
 from .rule import Recover
 
-#: what the error is called, and what it says
+#: the class of the error
 _ERRORS = frozenset({"OutOfMemoryError"})
 _SAYS = lazy_pattern(r"out of memory|outofmemory|\boom\b|failed to allocate", re.IGNORECASE)
-#: names of what asks for it
+#: names of tests for this error
 _ASKS = lazy_pattern(r"(^|_)oom($|_)|out_?of_?memory|reduce_batch_size")
-#: what takes the hold of the frames away, and what goes on where there is other memory
+#: names that release the frames
 _LETS_GO = frozenset({"clear_frames", "__traceback__", "with_traceback"})
 _HOST = lazy_pattern(r"(^|[^a-z])cpu($|[^a-z])")
-#: names of methods and functions that work through a batch, where nothing else is known of them, and of what has
-#: methods of such names and does not
+#: names of functions that process a batch if nothing else is known of them, and names of receivers whose methods of
+#: such names do not
 _WORKS = lazy_pattern(
     r"step|forward|generate|train|valid|eval|infer|predict|encode|decode|comput|transcribe|embed|process_batch"
     r"|(^|_)(fit|run|call|loss|func|fn|function|execute)($|_)"
@@ -35,12 +36,12 @@ _NO_WORK = lazy_pattern(r"bar$|progress|log|prof|timer|meter|writer|wandb|token|
 _UPDATES = lazy_pattern(r"optim|sched|scaler")
 _LIBRARIES = sys.stdlib_module_names | {"torch", "numpy", "builtins", "tqdm", "wandb", "logging"}
 _STORES = frozenset({"append", "add", "put", "put_nowait", "appendleft", "set_exception"})
-#: calls through which a run of a model is looked for
+#: how many levels of calls are searched for a model run
 _DEPTH = 3
 
 
 class _Clause(NamedTuple):
-    """An except clause, the calls under its try, and whether a loop comes to it again."""
+    """An except clause, the calls in its try block, and whether a loop repeats it."""
 
     handler: ir.Handler
     tried: tuple[ir.Call, ...]
@@ -48,7 +49,7 @@ class _Clause(NamedTuple):
 
 
 def detect(analyser: Analyser, summary: Summary) -> Iterator[Recover]:
-    """What the except clauses of one function do beside what failed."""
+    """The except clauses of one function that need memory."""
     clauses = list(_clauses(summary.function.body, False))
     if not clauses or is_test(summary.function):
         return
@@ -104,14 +105,15 @@ def _clauses(body: tuple[ir.Stmt, ...], looped: bool) -> Iterator[_Clause]:
 
 
 def _names_error(kind: ir.Expr | None) -> bool:
-    """``except torch.cuda.OutOfMemoryError``, which is no other error."""
+    """Whether the clause catches only this error: ``except torch.cuda.OutOfMemoryError``."""
     if isinstance(kind, ir.Display):
         return bool(kind.elements) and all(_names_error(one) for one in kind.elements)
     return kind is not None and last_name(kind) in _ERRORS
 
 
 def _after_failure(body: tuple[ir.Stmt, ...], known: bool = False) -> tuple[tuple[ir.Stmt, ...], bool]:
-    """What of a clause runs where the memory did not suffice, and whether it asks for that (unless it is known)."""
+    """The statements of a clause that run after an out-of-memory error, and whether the clause tests for it (or
+    ``known`` says so)."""
     found: list[ir.Stmt] = []
     told = False
     for statement in body:
@@ -131,8 +133,7 @@ def _after_failure(body: tuple[ir.Stmt, ...], known: bool = False) -> tuple[tupl
 
 
 def _asks(test: ir.Expr) -> int:
-    """Whether a test holds where the memory did not suffice: 1, -1 where it holds for all other errors, 0 for a test
-    of something else."""
+    """The value of a test after an out-of-memory error: 1 for true, -1 for false, 0 for another test."""
     if isinstance(test, ir.Unary) and test.op == "not":
         return -_asks(test.operand)
     if isinstance(test, ir.BoolOp):
@@ -150,18 +151,18 @@ def _tells(part: ir.Expr) -> bool:
 
 
 def _flag(part: ir.Expr) -> str:
-    """``is_oom``, which the clause has computed; ``raise_oom`` is no answer."""
+    """The variable of a test that the clause has computed (``is_oom``); ``raise_oom`` is none."""
     return part.id.lower() if isinstance(part, ir.Name) and part.id.lower().startswith(("is_", "oom", "out_")) else ""
 
 
 def _notes_memory(body: tuple[ir.Stmt, ...]) -> bool:
-    """``oom = True``: what failed is taken for want of memory."""
+    """Whether a clause treats the error as out of memory: ``oom = True``."""
     targets = (target for statement in body if isinstance(statement, ir.Assign) for target in statement.targets)
     return any(_ASKS.search(last_name(target).lower()) for target in targets)
 
 
 def _goes_to_host(body: tuple[ir.Stmt, ...]) -> bool:
-    """Whether what is done then is done on the host, which has memory of its own."""
+    """Whether the clause continues on the host, which has its own memory."""
     results = {part.at for call in calls(body) if _brings_result(call) for part in (call.func, *call.args)}
     for part in parts(body):
         said = part.value if isinstance(part, ir.Const) else last_name(part)
@@ -171,7 +172,7 @@ def _goes_to_host(body: tuple[ir.Stmt, ...]) -> bool:
 
 
 def _brings_result(call: ir.Call) -> bool:
-    """``model(x).cpu()``, whose result alone goes to the host."""
+    """Whether only the result of a call is moved to the host: ``model(x).cpu()``."""
     return isinstance(call.func, ir.Attr) and call.func.name in ("cpu", "to") and isinstance(call.func.value, ir.Call)
 
 
@@ -179,8 +180,7 @@ def _brings_result(call: ir.Call) -> bool:
 
 
 def _again(analyser: Analyser, summary: Summary, clause: _Clause, call: ir.Call) -> Confidence | None:
-    """How well it is known that a call of the clause does again what failed, in frames of its own; None where it does
-    not."""
+    """The confidence that a call in the clause repeats the failed work in frames of its own; None if it does not."""
     if _is_itself(summary, call):
         works = [_works(analyser, summary, tried) for tried in clause.tried]
         return "high" if any(works) else None
@@ -205,7 +205,7 @@ def _is_itself(summary: Summary, call: ir.Call) -> bool:
 
 
 def _works(analyser: Analyser, summary: Summary, call: ir.Call) -> Confidence | None:
-    """How well it is known that a call has frames that hold tensors: operations of torch have none."""
+    """The confidence that a call has frames that hold tensors; operations of torch have none. None if it has none."""
     if runs_model(analyser, summary, call, _DEPTH):
         return "high"
     name = last_name(call.func)
@@ -227,7 +227,7 @@ def _works(analyser: Analyser, summary: Summary, call: ir.Call) -> Confidence | 
 
 
 def _stored(name: str, body: tuple[ir.Stmt, ...]) -> Iterator[tuple[ir.Stmt, ir.Expr, ir.Expr]]:
-    """Where an exception, with its frames, is put for longer than the clause runs: (statement, value, place)."""
+    """The places outside the clause in which an exception, with its frames, is stored: (statement, value, place)."""
     if leaves(body):
         return
     for statement in body:

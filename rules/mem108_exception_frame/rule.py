@@ -1,4 +1,4 @@
-"""MEM108: an except clause goes on while the frames of what failed still hold their tensors."""
+"""MEM108: an except clause needs memory while the frames of the failed code still hold their tensors."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ META = Meta(
     severity="warning",
 )
 
-#: what an except clause does while the frames of what failed are alive: what failed, anew; another run of a model; or
-#: it puts the exception where it stays until the next, or among others
+#: what an except clause does while the frames of the failed code are alive: it repeats the work, runs another model,
+#: stores the exception until the next one, or collects exceptions
 Recovery = Literal["retry", "run", "stored", "collected"]
 
 
 class Recover(Event, frozen=True, gc=False, kw_only=True):
-    """An except clause goes on while the frames of what failed are alive. ``text``: the call, or what is stored;
-    ``place``: where."""
+    """An except clause needs memory while the frames of the failed code are alive. ``text``: the call, or the stored
+    value; ``place``: where it is stored."""
 
     how: Recovery
     text: str

@@ -1,4 +1,4 @@
-"""Methods and functions whose cache keeps what they were called with: instances of modules and data sets, tensors."""
+"""Functions whose cache keeps their arguments alive: instances of modules and data sets, tensors."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _DATA = lazy_pattern(
 
 
 class _Cache(NamedTuple):
-    """``size``: how many calls it keeps, None for all; ``known``: whether that is told."""
+    """``size``: how many calls it keeps, None for all; ``known``: whether the size is known."""
 
     decorator: ir.Expr
     size: int | None
@@ -32,7 +32,7 @@ class _Cache(NamedTuple):
 
 
 def detect(analyser: Analyser, summary: Summary) -> Iterator[CachedCall]:
-    """The cache of one function, where it keeps what takes memory."""
+    """The cache of one function, if it keeps large objects alive."""
     function = summary.function
     if not function.decorators:
         return
@@ -61,7 +61,7 @@ def detect(analyser: Analyser, summary: Summary) -> Iterator[CachedCall]:
 
 
 def _cache(analyser: Analyser, function: Function, decorator: ir.Expr) -> _Cache | None:
-    """The cache that a decorator is."""
+    """The cache that a decorator creates; None for another decorator."""
     made = _made_by(analyser, function.module, decorator, function.around)
     if made is None:
         return None
@@ -85,7 +85,7 @@ def _cache(analyser: Analyser, function: Function, decorator: ir.Expr) -> _Cache
 def _made_by(
     analyser: Analyser, module: Module, decorator: ir.Expr, around: Function | None
 ) -> tuple[ir.Expr, str] | None:
-    """What a decorator is made by, with its qualified name; a variable of the module stands for its one value."""
+    """The callee of a decorator and its qualified name; a variable of the module is replaced by its only value."""
     func = decorator.func if isinstance(decorator, ir.Call) else decorator
     kind, what = analyser.program.find_expression(module, func, around)
     if kind == "ext":
@@ -103,7 +103,8 @@ def _made_by(
 
 
 def _holder(analyser: Analyser, summary: Summary) -> CacheHolder | None:
-    """What the instances are that a cached method is called on: a module, what holds data, or what gives tensors."""
+    """The kind of the instances of a cached method: a module, a holder of data, or a holder of tensors. None for
+    others."""
     function = summary.function
     cls = function.cls
     if cls is None or not function.takes_self or not function.params:
@@ -122,7 +123,7 @@ def _holder(analyser: Analyser, summary: Summary) -> CacheHolder | None:
 
 
 def _gives_tensor(analyser: Analyser, summary: Summary) -> bool:
-    """Whether a method computes a tensor from what its object holds, by its annotation or by what it does."""
+    """Whether a method returns a tensor computed from its object, by its annotation or its summary."""
     node, own = summary.function.node, summary.function.own_name
     if not isinstance(node, ir.FunctionDef) or not any(
         isinstance(part, ir.Attr) and dotted(part.value) == own for part in parts(node.body)
@@ -135,13 +136,14 @@ def _gives_tensor(analyser: Analyser, summary: Summary) -> bool:
 
 
 def _is_single(cls: Class) -> bool:
-    """Whether there is one instance for good: it is kept by the class, or has nothing of its own."""
+    """Whether a class has a single, permanent instance: the class stores it, or it has no state."""
     return "__slots__" in cls.attributes or "__new__" in cls.methods or any("singleton" in dotted(
         item.func if isinstance(item, ir.Call) else item).lower() for item in cls.node.decorators)  # fmt: skip
 
 
 def _given(analyser: Analyser, function: Function) -> str | None:
-    """The parameter that takes a module or a tensor, by its annotation or by what all known callers pass."""
+    """The parameter for a module or a tensor, by its annotation or by the arguments of all known callers; None if there
+    is none."""
     skipped = 1 if function.cls is not None and "staticmethod" not in function.decorator_names else 0
     for param in function.params[skipped:]:
         if param.kind in ("star", "double-star"):
@@ -159,19 +161,19 @@ def _given(analyser: Analyser, function: Function) -> str | None:
 
 
 def _made_in_calls(function: Function) -> bool:
-    """Whether the function is made anew in each call of one that takes something: its cache goes with it."""
+    """Whether the function is defined inside a function with parameters: its cache is released with it."""
     return function.around is not None and bool(function.around.params)
 
 
 def _is_cleared(analyser: Analyser, function: Function) -> bool:
-    """Whether somebody in the project empties the cache."""
+    """Whether the project clears the cache."""
     return any(
         _clears(analyser.program.module(key), function.name) for key in analyser.program.words.files("cache_clear")
     )
 
 
 def _clears(module: Module, name: str) -> bool:
-    # (what has no name is each cache of a loop over several)
+    # a receiver without a name is each cache of a loop over several
     return any(
         isinstance(part, ir.Attr) and part.name == "cache_clear" and last_name(part.value) in (name, "")
         for body in module.bodies

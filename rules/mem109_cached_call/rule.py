@@ -1,4 +1,4 @@
-"""MEM109: a cache of functools keeps modules, data sets or tensors that nobody else holds any more."""
+"""MEM109: a cache of functools keeps modules, data sets or tensors that nothing else refers to."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ META = Meta(
     severity="warning",
 )
 
-#: what a cache keeps for good
+#: what a cache keeps alive
 CacheHolder = Literal["module", "data", "tensors", "argument"]
 
 
 class CachedCall(Event, frozen=True, gc=False, kw_only=True):
-    """A cache of the standard library over a function keeps what it is called with. ``holder``: what it keeps of most
-    weight, the instance of a module, data class or class with tensors (``owner``) or an argument; ``argument``: the
-    parameter that takes a module or tensor, if any. ``size``: how many calls are kept, None for all or for what is not
-    known; ``bounded``: it is not all of them; ``plain``: it takes nothing but the instance."""
+    """A function whose cache keeps its arguments. ``holder``: the largest of them: the instance of a module, data class
+    or class with tensors (``owner``), or an argument; ``argument``: the parameter for a module or tensor, if any.
+    ``size``: how many calls are kept, None for all or for an unknown number; ``bounded``: not all of them; ``plain``:
+    the instance is the only argument."""
 
     holder: CacheHolder
     name: str

@@ -1,4 +1,4 @@
-"""Names that are deleted to free memory, while another one, which nobody reads any more, holds what they named."""
+"""Names that are deleted to free memory, while another name that is never read again holds the object."""
 
 from __future__ import annotations
 
@@ -25,23 +25,23 @@ from .lifetimes import Afterlife, Spot, afterlife, reads, spots
 from .releases import Release, deleted_by, releases
 from .rule import NameOnly
 
-#: what reads names without writing them
+#: builtins that read variables by computed names
 _REFLECTION = frozenset({"locals", "globals", "vars", "eval", "exec", "dir"})
-#: names of what makes a model, and of methods that make one, whatever they are called on
+#: names of functions and methods that create a model
 _MAKES = lazy_pattern(
     r"^(from_pretrained|from_quantized|load_from_checkpoint|load_model|(build|create|make|get)_model)$"
 )
 _TRAINS = lazy_pattern(r"^(train|fit|evaluate|test|validate)$")
 _TRAINER = lazy_pattern(r"trainer|solver|learner|runner|engine")
-#: calls through which a run of a model is looked for
+#: how many levels of calls are searched for a model run
 _DEPTH = 3
 _COLLECTS = "gc.collect"
 CALLS = EMPTIES | {_COLLECTS, "torch.load"}
 
 
 class _Alive(NamedTuple):
-    """A holder, and a call that takes memory while it lives, maybe only in the next round: it runs a model, or makes
-    one."""
+    """A holder, and a call that needs memory while it lives, possibly in the next iteration only: it runs or creates a
+    model."""
 
     holder: Holder
     call: ir.Call
@@ -50,7 +50,7 @@ class _Alive(NamedTuple):
 
 
 def detect(analyser: Analyser, summary: Summary) -> Iterator[NameOnly]:
-    """The names that one function deletes in vain."""
+    """The names that one function deletes without effect."""
     function = summary.function
     noted = {at for at, call in summary.notes.outside.items() if call.name in EMPTIES or call.name == _COLLECTS}
     if not noted or is_test(function) or _reflects(function):
@@ -69,7 +69,7 @@ def detect(analyser: Analyser, summary: Summary) -> Iterator[NameOnly]:
 
 
 def _reflects(function: Function) -> bool:
-    """Whether the function may read its names without writing them."""
+    """Whether the function may read its variables by computed names."""
     return not function.names.isdisjoint(_REFLECTION) and any(
         isinstance(call.func, ir.Name) and call.func.id in _REFLECTION for call in calls(function.body)
     )
@@ -84,7 +84,7 @@ def _event(
     statement: ir.Stmt,
     known: dict[int, bool],
 ) -> NameOnly | None:
-    """``known``: of calls, whether they run a model."""
+    """``known``: memo of which calls run a model."""
     kind = _kind(analyser, summary, everything, release, name, statement)
     if kind is None or name in release.hosted:
         return None
@@ -99,7 +99,7 @@ def _event(
         )
         life = None if shared else afterlife(everything, holder.name, release.spot, release.end)
         if life is None:
-            return None  # what is read holds it anyway: it is not the deletion that is wrong
+            return None  # a holder that is still read keeps it anyway: the deletion is not at fault
         needed = _needed(analyser, summary, life, holder, name, known)
         alive += [needed] if needed is not None else []
     if not alive:
@@ -131,7 +131,7 @@ def _event(
 def _kind(
     analyser: Analyser, summary: Summary, everything: list[Spot], release: Release, name: str, statement: ir.Stmt
 ) -> Kind | None:
-    """What a name stands for that takes much memory: a model, or a checkpoint on the device."""
+    """The kind of large object that a name refers to: a model, or a checkpoint on the device; None for another."""
     bound = _bindings(everything, release, name)
     loaded = [value for value in bound if _is_loaded(summary, value)]
     if loaded and len(loaded) == len(bound):
@@ -148,7 +148,7 @@ def _kind(
     return None
 
 
-#: methods that bring a model to the host, or tell that it is none
+#: methods that move a model to the host, or that models lack
 _MAKES_NOTHING = lazy_pattern(r"^(cpu|step|zero_grad)$")
 
 
@@ -205,7 +205,7 @@ def _makes_model(analyser: Analyser, summary: Summary, value: ir.Expr) -> bool:
 
 
 def _is_shared(summary: Summary, everything: list[Spot], name: str) -> bool:
-    """Whether something else than the function's own statements may read a name of it."""
+    """Whether code outside the function's own statements may read a variable of it."""
     function = summary.function
     if any(
         reads(spot.statement, name) for spot in everything if isinstance(spot.statement, ir.FunctionDef | ir.ClassDef)
@@ -234,8 +234,8 @@ def _is_shared(summary: Summary, everything: list[Spot], name: str) -> bool:
 def _needed(
     analyser: Analyser, summary: Summary, life: Afterlife, holder: Holder, name: str, known: dict[int, bool]
 ) -> _Alive | None:
-    """What needs memory while the holder lives: what runs a model first, and what does so in this round. What gives the
-    next one of that name makes a model as well."""
+    """The call that needs memory while the holder lives: preferably one that runs a model, and one in this iteration. A
+    call that rebinds the name creates a model too. None if there is none."""
     found = []
     for again, region in ((False, life.after), (True, life.again)):
         for spot in region:
@@ -251,7 +251,7 @@ def _needed(
 
 
 def _runs(analyser: Analyser, summary: Summary, call: ir.Call) -> bool:
-    """Whether a call runs a model: by itself, in what it calls, or as a trainer's method."""
+    """Whether a call runs a model: itself, in its callees, or as a trainer's method."""
     if runs_model(analyser, summary, call, _DEPTH):
         return True
     func = call.func

@@ -1,4 +1,5 @@
-"""The names that hold a model or checkpoint when another name for it is deleted, each from where it came to do so."""
+"""The variables that hold a model or checkpoint when another name of it is deleted, each with the statement since which
+it does."""
 
 from __future__ import annotations
 
@@ -15,7 +16,7 @@ from .lifetimes import Spot
 from .releases import Release
 from .rule import Hold
 
-#: methods by which containers let go of what they have, and objects of what they keep
+#: methods that remove members of containers, or release memory of objects
 _EMPTIES = frozenset({"clear", "pop", "popleft", "popitem", "remove", "cpu", "to", "close", "free", "release", "reset"})
 _ADDS = frozenset({"append", "insert", "add", "appendleft"})
 
@@ -38,7 +39,7 @@ def holders_of(
     statement: ir.Stmt,
     kind: Kind,
 ) -> Iterator[Holder]:
-    """What holds the object of that name when it is deleted, each where it came to do so."""
+    """The holders of the object with that name when it is deleted, each with the statement since which it does."""
     names = {name}
     found: dict[str, Holder] = {}
     made_at = 0
@@ -60,7 +61,7 @@ def holders_of(
             continue
         bound = names_bound_by(one)
         if name in bound and not _goes_on(one, names):
-            names = {name}  # another object has the name
+            names = {name}  # the name refers to another object now
             found.clear()
             made_at = one.at
         for other in bound & names - {name}:
@@ -73,7 +74,7 @@ def holders_of(
 
 
 def _lets_go(statement: ir.Stmt, name: str) -> bool:
-    """``probe.net = None``, ``del nets[0]``, ``nets.clear()``: what a holder had may be gone."""
+    """Whether a statement may release what a holder has: ``probe.net = None``, ``del nets[0]``, ``nets.clear()``."""
     targets: tuple[ir.Expr, ...] = ()
     emptied = isinstance(statement, ir.Delete)
     if isinstance(statement, ir.Assign):
@@ -99,7 +100,7 @@ def _lets_go(statement: ir.Stmt, name: str) -> bool:
 def _holding(
     analyser: Analyser, summary: Summary, statement: ir.Stmt, names: frozenset[str], kind: Kind
 ) -> tuple[str, Hold] | None:
-    """The name that comes to hold it by a statement."""
+    """The name that a statement makes a holder of the object, and how; None if it does not."""
     if isinstance(statement, ir.Assign) and len(statement.targets) == 1:
         target = statement.targets[0]
         if isinstance(target, ir.Name):
@@ -117,7 +118,8 @@ def _holding(
 
 
 def _goes_on(statement: ir.Stmt, names: set[str]) -> bool:
-    """``model = model.to(device)``, ``model = DataParallel(model)``: the parameters are the same."""
+    """Whether a statement rebinds the name to the same parameters: ``model = model.to(device)``, ``model =
+    DataParallel(model)``."""
     value = statement.value if isinstance(statement, ir.Assign) else None
     if not isinstance(value, ir.Call):
         return False
@@ -126,7 +128,7 @@ def _goes_on(statement: ir.Stmt, names: set[str]) -> bool:
 
 
 def _reaches(spot: Spot, release: Release) -> Confidence | None:
-    """How well it is known that the deletion comes after a statement on the same way."""
+    """The confidence that the deletion follows a statement on the same path; None if it may not."""
     if spot.follows_from(release.spot.around):
         return "high"
     common = _common(spot.around, release.spot.around)
@@ -135,7 +137,7 @@ def _reaches(spot: Spot, release: Release) -> Confidence | None:
         return None
     rest = release.spot.around[len(common) :]
     if any(isinstance(block[0], ir.If | ir.Match | ir.Try) for block in rest):
-        return None  # which sides go together is not known
+        return None  # which branches belong together is unknown
     if any(isinstance(block[0], ir.Try | ir.Match) and block[1] for block in own):
         return None
     return "medium" if any(isinstance(block[0], ir.If | ir.Match) for block in own) else "high"
@@ -158,8 +160,8 @@ def _graphs(
     *,
     trained: bool,
 ) -> Iterator[Holder]:
-    """Results of the model whose graph leads to its parameters, freed by a backward or not. That it has one is known
-    where a backward ran through it, and no other model than this can have brought the graph in."""
+    """Results of the model whose graph refers to its parameters, freed by a backward or not: a backward ran through it,
+    and no other model can have contributed the graph."""
     models: dict[bool, set[Source]] = {True: set(), False: set()}
     for run in summary.runs.values():
         models[run.text.split(".")[0] == name and run.site.at > made_at].add(run.node)

@@ -1,5 +1,5 @@
-"""What keeps the memory of a model or a checkpoint: other names for it, optimizers, objects and containers that have
-it, parts of it. Only what is proven counts."""
+"""How other objects keep the memory of a model or a checkpoint: other names of it, optimizers, objects and containers
+that refer to it, parts of it. Only proven references count."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from memlint.sdk.values import PARAMETERS
 
 from .rule import Hold
 
-#: methods of modules that give the module itself
+#: methods of modules that return the module itself
 _SELF = frozenset({"to", "cuda", "eval", "train", "half", "float", "double", "bfloat16", "requires_grad_", "xpu"})
 _OPTIMIZERS = lazy_pattern(
     r"torch\.optim\.(\w+\.)*[A-Z]\w*|transformers\.(\w+\.)*(AdamW|Adafactor)|apex\.optimizers\.\w+|bitsandbytes\.optim\.\w+"
@@ -26,7 +26,7 @@ _WRAPS = lazy_pattern(
 
 
 def held_by(analyser: Analyser, summary: Summary, value: ir.Expr, names: frozenset[str], kind: str) -> Hold | None:
-    """How what an expression gives holds the memory of the objects with these names; None where that is not proven."""
+    """How the value of an expression refers to the objects with these names; None if that is not proven."""
     if isinstance(value, ir.Name):
         return "same" if value.id in names else None
     if isinstance(value, ir.Display) and value.kind != "set":
@@ -49,7 +49,7 @@ def _any_held(
 
 
 def _part(value: ir.Expr, names: frozenset[str]) -> Hold | None:
-    """``checkpoint["model"]``, or all of its members under other keys."""
+    """Whether an expression is a part of the object: ``checkpoint["model"]``, or all its members under other keys."""
     if isinstance(value, ir.Subscript):
         inner = value.value
         while isinstance(inner, ir.Subscript) and isinstance(inner.index, ir.Const):
@@ -116,7 +116,8 @@ def _to_host(call: ir.Call) -> bool:
 
 
 def _gives_parameters(value: ir.Expr, names: frozenset[str]) -> bool:
-    """``model.parameters()``, and lists, filters and groups of these; not one side of a condition."""
+    """Whether an expression contains the parameters: ``model.parameters()``, and lists, filters and groups of it; not
+    one branch of a conditional."""
     if isinstance(value, ir.Call):
         func = value.func
         if isinstance(func, ir.Attr) and func.name in PARAMETERS:
@@ -140,7 +141,7 @@ def _gives_parameters(value: ir.Expr, names: frozenset[str]) -> bool:
 
 
 def _keeps_argument(analyser: Analyser, cls: Class, call: ir.Call, names: frozenset[str]) -> bool:
-    """Whether the class puts an argument with such a name on its instances, as it is, and never takes it away."""
+    """Whether the class stores an argument with such a name on its instances unchanged, and never removes it."""
     init = analyser.program.method(cls, "__init__")
     if init is None or not init.takes_self or any(isinstance(arg, ir.Starred) for arg in call.args):
         return False
@@ -165,8 +166,8 @@ def _is_one_of(value: ir.Expr, names: frozenset[str]) -> bool:
 
 
 def _written_again(analyser: Analyser, cls: Class, attribute: str) -> bool:
-    """Whether a method of the class, or of one that inherits from it, binds or deletes an attribute after it is made,
-    or brings what it holds to the host."""
+    """Whether a method of the class or of a subclass rebinds or deletes an attribute after construction, or moves its
+    value to the host."""
     order, _ = analyser.program.ancestors(cls)
     for one in (*order, *analyser.program.subclasses(cls)):
         for method in one.methods.values():

@@ -1,5 +1,5 @@
-"""How long a local name of one function lives on after a place: until it is bound anew, deleted, or nobody is left to
-read it; and what is done meanwhile."""
+"""The live range of a local variable after a position: until it is rebound, deleted, or never read again; and the
+statements that run meanwhile."""
 
 from __future__ import annotations
 
@@ -8,28 +8,28 @@ from typing import NamedTuple
 
 from memlint.sdk.syntax import bodies, expressions, ir, names_bound_by, walk_expression, walk_statements
 
-#: the compound statements around a statement, from the outermost, each with the number of its block
+#: the compound statements around a statement, outermost first, each with the number of its block
 Around = tuple[tuple[ir.Stmt, int], ...]
 
 
 class Spot(NamedTuple):
-    """A statement of a function, and where it stands."""
+    """A statement of a function and its position."""
 
     statement: ir.Stmt
     around: Around
 
     def follows_from(self, other: Around) -> bool:
-        """Whether what comes to the end of the place ``other`` comes here too, for all that branches say: every block
-        around this statement that is not around the other is one that always runs."""
+        """Whether a path that completes the position ``other`` also comes here, by the branches: every block around
+        this statement that is not around the other always runs."""
         return all(_always(block) for block in self.around[_shared(self.around, other) :])
 
     def follows_by_rounds(self, other: Around) -> bool:
-        """The same, if every loop that begins behind the other has a round."""
+        """The same, if every loop after the other has an iteration."""
         inner = self.around[_shared(self.around, other) :]
         return all(_always(block) or (isinstance(block[0], ir.For | ir.While) and not block[1]) for block in inner)
 
     def excludes(self, other: Around) -> bool:
-        """Whether the two stand on different sides of one ``if``, ``try`` or ``match``."""
+        """Whether the two are in different branches of one ``if``, ``try`` or ``match``."""
         shared = _shared(self.around, other)
         return (
             len(self.around) > shared < len(other)
@@ -48,7 +48,7 @@ def spots(body: tuple[ir.Stmt, ...], around: Around = ()) -> Iterator[Spot]:
 
 
 def _shared(a: Around, b: Around) -> int:
-    """How many blocks, from the outermost, are around both."""
+    """The number of outermost blocks that are around both."""
     shared = 0
     for (one, number), (other, its_number) in zip(a, b, strict=False):
         if one is not other or number != its_number:
@@ -58,22 +58,23 @@ def _shared(a: Around, b: Around) -> int:
 
 
 def _always(block: tuple[ir.Stmt, int]) -> bool:
-    """``with``, and what stands under ``try:``"""
+    """Whether a block always runs: that of ``with``, and that of ``try:``."""
     statement, number = block
     return isinstance(statement, ir.With) or (isinstance(statement, ir.Try) and number == 0)
 
 
 class Afterlife(NamedTuple):
-    """What runs while a name holds what nobody reads: ``after``, in the order of the source, and ``again``, in the next
-    round of a loop. (That something binds the name anew then is known only if its loop has a round.)"""
+    """The statements that run while a variable holds an object that is never read: ``after`` in source order, and
+    ``again`` in the next iteration of a loop. (That the name is rebound then is known only if its loop has an
+    iteration.)"""
 
     after: tuple[Spot, ...]
     again: tuple[Spot, ...]
 
 
 def afterlife(everything: list[Spot], name: str, place: Spot, end: int) -> Afterlife | None:
-    """What happens to a name behind the statements from ``place`` to the ordinal ``end``. None where something
-    reads it (it is needed), or where it is not told whether it is bound anew."""
+    """What happens to a variable after the statements from ``place`` to the ordinal ``end``. None if something reads
+    it, or if it is unknown whether it is rebound."""
     after: list[Spot] = []
     again: list[Spot] = []
     loops = [block[0] for block in place.around if isinstance(block[0], ir.For | ir.While)]
@@ -100,8 +101,8 @@ def afterlife(everything: list[Spot], name: str, place: Spot, end: int) -> After
 
 
 class _Passed(NamedTuple):
-    """What was seen, whether the name ended there (if a loop has a round), and by what kind of jump the way leaves (""
-    for none)."""
+    """The statements passed, whether the variable was rebound or deleted (if a loop has an iteration), and the kind of
+    jump that leaves the path ("" for none)."""
 
     seen: list[Spot]
     ended: bool
@@ -109,7 +110,7 @@ class _Passed(NamedTuple):
 
 
 def _pass(region: list[Spot], name: str, place: Around) -> _Passed | None:
-    """What a way through statements comes by until the name is bound anew."""
+    """The statements on a path until the variable is rebound; None if one reads it."""
     seen: list[Spot] = []
     for spot in region:
         statement = spot.statement
@@ -134,14 +135,14 @@ def _inside(spot: Spot, loop: ir.Stmt | None) -> bool:
 
 
 def _ends(statement: ir.Stmt, name: str) -> bool:
-    """Whether a statement binds the name, or deletes it."""
+    """Whether a statement binds or deletes the variable."""
     if isinstance(statement, ir.Delete):
         return any(isinstance(target, ir.Name) and target.id == name for target in statement.targets)
     return name in names_bound_by(statement)
 
 
 def reads(statement: ir.Stmt, name: str) -> bool:
-    """Whether a statement itself (not its blocks) reads a name, or hands it to a definition of its own."""
+    """Whether a statement itself (not its blocks) reads a variable, or its nested definition may."""
     if isinstance(statement, ir.FunctionDef | ir.ClassDef):
         return any(_reads_in(expr, name) for inner in walk_statements((statement,)) for expr in expressions(inner))
     plain = _plain_targets(statement)
@@ -149,7 +150,7 @@ def reads(statement: ir.Stmt, name: str) -> bool:
 
 
 def _plain_targets(statement: ir.Stmt) -> frozenset[int]:
-    """Names that a statement binds or deletes without a look at them."""
+    """The names that a statement binds or deletes without reading them, by identity."""
     targets: tuple[ir.Expr, ...] = ()
     if isinstance(statement, ir.Assign | ir.Delete):
         targets = statement.targets

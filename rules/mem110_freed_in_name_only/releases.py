@@ -1,4 +1,4 @@
-"""Statements that free memory: names are deleted, or bound to None, and the cache or the garbage is emptied then."""
+"""Statements that free memory: they delete names, or bind them to None, and empty the cache or collect garbage."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from memlint.sdk.syntax import bodies, calls, expressions, ir, last_name, names_
 
 from .lifetimes import Spot
 
-#: calls that a release is made of beside the one that empties the cache
+#: calls that may be part of a release besides the one that empties the cache
 _BESIDE = frozenset({"synchronize", "ipc_collect", "print", "reset_peak_memory_stats", "info", "debug", "barrier"})
 
 
 class Release(NamedTuple):
-    """Statements of one block that delete names and then, or before, give memory back."""
+    """Adjacent statements of one block that delete names and free memory, in either order."""
 
     spot: Spot
     end: int
@@ -23,11 +23,11 @@ class Release(NamedTuple):
 
 
 def releases(everything: list[Spot], noted: set[int]) -> Iterator[Release]:
-    """The runs of statements that delete names and give memory back."""
+    """The sequences of statements that delete names and free memory."""
     run: list[Spot] = []
     for spot in everything:
         if run and spot.around[: len(run[0].around)] == run[0].around and len(spot.around) > len(run[0].around):
-            continue  # a block of the last one
+            continue  # inside the last one
         same = bool(run) and spot.around == run[0].around
         fits = deleted_by(spot.statement) or _gives_back(spot.statement, noted) or _moves(spot.statement)
         if run and not (same and fits):
@@ -57,7 +57,7 @@ def _last(statement: ir.Stmt) -> int:
 
 
 def deleted_by(statement: ir.Stmt) -> list[str]:
-    """Names that a statement deletes, or binds to None."""
+    """The names that a statement deletes, or binds to None."""
     targets: tuple[ir.Expr, ...] = ()
     if isinstance(statement, ir.Delete) or (
         isinstance(statement, ir.Assign) and isinstance(statement.value, ir.Const) and statement.value.kind == "None"
@@ -68,7 +68,7 @@ def deleted_by(statement: ir.Stmt) -> list[str]:
 
 
 def _is_noted(statement: ir.Stmt, noted: set[int]) -> bool:
-    """Whether a statement gives memory back, itself or in its block."""
+    """Whether a statement frees memory, itself or in its block."""
     return any(call.at in noted for call in calls((statement,)))
 
 
@@ -87,7 +87,7 @@ def _gives_back(statement: ir.Stmt, noted: set[int]) -> bool:
 
 
 def _moves(statement: ir.Stmt) -> list[str]:
-    """``model.cpu()``, ``model = model.to("cpu")``"""
+    """The models that a statement moves to the host: ``model.cpu()``, ``model = model.to("cpu")``."""
     value = statement.value if isinstance(statement, ir.ExprStmt | ir.Assign) else None
     if (
         not isinstance(value, ir.Call)

@@ -1,4 +1,4 @@
-"""MEM110: a name is deleted to free memory that another one holds, which nobody reads any more."""
+"""MEM110: a name is deleted to free memory that another, no longer read name still holds."""
 
 from __future__ import annotations
 
@@ -15,16 +15,15 @@ META = Meta(
     preview=True,
 )
 
-#: how a name holds the memory of what is deleted under another: it is the same, an optimizer or a schedule of its
-#: parameters, an object or container that has it, its state, a part of it, a result whose graph leads to it
+#: how another name holds the memory: it is the same object, an optimizer or scheduler of its parameters, an object or
+#: container that refers to it, its state, a part of it, a result whose graph refers to it
 Hold = Literal["same", "optimizer", "schedule", "object", "container", "state", "part", "graph"]
 
 
 class NameOnly(Event, frozen=True, gc=False, kw_only=True):
-    """A name is deleted to free memory, which another name holds that nobody reads any more. ``name``: of what;
-    ``holder`` and ``how`` it holds it; ``others``: names that hold it as well, by that one or besides; ``during``: the
-    call that runs meanwhile, in the ``next_round`` or in this; ``runs``: it runs a model, it does not only make or load
-    one."""
+    """A name is deleted to free memory which another name, that is never read again, still holds. ``name``: the deleted
+    one; ``holder`` and ``how`` it holds the object; ``others``: further holders; ``during``: the call that runs
+    meanwhile, in the ``next_round`` or in this; ``runs``: it runs a model, and does not only create or load one."""
 
     name: str
     kind: Literal["model", "checkpoint"]
@@ -36,7 +35,7 @@ class NameOnly(Event, frozen=True, gc=False, kw_only=True):
     runs: bool
 
 
-#: what the deletion leaves, and how the holder has it
+#: what the deletion leaves, and how the holder refers to it
 HOLDS = {
     "same": ("frees no memory", "is the same object"),
     "optimizer": ("does not free its parameters", "still holds them"),
@@ -63,8 +62,8 @@ def check(facts: Facts) -> Iterator[Report]:
 
 
 def _is_grave(event: NameOnly) -> bool:
-    """Whether a model lies for certain beside all that another needs to run: the holder of one round ends early in the
-    next."""
+    """Whether a model surely remains beside all that another one needs to run: the holder in one iteration is released
+    early in the next."""
     return event.kind == "model" and event.runs and not event.next_round and event.certainty == "high"
 
 

@@ -1,4 +1,4 @@
-"""Copies of a model's state that are made once, to bring it back after a trial: a warm-up, a search of the rate."""
+"""Copies of a model's state that are made once and restored after a trial: a warm-up, a search for a learning rate."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from memlint.sdk.syntax import calls, dotted, expressions, ir, walk_expression, 
 
 
 def is_backup(function: Function, place: ir.Expr, copied: ir.Expr, model: ir.Expr, around: tuple[ir.Stmt, ...]) -> bool:
-    """Whether a name holds a copy that is made once and does nothing but go back into a model, by
-    ``load_state_dict``, after something was done with that."""
+    """Whether a variable holds a copy that is made once and is only restored by ``load_state_dict``, after the model
+    was used."""
     if not isinstance(place, ir.Name) or place.id not in function.locals or function.node is None:
         return False
     if any(isinstance(one, ir.For | ir.While) for one in around):
@@ -21,13 +21,13 @@ def is_backup(function: Function, place: ir.Expr, copied: ir.Expr, model: ir.Exp
 
 
 def _brings_back(call: ir.Call, name: str) -> bool:
-    """``model.load_state_dict(name)``, of whatever module."""
+    """Whether a call is ``model.load_state_dict(name)``, of any module."""
     loads = isinstance(call.func, ir.Attr) and call.func.name == "load_state_dict"
     return loads and bool(call.args) and isinstance(call.args[0], ir.Name) and call.args[0].id == name
 
 
 def _does_nothing_else(function: Function, name: str, loads: list[ir.Call]) -> bool:
-    """Whether the name is bound once, and read by these calls alone (nested functions may read it, too)."""
+    """Whether the name is bound once, and read by these calls alone (also in nested functions)."""
     bound = read = 0
     for statement in walk_statements(function.body):
         if isinstance(statement, ir.Delete):
@@ -40,7 +40,7 @@ def _does_nothing_else(function: Function, name: str, loads: list[ir.Call]) -> b
 
 
 def _uses(call: ir.Call, model: str) -> bool:
-    """Whether a call runs the model, or is given it."""
+    """Whether a call runs the model, or has it as an argument."""
     if not model or (isinstance(call.func, ir.Attr) and call.func.name in ("state_dict", "load_state_dict")):
         return False
     given = (*call.args, *(word.value for word in call.keywords))

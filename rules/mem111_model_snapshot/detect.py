@@ -1,4 +1,4 @@
-"""Copies of models, or of their states, that are put aside on the device: the best one so far, or one of each epoch."""
+"""Copies of models, or of their states, that are stored on the device: the best one so far, or one per epoch."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from .backups import is_backup
 from .rule import ModelSnapshot
 from .snapshot_uses import is_bounded, leaves_the_device, names_in, run_as_models
 
-#: names of what is the best so far, and tests that ask for it
+#: names of the best state so far, and words in tests for it
 _BEST = lazy_pattern(r"best|improv|better|is_min|is_max")
-#: names of what runs beside the model
+#: names of models that run beside the model
 _RUNS = lazy_pattern(
     r"(^|_)(ema|target|teacher|old|prev|previous|ref|reference|anchor|frozen|momentum|swa|avg|shadow)(_|$)"
 )
-#: what loops over epochs are written with; and over what there is a handful of
+#: words in loops over epochs, and in loops over a few items
 _EPOCHS = lazy_pattern(r"epoch|(^|[^a-z])(ep|step|iter|it|round|rnd|update|episode)(s|ations?)?($|[^a-z])")
 _FEW = lazy_pattern(
     r"fold|client|user|task|seed|model|net($|[^a-z])|split|run|trial|member|agent|worker|parent|candi|layer|param"
@@ -39,7 +39,7 @@ class _Copy(NamedTuple):
 
 
 class _Kept(NamedTuple):
-    """Where a copy is kept: a name or attribute, or a container that it is added to."""
+    """Where a copy is stored: a name or attribute, or a container that it is added to."""
 
     place: ir.Expr
     is_member: bool
@@ -47,7 +47,7 @@ class _Kept(NamedTuple):
 
 
 def detect(analyser: Analyser, summary: Summary) -> Iterator[ModelSnapshot]:
-    """The copies that one function puts aside."""
+    """The copies that one function stores."""
     function = summary.function
     if not function.names & {"deepcopy", "clone"} or is_test(function):
         return
@@ -60,7 +60,7 @@ def detect(analyser: Analyser, summary: Summary) -> Iterator[ModelSnapshot]:
             loop, once = _grows(analyser, summary, kept, around) if kept.is_member else None, False
             if kept.is_member:
                 if loop is None or run_as_models(function, kept.place) or _is_model(analyser, summary, kept.place):
-                    continue  # (what is put into a ModuleDict or ModuleList is a part of a model)
+                    continue  # a member of a ModuleDict or ModuleList is a part of a model
             elif not _is_best(function, kept, copy, around) and not _becomes_best(function, kept, copy, around):
                 once = copy.is_state and is_backup(function, kept.place, copy.expr, copy.model, around)
                 if not once or leaves_the_device(function, kept.place):
@@ -126,7 +126,7 @@ def _of_state(expr: ir.Expr) -> ir.Expr | None:
 
 
 def _cloned(expr: ir.Comprehension) -> ir.Expr | None:
-    """The model in ``{k: v.clone() for k, v in model.state_dict().items()}``, where nothing takes it elsewhere."""
+    """The model in ``{k: v.clone() for k, v in model.state_dict().items()}``, if the copies stay on the device."""
     if expr.kind != "dict" or len(expr.fors) != 1 or not isinstance(expr.fors[0].iter, ir.Call):
         return None
     items, target = expr.fors[0].iter.func, expr.fors[0].target
@@ -148,7 +148,7 @@ def _cloned(expr: ir.Comprehension) -> ir.Expr | None:
 
 
 def _is_model(analyser: Analyser, summary: Summary, expr: ir.Expr) -> bool:
-    """Whether what is copied is known to be a module."""
+    """Whether the copied object is known to be a module."""
     if text(expr) in summary.modules_by_use:
         return True
     if isinstance(expr, ir.Name):
@@ -165,7 +165,7 @@ def _is_model(analyser: Analyser, summary: Summary, expr: ir.Expr) -> bool:
 
 
 def _kept(statement: ir.Stmt, copy: ir.Expr) -> _Kept | None:
-    """Where a statement keeps a copy, as it is or as a part of a record."""
+    """Where a statement stores a copy, by itself or in a record."""
     if isinstance(statement, ir.Assign | ir.AnnAssign) and statement.value is not None:
         targets = statement.targets if isinstance(statement, ir.Assign) else (statement.target,)
         if not _holds(statement.value, copy):
@@ -189,7 +189,7 @@ def _holds(expr: ir.Expr, copy: ir.Expr) -> bool:
 
 
 def _is_best(function: Function, kept: _Kept, copy: _Copy, around: tuple[ir.Stmt, ...]) -> bool:
-    """Whether a copy is that of the best model so far: made again and again where a comparison says so."""
+    """Whether a copy is that of the best model so far: made repeatedly, if a comparison holds."""
     name = text(kept.place).rsplit(".", 1)[-1].lower()
     loops = [place for place, one in enumerate(around) if isinstance(one, ir.For | ir.While)]
     ifs = [one for one in around[loops[-1] if loops else 0 :] if isinstance(one, ir.If)]
@@ -200,7 +200,7 @@ def _is_best(function: Function, kept: _Kept, copy: _Copy, around: tuple[ir.Stmt
 
 
 def _becomes_best(function: Function, kept: _Kept, copy: _Copy, around: tuple[ir.Stmt, ...]) -> bool:
-    """Whether each round copies the state, and a comparison decides whether that copy is the best so far: ``state =
+    """Whether each iteration copies the state, and a comparison decides whether that copy is the best so far: ``state =
     deepcopy(model.state_dict())``, then ``if loss < lowest: best = state``."""
     loops = [one for one in around if isinstance(one, ir.For | ir.While)]
     if not loops or not copy.is_state or not isinstance(kept.place, ir.Name) or leaves_the_device(function, kept.place):
@@ -218,9 +218,10 @@ def _becomes_best(function: Function, kept: _Kept, copy: _Copy, around: tuple[ir
 
 
 def _asks_for_best(statement: ir.If, name: str) -> bool:
-    """``if loss < lowest: lowest = loss``; by their names, ``if improved:`` and ``if loss < 0.1: best = …``."""
+    """Whether a test is for the best result so far: ``if loss < lowest: lowest = loss``; by their names, ``if
+    improved:`` and ``if loss < 0.1: best = …``."""
     compared = False
-    # (`best is None` asks whether there is one)
+    # `best is None` tests only whether there is one
     asked = {part.left.at for part in walk_expression(statement.test) if isinstance(part, ir.Compare)}
     for part in walk_expression(statement.test):
         if isinstance(part, ir.Compare) and any(op in ("<", ">", "<=", ">=") for op in part.ops):
@@ -243,7 +244,7 @@ def _asks_for_best(statement: ir.If, name: str) -> bool:
 
 
 def _runs(function: Function, place: ir.Expr, around: tuple[ir.Stmt, ...]) -> bool:
-    """Whether the copy itself runs while the loop goes on, or in any method where it is an attribute."""
+    """Whether the copy itself runs in the loop, or in any method if it is an attribute."""
     shown = text(place)
     if function.cls is not None and isinstance(place, ir.Attr):
         searched = [method.body for method in function.cls.methods.values()]
@@ -260,7 +261,7 @@ def _runs(function: Function, place: ir.Expr, around: tuple[ir.Stmt, ...]) -> bo
 
 
 def _grows(analyser: Analyser, summary: Summary, kept: _Kept, around: tuple[ir.Stmt, ...]) -> Loop | None:
-    """The loop over epochs with which a container of copies grows."""
+    """The loop over epochs in which a container of copies grows; None if there is none."""
     place = text(kept.place)
     loops = [one for one in around if isinstance(one, ir.For | ir.While)]
     if not loops or is_bounded(summary.function, place):
@@ -271,7 +272,7 @@ def _grows(analyser: Analyser, summary: Summary, kept: _Kept, around: tuple[ir.S
             text(loop.target, 200) + " " + text(loop.iter, 200) if isinstance(loop, ir.For) else text(loop.test, 200)
         )
         if kept.key is not None and names_in(kept.key) <= _given_inside(loop, loops):
-            continue  # each copy takes the place of the one that the last round left under that key
+            continue  # each copy replaces the one of the last iteration under that key
         known = summary.notes.rounds.get(("loop", loop.at))
         if known is None or _FEW.search(header.lower()):
             continue
@@ -283,7 +284,8 @@ def _grows(analyser: Analyser, summary: Summary, kept: _Kept, around: tuple[ir.S
 
 
 def _usually_few(analyser: Analyser, summary: Summary, loop: ir.For | ir.While) -> bool:
-    """``for _ in range(steps)``, where ``steps`` is a small number by default, and in every call that is seen."""
+    """Whether a loop usually has few iterations: ``for _ in range(steps)``, where ``steps`` is small by default and in
+    all known calls."""
     if not isinstance(loop, ir.For) or not isinstance(loop.iter, ir.Call) or text(loop.iter.func) != "range":
         return False
     count = loop.iter.args[-1] if loop.iter.args else None
@@ -299,7 +301,7 @@ def _is_few(value: object) -> bool:
 
 
 def _given_inside(loop: ir.Stmt, loops: list[ir.For | ir.While]) -> set[str]:
-    """The names that the loops inside of a loop bind anew in each of its rounds."""
+    """The names that the inner loops of a loop rebind in each of its iterations."""
     inner = [one for one in loops if isinstance(one, ir.For) and one.at > loop.at]
     return {name for one in inner for name in names_in(one.target)}
 
@@ -315,7 +317,7 @@ def _binds(statement: ir.Stmt, place: str) -> bool:
 
 
 def _on_device(analyser: Analyser, summary: Summary, model: ir.Expr) -> Confidence | None:
-    """How sure it is that a model is on an accelerator; None where nothing says so."""
+    """The confidence that a model is on an accelerator; None if nothing says so."""
     shown = text(model)
     function = summary.function
     searched = list(function.cls.methods.values()) if function.cls is not None else [function]
@@ -325,7 +327,7 @@ def _on_device(analyser: Analyser, summary: Summary, model: ir.Expr) -> Confiden
             if not isinstance(call.func, ir.Attr) or text(call.func.value) != shown:
                 continue
             if call.func.name == "cpu" or (call.func.name == "to" and _is_host(call)):
-                return None  # (it comes and goes)
+                return None  # it is moved back
             moved = moved or call.func.name in ("cuda", "to")
         for statement in walk_statements(one.body):
             if isinstance(statement, ir.Assign) and any(text(target) == shown for target in statement.targets):

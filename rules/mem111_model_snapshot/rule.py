@@ -1,4 +1,4 @@
-"""MEM111: copies of the model, or of its state, are put aside on the device."""
+"""MEM111: copies of the model, or of its state, are stored on the device."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ META = Meta(
 
 
 class ModelSnapshot(Event, frozen=True, gc=False, kw_only=True):
-    """A copy of a model, or of its state, is put aside where the model is. ``loop``: the loop over epochs with which
-    ``place``, a container of such copies, grows; None for the one copy of the best so far, or for one (``once``) that
-    goes back into the model after a trial."""
+    """A copy of a model, or of its state, is stored on the model's device. ``loop``: the loop over epochs in which
+    ``place``, a container of such copies, grows; None for a single copy of the best so far, or for one (``once``) that
+    is restored after a trial."""
 
     text: str
     model: str

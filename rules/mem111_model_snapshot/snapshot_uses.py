@@ -1,4 +1,4 @@
-"""What is done with a copy of a model that is put aside: whether it runs, is bounded, or leaves the device."""
+"""The uses of a stored copy of a model: whether it runs, is bounded, or leaves the device."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ from collections.abc import Iterable
 from memlint.sdk.project import Function
 from memlint.sdk.syntax import calls, ir, parts, text, walk_expression, walk_statements
 
-#: what goes on the list takes room from elsewhere, or for a while
+#: methods that remove members of a container
 _BOUNDS = frozenset({"pop", "popleft", "clear", "remove", "heappop", "heapreplace", "heappushpop"})
 
 
 def leaves_the_device(function: Function, place: ir.Expr) -> bool:
-    """``best.cpu()``, ``best.to("cpu")``"""
+    """Whether a function moves the copy to the host: ``best.cpu()``, ``best.to("cpu")``."""
     return any(
         isinstance(call.func, ir.Attr) and call.func.name in ("cpu", "to") and text(call.func.value) == text(place)
         for call in calls(function.body)
@@ -20,7 +20,7 @@ def leaves_the_device(function: Function, place: ir.Expr) -> bool:
 
 
 def is_bounded(function: Function, place: str) -> bool:
-    """Whether something in sight keeps the number of members small, or asks for it."""
+    """Whether the function limits the number of members, or tests it."""
     for part in parts(function.body):
         if isinstance(part, ir.Call):
             if isinstance(part.func, ir.Attr) and part.func.name in _BOUNDS and text(part.func.value) == place:
@@ -36,7 +36,7 @@ def is_bounded(function: Function, place: str) -> bool:
 
 
 def run_as_models(function: Function, place: ir.Expr) -> bool:
-    """``for model in models: model(x)``: the members run, and have to be on the device for that."""
+    """Whether the members of a container run (``for model in models: model(x)``), and so have to be on the device."""
     shown = text(place)
     searched = list(function.cls.methods.values()) if function.cls is not None else [function]
     for one in searched:
@@ -54,7 +54,7 @@ def run_as_models(function: Function, place: ir.Expr) -> bool:
 
 
 def _calls_one_of(target: ir.Expr, made: Iterable[ir.Call]) -> bool:
-    """Whether a call is one of the names that a target binds."""
+    """Whether one of the calls calls a name that a target binds."""
     names = names_in(target)
     return any(isinstance(call.func, ir.Name) and call.func.id in names for call in made)
 

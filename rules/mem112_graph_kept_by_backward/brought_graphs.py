@@ -1,4 +1,4 @@
-"""What brings a graph into a function: its parameters, attributes and the variables around it."""
+"""The graphs that enter a function through its parameters, attributes and enclosing variables."""
 
 from __future__ import annotations
 
@@ -20,26 +20,26 @@ from memlint.sdk.values import (
     tensors_within,
 )
 
-#: kinds of what has no graph of its own
+#: kinds of values without a graph of their own
 _WITHOUT = DATA | NONE | LOADER | MODULE | OPTIMIZER | CALLABLE
-#: how many callers are asked where a parameter comes from
+#: how many levels of callers are searched for the origin of a parameter
 _DEPTH = 3
 #: names of plain settings
 _SETTINGS = lazy_pattern(r"(^|_)(config|cfg|args|opts?|hparams|settings|flags)$")
 #: names of the batch of one step
 _BATCH = lazy_pattern(r"batch")
-#: names of what a loop draws batches from
+#: names of what a loop takes batches from
 _DATA = lazy_pattern(r"loader|data|batches|iterator")
 
 
 def named(path: Path) -> str:
-    """A symbol as the function writes it."""
+    """The source of a symbol in its function."""
     return "".join((path.root.partition(":")[2], *path.steps))
 
 
 def is_leaf(body: tuple[ir.Stmt, ...], name: str) -> bool:
-    """``u.requires_grad = True``, which torch refuses for what was computed: no graph comes in with it. (The method
-    ``u.requires_grad_(True)`` is allowed for that too.)"""
+    """Whether a body makes a variable a leaf by ``u.requires_grad = True``, which torch rejects for a computed tensor:
+    no graph enters with it. (``u.requires_grad_(True)`` is accepted there too.)"""
     return any(
         isinstance(statement, ir.Assign)
         and isinstance(statement.value, ir.Const)
@@ -50,8 +50,8 @@ def is_leaf(body: tuple[ir.Stmt, ...], name: str) -> bool:
 
 
 def is_given(summary: Summary, path: Path, last: Backward) -> bool:
-    """Whether a symbol is what the function is given, as it is or by position, and no attribute of it; beside a loop,
-    a batch of the caller's is none."""
+    """Whether a symbol is an argument of the function (itself, or a member by position), and no attribute of one;
+    outside of a loop, a batch of the caller does not count."""
     if not last.loops and _BATCH.search(path.root[2:].lower()) is not None:
         return False
     own = summary.function.own_name
@@ -59,7 +59,7 @@ def is_given(summary: Summary, path: Path, last: Backward) -> bool:
 
 
 def is_kept(analyser: Analyser, summary: Summary, path: Path) -> bool:
-    """Whether a symbol is a tensor that outlives the call: a variable of the function around, or an attribute."""
+    """Whether a symbol is a tensor that outlives the call: a variable of an enclosing function, or an attribute."""
     function = summary.function
     if not path.root.startswith("p:"):
         return True
@@ -72,7 +72,7 @@ def is_kept(analyser: Analyser, summary: Summary, path: Path) -> bool:
 
 
 def _is_set_later(analyser: Analyser, cls: Class, attribute: str) -> bool:
-    """Whether a method beside ``__init__`` gives the attribute a value."""
+    """Whether a method other than ``__init__`` assigns the attribute."""
     order, _ = analyser.program.ancestors(cls)
     return any(
         isinstance(target, ir.Attr) and target.name == attribute
@@ -86,8 +86,8 @@ def _is_set_later(analyser: Analyser, cls: Class, attribute: str) -> bool:
 
 
 def has_no_graph(analyser: Analyser, summary: Summary, path: Path, depth: int = 0) -> bool:
-    """Whether a symbol is known to bring no graph in: a batch of a loader, a part of a model, plain data. ``depth``:
-    how many callers led here."""
+    """Whether a symbol is known to have no graph: a batch of a loader, a part of a model, plain data. ``depth``: the
+    number of callers so far."""
     function = summary.function
     name = path.root[2:]
     if any(_SETTINGS.search(part.strip(".").lower()) for part in (name.rpartition(":")[2], *path.steps[:1])):
@@ -105,7 +105,7 @@ def has_no_graph(analyser: Analyser, summary: Summary, path: Path, depth: int = 
     if path.root.startswith("p:"):
         param = next((one for one in function.params if one.name == name), None)
         if param is not None and isinstance(param.default, ir.Const) and param.default.value is not None:
-            return True  # a number or a text
+            return True  # a number or a string
         passed = analyser.facts.parameter(function, name)
         if passed is not None and _is_plain(passed):
             return True
@@ -122,7 +122,7 @@ def _is_plain(known: V) -> bool:
 
 
 def _passed_without(analyser: Analyser, summary: Summary, path: Path, depth: int) -> bool:
-    """Whether every known caller passes what has no graph."""
+    """Whether every known caller passes a value without a graph."""
     records = analyser.facts.calls_of(summary.function)
     for caller, record in records:
         value = record.args.get(path.root[2:])

@@ -15,7 +15,7 @@ CALLS = frozenset({GRAD})
 
 
 def detect(analyser: Analyser, summary: Summary) -> Iterator[KeptGraph]:
-    """The backwards of one function that keep or record a graph for nobody."""
+    """The backwards of one function that keep or record an unused graph."""
     yield from retained(analyser, summary)
     yield from kept_by_rounds(analyser, summary)
     yield from recorded(analyser, summary)

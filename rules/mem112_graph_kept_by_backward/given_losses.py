@@ -1,4 +1,4 @@
-"""Backwards of a loss that a function is given: whether its graph is needed again is seen where it comes from."""
+"""Backwards of a loss that is an argument: whether its graph is needed again is known only in the callers."""
 
 from __future__ import annotations
 
@@ -7,20 +7,20 @@ from collections.abc import Callable, Iterator, Sequence
 from memlint.sdk.project import Analyser, Function, Summary, TooManyError, calls_of_function
 from memlint.sdk.values import Backward, Path, Source, tensors_within
 
-#: of more callers, nobody asks all
+#: the most callers that are examined
 _MAX_CALLERS = 8
 
-#: whether it is sure that a backward of a caller keeps its graph for nothing; None where the graph may be needed
+#: whether a backward, run for a caller, surely keeps its graph in vain; None if the graph may be needed
 Ask = Callable[["Analyser", Summary, Backward], bool | None]
 
 
 def united(backwards: Sequence[Backward]) -> Backward:
-    """The backwards of one place, on all ways that lead there, as one."""
+    """The backwards at one site, on all paths to it, as one."""
     return backwards[-1]._replace(reached=frozenset().union(*(one.reached for one in backwards)))
 
 
 def places_with(summary: Summary, marks: frozenset[Source]) -> Iterator[Path]:
-    """The places outside of a function that hold something of a graph when it is left."""
+    """The places outside of a function that hold parts of a graph at its exit."""
     assert summary.exit is not None
     for path, value in summary.exit.sym.items():
         if marks & summary.graphs.closure(tensors_within(summary, summary.exit, value).src):
@@ -30,8 +30,8 @@ def places_with(summary: Summary, marks: frozenset[Source]) -> Iterator[Path]:
 def given_for_nothing(
     analyser: Analyser, summary: Summary, last: Backward, left: frozenset[object], ask: Ask
 ) -> bool | None:
-    """Whether it is sure that a backward of a parameter itself keeps the graph for nothing, by all who call the
-    function; None where that cannot be known: a caller that nobody sees may run its own backward."""
+    """Whether a backward of a parameter surely keeps the graph in vain, by all callers; None if it is unknown: an
+    unknown caller may run its own backward."""
     function = summary.function
     (loss,) = last.reached if len(last.reached) == 1 else (None,)
     if not isinstance(loss, Path) or loss.steps or not loss.root.startswith("p:") or last.loops:
@@ -54,7 +54,7 @@ def given_for_nothing(
 
 
 def _is_handed_on(analyser: Analyser, function: Function) -> bool:
-    """Whether the function may be a value somewhere, or is called in a lambda: nobody sees then with which losses."""
+    """Whether the function may be used as a value, or is called in a lambda, so that its losses are unknown."""
     if analyser.facts.is_handed_on(function):
         return True
     try:
@@ -64,8 +64,8 @@ def _is_handed_on(analyser: Analyser, function: Function) -> bool:
 
 
 def _is_used_again(summary: Summary, loss: Path, last: Backward, left: frozenset[object]) -> bool:
-    """Whether the function itself sends the loss elsewhere: into another backward, to what is not known, into a place
-    that outlives the call, to its caller."""
+    """Whether the function itself uses the loss elsewhere: in another backward, in unknown code, in a place that
+    outlives the call, in its result."""
     others = [one for one in summary.backwards if one.site != last.site]
     if any(loss in one.reached for one in others) or loss in summary.left - left - summary.notes.logged:
         return True

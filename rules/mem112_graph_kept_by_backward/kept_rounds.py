@@ -1,4 +1,5 @@
-"""``for loss in losses: loss.backward(retain_graph=True)``: the last one has no use for the graph that it keeps."""
+"""Loops such as ``for loss in losses: loss.backward(retain_graph=True)``, whose last iteration keeps the graph in
+vain."""
 
 from __future__ import annotations
 
@@ -20,12 +21,13 @@ from memlint.sdk.values import excluded, member_and_whole
 
 from .rule import KeptGraph
 
-#: what differentiates
+#: calls that differentiate
 _BACKWARD = frozenset({"backward", "manual_backward", "grad"})
 
 
 def kept_by_rounds(analyser: Analyser, summary: Summary) -> Iterator[KeptGraph]:
-    """The backwards of one function that go through the members of a collection, and keep the graph after the last."""
+    """The backwards of one function that iterate over the members of a collection, and keep the graph after the last
+    one."""
     if not summary.notes.retained or summary.cut_short or is_test(summary.function):
         return
     for at, (expr, _) in sorted(summary.notes.retained.items()):
@@ -38,7 +40,7 @@ def kept_by_rounds(analyser: Analyser, summary: Summary) -> Iterator[KeptGraph]:
         if held is None or _differentiates_again(summary, loop, at) or not _is_own(analyser, summary, held):
             continue
         if len(loops) > 1 and not any(held in names_bound_by(one) for one in walk_statements(loops[-2].body)):
-            continue  # the next round of the loop around goes through the same graphs
+            continue  # the next iteration of the outer loop uses the same graphs
         yield KeptGraph(
             site=summary.site(at),
             function=summary.function.qual,
@@ -50,8 +52,8 @@ def kept_by_rounds(analyser: Analyser, summary: Summary) -> Iterator[KeptGraph]:
 
 
 def _collection(loop: ir.For, receiver: ir.Expr) -> str | None:
-    """The name of the collection whose members a loop goes through, where the receiver is one of them: ``losses`` of
-    ``for i, loss in enumerate(losses)``, and of ``losses[i]``."""
+    """The name of the collection over whose members a loop iterates, if the receiver is one of them: ``losses`` of
+    ``for i, loss in enumerate(losses)``, and of ``losses[i]``. None otherwise."""
     if isinstance(receiver, ir.Subscript):
         counted = isinstance(loop.iter, ir.Call) and dotted(loop.iter.func) == "range"
         index, target = receiver.index, loop.target
@@ -63,8 +65,8 @@ def _collection(loop: ir.For, receiver: ir.Expr) -> str | None:
 
 
 def _differentiates_again(summary: Summary, loop: ir.For, at: int) -> bool:
-    """Whether another backward of the function may go through the same graphs: one in the loop, or one behind it that
-    is not on the other side of a test."""
+    """Whether another backward of the function may use the same graphs: one in the loop, or a later one that is not in
+    another branch."""
     tests = {one.site.at: one.tests for one in summary.backwards}
     named = {
         call.at
@@ -79,8 +81,8 @@ def _differentiates_again(summary: Summary, loop: ir.For, at: int) -> bool:
 
 
 def _is_own(analyser: Analyser, summary: Summary, name: str) -> bool:
-    """Whether nobody else has the members to differentiate: the function makes the collection, or is an optimizer's,
-    which is given it for that alone."""
+    """Whether no other code can differentiate the members: the function creates the collection, or is the method of an
+    optimizer."""
     function = summary.function
     if name not in function.locals:
         return False
@@ -93,7 +95,7 @@ def _is_own(analyser: Analyser, summary: Summary, name: str) -> bool:
 
 
 def _returned(summary: Summary) -> set[str]:
-    """The names that are handed back as they are."""
+    """The names that are returned unchanged."""
     found: set[str] = set()
     for statement in walk_statements(summary.function.body, into_definitions=False):
         value = statement.value if isinstance(statement, ir.Return) else None

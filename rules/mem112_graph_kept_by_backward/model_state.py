@@ -1,4 +1,4 @@
-"""Models that keep a part of their graph from one call to the next: a hidden state, a memory, a cached product."""
+"""Models that store a part of their graph between calls: a hidden state, a memory, a cached product."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from memlint.sdk.project import Analyser, Class
 from memlint.sdk.syntax import calls
 from memlint.sdk.values import Path, V, ordered
 
-#: modules of libraries whose forward leaves nothing behind that has a graph
+#: modules of libraries whose forward stores nothing with a graph
 _STATELESS = lazy_pattern(
     r"(torch\.nn|torchvision\.models|transformers|timm|segmentation_models_pytorch|monai\.networks)\..*"
 )
-#: classes that are looked at for one model
+#: the most classes that are examined for one model
 _MAX = 60
 
 
@@ -25,7 +25,7 @@ class Stateful(enum.Enum):
 
 
 def keeps_a_graph(analyser: Analyser, module: V) -> Stateful:
-    """Whether a model, or a part of it, stores what its forward computes on itself."""
+    """Whether a model, or a part of it, stores results of its forward on itself."""
     found = Stateful.NO if module.refs else Stateful.UNKNOWN
     for ref in ordered(module.refs):
         if ref.kind == "extinstance":
@@ -47,7 +47,7 @@ def keeps_a_graph(analyser: Analyser, module: V) -> Stateful:
 
 
 def _parts(analyser: Analyser, cls: Class) -> Iterator[Class | None]:
-    """The class, those of the modules that it makes, and theirs; None for one that is not known."""
+    """The class, the classes of its submodules, and theirs; None for an unknown one."""
     todo, seen = [cls], {cls.key}
     while todo:
         one = todo.pop()
@@ -74,7 +74,7 @@ def _parts(analyser: Analyser, cls: Class) -> Iterator[Class | None]:
 
 
 def _stores(analyser: Analyser, cls: Class) -> bool:
-    """Whether a method leaves on the instance what it has computed with a graph."""
+    """Whether a method stores a computed value with a graph on the instance."""
     for name, method in cls.methods.items():
         if name == "__init__" or not method.takes_self or not method.params:
             continue

@@ -1,4 +1,4 @@
-"""``create_graph=True`` where nothing differentiates the gradients: their graph is recorded for nothing."""
+"""``create_graph=True`` where nothing differentiates the gradients, so that their graph is recorded in vain."""
 
 from __future__ import annotations
 
@@ -29,14 +29,14 @@ from .rule import KeptGraph
 
 GRAD = "torch.autograd.grad"
 _GRADS = frozenset({GRAD, "autograd.grad"})
-#: what has no graph of what it is called on, or of what it is an attribute of
+#: methods and attributes whose result has no graph
 _CUTS = frozenset({"detach", "data", "item", "tolist", "numpy"})
-#: what may be done with ``p.grad`` that differentiates nothing
+#: uses of ``p.grad`` that do not differentiate it
 _HARMLESS = frozenset({"data", "detach", "detach_", "zero_", "item", "shape", "device", "dtype", "is_sparse"})
 
 
 def recorded(analyser: Analyser, summary: Summary) -> Iterator[KeptGraph]:
-    """The graphs of gradients that one function records for nothing."""
+    """The graphs of gradients that one function records in vain."""
     if is_test(summary.function):
         return
     for at, call in sorted(summary.notes.outside.items()):
@@ -53,7 +53,7 @@ def recorded(analyser: Analyser, summary: Summary) -> Iterator[KeptGraph]:
             continue
         kept = argument(call.expr, 3, "retain_graph")
         yield KeptGraph(
-            site=summary.site(given.at),  # (such calls often go over many lines)
+            site=summary.site(given.at),  # such calls often span many lines
             function=summary.function.qual,
             kind="result",
             text=text(call.expr.func),
@@ -67,7 +67,7 @@ def recorded(analyser: Analyser, summary: Summary) -> Iterator[KeptGraph]:
 
 
 def _is_handed_on(analyser: Analyser, function: Function) -> bool:
-    """Whether the project mentions a function elsewhere than where it is called: others may call it as well."""
+    """Whether the project mentions a function other than in a call: others may call it too."""
     for key in analyser.program.words.files(function.name):
         module = analyser.program.module(key)
         for body in module.bodies:
@@ -85,8 +85,8 @@ def _literal(given: ir.Expr | None) -> ir.Expr | None:
 
 
 def _flag(summary: Summary, expr: ir.Call) -> str | None:
-    """The parameter under which alone the result of a call is cut: ``tuple(g.detach() for g in grads) if detach else
-    grads``. None where there is none."""
+    """The flag parameter under which the result of a call is detached: ``tuple(g.detach() for g in grads) if detach
+    else grads``. None if there is none."""
     statement = statement_at(summary.function.body, expr.at)
     if not isinstance(statement, ir.Assign) or len(statement.targets) != 1 or not _is_result(statement.value, expr):
         return None
@@ -114,14 +114,14 @@ def _flag(summary: Summary, expr: ir.Call) -> str | None:
 
 
 def _is_result(value: ir.Expr, expr: ir.Call) -> bool:
-    """The call itself, or a member of what it gives."""
+    """Whether an expression is the call, or a member of its result."""
     while isinstance(value, ir.Subscript):
         value = value.value
     return value is expr
 
 
 def _asked(summary: Summary, test: ir.Expr) -> str | None:
-    """A test of one parameter of the function."""
+    """The parameter that a test tests; None for another test."""
     params = {param.name for param in summary.function.params}
     return test.id if isinstance(test, ir.Name) and test.id in params else None
 
@@ -132,7 +132,7 @@ def _binds_cut(statement: ir.Assign, name: str) -> bool:
 
 
 def _is_cut(value: ir.Expr, name: str) -> bool:
-    """Whether each use of a name in an expression cuts its graph."""
+    """Whether each use of a name in an expression detaches it."""
     uses = sum(isinstance(part, ir.Name) and part.id == name for part in walk_expression(value))
     cut = 0
     for part in walk_expression(value):
@@ -156,8 +156,8 @@ def _root(expr: ir.Expr) -> str:
 
 
 def _of_parameters(analyser: Analyser, summary: Summary) -> Iterator[KeptGraph]:
-    """``loss.backward(create_graph=True)`` where only an optimizer of torch reads the gradients, which does so without
-    a graph."""
+    """``loss.backward(create_graph=True)`` where only an optimizer of torch reads the gradients, which needs no
+    graph."""
     found = [
         (call, given)
         for call in calls(summary.function.body)
@@ -208,8 +208,8 @@ def _recorded(
 
 
 def _of_inputs(summary: Summary, found: list[tuple[ir.Call, ir.Expr]]) -> Iterator[KeptGraph]:
-    """``out.backward(create_graph=True)`` where the function reads the gradient of one of its inputs alone: those of
-    the parameters are recorded for nobody."""
+    """``out.backward(create_graph=True)`` where the function reads only the gradient of an input: the graphs of the
+    parameters' gradients are recorded in vain."""
     body = summary.function.body
     own = {
         part.value.id
@@ -227,7 +227,8 @@ def _of_inputs(summary: Summary, found: list[tuple[ir.Call, ir.Expr]]) -> Iterat
 
 
 def _is_made_leaf(body: tuple[ir.Stmt, ...], name: str) -> bool:
-    """``x.requires_grad = True``, ``x.requires_grad_()``, ``x = Variable(…, requires_grad=True)``"""
+    """Whether a body makes a variable a leaf: ``x.requires_grad = True``, ``x.requires_grad_()``, ``x = Variable(…,
+    requires_grad=True)``."""
     if is_leaf(body, name):
         return True
     for statement in walk_statements(body, into_definitions=False):
@@ -240,7 +241,7 @@ def _is_made_leaf(body: tuple[ir.Stmt, ...], name: str) -> bool:
 
 
 def _reads_gradients(summary: Summary) -> bool:
-    """Whether the file reads the gradients of parameters for more than to clear or to clip them."""
+    """Whether the file reads the gradients of parameters other than to clear or clip them."""
     for body in summary.module.bodies:
         harmless: set[int] = set()
         for statement in walk_statements(body):
@@ -260,7 +261,7 @@ def _reads_gradients(summary: Summary) -> bool:
 
 
 def _below(expr: ir.Expr) -> set[int]:
-    """The steps of ``p.grad.norm()``, down to its first name."""
+    """The parts of ``p.grad.norm()``, down to its first name, by identity."""
     found = set()
     while isinstance(expr, ir.Call | ir.Attr | ir.Subscript):
         found.add(expr.at)
@@ -269,7 +270,7 @@ def _below(expr: ir.Expr) -> set[int]:
 
 
 def _may_differentiate(analyser: Analyser, summary: Summary, call: ir.Call) -> bool:
-    """Whether a call may differentiate the gradients of what it is given: one of a function that is not torch's."""
+    """Whether a call may differentiate the gradients of its arguments: one of a function that is not torch's."""
     if not call.args and not call.keywords:
         return False
     kind, what = analyser.program.find_expression(summary.module, call.func, summary.function)
@@ -281,7 +282,7 @@ def _may_differentiate(analyser: Analyser, summary: Summary, call: ir.Call) -> b
 
 
 def _is_of_torch(analyser: Analyser, summary: Summary, names: Names, step: ir.Call) -> bool:
-    """Whether a ``step`` is that of one of torch's optimizers."""
+    """Whether a ``step`` is that of an optimizer of torch."""
     assert isinstance(step.func, ir.Attr)
     owner = step.func.value
     if isinstance(owner, ir.Name):

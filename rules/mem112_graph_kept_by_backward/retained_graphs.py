@@ -1,4 +1,4 @@
-"""``backward(retain_graph=True)`` after which no backward goes through that graph any more."""
+"""``backward(retain_graph=True)`` after which no other backward uses that graph."""
 
 from __future__ import annotations
 
@@ -26,23 +26,23 @@ from .given_losses import given_for_nothing, places_with, united
 from .model_state import Stateful, keeps_a_graph
 from .rule import KeptGraph
 
-#: names of what a model keeps from one call to the next, and of what looks after it
+#: names of a model's state between calls, and of code that manages it
 _STATE = lazy_pattern(r"hidden|memor|detach|repackage|reset|temporal|carry|(^|_)states?($|_(?!dict))|cell_")
-#: names of what decides over mixed precision
+#: names of flags for mixed precision
 _PRECISION = lazy_pattern(r"scal[ae]r|(^|[^a-z])amp($|[^a-z])|fp16|half|mixed|apex")
-#: names of the parameters of a model, one at a time
+#: names of single parameters of a model
 _PARAMETER = lazy_pattern(r"(p|param\w*|w|weights?|tensor|v|child|layer\w*)$")
 
 
 def retained(analyser: Analyser, summary: Summary) -> Iterator[KeptGraph]:
-    """The backwards of one function that keep a graph for nothing."""
+    """The backwards of one function that keep a graph in vain."""
     if not summary.notes.retained or summary.cut_short or summary.exit is None:
         return
     if is_test(summary.function):
         return
     for at, (expr, left) in sorted(summary.notes.retained.items()):
         if any(other >= at for other in summary.notes.blind_at):
-            continue  # a backward of what is not known comes after it
+            continue  # a backward of an unknown loss follows
         own = [one for one in summary.backwards if one.site == summary.site(at)]
         given = _argument(expr)
         if not own or given is None:
@@ -72,7 +72,7 @@ def retained(analyser: Analyser, summary: Summary) -> Iterator[KeptGraph]:
 def _for_nothing(
     analyser: Analyser, summary: Summary, last: Backward, marks: frozenset[Source], left: frozenset[Source]
 ) -> bool | None:
-    """Whether it is sure that no backward goes through the operations that a backward keeps; None where one may."""
+    """Whether surely no backward uses the operations that a backward keeps; None if one may."""
     if not _is_last(summary, last, marks) or _goes_on(analyser, summary, marks, left):
         return None
     sure = _is_sure(analyser, summary, last, marks)
@@ -80,8 +80,8 @@ def _for_nothing(
 
 
 def _for_nothing_there(analyser: Analyser, caller: Summary, last: Backward) -> bool | None:
-    """The same of a backward that a function runs for its caller, in the caller. (What the caller leaves anywhere,
-    another function may send into a backward of its own.)"""
+    """The same for a backward that a function runs for its caller, in the caller. (Whatever the caller stores, another
+    function may differentiate.)"""
     marks = _recorded(caller, last)
     if not marks or any(places_with(caller, marks)):
         return None
@@ -89,7 +89,7 @@ def _for_nothing_there(analyser: Analyser, caller: Summary, last: Backward) -> b
 
 
 def _argument(expr: ir.Call) -> ir.Expr | None:
-    """The literal that keeps the graph, where the gradients themselves are not to be differentiated."""
+    """The literal that keeps the graph, unless the gradients themselves are to be differentiated."""
     if any(
         word.name in (None, "inputs") or (word.name == "create_graph" and not is_false(word.value))
         for word in expr.keywords
@@ -100,9 +100,10 @@ def _argument(expr: ir.Call) -> ir.Expr | None:
 
 
 def _recorded(summary: Summary, last: Backward) -> frozenset[Source]:
-    """The operations that the backward goes through, where each round of its loop records its own; nothing else."""
+    """The operations that the backward uses and that each iteration of its loop records anew; empty if there are
+    others."""
     nodes = {item: node for item in last.reached if (node := summary.graphs.nodes.get(item)) is not None}
-    # a parameter may be made before the loop: nothing is saved in it
+    # a parameter may be created before the loop, as it saves nothing
     made = {item for item, node in nodes.items() if not node.leaf}
     if any(_loops(summary, item)[: len(last.loops)] != last.loops for item in made):
         return frozenset()
@@ -112,7 +113,7 @@ def _recorded(summary: Summary, last: Backward) -> frozenset[Source]:
 
 
 def _loops(summary: Summary, item: Source) -> tuple[Source, ...]:
-    """The loops around what recorded a node; a part of a result is recorded with it."""
+    """The loops around the recording of a node; a part of a result is recorded with it."""
     node = summary.graphs.nodes[item]
     while not node.loops and isinstance(item, tuple) and not isinstance(item, Path) and isinstance(item[-1], str):
         item = item[0] if len(item) == 2 else item[:-1]
@@ -124,8 +125,8 @@ def _loops(summary: Summary, item: Source) -> tuple[Source, ...]:
 
 
 def _from_earlier(summary: Summary, item: Source, last: Backward) -> bool:
-    """Whether a mark stands for what an earlier round of a loop around the backward may have made: a name's previous
-    value, or the members of a container that is not made anew in the round."""
+    """Whether a source stands for a value of an earlier iteration of a loop around the backward: the previous value of
+    a variable, or the members of a container that the iteration does not create."""
     if not isinstance(item, tuple) or isinstance(item, Path):
         return False
     if item[:1] == ("prev",):
@@ -138,7 +139,7 @@ def _from_earlier(summary: Summary, item: Source, last: Backward) -> bool:
 
 
 def _is_bare(summary: Summary, loop: Source, name: Source) -> bool:
-    """Whether a variable holds nothing with a graph when a round of the loop ends: words that were picked, numbers."""
+    """Whether a variable holds nothing with a graph at the end of an iteration: sampled words, numbers."""
     assert summary.exit is not None
     value = summary.exit.env.get(name) if isinstance(name, str) else None
     statements = list(walk_statements(summary.function.body))
@@ -147,22 +148,22 @@ def _is_bare(summary: Summary, loop: Source, name: Source) -> bool:
         return False
     inside = {one.at for one in walk_statements(around.body)}
     if any(name in names_bound_by(one) and one.at > around.at and one.at not in inside for one in statements):
-        return False  # what it holds in the end is something else
+        return False  # its final value is another one
     reached = summary.graphs.closure(tensors_within(summary, summary.exit, value).src)
     return not any(item in summary.graphs.nodes or isinstance(item, Path) or item[0] != "prev" for item in reached)
 
 
 def _is_last(summary: Summary, last: Backward, marks: frozenset[Source]) -> bool:
-    """Whether no backward that may come after it goes through the same operations."""
+    """Whether no later backward uses the same operations."""
     for other in summary.backwards:
         if other.site == last.site:
             continue
         if not _share(summary, marks, other.reached):
             if other.site.at > last.site.at and not _is_known(summary, other):
-                return False  # (a helper may have hidden what its loss is made of)
+                return False  # a helper may hide the origin of its loss
             continue
         if excluded(other.tests, last.tests) and other.site.at not in summary.notes.retained and not _scales(other):
-            return False  # one side frees the graph, and the other one keeps it: somebody thought of it
+            return False  # one branch frees the graph and the other keeps it: that is intended
         before = other.site.at < last.site.at and other.loops[: len(last.loops)] == last.loops
         if not before and not excluded(other.tests, last.tests):
             return False
@@ -170,17 +171,17 @@ def _is_last(summary: Summary, last: Backward, marks: frozenset[Source]) -> bool
 
 
 def _scales(backward: Backward) -> bool:
-    """Whether it is the backward of mixed precision, which differs from the other one by that alone."""
+    """Whether it is the backward for mixed precision, which differs from the other one only by that."""
     return any(_PRECISION.search(text(test, 200).lower()) for test in backward.tests)
 
 
 def _share(summary: Summary, marks: frozenset[Source], reached: frozenset[Source]) -> bool:
-    """Whether two backwards go through the same operations: two results of one call of a model share its trunk."""
+    """Whether two backwards use the same operations: two results of one call of a model share its trunk."""
     return bool(marks & reached) or bool(_calls_of_models(summary, marks) & _calls_of_models(summary, reached))
 
 
 def _calls_of_models(summary: Summary, sources: frozenset[Source]) -> set[Source]:
-    """Where the models were called that have a part in a graph."""
+    """The model calls that contribute to a graph."""
     return {
         item[0] if isinstance(item, tuple) and not isinstance(item, Path) else item
         for item in sources
@@ -189,14 +190,14 @@ def _calls_of_models(summary: Summary, sources: frozenset[Source]) -> set[Source
 
 
 def _is_known(summary: Summary, other: Backward) -> bool:
-    """Whether a model, or a parameter, is seen to take part in what a backward goes through."""
+    """Whether a known model or parameter contributes to the graph of a backward."""
     nodes = (summary.graphs.nodes.get(item) for item in other.reached)
     return any(node is not None and (node.model or node.definite) and not node.unknown for node in nodes)
 
 
 def _goes_on(analyser: Analyser, summary: Summary, marks: frozenset[Source], left: frozenset[Source]) -> bool:
-    """Whether what has this graph goes to where another backward may run: to code that cannot be followed, to callers,
-    to other methods."""
+    """Whether a value with this graph reaches code that may run another backward: unknown code, callers, other
+    methods."""
     if marks & (summary.left - left - summary.notes.logged) or captured(summary, set(marks)):
         return True
     if marks & summary.notes.returned and not dropped_by_callers(analyser, summary):
@@ -217,7 +218,7 @@ def _goes_on(analyser: Analyser, summary: Summary, marks: frozenset[Source], lef
 
 
 def _is_read_in_training(analyser: Analyser, summary: Summary, cls: Class, name: str) -> bool:
-    """Whether another method of the class that runs a backward reads an attribute, which a call may just have set."""
+    """Whether another method of the class runs a backward and reads an attribute, which a call may just have set."""
     return any(
         method is not summary.function
         and any(isinstance(part, ir.Attr) and part.name == name for part in parts(method.body))
@@ -228,8 +229,8 @@ def _is_read_in_training(analyser: Analyser, summary: Summary, cls: Class, name:
 
 
 def _has_leaves_before(analyser: Analyser, summary: Summary, last: Backward) -> bool:
-    """Whether tensors are made leaves before the loop, here or in a function that is called there: what is computed of
-    them there, once, has a graph that each round goes through."""
+    """Whether tensors are made leaves before the loop, here or in a callee: what is computed from them there, once, has
+    a graph that each iteration uses."""
     if not last.loops:
         return False
     inside = {
@@ -248,7 +249,8 @@ def _has_leaves_before(analyser: Analyser, summary: Summary, last: Backward) -> 
 
 
 def _makes_leaf(statement: ir.Stmt) -> bool:
-    """``t.requires_grad = True`` or ``t.requires_grad_()``, of what is no parameter by its name."""
+    """Whether a statement makes a tensor a leaf that is no parameter by its name: ``t.requires_grad = True``,
+    ``t.requires_grad_()``."""
     made: list[ir.Expr] = []
     if isinstance(statement, ir.Assign) and is_true(statement.value):
         made += [one.value for one in statement.targets if isinstance(one, ir.Attr) and one.name == "requires_grad"]
@@ -261,8 +263,8 @@ def _makes_leaf(statement: ir.Stmt) -> bool:
 
 
 def _is_sure(analyser: Analyser, summary: Summary, last: Backward, marks: frozenset[Source]) -> bool | None:
-    """Whether it is sure that the graph is new in each round: not where a model or helper that cannot be followed may
-    keep a part of it; None where one does."""
+    """Whether the graph is surely new in each iteration. False if an unknown model or helper may keep a part of it;
+    None if one does."""
     sure = True
     for item in last.reached:
         if (
@@ -271,7 +273,7 @@ def _is_sure(analyser: Analyser, summary: Summary, last: Backward, marks: frozen
             and not is_leaf(summary.function.body, named(item))
         ):
             if is_given(summary, item, last) or is_kept(analyser, summary, item):
-                return None  # (each round, or the caller's next backward, goes through what it brings in)
+                return None  # each iteration, or the caller's next backward, uses the graph that it brings in
             sure = False
     nodes = [summary.graphs.nodes[item] for item in marks]
     if any((node.unknown or node.opaque) for node in nodes):
@@ -291,11 +293,12 @@ def _is_sure(analyser: Analyser, summary: Summary, last: Backward, marks: frozen
 
 
 def _handles_state(summary: Summary, model: str) -> bool:
-    """``model.hidden = …``, ``model.detach_state()``: the function looks after what the model keeps between calls."""
+    """Whether the function manages state that the model keeps between calls: ``model.hidden = …``,
+    ``model.detach_state()``."""
     owner = model.removesuffix(".forward")
     params = summary.function.params
     if summary.function.takes_self and params and owner == params[0].name:
-        return False  # (what it leaves on itself is seen)
+        return False  # its own stores are known
     return any(
         isinstance(part, ir.Attr) and _STATE.search(part.name.lower()) is not None and text(part.value) == owner
         for part in parts(summary.function.body)
@@ -303,13 +306,13 @@ def _handles_state(summary: Summary, model: str) -> bool:
 
 
 def _alive(summary: Summary, loop: LoopState | None, marks: frozenset[Source], expr: ir.Call) -> tuple[str, ...]:
-    """The names that hold the graph of one round while the model runs in the next, that of the loss first."""
+    """The names that hold the graph of one iteration while the model runs in the next one, that of the loss first."""
     if loop is None or summary.exit is None or not loop.counts:
         return ()
     runs = [run.site.at for run in summary.runs.values() if {run.node, *run.value.src} & marks]
     first = min(runs, default=0)
     begun = {name for one in walk_statements(loop.body) if one.at < first for name in names_bound_by(one)}
-    # (the statement of the model call itself binds its name when the model has run)
+    # the statement of the model call binds its name only after the model has run
     for one in walk_statements(loop.body):
         if one.at < first and any(call.at == first for call in calls((one,))):
             begun -= names_bound_by(one)

@@ -18,14 +18,13 @@ META = Meta(
 class KeptGraph(Event, frozen=True, gc=False, kw_only=True):
     """A backward keeps or records a graph that nothing differentiates again.
 
-    ``kind``: retain (a graph is kept, and no other backward goes through it), gradients (``backward`` records the graph
-    of the gradients, and only an optimizer reads them), inputs (as gradients, for those of an input, ``alive``), rounds
-    (a backward for each member of a collection, ``alive``, keeps the graph after the last as well), result (every use
-    of what ``autograd.grad`` gives cuts the graph that it records). ``word``: the literal that asks for it. ``alive``:
-    the names that hold the graph while the model runs in the next round of ``loop`` (of a result: only where there is
-    an accelerator). ``flag``: a parameter without which the result keeps its graph ("" for none). ``kept``: an argument
-    of its own keeps the graph that was differentiated. ``sure``: no code that cannot be followed has a part in the
-    graph (of retain).
+    ``kind``: retain (no other backward uses the graph that is kept), gradients (``backward`` records the graph of the
+    gradients, and only an optimizer reads them), inputs (the same for the gradients of inputs, ``alive``), rounds (a
+    backward for each member of a collection, ``alive``, also keeps the graph after the last one), result (every use of
+    the result of ``autograd.grad`` detaches the graph that it records). ``word``: the literal argument. ``alive``: the
+    names that hold the graph while the model runs in the next iteration of ``loop`` (for result: only with an
+    accelerator). ``flag``: a parameter without which the result keeps its graph ("" for none). ``kept``: an argument of
+    its own keeps the differentiated graph. ``sure``: no unknown code contributes to the graph (for retain).
     """
 
     kind: Literal["retain", "gradients", "inputs", "rounds", "result"]
@@ -53,7 +52,7 @@ def check(facts: Facts) -> Iterator[Report]:
 
 
 def _is_large(event: KeptGraph) -> bool:
-    """Whether the graph is there beside another one, round after round."""
+    """Whether the graph is alive beside another one in each iteration."""
     if event.kind == "retain":
         return bool(event.alive) and event.sure
     if event.kind == "rounds":
@@ -111,7 +110,7 @@ def _help(event: KeptGraph) -> str:
 
 
 def _kept(event: KeptGraph) -> str:
-    """What ``create_graph`` did beside it."""
+    """The further effect of ``create_graph``."""
     return "" if event.kept else ", and pass `retain_graph=True` if the first graph is used again"
 
 

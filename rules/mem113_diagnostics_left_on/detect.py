@@ -1,4 +1,5 @@
-"""Diagnostics that are left on for a whole run: anomaly detection, memory history, profilers, metrics never reset."""
+"""Diagnostics that stay on for a whole run: anomaly detection, memory history, profilers, metrics that are never
+reset."""
 
 from __future__ import annotations
 
@@ -11,20 +12,20 @@ from memlint.sdk.values import LoopState, MetricUse, OutsideCall
 
 from .rule import DiagnosticLeftOn
 
-#: files and functions whose very task is to look
+#: files and functions for diagnosis
 _LOOKS = lazy_pattern(r"debug|profil|sanity|bench|trace|diagnos|(^|[/_])tests?([/_.]|$)|repro|overfit")
 #: calls that train, by frameworks
 _TRAINS = frozenset({"backward", "manual_backward", "fit", "train_one_epoch"})
-#: metrics of torchmetrics and torcheval whose state is all that they were ever given
+#: metrics of torchmetrics and torcheval whose state is all their input
 _KEEP_ALL = lazy_pattern(
     r"(Binary|Multiclass|Multilabel)?(AUROC|AUPRC|AveragePrecision|PrecisionRecallCurve|ROC|PrecisionAtFixedRecall"
     r"|RecallAtFixedPrecision|SpecificityAtSensitivity|CalibrationError)"
     r"|SpearmanCorrCoef|KendallRankCorrCoef|CosineSimilarity|CatMetric|Cat|Retrieval\w+|MeanAveragePrecision"
     r"|BERTScore|InceptionScore|KernelInceptionDistance"
 )
-#: methods of metric objects that leave their state to them
+#: methods of metric objects that do not clear the state
 _OF_METRICS = frozenset({"update", "compute", "forward", "to"})
-#: diagnostics that stay on once they are
+#: diagnostics that stay on until they are switched off
 _ANOMALIES = frozenset(
     f"torch.autograd.{place}{name}"
     for place in ("", "anomaly_mode.")
@@ -35,7 +36,7 @@ CALLS = _ANOMALIES | _HISTORY | {"torch.profiler.profile", "torch.autograd.profi
 
 
 def detect(analyser: Analyser, summary: Summary) -> Iterator[DiagnosticLeftOn]:
-    """What one function leaves on."""
+    """The diagnostics that one function leaves on."""
     if in_tests(summary.module.key):
         return
     for _, call in sorted(summary.notes.outside.items()):
@@ -65,7 +66,7 @@ def _left_on(analyser: Analyser, summary: Summary, call: OutsideCall) -> Diagnos
 
 
 def _block_of(summary: Summary, expr: ir.Call) -> ir.With | None:
-    """The with statement that enters what a call makes."""
+    """The with statement whose context a call creates; None if there is none."""
     for statement in walk_statements(summary.function.body, into_definitions=False):
         if isinstance(statement, ir.With) and any(item.context is expr for item in statement.items):
             return statement
@@ -106,7 +107,7 @@ def _anomaly(analyser: Analyser, summary: Summary, call: OutsideCall, block: ir.
 
 
 def _stays_on(analyser: Analyser, summary: Summary, expr: ir.Call, keyword: str) -> bool:
-    """Whether a program that trains switches something on by a statement, and nowhere off."""
+    """Whether a program that trains switches something on by a statement, and nothing switches it off."""
     if not _is_statement(summary, expr) or not _project_trains(analyser, summary):
         return False
     return not _switched_off(analyser, last_name(expr.func), 0, keyword)
@@ -131,7 +132,7 @@ def _project_trains(analyser: Analyser, summary: Summary) -> bool:
 
 
 def _switched_off(analyser: Analyser, name: str, position: int, keyword: str) -> bool:
-    """Whether the project calls a function of that name with anything that may switch it off."""
+    """Whether the project calls a function of that name with an argument that may switch it off."""
     for key in analyser.program.words.files(name):
         for function in functions_of(analyser.program.module(key)):
             for call in calls(function.body):
@@ -149,13 +150,13 @@ def _records_all(given: ir.Expr) -> bool:
 
 
 def _history(analyser: Analyser, summary: Summary, call: OutsideCall) -> DiagnosticLeftOn | None:
-    """``_record_memory_history()``, which keeps each allocation with its stack until it is switched off."""
+    """``_record_memory_history()``, which records each allocation with its stack until it is switched off."""
     words = {word.name for word in call.expr.keywords}
     if words & {None, "max_entries", "trace_alloc_max_entries", "clear_history"} or len(call.expr.args) > 3:
         return None
     enabled = argument(call.expr, 0, "enabled")
     if enabled is not None and not (isinstance(enabled, ir.Const) and enabled.value == "all"):
-        return None  # (True is the way of old, which keeps the last one)
+        return None  # True is the old form, which keeps the last one
     if not _stays_on(analyser, summary, call.expr, "enabled"):
         return None
     read = any(analyser.program.words.files(word) for word in ("_dump_snapshot", "_snapshot"))
@@ -197,7 +198,7 @@ def _profiler(summary: Summary, call: OutsideCall, block: ir.With) -> Diagnostic
 
 
 def _loop_in(summary: Summary, block: ir.With, *, trains: bool) -> LoopState | None:
-    """The first loop over data in a block that goes to its end."""
+    """The first loop over data in a block without a break."""
     inside = {one.at for one in walk_statements(block.body) if isinstance(one, ir.For | ir.While)}
     for held in sorted(summary.notes.rounds.values(), key=lambda one: one.loop.site.at):
         if held.loop.site.at in inside and goes_on(held) and (not trains or _trains(held.body)):
@@ -209,7 +210,7 @@ def _loop_in(summary: Summary, block: ir.With, *, trains: bool) -> LoopState | N
 
 
 def _never_reset(analyser: Analyser, summary: Summary, use: MetricUse) -> DiagnosticLeftOn | None:
-    """A metric object that keeps all that it is given, in each step of all epochs."""
+    """A metric object that keeps all its inputs and is updated in each step of all epochs."""
     if _KEEP_ALL.fullmatch(use.name.rsplit(".", 1)[-1]) is None or not use.name.startswith(
         ("torchmetrics", "torcheval")
     ):
@@ -240,7 +241,7 @@ def _never_reset(analyser: Analyser, summary: Summary, use: MetricUse) -> Diagno
 
 
 def _is_left_alone(analyser: Analyser, cls: Class, name: str) -> bool:
-    """Whether the project does nothing with an attribute but make it once, update it and read it."""
+    """Whether the project only creates an attribute once, updates it and reads it."""
     for key in analyser.program.words.files(name):
         for function in functions_of(analyser.program.module(key)):
             foreign = "" if function.cls is None or _related(analyser, function.cls, cls) else function.own_name
@@ -258,12 +259,12 @@ def _is_left_alone(analyser: Analyser, cls: Class, name: str) -> bool:
 
 
 def _related(analyser: Analyser, one: Class, other: Class) -> bool:
-    """Whether a class is another one, or inherits from it, or the other way round."""
+    """Whether one of two classes is the other or inherits from it."""
     return one in analyser.program.ancestors(other)[0] or other in analyser.program.ancestors(one)[0]
 
 
 def _does_else(statement: ir.Stmt, name: str, is_it: Callable[[ir.Expr], bool]) -> bool:
-    """Whether a statement does anything else with a metric than to make it, update it or read it."""
+    """Whether a statement does anything with a metric but create, update or read it."""
     if isinstance(statement, ir.Delete):
         return any(map(is_it, statement.targets))
     allowed: list[ir.Expr] = list(statement.targets) if isinstance(statement, ir.Assign) else []
@@ -279,7 +280,7 @@ def _does_else(statement: ir.Stmt, name: str, is_it: Callable[[ir.Expr], bool]) 
 
 
 def _resets_others(call: ir.Call) -> bool:
-    """``metric.reset()`` on what is no attribute that is named: it may be any."""
+    """Whether a call resets an object that is no named attribute (``metric.reset()``): it may be any metric."""
     func = call.func
     return isinstance(func, ir.Attr) and func.name == "reset" and not isinstance(func.value, ir.Attr)
 
@@ -292,11 +293,11 @@ def _made(cls: Class, name: str) -> Iterator[ir.Expr]:
             ):
                 yield statement.value
                 if method.name != "__init__":
-                    yield ir.Const(statement.at, "None", None)  # it is made anew
+                    yield ir.Const(statement.at, "None", None)  # it is rebound
 
 
 def _keeps_all(made: ir.Expr) -> bool:
-    """Whether a metric is made with what keeps all: thresholds bin what they are given."""
+    """Whether a metric is created with arguments that keep all inputs; thresholds bin them."""
     while isinstance(made, ir.Call) and isinstance(made.func, ir.Attr) and made.func.name in ("to", "cuda"):
         made = made.func.value
     if not isinstance(made, ir.Call):
@@ -307,7 +308,7 @@ def _keeps_all(made: ir.Expr) -> bool:
 
 
 def _over_epochs(summary: Summary, use: MetricUse, name: str) -> Loop | None:
-    """The inner of two loops, where the metric is made before both and the function does nothing else with it."""
+    """The inner of two loops, if the metric is created before both and the function does nothing else with it."""
     loops = [held for held in use.loops if held.counts]
     if len(loops) < 2 or any(name in held.bound for held in loops) or not goes_on(loops[-1]):
         return None

@@ -1,4 +1,4 @@
-"""MEM113: what is made for a look at a few steps stays on for the whole run."""
+"""MEM113: a diagnostic for a few steps stays on for the whole run."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ META = Meta(
     severity="warning",
 )
 
-#: what is left on, or never emptied
+#: the kind of diagnostic
 Diagnostic = Literal["anomaly", "history", "profiler", "metric"]
 
 
 class DiagnosticLeftOn(Event, frozen=True, gc=False, kw_only=True):
-    """Something that records for a look at a few steps goes on for the whole run. ``text``: what switches it on, or the
-    metric object; ``name``: of the metric's class; ``loop``: what it records, None for all that runs; ``read``: what it
-    recorded is written somewhere."""
+    """A diagnostic for a few steps stays on for the whole run. ``text``: what switches it on, or the metric object;
+    ``name``: the metric's class; ``loop``: the loop that it records, None for the whole run; ``read``: its record is
+    written somewhere."""
 
     kind: Diagnostic
     text: str

@@ -1,4 +1,5 @@
-"""Rounds of a training loop that end without a backward, whose graph is alive while the model runs in the next one."""
+"""Iterations of a training loop that end without a backward, so that their graph is alive while the model runs in the
+next one."""
 
 from __future__ import annotations
 
@@ -24,12 +25,12 @@ from memlint.sdk.values import (
 
 from .rule import LiveGraph
 
-#: tests of what a whole loop is for: who turns the backward off there evaluates
+#: tests of the phase of a whole loop: without a backward it evaluates
 _PHASE = lazy_pattern(r"train|phase|mode|val|test|eval|is_?grad|requires_grad|backward|optim|scaler|amp|fp16|apex")
 
 
 def detect(analyser: Analyser, summary: Summary) -> Iterator[LiveGraph]:
-    """The rounds of one function that leave a graph behind, each model's first."""
+    """The iterations of one function that leave a graph alive, the first for each model."""
     if (
         not summary.runs
         or not summary.backwards
@@ -48,7 +49,7 @@ def detect(analyser: Analyser, summary: Summary) -> Iterator[LiveGraph]:
         if not own or any(_carried(summary, one, marks) for one in own) or _is_stored(summary, marks):
             continue
         found = _left(summary, loop, run, marks, own)
-        if found is None and not marks & summary.left:  # (else somebody else may run the backward)
+        if found is None and not marks & summary.left:  # otherwise other code may run the backward
             found = _left_out(summary, loop, run, marks, own)
         if found is None:
             continue
@@ -70,7 +71,7 @@ _Found = tuple[int, tuple[str, ...], str, bool]
 
 
 def _left(summary: Summary, loop: LoopState, run: ModelRun, marks: Sources, own: list[Backward]) -> _Found | None:
-    """The first ``continue`` between the model and the backwards of what it gave."""
+    """The first ``continue`` between the model and the backwards of its result; None if there is none."""
     first = min(one.site.at for one in own)
     handlers = _in_handlers(loop.body)
     for at, left in sorted(summary.notes.left_rounds.items()):
@@ -90,7 +91,7 @@ def _left(summary: Summary, loop: LoopState, run: ModelRun, marks: Sources, own:
 
 
 def _left_out(summary: Summary, loop: LoopState, run: ModelRun, marks: Sources, own: list[Backward]) -> _Found | None:
-    """The ``if`` around all backwards of what the model gave, that stands in no ``if`` with it."""
+    """The ``if`` around all backwards of the model's result, but not around the model; None if there is none."""
     assert summary.exit is not None
     inner = [one.tests[len(run.tests) :] for one in own if one.tests[: len(run.tests)] == run.tests]
     if len(inner) != len(own) or not all(inner):
@@ -107,7 +108,7 @@ def _left_out(summary: Summary, loop: LoopState, run: ModelRun, marks: Sources, 
     if any(
         marks & summary.graphs.closure(value.src - skipped.env[name].src) for name, value in summary.exit.env.items()
     ):
-        return None  # ``if loss is not None``: a round that is left out has made no graph
+        return None  # ``if loss is not None``: without a loss there is no graph
     held = {
         name: value.src
         for name, value in summary.exit.env.items()
@@ -118,8 +119,8 @@ def _left_out(summary: Summary, loop: LoopState, run: ModelRun, marks: Sources, 
 
 
 def _carried(summary: Summary, backward: Backward, marks: Sources) -> bool:
-    """Whether it goes through what earlier rounds have left in a place that keeps this graph as well: then a later
-    backward needs it."""
+    """Whether a backward uses values of earlier iterations in a place that stores this graph too: a later backward then
+    needs it."""
     return any(
         isinstance(item, tuple) and item[:1] in (("prev",), ("elem",)) and _keeps(summary, item, marks)
         for item in backward.reached
@@ -127,7 +128,7 @@ def _carried(summary: Summary, backward: Backward, marks: Sources) -> bool:
 
 
 def _is_stored(summary: Summary, marks: Sources) -> bool:
-    """Whether a place that outlives the rounds keeps the graph, which is another matter."""
+    """Whether a place that outlives the iterations stores the graph, which other rules report."""
     return any(
         marks & summary.graphs.closure(store.entering.src | store.value.src)
         for store in summary.stores.values()
@@ -136,7 +137,7 @@ def _is_stored(summary: Summary, marks: Sources) -> bool:
 
 
 def _keeps(summary: Summary, item: Source, marks: Sources) -> bool:
-    """Whether the place that an earlier round's value was read from holds a graph at the end."""
+    """Whether the place from which an earlier iteration's value was read holds a graph at the end."""
     assert summary.exit is not None
     place = item[-1]
     value: V | None
@@ -154,7 +155,7 @@ def _keeps(summary: Summary, item: Source, marks: Sources) -> bool:
 
 
 def _varies(loop: LoopState, test: ir.Expr) -> bool:
-    """Whether the answer may be another in each round."""
+    """Whether the value of a test may differ between iterations."""
     names = {part.id for part in walk_expression(test) if isinstance(part, ir.Name)}
     bound = {name for statement in walk_statements(loop.body) for name in names_bound_by(statement)}
     return bool(names & (loop.counters | loop.targets | bound))
@@ -163,8 +164,8 @@ def _varies(loop: LoopState, test: ir.Expr) -> bool:
 def _through_the_model(
     summary: Summary, loop: LoopState, run: ModelRun, held: Mapping[str, Sources], end: int
 ) -> tuple[str, ...]:
-    """Those of the names that this round binds between the model and ``end`` to something attached, and that nothing
-    binds anew before the model has run in the next round; the last one bound first."""
+    """The names that this iteration binds, between the model and ``end``, to values with the graph, and that nothing
+    rebinds before the model has run in the next iteration; the last one bound first."""
     at = run.site.at
     begun: set[str] = set(loop.targets)
     bound: dict[str, int] = {}
@@ -196,7 +197,7 @@ def _dropped(body: tuple[ir.Stmt, ...]) -> set[str]:
 
 
 def _in_handlers(body: tuple[ir.Stmt, ...]) -> set[int]:
-    """The statements of except clauses: what an exception leaves alive is another matter."""
+    """The statements of except clauses, by identity; graphs that an exception keeps alive are reported elsewhere."""
     return {
         inner.at
         for statement in walk_statements(body)

@@ -15,9 +15,9 @@ META = Meta(
 
 
 class LiveGraph(Event, frozen=True, gc=False, kw_only=True):
-    """A round of a training loop ends without the backward of its graph, which variables hold while the model runs in
-    the next round. ``names``: those; ``model``: what runs; ``test``: what decides over it; ``skips``: the round is left
-    by a ``continue``, else the backward alone is left out."""
+    """An iteration of a training loop ends without the backward of its graph, which variables hold while the model runs
+    in the next one. ``names``: those variables; ``model``: what runs; ``test``: the condition; ``skips``: a
+    ``continue`` ends the iteration, otherwise only the backward is skipped."""
 
     names: tuple[str, ...]
     model: str

@@ -25,7 +25,7 @@ META = Meta(
     name="eval-builds-graph",
     summary="An evaluation runs the model with grad mode on and saves activations for a backward that never comes.",
     severity="error",
-    fix_rank=0,  # under a guard there are no graphs for other rules to find
+    fix_rank=0,  # under a guard there are no graphs for other rules to report
     of_grad_mode=True,
 )
 
@@ -77,29 +77,28 @@ def check(facts: Facts) -> Iterator[Report]:
 
 
 def _severity(event: ModelCall) -> Severity:
-    """An error where graphs stay; less where it is not beyond doubt that a model is evaluated.
+    """An error if graphs are stored; less if it is not certain that a model is evaluated.
 
-    What tells: its forward is in sight, the loop goes through data, the function is named as evaluations are. One of
-    these is enough for a warning where the model was put into eval mode as well, and for an error where that is seen
-    in the function itself.
+    The signs: its forward is known, the loop iterates over data, the function has an evaluation's name. One of them
+    suffices for a warning if the model was put into eval mode too, and for an error if the function itself does that.
     """
     if event.served and not event.followed:
         return "note"
     on_one = event.single and (event.loop is None or event.on_host)
     if event.function == "<module>" and not event.retained and (on_one or (event.loop is None and not event.large)):
-        return "note"  # a script that runs its model once, or shows what it gives for single samples on the host
+        return "note"  # a script that runs its model once, or prints its results for single samples on the host
     through_data = any(loop and (loop.over == "loader" or loop.names_data) for loop in (event.loop, event.rounds))
     signs = sum((event.followed, through_data, event.named))
     if signs < 2 and not (event.evaluation == "eval" and (event.followed or through_data or event.large)):
         return "note"
     if event.trace and event.certainty != "high" and not event.unguarded:
-        return "note"  # a helper runs it, in one of its phases
+        return "note"  # a helper runs it in one of its phases
     if event.small and not (event.retained and (event.rounds is None or event.rounds.over_data)):
         return "note"
     if event.consumed == "escapes" and not (through_data or event.named or event.retained or event.large):
-        return "note"  # who calls it, be it again and again, may want gradients of the input
+        return "note"  # its callers, even in loops, may need gradients of the input
     if event.loop is None and not (event.retained or event.large or event.unguarded):
-        return "note"  # it runs once, for all that is known
+        return "note"  # as far as known, it runs once
     grows = event.rounds is not None and event.rounds.over_data
     evaluated = event.evaluation == "eval" and event.certainty == "high"
     return "error" if grows and (signs > 1 or (evaluated and through_data)) else "warning"
@@ -125,7 +124,7 @@ def _cost(event: ModelCall) -> str:
         each = "batch" if event.rounds.over_data else f"iteration of `{event.rounds.text}`"
         where = "host" if event.on_host else "device"
         return f"{where} memory grows by the graph of every {each}, because `{event.retained}` keeps it"
-    if event.held:  # an element, of what may grow, or a value
+    if event.held:  # a member of a growing container, or a value
         ends = "" if event.held.endswith("[…]") else " until it is replaced"
         return f"the peak rises with the model's depth, and `{event.held.removesuffix('[…]')}` keeps the graph{ends}"
     if event.consumed == "escapes":
@@ -139,7 +138,7 @@ def _confidence(event: ModelCall) -> Confidence:
         done = event.consumed == "detached" or event.beside_training
         return weakest(event.certainty, "medium" if through_data and done else "low")
     if event.consumed == "escapes" and not event.retained:
-        # (a single run that is returned may be for a caller who wants gradients, unless all tells that it is not)
+        # a caller may need gradients of a single result that is returned, unless all signs are against it
         alone = event.loop is None and not (event.named and event.certainty == "high")
         return "low" if alone else weakest(event.certainty, "medium")
     return event.certainty

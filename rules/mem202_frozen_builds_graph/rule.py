@@ -11,7 +11,7 @@ META = Meta(
     name="frozen-builds-graph",
     summary="A network that no optimizer trains runs with grad mode on, though its output needs no gradient.",
     severity="warning",
-    fix_rank=0,  # under a guard there are no graphs for other rules to find
+    fix_rank=0,  # under a guard there are no graphs for other rules to report
     of_grad_mode=True,
 )
 
@@ -20,7 +20,7 @@ SEEKS = "a network that no optimizer trains, or whose output is used without its
 CANDIDATES = ("run",)
 
 SILENT = (
-    # (an evaluation of a model that is trained is of MEM201)
+    # an evaluation of a model that is trained belongs to MEM201
     Silent(ModelCall, "", "", lambda event: event.owner != "no" and event.evaluation not in ("cut", "beside")),
     Silent(ModelCall, "guarded", "{event.guard} guards this run", lambda event: event.guard),
     Silent(

@@ -11,7 +11,7 @@ META = Meta(
     name="ineffective-no-grad",
     summary="A guard that should turn autograd off has no effect on the model call that it is meant for.",
     severity="warning",
-    fix_rank=0,  # under a guard there are no graphs for other rules to find
+    fix_rank=0,  # under a guard there are no graphs for other rules to report
     of_grad_mode=True,
 )
 
@@ -41,7 +41,7 @@ def check(facts: Facts) -> Iterator[Report]:
             message=f"`{event.text}` {WHY[event.kind]}, and the forward pass saves its activations for a backward() "
             "that never comes",
             help=HELP[event.kind],
-            # (what is as old as that is most often run with a torch that heeds it, if at all)
+            # code of that age is mostly run with a torch that supports it, if at all
             severity="note" if event.dated or event.small else "warning",
             confidence=event.certainty,
             growth=Growth("none", "peak"),

@@ -1,4 +1,4 @@
-"""Whether an update that makes a new tensor in a hot loop could be one in place."""
+"""Out-of-place updates in hot loops that could be in place."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ _FLOATS = frozenset(
         "randn_like",
     }
 )
-#: parameters of these names are numbers
+#: names of parameters that are numbers
 _NUMBERS = frozenset(
     {
         "dt",
@@ -61,7 +61,7 @@ _NUMBERS = frozenset(
         "factor",
     }
 )
-#: methods that numbers and arrays lack: what they are called on is a tensor
+#: methods that tensors have, and numbers and arrays lack
 _TENSOR_METHODS = frozenset(
     {
         "cuda",
@@ -88,7 +88,7 @@ _TENSOR_METHODS = frozenset(
         "size",
     }
 )
-#: a literal shape of at most so many elements is small, one of at least so many is large
+#: a literal shape of at most SMALL elements is small, one of at least LARGE is large
 SMALL, LARGE = 4096, 2**22
 
 
@@ -120,7 +120,7 @@ def detect(analyser: Analyser, summary: Summary) -> Iterator[Rebind]:
 
 
 def _hot(analyser: Analyser, summary: Summary, one: LoopUpdate) -> Loop | None:
-    """The loop that carries the target from round to round."""
+    """The loop that carries the target between iterations; None if there is none."""
     if isinstance(one.target, ir.Name):
         if one.loop is None or not carried_in(one.loop, one.target.id):
             return None
@@ -128,7 +128,7 @@ def _hot(analyser: Analyser, summary: Summary, one: LoopUpdate) -> Loop | None:
     if is_step(analyser, summary.function):
         return each_call(summary.function)
     if isinstance(one.target, ir.Subscript):
-        return None  # (of any dictionary: who else holds its members is not asked)
+        return None  # for any dictionary: aliases of its members are not searched for
     if one.loop is not None:
         return one.loop.loop if one.loop.loop.every == "iteration" else None
     if summary.function.name in ("__init__", "reset", "reset_parameters", "init_weights") or _made_here(summary, one):
@@ -137,14 +137,14 @@ def _hot(analyser: Analyser, summary: Summary, one: LoopUpdate) -> Loop | None:
 
 
 def _made_here(summary: Summary, one: LoopUpdate) -> bool:
-    """Whether the target is a part of what a call of this function has made: the next call makes another one."""
+    """Whether the target is a part of an object that this function creates: the next call creates another one."""
     base = dotted(one.target).partition(".")[0]
     bound = [statement.value for statement in assignments(summary.function.body).get(base, ())]
     return bool(bound) and all(isinstance(value, ir.Call) for value in bound)
 
 
 def _is_tensor(summary: Summary, one: LoopUpdate) -> bool:
-    """Tensors of a floating type only: another type would change with the operation."""
+    """Whether the target is a tensor of a floating type; the type of others would change with the operation."""
     if _is_of_tensor(summary, one.target):
         return True
     if one.old.kinds & ~(TENSORS | UNKNOWN) or one.old.kinds & TREE:
@@ -158,7 +158,8 @@ def _is_tensor(summary: Summary, one: LoopUpdate) -> bool:
 
 
 def _is_of_tensor(summary: Summary, target: ir.Expr) -> bool:
-    """``p.data`` and ``p.grad``, which an object of the project may have, too, and mean something else by."""
+    """Whether the target is ``p.data`` or ``p.grad`` of a tensor; objects of the project may have such attributes
+    too."""
     if not isinstance(target, ir.Attr) or target.name not in ("data", "grad"):
         return False
     return not isinstance(target.value, ir.Name) or not _own(summary.function, target.value.id)
@@ -166,7 +167,7 @@ def _is_of_tensor(summary: Summary, target: ir.Expr) -> bool:
 
 @kept_for
 def _used_as_tensors(analyser: Analyser, function: Function) -> frozenset[str]:
-    """The names of a function on which it calls what tensors alone have, or that it gives to functions of torch."""
+    """The names on which a function calls methods that only tensors have, or that it passes to functions of torch."""
     found: set[str] = set()
     for expr in (expr for statement in walk_statements(function.body) for expr in expressions(statement)):
         for part in walk_expression(expr):
@@ -186,7 +187,7 @@ def _called(expr: ir.Expr, func: ir.Attr) -> bool:
 
 
 def function_target(analyser: Analyser, function: Function, func: ir.Expr) -> tuple[str, str]:
-    """("ext", qualified name) of ``torch.f`` and ``F.f`` by the imports in sight, else ("", "")."""
+    """("ext", qualified name) of ``torch.f`` and ``F.f`` by the imports of the file, else ("", "")."""
     kind, what = analyser.program.find_expression(function.module, func, function)
     return ("ext", str(what)) if kind == "ext" else ("", "")
 
@@ -198,7 +199,7 @@ def _small(summary: Summary, one: LoopUpdate) -> bool:
 
 
 def _size(summary: Summary, one: LoopUpdate) -> Size:
-    """Large only where a literal shape or a model's parameters say so."""
+    """Large only if a literal shape or a model's parameters say so."""
     made = summary.notes.made
     if any(made[item][2] >= LARGE for item in one.old.store if item in made):
         return "activation"
@@ -207,7 +208,7 @@ def _size(summary: Summary, one: LoopUpdate) -> Size:
 
 
 def _recorded(analyser: Analyser, summary: Summary, one: LoopUpdate) -> Fact:
-    """Whether autograd records the update: never where grad mode is off or no operand carries a graph."""
+    """Whether autograd records the update: not if grad mode is off or no operand has a graph."""
     if one.grad == OFF:
         return "no"
     if layer_code(analyser, summary.function):
@@ -223,14 +224,14 @@ def _recorded(analyser: Analyser, summary: Summary, one: LoopUpdate) -> Fact:
 
 
 def _is_number(path: Path) -> bool | None:
-    """A parameter that only its name shows to be a step size or a factor carries no graph."""
+    """Whether a path is a step size or a factor by its name, which has no graph; None if unknown."""
     number = path.root.startswith("p:") and not path.steps and path.root[2:].rsplit("_", 1)[-1] in _NUMBERS
     return False if number else None
 
 
 def _is_state(path: Path, own: str) -> bool | None:
-    """What a step of an optimizer reads of its object has no graph: numbers, its state, gradients; parameters are
-    recorded themselves."""
+    """Whether a path is state of an optimizer's step: its numbers, state and gradients have no graph; parameters are
+    recorded themselves. None if unknown."""
     if path.root != f"p:{own}":
         return _is_number(path)
     members = [step for step in path.steps if step != "[]"]
@@ -238,7 +239,8 @@ def _is_state(path: Path, own: str) -> bool | None:
 
 
 def _plain_operands(one: LoopUpdate) -> bool:
-    """``p.data = m * p.data + q.data``: members, numbers and products of them, no call of a model."""
+    """Whether the operands are members, numbers and products of them, without a model call: ``p.data = m * p.data +
+    q.data``."""
     for part in walk_expression(one.statement.value):
         if isinstance(part, ir.Call) and isinstance(part.func, ir.Name):
             return False
@@ -279,7 +281,7 @@ def _stands_alone(analyser: Analyser, summary: Summary, one: LoopUpdate) -> Fact
 
 
 def _repeats_itself(function: Function, name: str) -> bool:
-    """Whether the name is given an expanded view of itself somewhere: its elements share memory."""
+    """Whether the name is assigned an expanded view of itself, whose elements share memory."""
     for statement in walk_statements(function.body, into_definitions=False):
         if isinstance(statement, ir.Assign) and any(is_place(target, name) for target in statement.targets):
             call = statement.value
@@ -295,7 +297,7 @@ def _own(function: Function, name: str) -> bool:
 
 
 def _starts_fresh(analyser: Analyser, methods: Mapping[str, Function], place: str) -> bool:
-    """Whether every assignment of an attribute or a member gives it a tensor of its own."""
+    """Whether every assignment of an attribute or a member creates a new tensor."""
     for method in methods.values():
         for statement in walk_statements(method.body):
             if not isinstance(statement, ir.Assign) or not any(is_place(item, place) for item in statement.targets):
@@ -311,7 +313,8 @@ def _starts_fresh(analyser: Analyser, methods: Mapping[str, Function], place: st
 
 
 def _taken(body: tuple[ir.Stmt, ...], place: str) -> bool:
-    """Whether the place itself, not a result computed from it, goes to another name, container, caller or function."""
+    """Whether the place itself, not a result computed from it, is passed to another name, container, caller or
+    function."""
     for statement in walk_statements(body):
         if (
             isinstance(statement, ir.Assign | ir.AnnAssign | ir.Return)

@@ -9,13 +9,14 @@ from memlint.sdk.values import LoopState
 
 
 def carried_in(loop: LoopState, name: str) -> bool:
-    """Whether a round reads what the round before it left in the name: the first use in the body is a read."""
+    """Whether an iteration reads the value that the previous one left in the variable: the first use in the body is a
+    read."""
     return name in _read_first(loop.body)
 
 
 @kept
 def _read_first(body: tuple[ir.Stmt, ...]) -> frozenset[str]:
-    """The names that a body reads before it gives them another value."""
+    """The names that a body reads before it assigns them."""
     return frozenset(_first_uses(body)[0])
 
 
@@ -29,7 +30,7 @@ def _first_uses(body: tuple[ir.Stmt, ...]) -> _Uses:
     for statement in body:
         now_read, now_written = _first_uses_of(statement)
         if not reads and not writes:
-            reads, writes = now_read, now_written  # (a chain of ``elif`` is not copied at each of its links)
+            reads, writes = now_read, now_written  # an ``elif`` chain is not copied at each link
             continue
         reads |= now_read - writes
         writes |= now_written - reads
@@ -61,7 +62,7 @@ def _first_uses_of(statement: ir.Stmt) -> _Uses:
 
 
 def _either(one: _Uses, other: _Uses) -> _Uses:
-    """What holds of the two sides of a test: a read on either, a write on both."""
+    """The join of two branches: a read on either, a write on both."""
     more, fewer = (one, other) if len(one[0]) >= len(other[0]) else (other, one)
     more[0].update(fewer[0])
     return more[0], one[1] & other[1]

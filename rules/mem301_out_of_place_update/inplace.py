@@ -1,4 +1,4 @@
-"""Why an update in place might not give what the copy gave."""
+"""Why an update in place might give another result than the copy."""
 
 from __future__ import annotations
 
@@ -9,7 +9,8 @@ from memlint.sdk.values import LoopUpdate, is_place
 
 
 def doubt(summary: Summary, one: LoopUpdate) -> str:
-    """Why the form in place may not give the same: only a floating tensor that was made here takes every number."""
+    """Why the in-place form may give another result, as a clause; "" for no reason. Only a floating tensor that was
+    created here accepts every number."""
     if "…" in one.spine:
         return "the expression is too long to be shown completely"
     made = summary.notes.made
@@ -36,7 +37,7 @@ def doubt(summary: Summary, one: LoopUpdate) -> str:
 
 
 def _keeps(function: Function, name: str, update: ir.Stmt) -> str:
-    """A use of a variable that may keep the tensor, or a view of it; "" where all of them compute something new."""
+    """A use of a variable that may store the tensor or a view of it; "" if all uses compute something new."""
     for statement in walk_statements(function.body):
         if isinstance(statement, ir.FunctionDef | ir.ClassDef | ir.Scope):
             inner = walk_statements((statement,))
@@ -62,13 +63,13 @@ def _keeps(function: Function, name: str, update: ir.Stmt) -> str:
 
 
 def _is_change(expr: ir.Expr, around: ir.Expr | None) -> bool:
-    """Whether a statement changes in place what is in ``around``, and nothing else: nobody gets the result."""
+    """Whether a statement only changes in place what is in ``around``, and its result is unused."""
     whole = isinstance(expr, ir.Call) and expr.func is around
     return whole and isinstance(around, ir.Attr) and around.name in knowledge.methods().inplace
 
 
 def _view(part: ir.Expr, parents: dict[int, ir.Expr]) -> tuple[ir.Expr, ir.Expr | None]:
-    """The expression with the subscripts behind it, and what is around that."""
+    """The expression with its subscripts, and the expression around that."""
     around = parents.get(part.at)
     while isinstance(around, ir.Subscript) and around.value is part:
         part, around = around, parents.get(around.at)
@@ -76,7 +77,7 @@ def _view(part: ir.Expr, parents: dict[int, ir.Expr]) -> tuple[ir.Expr, ir.Expr 
 
 
 def _computes(around: ir.Expr | None, part: ir.Expr, parents: dict[int, ir.Expr]) -> bool:
-    """Whether what is around an expression makes something new of it, at once."""
+    """Whether the expression around another one directly computes something new from it."""
     methods = knowledge.methods()
     new = methods.op | methods.reduce | {"clone"}
     match around:
@@ -99,7 +100,7 @@ def _computes(around: ir.Expr | None, part: ir.Expr, parents: dict[int, ir.Expr]
 
 
 def _is_plainly_made(value: ir.Expr) -> bool:
-    """A factory's call, or a plain copy of what one gives; or an update."""
+    """Whether a value is a factory's call, a copy of one's result, or an update."""
     while isinstance(value, ir.Call) and isinstance(value.func, ir.Attr) and isinstance(value.func.value, ir.Call):
         if value.func.name not in ("half", "float", "double", "bfloat16", "to", "cuda", "cpu", "clone", "contiguous"):
             return False

@@ -1,4 +1,4 @@
-"""Loops whose peak an update in place does not lower, since something else in them needs as much at once."""
+"""Loops whose peak memory an in-place update does not lower, as another part of them needs as much."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from memlint.sdk.project import Summary, leads_to_model, names_model
 from memlint.sdk.syntax import calls, ir, last_name, mentions, text, walk_statements
 from memlint.sdk.values import OFF, LoopUpdate, is_place, makes
 
-#: functions that make a new tensor of what they are given, which they need until it is done
+#: functions that create a new tensor from their argument, which they hold meanwhile
 _COMPUTES = frozenset(
     {
         "addmm",
@@ -32,25 +32,25 @@ _COMPUTES = frozenset(
     }
 )
 
-#: how many calls down a model that runs is looked for
+#: how many levels of calls are searched for a model run
 _DEPTH = 1
 
 
 def needed_anyway(summary: Summary, one: LoopUpdate) -> bool:
     """Whether the loop holds as many tensors of this size at another moment: while a model computes with the old one,
-    while another statement replaces it by what is computed of it, or while what is added is made."""
+    while another statement replaces it by a computed one, or while the operand is created."""
     if one.crowded:
         return True
     if one.loop is None or not isinstance(one.target, ir.Name):
         return False
     name = one.target.id
-    # (in a loop that trains, when an update comes its graphs may be gone, and how much they held is another question)
+    # in a training loop, the graphs may be freed at the update, and their size is unknown
     beside = one.grad == OFF and (_is_input(summary, one, name) or _runs_layers(summary, one))
     return beside or _made_anew(summary, one, name) or _computes_in_two(summary, one, name)
 
 
 def _runs_layers(summary: Summary, one: LoopUpdate) -> bool:
-    """Whether a method that the loop calls runs a model: its layers hold more at once than their result."""
+    """Whether a method that the loop calls runs a model, whose layers hold more at once than their result."""
     assert one.loop is not None
     ats = {call.at for call in calls(one.loop.body)}
     called = (record.callee for record in summary.calls.values() if record.at in ats)
@@ -58,7 +58,8 @@ def _runs_layers(summary: Summary, one: LoopUpdate) -> bool:
 
 
 def _computes_in_two(summary: Summary, one: LoopUpdate, name: str) -> bool:
-    """``delta = a * x - b * d``, in the loop that replaces ``x``: both products are there beside it."""
+    """Whether another statement holds two products beside the tensor: ``delta = a * x - b * d`` in the loop that
+    replaces ``x``."""
     assert one.loop is not None
     return any(
         isinstance(statement, ir.Assign)

@@ -31,9 +31,9 @@ META = Meta(
 
 
 class Rebind(Event, frozen=True, gc=False, kw_only=True):
-    """A loop-carried tensor without a graph is replaced by an out-of-place result. ``op``: its source;
-    ``inplace``: the in-place form; ``alone``: no alias needs the old value. ``doubt``: why the in-place form may give
-    something else, a clause."""
+    """A loop-carried tensor without a graph is replaced by an out-of-place result. ``op``: its source; ``inplace``: the
+    in-place form; ``alone``: no alias needs the old value. ``doubt``: why the in-place form may give another result, a
+    clause."""
 
     op: str
     inplace: str

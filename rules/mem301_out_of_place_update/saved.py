@@ -1,4 +1,4 @@
-"""Tensors that an autograd graph has saved: updated in place, they make its backward raise."""
+"""Tensors that an autograd graph has saved: an in-place update makes its backward raise."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from memlint.sdk.values import LoopUpdate, Path
 
 #: operations whose gradient needs none of their operands
 _NEEDS_NOTHING = frozenset({"+", "-"})
-#: what gives a tensor's own memory again, or may do so
+#: operations that return a view of a tensor, or may do so
 _VIEWS = frozenset(
     {
         "contiguous",
@@ -46,7 +46,7 @@ _VIEWS = frozenset(
 
 def is_saved(summary: Summary, one: LoopUpdate, symbols: Callable[[Path], bool | None]) -> bool:
     """Whether an operation that autograd records has the variable (or a view of it) as an operand, and its graph may
-    be there still when the variable is updated. ``symbols``: as for `Graphs.attached`."""
+    still exist at the update. ``symbols``: as for `Graphs.attached`."""
     assert isinstance(one.target, ir.Name)
     live = {node.at: key for key, node in summary.graphs.nodes.items() if not node.leaf and key not in one.freed}
     for statement in walk_statements(summary.function.body):
@@ -65,7 +65,7 @@ def is_saved(summary: Summary, one: LoopUpdate, symbols: Callable[[Path], bool |
 
 
 def _user(part: ir.Expr, parents: dict[int, ir.Expr]) -> ir.Expr | None:
-    """The operation that a variable or a view of it goes into."""
+    """The operation of which a variable or a view of it is an operand."""
     while (around := parents.get(part.at)) is not None:
         method = isinstance(around, ir.Attr) and around.name in _VIEWS
         called = isinstance(around, ir.Call) and around.func is part and isinstance(part, ir.Attr)

@@ -43,7 +43,7 @@ _SUREST: tuple[Confidence, ...] = ("high", "medium", "low")
 
 
 def check(facts: Facts) -> Iterator[Report]:
-    """One report a loop: what grows side by side (predictions and targets) is one habit, said where it is worst."""
+    """One report per loop: tensors that grow together (predictions and targets) are reported once, at the worst one."""
     beside: dict[tuple[str, Site, bool], list[Carry]] = {}
     for event in facts.of(Carry):
         if event.how == "cat":
@@ -53,7 +53,7 @@ def check(facts: Facts) -> Iterator[Report]:
 
 
 def _rank(event: Carry, graph: bool) -> tuple[int, int, int]:
-    """The gravest comes first, then the largest, then the surest."""
+    """A sort key: the most severe first, then the largest, then the most certain."""
     sure = _SUREST.index(_confidence(event, graph))
     return _GRAVEST.index(_severity(event, graph)), _LARGEST.index(event.value.weight), sure
 
@@ -91,8 +91,8 @@ def _cost(graph: bool) -> str:
 
 
 def _keeps_graph(event: Carry) -> bool:
-    """Whether the growth keeps graphs; where each round selects rows of what has grown (a beam), it is all needed, and
-    whether the states' graphs should be there is told where they are carried."""
+    """Whether the growth keeps graphs. If each iteration selects rows of the grown tensor (a beam), all of it is
+    needed, and whether its graphs should exist is reported where the state is carried."""
     kept = event.value.attached in ("yes", "some") and event.value.freed in ("no", "some")
     return kept and not event.needed and not event.bounded
 
@@ -114,17 +114,17 @@ def _severity(event: Carry, graph: bool) -> Severity:
     return "note" if event.value.weight != "large" or few else "warning"
 
 
-#: what says that a count is that of all batches, or of steps without end
+#: words of a count of all batches, or of unbounded steps
 _OF_ALL = re.compile(r"len\(|loader|dataset|batches|steps|iter|epoch")
 
 
 def _counts_a_few(loop: Loop) -> bool:
-    """Whether a loop draws batches by a count that names nothing of which there are many: ``range(times - 1)``."""
+    """Whether a loop takes batches by a count that names nothing large: ``range(times - 1)``."""
     return not loop.trains and loop.source.startswith("range(") and _OF_ALL.search(loop.source) is None
 
 
 def _fix(grown: list[Carry]) -> Plan | None:
-    """For all that grows side by side, or else for none."""
+    """A fix for all tensors that grow together, or none."""
     gathers = [event.gather for event in sorted(grown, key=lambda event: event.site)]
     changes: list[Change] = []
     for gather in gathers:

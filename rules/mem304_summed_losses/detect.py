@@ -1,4 +1,4 @@
-"""Losses of several batches that are summed in a loop, and one backward behind it."""
+"""Losses of several batches that are summed in a loop, with one backward after it."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from .rule import SummedLosses
 
 
 def detect(analyser: Analyser, summary: Summary) -> Iterator[SummedLosses]:
-    """The sums of one function whose graphs one backward behind the loop needs."""
+    """The sums of one function whose graphs a single backward after the loop needs."""
     for store in summary.stores.values():
         backward = _backward_behind(summary, store)
         if backward is None or not _is_of_batches(summary, store):
@@ -33,7 +33,7 @@ def detect(analyser: Analyser, summary: Summary) -> Iterator[SummedLosses]:
 
 
 def _backward_behind(summary: Summary, store: Store) -> Site | None:
-    """The backward that goes through what is stored, and is not in the loop."""
+    """The backward that uses the stored value, and is not in the loop; None if there is none."""
     if store.loop is None or not summary.backwards:
         return None
     marks = marks_of(summary, store)
@@ -42,20 +42,20 @@ def _backward_behind(summary: Summary, store: Store) -> Site | None:
 
 
 def _is_of_batches(summary: Summary, store: Store) -> bool:
-    """Whether each round of the loop runs a model of its own: no time steps, and no parts of one forward before it."""
+    """Whether each iteration runs a model of its own: no time steps, and no parts of one earlier forward."""
     assert store.loop is not None
     if any(
         other.kind == "carry" and other.how == "call" and other.loop is store.loop for other in summary.stores.values()
     ):
-        return False  # time steps of a recurrence, not batches of their own
+        return False  # time steps of a recurrence, not separate batches
     nodes = [node for item in _reached(summary, store) if (node := summary.graphs.nodes.get(item)) is not None]
     if any(node.definite and not node.leaf and store.loop.id not in node.loops for node in nodes):
-        return False  # all of them go through one forward before the loop: its first backward would free it for all
+        return False  # all use one forward before the loop, whose graph the first backward would free
     return any(node.model and store.loop.id in node.loops for node in nodes)
 
 
 def _holds_own_state(summary: Summary, store: Store) -> bool:
-    """Whether what another method has left in an attribute, which may come with that method's graph, is in it."""
+    """Whether the value includes an attribute that another method has set, possibly with that method's graph."""
     own = f"p:{summary.function.own_name}" if summary.function.takes_self else None
     return any(isinstance(item, Path) and item.root == own for item in _reached(summary, store))
 

@@ -1,4 +1,4 @@
-"""``torch.cuda.empty_cache()`` in every round of a loop over batches or training steps."""
+"""``torch.cuda.empty_cache()`` in every iteration of a loop over batches or training steps."""
 
 from __future__ import annotations
 
@@ -25,10 +25,10 @@ from .places import (
 )
 from .rule import EmptiedCache
 
-#: libraries whose authors say to call it in every step, since their tensors have another size in each one
+#: libraries whose authors recommend it in every step, as their tensors differ in size
 #: (https://github.com/NVIDIA/MinkowskiEngine/issues/150)
 _ASKED_FOR_BY = ("MinkowskiEngine",)
-#: calls that may go through all data by themselves
+#: calls that may iterate over all data
 _GOES_THROUGH = lazy_pattern(
     r"^_?(train|fit|evaluate?|valid(ate)?|test|run|main|finetune|fine_tune|search|optimi[sz]e|learn|benchmark)"
     r"($|_(?!step|batch|iter|on_batch|one_(step|batch|iter)|micro))"
@@ -37,7 +37,7 @@ CALLS = EMPTIES
 
 
 def detect(analyser: Analyser, summary: Summary) -> Iterator[EmptiedCache]:
-    """The caches that one function empties again and again."""
+    """The calls of one function that empty the cache repeatedly."""
     if any(_imports(analyser, library) for library in _ASKED_FOR_BY):
         return
     found: list[tuple[ir.Call, LoopState | None, bool]] = [
@@ -58,7 +58,7 @@ def detect(analyser: Analyser, summary: Summary) -> Iterator[EmptiedCache]:
             yield _event(summary, expr, emptied, itself=itself)
         elif itself and (each := in_each_call(analyser, summary, expr)) is not None:
             called.append((expr, each))
-    if called:  # (of one function that runs again and again: one finding)
+    if called:  # one finding for a function that runs repeatedly
         yield _event(summary, *called[0], others=[expr for expr, _ in called[1:]])
 
 
@@ -86,7 +86,7 @@ def _event(
 
 
 def _in_loop(analyser: Analyser, summary: Summary, expr: ir.Call, loop: LoopState) -> Emptied | None:
-    """How a loop comes to the call, where it does so in each round with one model."""
+    """How often a loop reaches the call, if it does in each iteration with the same model; None otherwise."""
     place = in_each_round(loop.body, expr)
     if place is None or leaves(loop.body) or not _goes_on(analyser, summary, loop):
         return None
@@ -97,7 +97,7 @@ def _in_loop(analyser: Analyser, summary: Summary, expr: ir.Call, loop: LoopStat
 
 
 def _of_accelerator(function: Function) -> list[ir.Call]:
-    """``get_accelerator().empty_cache()``, by which DeepSpeed names the device."""
+    """The calls of ``get_accelerator().empty_cache()``, DeepSpeed's form."""
     if "get_accelerator" not in function.names:
         return []
     return [call for call in calls(function.body) if _method_of_result(call) == "get_accelerator().empty_cache"]
@@ -118,10 +118,10 @@ def _innermost(summary: Summary, expr: ir.Call) -> LoopState | None:
 
 
 def _described(summary: Summary, loop: LoopState) -> Loop | None:
-    """The loop, where it trains, runs over a loader, or runs a model in each round."""
+    """The loop, if it trains, iterates over a loader, or runs a model in each iteration."""
     trains = steps(loop.body)
     if not trains and not over_data(loop.loop):
-        # what has a loop of its own runs the model many times for each time that the cache is emptied
+        # an inner loop runs the model many times for each time that the cache is emptied
         inner = {call.at for one in walk_statements(loop.body) if _repeats(one) for call in calls((one,))}
         models = {call.at for call in calls(loop.body)} & set(summary.notes.models)
         if not models or models & inner:
@@ -134,8 +134,8 @@ def _repeats(statement: ir.Stmt) -> bool:
 
 
 def _goes_on(analyser: Analyser, summary: Summary, loop: LoopState) -> bool:
-    """Whether the loop's rounds are batches or steps with one model: none that go through data themselves, that make
-    or hold another model, or that put a model aside for the next stage to have room."""
+    """Whether the iterations are batches or steps with one model: none iterates over data itself, creates or holds
+    another model, or moves a model away to make room for the next stage."""
     if loop.over_objects or loop.loop.every == "epoch" or loop.loop.over in ("epochs", "modules", "time", "rows"):
         return False
     if any(OTHER_MODEL.search(name.lower()) for name in loop.targets):
@@ -154,19 +154,19 @@ def _goes_on(analyser: Analyser, summary: Summary, loop: LoopState) -> bool:
 
 
 def _is_small(summary: Summary, statement: ir.For | ir.While, certain: bool) -> bool:
-    """An inner loop over parts of what a round has: not over data, and without a backward of its own where nothing
-    else tells that the outer one runs over batches."""
+    """Whether an inner loop iterates over parts of one step: not over data, and without its own backward unless the
+    outer loop is known to iterate over batches."""
     if not certain and (isinstance(statement, ir.While) or calls_backward(statement.body)):
         return False
     held = summary.notes.rounds.get(("loop", statement.at))
-    if held is None:  # a handful of rounds
+    if held is None:  # few iterations
         return "epoch" not in text(statement.target if isinstance(statement, ir.For) else statement.test).lower()
     known = held.loop
     return known.every != "epoch" and not over_data(known) and not known.names_data
 
 
 def _goes_through_data(analyser: Analyser, key: tuple[str, str]) -> bool:
-    """Whether a function of the project makes a model, or has a loop over a loader or over epochs of its own."""
+    """Whether a function of the project creates a model, or has its own loop over a loader or over epochs."""
     function = analyser.function_at(key)
     if function is None:
         return False

@@ -17,16 +17,16 @@ from .places import (
     steps,
 )
 
-#: how far callers are followed up to the forward of a module
+#: how many levels of callers are searched for the forward of a module
 _DEPTH = 3
-#: what an optimizer does once in each training step
+#: what an optimizer does once per training step
 _OPTIMIZES = "zero_grad"
-#: calls that each training step makes
+#: calls of each training step
 _OF_STEPS = frozenset({"backward", _OPTIMIZES})
 
 
 def in_each_call(analyser: Analyser, summary: Summary, expr: ir.Call) -> Emptied | None:
-    """How a function that runs for each batch comes to the call, whatever it is told."""
+    """How often a function that runs for each batch reaches the call, on all paths; None if it does not."""
     function = summary.function
     if function.node is None or function.is_generator or is_test(function, by_name=summary.hook is None):
         return None
@@ -43,7 +43,7 @@ def in_each_call(analyser: Analyser, summary: Summary, expr: ir.Call) -> Emptied
     if _step_or_hook(analyser, function):
         return Emptied(place, each_call(function), data=True)
     if only_empties(analyser, function):
-        return None  # it is found where it is called
+        return None  # it is reported at its call
     if _in_each_batch(analyser, function) or _in_each_step(analyser, function):
         return Emptied(place, each_call(function), data=True)
     if _from_forward(analyser, function, frozenset()):
@@ -52,7 +52,7 @@ def in_each_call(analyser: Analyser, summary: Summary, expr: ir.Call) -> Emptied
 
 
 def _step_or_hook(analyser: Analyser, function: Function) -> bool:
-    """Whether each call is one training step, or a framework calls it for each batch."""
+    """Whether each call of a function is one training step, or a framework calls it for each batch."""
     hook = analyser.hook(function)
     if hook is not None:
         return hook.every == "iteration"
@@ -63,7 +63,7 @@ def _step_or_hook(analyser: Analyser, function: Function) -> bool:
 
 
 def _trains(statement: ir.Stmt) -> bool:
-    """Whether a loop trains: a step of it, or what makes one up, stands somewhere in it."""
+    """Whether a loop contains a training step, or its parts."""
     return isinstance(statement, ir.For | ir.While) and (
         steps(statement.body)
         or any(isinstance(call.func, ir.Attr) and call.func.name in _OF_STEPS for call in calls(statement.body))
@@ -71,13 +71,13 @@ def _trains(statement: ir.Stmt) -> bool:
 
 
 def _in_each_batch(analyser: Analyser, function: Function) -> bool:
-    """Whether each round of a loop over a loader calls it, on the way that all rounds take."""
+    """Whether each iteration of a loop over a loader calls it, on all paths."""
     for caller, record in analyser.facts.calls_of(function):
         loop = caller.notes.rounds.get(record.loops[-1]) if record.loops else None
         if loop is None or not over_data(loop.loop) or is_test(caller.function) or "epoch" in loop.loop.text.lower():
             continue  # (``while self.epoch < self.epochs:``)
         if any(OTHER_MODEL.search(name.lower()) for name in loop.targets):
-            continue  # (``for train_loader, valid_loader in zip(…)``: a task, with a training of its own)
+            continue  # a task with its own training: ``for train_loader, valid_loader in zip(…)``
         if any(
             record.at in {call.at for call in calls((one,))}
             for one in loop.body
@@ -88,7 +88,7 @@ def _in_each_batch(analyser: Analyser, function: Function) -> bool:
 
 
 def _in_each_step(analyser: Analyser, function: Function) -> bool:
-    """Whether a training step calls it, whatever the step is told."""
+    """Whether a training step calls it on all paths."""
     return any(
         caller.function.node is not None
         and not layer_code(analyser, caller.function)
@@ -99,7 +99,7 @@ def _in_each_step(analyser: Analyser, function: Function) -> bool:
 
 
 def _comes_to(body: tuple[ir.Stmt, ...], at: int) -> bool:
-    """Whether a block comes to a call each time, or each time where a setting holds."""
+    """Whether a block always reaches a call, or always if a setting holds."""
     bound = assigned_names(body)[0]
     for statement in body:
         if not any(call.at == at for call in calls((statement,))):
@@ -111,7 +111,7 @@ def _comes_to(body: tuple[ir.Stmt, ...], at: int) -> bool:
 
 
 def _from_forward(analyser: Analyser, function: Function, trail: frozenset[tuple[str, str]]) -> bool:
-    """Whether the forward of a module calls it, or what calls it."""
+    """Whether the forward of a module calls it, transitively."""
     if len(trail) >= _DEPTH or function.key in trail:
         return False
     return any(

@@ -1,4 +1,4 @@
-"""Where ``torch.cuda.empty_cache()`` stands: under which tests, in which helper, beside which steps."""
+"""The context of ``torch.cuda.empty_cache()``: its conditions, its helper, the steps beside it."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from memlint.sdk.syntax import (
 )
 from memlint.sdk.values import EMPTIES
 
-#: a helper that releases is this short
+#: the most statements of a helper that frees memory
 _SHORT = 6
 _MODEL = lazy_pattern(
     r"(^|_)(models?|nets?|networks?|pipe(line)?s?|layers?|blocks?|experts?|encoders?|decoders?|unet|vae)$"
@@ -32,23 +32,23 @@ _MAKES_MODEL = lazy_pattern(
     r"(model|net|network|pipeline|pipe|agent|learner|trainer))$|^torch\.load$"
 )
 _LOADER = lazy_pattern(r"loader\b")
-#: tests of whether there is a device at all
+#: tests for a device
 _DEVICE = lazy_pattern(r"is_available\(|is_cuda|cuda|gpu|\b[mx]p[su]\b|\bnpu\b", re.IGNORECASE)
-#: words of a test that asks for more than that: how much memory there is, or what the user chose
+#: words of a test for more than a device: how much memory there is, or what the user chose
 _CHOICE = lazy_pattern(r"mem|cache|empty|clear|clean|free|alloc|reserv|oom|low|offload|%|[<>]", re.IGNORECASE)
-#: names of what changes from round to round, and of settings that say that memory is scarce
+#: names that change between iterations, and of settings for scarce memory
 _VARIES = lazy_pattern(
     r"step|iter|epoch|count|idx|index|every|freq|interval|period|oom|cpu|err|fail|low|mem|offload|tight|save|last|first"
     r"|done|final|is_main|rank|^[ijknt]$",
     re.IGNORECASE,
 )
-#: names of the number of an epoch, which has many rounds
+#: names of an epoch's number; an epoch has many iterations
 _EPOCH = lazy_pattern(r"(^|[._])(current_)?epoch(_(num|id|idx|no|i))?$")
 #: names of devices, and of types
 _PLACE = lazy_pattern(r"dev|gpu|cpu|cuda|rank|dtype|type|precision|where|place|local|float|half")
-#: calls in a test of whether there is a device
+#: calls in a test for a device
 _ASKS = frozenset({"is_available", "is_initialized", "str", "startswith", "hasattr", "lower", "device", "device_count"})
-#: names of what is another model in each round of a loop that binds them, or of what makes one
+#: names of loop variables that are another model in each iteration, or of functions that create one
 OTHER_MODEL = lazy_pattern(
     r"model|^(layer|block|module)_|(^|_)(nets?|networks?|layers?|blocks?|experts?|folds?|configs?|cfgs?|seeds?|runs?|trials?|tasks?|(data_?)?loaders?"
     r"|data_?sets?|ckpts?|checkpoints?|weights|adapters?|methods?|pipe(line)?s?|shards?|learners?|agents?|clients?"
@@ -58,8 +58,8 @@ OTHER_MODEL = lazy_pattern(
 
 @dataclass(slots=True)
 class Place:
-    """A call that a block always comes to: its statement, and whether nothing else stands in its block. ``flag``: a
-    setting that has to hold ("" for none)."""
+    """A call that a block always reaches: its statement, and whether nothing else is in its block. ``flag``: a setting
+    that must hold ("" for none)."""
 
     statement: ir.ExprStmt
     alone: bool
@@ -68,7 +68,7 @@ class Place:
 
 @dataclass(slots=True)
 class Emptied:
-    """How often a call is come to. ``data``: the rounds are those of a loader, or train."""
+    """How often a call is reached. ``data``: the loop iterates over a loader, or trains."""
 
     place: Place
     loop: Loop
@@ -76,7 +76,7 @@ class Emptied:
 
 
 def in_each_round(body: tuple[ir.Stmt, ...], expr: ir.Call, *, into_loops: bool = False) -> Place | None:
-    """Where the call stands as a statement that every run of the block comes to."""
+    """The place of a call that is a statement on every path through the block; None if it is not."""
     return _found(body, expr, assigned_names(body)[0], into_loops)
 
 
@@ -109,8 +109,8 @@ def _holds(statement: ir.If, expr: ir.Call) -> bool:
 
 
 def _under(statement: ir.If, expr: ir.Call, bound: frozenset[str], into_loops: bool) -> Place | None:
-    """Where the call stands in an if: that asks for the device, that a setting decides the same way in all rounds, or
-    that holds the training step of a round."""
+    """The place of a call in an ``if`` that tests for a device, that a setting decides in the same way in all
+    iterations, or that contains the training step."""
     positive = any(call.at == expr.at for call in calls(statement.body))
     inner = statement.body if positive else statement.orelse
     if leaves(inner) and not isinstance(inner[-1], ir.Return):
@@ -130,7 +130,8 @@ def _under(statement: ir.If, expr: ir.Call, bound: frozenset[str], into_loops: b
 
 
 def asks_for_device(test: ir.Expr) -> bool:
-    """``if torch.cuda.is_available():``, ``if x.is_cuda:``, ``if device.type == "cuda":``, ``if use_gpu:``"""
+    """Whether a test is for a device: ``torch.cuda.is_available()``, ``x.is_cuda``, ``device.type == "cuda"``,
+    ``use_gpu``."""
     shown = text(test, 200)
     if _DEVICE.search(shown) is None or _CHOICE.search(shown.replace("is_available", "")) is not None:
         return False
@@ -139,7 +140,7 @@ def asks_for_device(test: ir.Expr) -> bool:
 
 
 def _counts(test: ir.Expr, bound: frozenset[str]) -> bool:
-    """Whether a test may hold in few rounds only: ``step % 10 == 0``, or a name that the rounds themselves set."""
+    """Whether a test may hold in few iterations only: ``step % 10 == 0``, or a name that the iterations set."""
     while isinstance(test, ir.Unary):
         test = test.operand
     if isinstance(test, ir.Name) and test.id in bound:
@@ -156,7 +157,8 @@ def _is_round(part: ir.Compare, bound: frozenset[str]) -> bool:
 
 
 def setting(test: ir.Expr, bound: frozenset[str]) -> str:
-    """The text of a test that has one answer for all rounds: a name or attribute, by itself or against a constant."""
+    """The text of a test with the same value in all iterations: a name or attribute, alone or compared with a constant;
+    "" for others."""
     if isinstance(test, ir.BoolOp):
         sides = [setting(side, bound) or asks_for_device(side) for side in (test.left, test.right)]
         return text(test) if all(sides) else ""
@@ -181,14 +183,15 @@ def setting(test: ir.Expr, bound: frozenset[str]) -> str:
 
 
 def _is_number(expr: ir.Expr) -> bool:
-    """Whether it is no text, truth value or None."""
+    """Whether it is no string, boolean or None."""
     if not isinstance(expr, ir.Const):
         return True
     return not (expr.value is None or isinstance(expr.value, bool | str))
 
 
 def _skips(statement: ir.Stmt) -> bool:
-    """``if step % 10: continue``: what follows runs every few rounds only, or where a round has failed."""
+    """Whether what follows a statement runs in some iterations only, as after ``if step % 10: continue``, or after an
+    error."""
     if not isinstance(statement, ir.If):
         return False
     periodic = any(isinstance(part, ir.Binary) and part.op == "%" for part in walk_expression(statement.test))
@@ -212,7 +215,7 @@ def _empties_by_name(statement: ir.Stmt) -> bool:
 
 @kept
 def _only_empties_body(body: tuple[ir.Stmt, ...]) -> tuple[ir.Call, ...]:
-    """The calls of a short body that all run, whatever it is told, where there is a device."""
+    """The calls of a short body that run on all paths, if there is a device."""
     statements = [one for one in body if not (isinstance(one, ir.ExprStmt) and isinstance(one.value, ir.Const))]
     if len(statements) > _SHORT or any(isinstance(one, ir.Return) for one in statements[:-1]):
         return ()
@@ -226,7 +229,7 @@ def _only_empties_body(body: tuple[ir.Stmt, ...]) -> tuple[ir.Call, ...]:
 
 
 def only_empties(analyser: Analyser, function: Function) -> bool:
-    """Whether a small helper empties the cache whenever it is called."""
+    """Whether a short helper empties the cache in every call."""
     if any(isinstance(one, ir.Return) and one.value is not None for one in walk_statements(function.body)):
         return False
     return any(
@@ -239,14 +242,14 @@ def only_empties(analyser: Analyser, function: Function) -> bool:
 
 
 def over_data(loop: Loop) -> bool:
-    """Whether the rounds are batches of a loader for all that is known of what the loop runs over."""
+    """Whether a loop iterates over the batches of a loader, as far as known."""
     if loop.over == "unknown" and loop.kind == "for":
         return _LOADER.search(loop.source) is not None
     return loop.over == "loader" and (not loop.assumed or loop.names_data)
 
 
 def moves_model(body: tuple[ir.Stmt, ...]) -> bool:
-    """Whether a block makes, loads, deletes or moves a model: the memory goes to another one."""
+    """Whether a block creates, loads, deletes or moves a model, to make room for another one."""
     for statement in walk_statements(body, into_definitions=False):
         if isinstance(statement, ir.Delete) and any(names_model(target) for target in statement.targets):
             return True
@@ -256,12 +259,13 @@ def moves_model(body: tuple[ir.Stmt, ...]) -> bool:
             return True
         moved = call.func.value if isinstance(call.func, ir.Attr) and last in ("cpu", "to", "cuda") else None
         if moved is not None and names_model(moved) and not _goes_to_a_tensor(call):
-            return True  # it comes and goes with the stages of a round
+            return True  # it is moved in each iteration
     return False
 
 
 def _goes_to_a_tensor(call: ir.Call) -> bool:
-    """``self.model.to(image)``: it lies where what it is given lies, from the first round on."""
+    """Whether a call moves a model to the device of its input (``self.model.to(image)``), which is the same in all
+    iterations."""
     given = call.args[0] if called_name(call) == "to" and len(call.args) == 1 and not call.keywords else None
     if isinstance(given, ir.Attr) and given.name == "device":
         given = given.value if isinstance(given.value, ir.Name) else None
@@ -269,26 +273,26 @@ def _goes_to_a_tensor(call: ir.Call) -> bool:
 
 
 def called_name(call: ir.Call) -> str:
-    """The last name of what is called."""
+    """The last component of a callee's name."""
     last = dotted(call.func).rsplit(".", 1)[-1]
     return call.func.name if not last and isinstance(call.func, ir.Attr) else last
 
 
 def names_model(expr: ir.Expr) -> bool:
-    """Whether a name is one of models."""
+    """Whether a name is that of a model."""
     while isinstance(expr, ir.Subscript):
         expr = expr.value
     return is_model_name(dotted(expr).rsplit(".", 1)[-1])
 
 
 def is_model_name(name: str) -> bool:
-    """Whether a name is one of models."""
+    """Whether a name is that of a model."""
     return _MODEL.search(name.lower()) is not None
 
 
 @kept
 def steps(body: tuple[ir.Stmt, ...]) -> bool:
-    """Whether a backward runs in each round, and in no loop of its own."""
+    """Whether a backward runs in each iteration, outside of inner loops."""
     for statement in body:
         if isinstance(statement, ir.For | ir.While | ir.FunctionDef | ir.ClassDef):
             continue

@@ -1,4 +1,4 @@
-"""MEM305: the allocator's cache is emptied in every round of a loop."""
+"""MEM305: the allocator's cache is emptied in every iteration of a loop."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ META = Meta(
 
 
 class EmptiedCache(Event, frozen=True, gc=False, kw_only=True):
-    """The allocator's cache is emptied in every round of a loop. ``data``: the loop runs over a loader, or trains.
-    ``statement``: what empties it, None for a helper that does; ``alone``: nothing else stands in its block;
-    ``flag``: a setting that has to hold ("" for none)."""
+    """The allocator's cache is emptied in every iteration of a loop. ``data``: the loop iterates over a loader, or
+    trains. ``statement``: what empties it, None for a helper that does; ``alone``: nothing else is in its block;
+    ``flag``: a setting that must hold ("" for none)."""
 
     text: str
     loop: Loop
@@ -39,7 +39,7 @@ def check(facts: Facts) -> Iterator[Report]:
             "iteration has to allocate the freed blocks again, which waits for the device",
             help="remove it, or call it once after the loop if other processes need the memory",
             severity="note",
-            # (whether each round takes a batch, or each one comes there, is not beyond doubt elsewhere)
+            # elsewhere it is not certain that each iteration takes a batch, or reaches the call
             confidence=event.certainty if event.data and not event.flag else weakest(event.certainty, "medium"),
             growth=Growth("none", "time"),
             trace=event.trace,

@@ -1,4 +1,4 @@
-"""Gradients that are filled with zeros where they could be let go before the next forward."""
+"""Gradients that are filled with zeros although they could be released before the next forward."""
 
 from __future__ import annotations
 
@@ -12,16 +12,16 @@ from memlint.sdk.values import PARAMETERS
 
 from .rule import ZeroedGradients
 
-#: what records the addresses of gradients, which then have to stay
+#: code that records the addresses of gradients, which then must not change
 _FIXED = lazy_pattern(
     r"CUDAGraph|cuda\.graph\(|make_graphed_callables|capture_begin|register_post_accumulate|flat_grad|grad\.data_ptr"
 )
-#: attributes without which a function lets go of no gradients
+#: names without which a function clears no gradients
 _LET_GO = frozenset({"zero_grad", "grad"})
 
 
 class _Zeroing(NamedTuple):
-    """``at``: where a finding on it belongs; ``flag``: the False of ``set_to_none=False``."""
+    """``at``: the site of a finding; ``flag``: the False of ``set_to_none=False``."""
 
     at: int
     text: str
@@ -30,7 +30,7 @@ class _Zeroing(NamedTuple):
 
 
 def detect(analyser: Analyser, summary: Summary) -> Iterator[ZeroedGradients]:
-    """The gradients that one function fills with zeros before a forward."""
+    """The statements of one function that fill gradients with zeros before a forward."""
     names = summary.function.names
     if "backward" not in names or names.isdisjoint(_LET_GO):
         return
@@ -41,7 +41,7 @@ def detect(analyser: Analyser, summary: Summary) -> Iterator[ZeroedGradients]:
         return
     for found, behind, around in _zeroings(summary.function.body, (), ()):
         if found.flag is not None and analyser.methods_named("zero_grad", summary.function):
-            continue  # a wrapper of the project's own may need it
+            continue  # a wrapper of the project may need it
         certainty = _before_forward(summary, behind, around)
         if certainty is None:
             continue
@@ -58,8 +58,9 @@ def detect(analyser: Analyser, summary: Summary) -> Iterator[ZeroedGradients]:
 def _zeroings(
     body: tuple[ir.Stmt, ...], after: tuple[ir.Stmt, ...], around: tuple[ir.Stmt, ...]
 ) -> Iterator[tuple[_Zeroing, tuple[ir.Stmt, ...], tuple[ir.Stmt, ...]]]:
-    """Each statement that fills gradients with zeros, those that follow it up to the end of the round (``after``: those
-    behind the body), and the body of the innermost loop around it; neither, of what stands in a branch."""
+    """Each statement that fills gradients with zeros, the statements after it up to the end of the iteration
+    (``after``: those after the body), and the body of the innermost loop around it; without the latter two for a
+    conditional statement."""
     for position, statement in enumerate(body):
         found = _by_flag(statement) or _by_hand(statement)
         behind = (*body[position + 1 :], *after)
@@ -109,7 +110,8 @@ def _by_hand(statement: ir.Stmt) -> _Zeroing | None:
 
 
 def _has(test: ir.Expr, gradient: str) -> bool:
-    """``p.grad is not None``, ``p.grad``, ``p.requires_grad``, and of several all."""
+    """Whether a test is for a gradient (or a conjunction of such tests): ``p.grad is not None``, ``p.grad``,
+    ``p.requires_grad``."""
     if isinstance(test, ir.BoolOp) and test.op == "and":
         return _has(test.left, gradient) and _has(test.right, gradient)
     if isinstance(test, ir.Compare):
@@ -124,7 +126,7 @@ def _has(test: ir.Expr, gradient: str) -> bool:
 
 
 def _what(statement: ir.Stmt, gradient: str) -> str:
-    """Whether a statement zeroes a gradient ("zero"), or takes it out of a graph first ("detach"); "" for all else."""
+    """What a statement does to a gradient: "zero", "detach", or "" for anything else."""
     if isinstance(statement, ir.Assign) and len(statement.targets) == 1:
         made = statement.value
         zeros = isinstance(made, ir.Call) and last_name(made.func) == "zeros_like"
@@ -147,18 +149,18 @@ def _shown(statement: ir.Stmt) -> str:
 
 
 def _before_forward(summary: Summary, behind: tuple[ir.Stmt, ...], around: tuple[ir.Stmt, ...]) -> Confidence | None:
-    """Whether a model runs between the zeroing and the next backward, in what is behind it or in the next round, and
-    how sure that is; None where it does not."""
+    """The confidence that a model runs between the zeroing and the next backward, after it or in the next iteration;
+    None if none does."""
     runs: Confidence | None = None
     for statement in behind:
         backward = _backward(statement)
         if backward is not None:
-            # (what is accumulated over the rounds of a loop is there in each but the first)
+            # accumulated gradients exist in all iterations but the first
             return runs if isinstance(statement, ir.For | ir.While) else runs or _runs(summary, (statement,), backward)
         runs = runs or _runs(summary, (statement,))
         if runs and _accumulates(behind):
             return None
-    # behind the backward of its round: the next one begins with a forward
+    # after the backward of its iteration: the next one begins with a forward
     for statement in around:
         if any(statement is one for one in behind):
             break
@@ -168,7 +170,8 @@ def _before_forward(summary: Summary, behind: tuple[ir.Stmt, ...], around: tuple
 
 
 def _runs(summary: Summary, body: tuple[ir.Stmt, ...], before: int | None = None) -> Confidence | None:
-    """Whether a model runs in a body, for all that is known or by its name, ``before`` an ordinal."""
+    """The confidence that a model runs in a body, before an ordinal, by the analysis or by its name; None if none
+    does."""
     held = [call for call in calls(body) if call.args and (before is None or call.at < before)]
     if any(call.at in summary.notes.models for call in held):
         return "high"
@@ -176,12 +179,12 @@ def _runs(summary: Summary, body: tuple[ir.Stmt, ...], before: int | None = None
 
 
 def _accumulates(body: tuple[ir.Stmt, ...]) -> bool:
-    """Whether a backward runs in a loop of its own."""
+    """Whether a backward runs in an inner loop."""
     return any(_backward(one) is not None for one in walk_statements(body) if isinstance(one, ir.For | ir.While))
 
 
 def _backward(statement: ir.Stmt) -> int | None:
-    """Where the first backward in a statement is."""
+    """The ordinal of the first backward in a statement; None for none."""
     found = (
         call.func.at for call in calls((statement,)) if isinstance(call.func, ir.Attr) and call.func.name == "backward"
     )

@@ -1,4 +1,4 @@
-"""MEM306: gradients are filled with zeros, and so are there during the next forward."""
+"""MEM306: gradients are filled with zeros, and so take memory during the next forward."""
 
 from __future__ import annotations
 
@@ -15,8 +15,9 @@ META = Meta(
 
 
 class ZeroedGradients(Event, frozen=True, gc=False, kw_only=True):
-    """Gradients are filled with zeros before a forward, where they could be let go. ``text``: what does so; ``owner``:
-    whose ``zero_grad`` would do; ``flag``: the ``False`` of ``set_to_none=False``, None where it is done by hand."""
+    """Gradients are filled with zeros before a forward, although they could be released. ``text``: the statement;
+    ``owner``: the object whose ``zero_grad`` would do; ``flag``: the ``False`` of ``set_to_none=False``, None if it is
+    done by hand."""
 
     text: str
     owner: str

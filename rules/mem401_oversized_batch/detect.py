@@ -1,4 +1,4 @@
-"""Batches that are the data set: ``batch_size=len(dataset)``, or a whole data set's tensor handed to a model."""
+"""Batches that are a whole data set: ``batch_size=len(dataset)``, or a data set's tensor that is passed to a model."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from .rule import OversizedBatch
 
 #: attributes of torchvision's data sets that hold all samples
 _ALL_SAMPLES = frozenset({"data", "train_data", "test_data", "tensors", "x", "X", "features", "images"})
-#: an order of all rows (a part of it is a batch), and a draw of some
+#: functions that return a permutation of all rows, of which a slice is a batch
 _SHUFFLES = frozenset({"randperm", "permutation"})
-#: what draws some rows, and how many positions come before that of their number, which it draws one without
+#: functions that sample rows, and the position of the argument for their number, without which they sample one
 _DRAWS = {"choice": 1, "randint": 2}
-#: functions that give the next batch, not a data set
+#: words in the names of functions that return a batch, not a data set
 _BATCHWISE = ("next", "batch", "sample", "iter", "zip", "step", "collate")
 _MAX_STEPS = 12
 
@@ -47,7 +47,7 @@ def detect(analyser: Analyser, summary: Summary) -> Iterator[OversizedBatch]:
             continue
         for arg in expr.args[:2]:
             certainty = _whole(names, arg, at)
-            # (what slices a layer's input may be the steps of a sequence, or the chunks of a picture)
+            # slices of a layer's input may be time steps, or parts of a picture
             if certainty and (certainty == "high" or not of_module(analyser, summary.function)):
                 yield OversizedBatch(
                     site=summary.site(at),
@@ -69,7 +69,7 @@ def _loader_text(expr: ir.Call, size: ir.Expr) -> str:
 
 
 def _length_of_data(names: Names, call: ir.Call, size: ir.Expr) -> bool:
-    """Whether the batch size is the number of samples that the loader goes through."""
+    """Whether the batch size is the number of samples of the loader's data set."""
     if isinstance(size, ir.Name):
         bound = names.value(size.id, call.at)
         if bound is None or bound[1]:
@@ -108,7 +108,7 @@ def _zero(expr: ir.Expr) -> bool:
 
 
 def _made_of(names: Names, expr: ir.Expr, shown: str, at: int) -> bool:
-    """Whether the data set is built of, or split off, what was measured."""
+    """Whether the data set is built or split from the measured object."""
     for _ in range(4):
         if isinstance(expr, ir.Call) and mentions(expr, shown):
             return True
@@ -125,7 +125,7 @@ def _made_of(names: Names, expr: ir.Expr, shown: str, at: int) -> bool:
 
 
 def _in_a_batch(summary: Summary, call: ir.Call) -> bool:
-    """Whether a loop over a data loader is around a call: what it cuts out of its batches is no data set."""
+    """Whether a call is in a loop over a data loader: parts of its batches are no data set."""
     held_rounds = summary.notes.rounds.values()
     rounds = (held for held in held_rounds if held.loop.over == "loader" or "loader" in held.loop.source)
     return any(id(call) in _calls_in(held.body) for held in rounds)
@@ -138,7 +138,7 @@ def _calls_in(body: tuple[ir.Stmt, ...]) -> frozenset[int]:
 
 
 def _takes_a_graph(call: ir.Call) -> bool:
-    """A graph network sees all nodes at once: that is its sample."""
+    """Whether the call is one of a graph network, whose sample is the whole graph."""
     for arg in (*call.args, *(word.value for word in call.keywords)):
         name = dotted(arg).rsplit(".", 1)[-1].lower()
         if name.startswith(("adj", "edge", "graph", "lap")) or name in ("g", "a", "data"):
@@ -147,7 +147,7 @@ def _takes_a_graph(call: ir.Call) -> bool:
 
 
 def _whole(names: Names, arg: ir.Expr, at: int) -> Confidence | None:
-    """How well it is known that the argument holds a whole data set: high, medium, or None for not at all."""
+    """The confidence that an argument is a whole data set; None if it is not known to be one."""
     expr = arg
     unpacked = False
     for _ in range(_MAX_STEPS):
@@ -191,7 +191,7 @@ def _all_of_a_set(names: Names, expr: ir.Expr) -> Confidence | None:
 
 
 def _others_are_sliced(names: Names, call: ir.Call) -> bool:
-    """Whether what another call of the same function gave is gone through batch by batch in this module."""
+    """Whether the result of another call of the same function is processed in batches in this module."""
     made = dotted(call.func).rsplit(".", 1)[-1].lower()
     if any(word in made for word in _BATCHWISE):
         return False
@@ -203,7 +203,7 @@ def _others_are_sliced(names: Names, call: ir.Call) -> bool:
 
 
 def _other_branch(body: tuple[ir.Stmt, ...], at: int, other: int) -> bool:
-    """Whether two ordinals are in different branches of one condition: the author chose between the two."""
+    """Whether two ordinals are in different branches of one condition, so that one of the two is chosen."""
     for statement in walk_statements(body, into_definitions=False):
         if isinstance(statement, ir.If) and statement.orelse:
             middle = statement.orelse[0].at
@@ -214,7 +214,7 @@ def _other_branch(body: tuple[ir.Stmt, ...], at: int, other: int) -> bool:
 
 
 def _sliced_in_batches(function: Function, wanted: frozenset[str], at: int = -1) -> bool:
-    """Whether a loop of the function goes through one of these tensors batch by batch."""
+    """Whether a loop of the function processes one of these tensors in batches."""
     cuts = (where for name, where in _batch_cuts(function.body) if name in wanted)
     return any(at < 0 or not _other_branch(function.body, at, where) for where in cuts)
 
@@ -252,13 +252,13 @@ def _cuts_in(body: tuple[ir.Stmt, ...]) -> Iterator[tuple[str, int]]:
 
 
 def _written(body: tuple[ir.Stmt, ...]) -> frozenset[int]:
-    """The targets of a body's assignments, by identity: what rows are written to is gone through by nobody."""
+    """The targets of a body's assignments, by identity; writing rows is no processing."""
     assigns = (one for one in walk_statements(body, into_definitions=False) if isinstance(one, ir.Assign))
     return frozenset(id(target) for one in assigns for target in one.targets)
 
 
 def _learn_order(name: str, value: ir.Expr, orders: set[str], drawn: set[str]) -> None:
-    """A name is given an order of all rows, or the rows of one batch."""
+    """Record a variable for a permutation of all rows, or for the rows of one batch."""
     if not isinstance(value, ir.Call | ir.Subscript):
         return
     inside = tuple(walk_expression(value))
@@ -272,7 +272,7 @@ def _learn_order(name: str, value: ir.Expr, orders: set[str], drawn: set[str]) -
 
 
 def _draws_rows(call: ir.Call) -> bool:
-    """Whether a call draws the numbers of several rows, and not that of a single one (``random.randint(0, 9)``)."""
+    """Whether a call samples several row numbers, not a single one (``random.randint(0, 9)``)."""
     path, _, name = dotted(call.func).rpartition(".")
     if name not in _DRAWS:
         return False

@@ -1,4 +1,4 @@
-"""MEM401: a batch whose size is the data set's, or whose literal shape does not fit the device."""
+"""MEM401: a batch of the size of the data set, or whose literal shape exceeds the device."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ META = Meta(
 
 
 class OversizedBatch(Event, frozen=True, gc=False, kw_only=True):
-    """``kind``: loader (batch_size is the data set's length), whole (a whole data set through a model in one
-    call), literal (a literal shape). ``bytes``: of a literal shape, else None."""
+    """``kind``: loader (batch_size is the length of the data set), whole (a whole data set in one model call), literal
+    (a literal shape). ``bytes``: the size of a literal shape, else None."""
 
     kind: Literal["loader", "whole", "literal"]
     text: str
@@ -33,7 +33,7 @@ def check(facts: Facts) -> Iterator[Report]:
             site=event.site,
             message=message,
             help="use a batch size that does not depend on the amount of data",
-            # (whether a data set is small enough for that, and always will be, stands in no code)
+            # no code tells whether a data set is, and stays, small enough
             severity="warning" if event.bytes is not None else "note",
             confidence=event.certainty,
             growth=Growth("device-tensor", "peak"),

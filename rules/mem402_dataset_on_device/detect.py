@@ -1,4 +1,4 @@
-"""Data sets that lie on the accelerator as a whole, from the moment that they are made."""
+"""Data sets that are on the accelerator as a whole from their creation."""
 
 from __future__ import annotations
 
@@ -24,31 +24,31 @@ from .rule import DeviceData
 
 #: classes whose instances are read sample by sample, by the qualified names of their bases
 _DATA_SET = lazy_pattern(r"torch\.utils\.data\.(dataset\.)?Dataset|torchvision\.datasets\.(\w+\.)*[A-Z]\w*")
-#: names of what takes a few bytes a sample
+#: names of data with a few bytes per sample
 _SMALL = lazy_pattern(
     r"label|target|length|weight|index|indices|offset"
     r"|(^|_)(ys?|classe?s?|lens?|idx|ids?|keys?|means?|stds?|scores?|rewards?|scales?|prices?|users?|items?|times?|ts?"
     r"|stamps?|lr|bounds?|counts?|num)($|_)"
 )
-#: names of what is no data set, and of what lies there because somebody wanted so
+#: names of data that is no data set, or is there by choice
 _OTHER = lazy_pattern(
     r"buffer|replay|rollout|memory|traject|graph|adj|edge|latent|param|cache|preload|pre_?fetch|gpu|cuda|on_?device"
 )
-#: what gives a table, a grid or noise: a few numbers a sample
+#: functions that create a table, a grid or noise, with a few numbers per sample
 _NUMBERS = lazy_pattern(
     r"read_(csv|excel|table|sql|json)|DataFrame|\bdf\b|\.values\b|linspace|arange|meshgrid|logspace|sobol|lhs\("
     r"|\brandn?\(|rand_like|randn_like|randint|make_(moons|blobs|circles|regression|classification)|genfromtxt|loadtxt"
 )
-#: what brings a data set into a script
+#: functions that read a data set in a script
 _READS = lazy_pattern(r"load|read|open|from_numpy|Dataset|datasets\.|imread|h5py|File\(|fetch|get_data|prepare")
-#: elements up to which nobody minds where they are
+#: up to this number of elements, the device does not matter
 _FEW = 1 << 22
-#: what makes a data set of tensors
+#: classes that make a data set of tensors
 CALLS = frozenset({"torch.utils.data.TensorDataset", "torch.utils.data.dataset.TensorDataset"})
 
 
 def detect(analyser: Analyser, summary: Summary) -> Iterator[DeviceData]:
-    """The data set that one function brings onto the device: what a class keeps of it, or a script gives a loader."""
+    """The data set that one function puts on the device: in an attribute of its class, or in a script for a loader."""
     if summary.exit is None or in_tests(summary.module.key):
         return
     if summary.function.takes_self:
@@ -60,8 +60,7 @@ def detect(analyser: Analyser, summary: Summary) -> Iterator[DeviceData]:
 
 
 def _kept(analyser: Analyser, summary: Summary) -> Iterator[DeviceData]:
-    """The first attribute that holds samples on the device, of those that an ``__init__``, or a method that it calls,
-    sets."""
+    """The first attribute with samples on the device that an ``__init__``, or a method that it calls, sets."""
     cls = summary.function.cls
     if (
         cls is None
@@ -92,13 +91,13 @@ def _kept(analyser: Analyser, summary: Summary) -> Iterator[DeviceData]:
 
 
 def is_data_set(analyser: Analyser, cls: Class) -> bool:
-    """Whether a class is one of torch's data sets that are read by index."""
+    """Whether a class is a data set of torch that is read by index."""
     outside = analyser.program.ancestors(cls)[1]
     return any(_DATA_SET.fullmatch(name) for name in outside) and not any("geometric" in name for name in outside)
 
 
 def runs_at_start(analyser: Analyser, summary: Summary, cls: Class) -> bool:
-    """Whether a method runs when an instance is made."""
+    """Whether a method runs in the construction of an instance."""
     if summary.function.name == "__init__":
         return True
     init = analyser.program.method(cls, "__init__")
@@ -109,7 +108,7 @@ def runs_at_start(analyser: Analyser, summary: Summary, cls: Class) -> bool:
 
 
 def _read_by_index(analyser: Analyser, cls: Class) -> frozenset[str]:
-    """The attributes that ``__getitem__`` takes a sample of."""
+    """The attributes from which ``__getitem__`` takes a sample."""
     method = analyser.program.method(cls, "__getitem__")
     if method is None or len(method.params) < 2:
         return frozenset()
@@ -132,7 +131,7 @@ def _set(statement: ir.Stmt, own: str) -> Iterator[str]:
     if isinstance(statement, ir.Assign):
         whole = [statement.value.elements] if isinstance(statement.value, ir.Display) else []
         if whole and not whole[0]:
-            return  # (what is appended to it tells)
+            return  # the appended values tell
         for target in statement.targets:
             for part in target.elements if isinstance(target, ir.Display) else (target,):
                 if isinstance(part, ir.Attr) and text(part.value) == own:
@@ -145,7 +144,7 @@ def _set(statement: ir.Stmt, own: str) -> Iterator[str]:
 
 
 def _on_device(summary: Summary, own: str, name: str) -> Confidence | None:
-    """How sure it is that an attribute holds tensors on the accelerator when the function ends; None where it may
+    """The confidence that an attribute holds tensors on the accelerator at the end of the function; None if it may
     not."""
     assert summary.exit is not None
     value = summary.exit.sym.get(Path(f"p:{own}", (f".{name}",)))
@@ -169,7 +168,7 @@ def _certainty(value: V) -> Confidence | None:
 
 
 def _asked_for(summary: Summary, statement: ir.Stmt) -> bool:
-    """Whether the data goes to a device that is the host's unless somebody says otherwise, or where a flag tells so."""
+    """Whether the data is moved to a device that is the host by default, or only if a flag says so."""
     for param in summary.function.params:
         default = text(param.default) if param.default is not None else ""
         if (
@@ -190,7 +189,7 @@ def _asked_for(summary: Summary, statement: ir.Stmt) -> bool:
 
 
 def _given_to_loaders(analyser: Analyser, summary: Summary) -> Iterator[DeviceData]:
-    """The first ``TensorDataset`` of tensors on the device that a function makes for a loader."""
+    """The first ``TensorDataset`` of tensors on the device that a function creates for a loader."""
     names: Names | None = None
     for _, call in sorted(summary.notes.outside.items()):
         if call.name not in CALLS or call.loop is not None or not call.expr.args:
@@ -215,7 +214,7 @@ def _given_to_loaders(analyser: Analyser, summary: Summary) -> Iterator[DeviceDa
 
 
 def _is_loaded_from(summary: Summary, names: Names, made: ir.Call) -> bool:
-    """Whether a ``DataLoader`` is made of it."""
+    """Whether the function creates a ``DataLoader`` from it."""
     for loader in summary.notes.loaders.values():
         given = argument(loader, 0, "dataset")
         if given is not None and any(part is made for part in walk_expression(given)):
@@ -225,7 +224,7 @@ def _is_loaded_from(summary: Summary, names: Names, made: ir.Call) -> bool:
 
 
 def _is_moved(summary: Summary, statement: ir.Stmt) -> bool:
-    """Whether it is this statement that brings its tensors there, and they are not known to be small."""
+    """Whether this statement moves its tensors there, and they are not known to be small."""
     source = " ".join(_source(summary, expr) for expr in expressions(statement))
     if not _moves(source) or _NUMBERS.search(source):
         return False
@@ -237,7 +236,7 @@ def _holds(statement: ir.Stmt, at: int) -> bool:
 
 
 def _source(summary: Summary, expr: ir.Expr) -> str:
-    """The text of an expression, of the calls in it and of what its names were bound to before."""
+    """The text of an expression, of its calls, and of the earlier values of its names."""
     found: list[str] = []
     todo, seen = [expr], {expr.at}
     while todo:
@@ -265,7 +264,7 @@ def _moves(source: str) -> bool:
 
 
 def _words(expr: ir.Expr) -> str:
-    """The names that an expression is made of."""
+    """The names in an expression."""
     return " ".join(last_name(part) for part in walk_expression(expr) if isinstance(part, ir.Name)).lower()
 
 

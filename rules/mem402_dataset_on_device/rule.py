@@ -1,4 +1,4 @@
-"""MEM402: a whole data set lies on the device."""
+"""MEM402: a whole data set is on the device."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ META = Meta(
 
 
 class DeviceData(Event, frozen=True, gc=False, kw_only=True):
-    """All samples of a data set lie on the device from the moment that it is made. ``place``: what holds them;
-    ``owner``: the class of the data set, "" for one of the library."""
+    """All samples of a data set are on the device from its creation. ``place``: what holds them; ``owner``: the class
+    of the data set, "" for one of the library."""
 
     place: str
     owner: str

@@ -1,5 +1,5 @@
-"""Whether a checkpoint may lie on the device beside the model that it is for: one that is loaded into a model on the
-host, and gone before that comes to the device, never does."""
+"""Whether a checkpoint and its model may be on the device at the same time. A checkpoint that is loaded into a model on
+the host, and released before the model is moved, never is."""
 
 from __future__ import annotations
 
@@ -9,23 +9,23 @@ from memlint.sdk.syntax import calls, expressions, ir, last_name, mentions, text
 
 from .loaded_states import Taken, bound, is_handed_on_at_once, load_state_dict
 
-#: names of what loads a state and is no module, which may keep the tensors as they come
+#: names of receivers that load a state and are no modules, which may keep the tensors as they are
 KEEPS = lazy_pattern(
     r"ema|averag|swa|shadow|optim|(^|_)opt($|_)|sched|scaler|sampler|loader|metric|meter|buffer|normali|state"
 )
-#: how far up the callers are asked where the model lies that they hand on
+#: how many levels of callers are searched for the device of a model
 MAX_DEPTH = 2
 
 
 def meets_its_model(
     analyser: Analyser, function: Function, expr: ir.Call, statement: ir.Stmt, taken: list[Taken]
 ) -> bool:
-    """Whether the model may be on the device while the checkpoint is: one that is made here or by the callers, on the
-    host, and brought there after the checkpoint is gone never meets it."""
+    """Whether the model may be on the device while the checkpoint is. A model that is created here or by the callers on
+    the host, and moved after the checkpoint is released, is not."""
     names = bound(statement)
     kept = load_state_dict(statement, expr) is None and not (taken and is_handed_on_at_once(statement, expr))
     models = [one.model for one in taken if not KEEPS.search(one.model.rsplit(".", 1)[-1].lower())]
-    if not models:  # (an optimizer goes on with the very tensors that come on its device)
+    if not models:  # an optimizer keeps using the loaded tensors on their device
         return kept
     gone = not kept or not _outlives(function, names)
     depth = MAX_DEPTH if gone else 0
@@ -33,7 +33,7 @@ def meets_its_model(
 
 
 def _outlives(function: Function, names: list[str]) -> bool:
-    """Whether what has one of these names may stay when the function ends."""
+    """Whether an object with one of these names may outlive the function."""
     if function.node is None or any("." in name for name in names):
         return True
     returned = (one.value for one in walk_statements(function.body) if isinstance(one, ir.Return))
@@ -41,7 +41,8 @@ def _outlives(function: Function, names: list[str]) -> bool:
 
 
 def _on_device(analyser: Analyser, function: Function, model: str, at: int, kept: bool, depth: int) -> bool:
-    """Whether a model may be on the device beside what is loaded at ``at``, and has a name where it is ``kept``."""
+    """Whether a model may be on the device with the checkpoint that is loaded at ``at``, and that a variable holds if
+    ``kept``."""
     owners = _owners(function, model)
     made = False
     for statement in walk_statements(function.body, into_definitions=False):
@@ -59,15 +60,15 @@ def _on_device(analyser: Analyser, function: Function, model: str, at: int, kept
 
 
 def _owners(function: Function, model: str) -> frozenset[str]:
-    """A module and those that it is a part of: ``net.body.head``, ``net.body``, ``net``."""
+    """A module and the modules that contain it: ``net.body.head``, ``net.body``, ``net``."""
     steps = model.split(".")
     owners = frozenset(".".join(steps[:end]) for end in range(1, len(steps) + 1))
     return owners if function.name == "__init__" else owners - {"self"}
 
 
 def _comes_on_the_host(analyser: Analyser, function: Function, model: str, depth: int) -> bool:
-    """Whether a model that a function does not make itself is on the host whenever it runs: a part of a module that is
-    being made, or what all known callers have made and brought nowhere yet."""
+    """Whether a model that the function does not create is always on the host: a part of a module under construction,
+    or a model that all known callers have created and not moved yet."""
     root, _, rest = model.partition(".")
     cls = function.cls
     of_self = cls is not None and function.takes_self and bool(function.params) and root == function.params[0].name
@@ -84,7 +85,7 @@ def _comes_on_the_host(analyser: Analyser, function: Function, model: str, depth
 
 
 def _is_given(function: Function, place: str) -> bool:
-    """Whether an attribute may be what somebody else made: ``self.encoder = encoder``."""
+    """Whether an attribute may hold an argument: ``self.encoder = encoder``."""
     return any(
         place in bound(statement) and not isinstance(statement.value, ir.Call)
         for statement in walk_statements(function.body, into_definitions=False)
@@ -95,7 +96,7 @@ def _is_given(function: Function, place: str) -> bool:
 def _gives_from_host(
     analyser: Analyser, function: Function, known: KnownCall, model: str, of_self: bool, depth: int
 ) -> bool:
-    """Whether one call hands a model on that its caller has on the host."""
+    """Whether one call passes a model that its caller has on the host."""
     root, _, rest = model.partition(".")
     given = _receiver(known.call) if of_self else known.passes(function, root)
     if not isinstance(given, ir.Name | ir.Attr):
@@ -107,7 +108,7 @@ def _gives_from_host(
         and not _is_self(caller, name)
         and not (function.cls is not None and analyser.program.is_module(function.cls))
     ):
-        return False  # (an object that has the model: what made it may have brought that to the device)
+        return False  # an object that holds the model: its constructor may have moved it to the device
     handed = f"{name}.{rest}" if rest else name
     return not _on_device(analyser, caller, handed, known.call.at, False, depth)
 
@@ -121,13 +122,14 @@ def _receiver(call: ir.Call) -> ir.Expr | None:
 
 
 def _made(statement: ir.Stmt, owners: frozenset[str]) -> ir.Call | None:
-    """The call that a statement binds one of the names to."""
+    """The call whose result a statement binds to one of the names; None if there is none."""
     value = statement.value if isinstance(statement, ir.Assign | ir.AnnAssign) else None
     return value if isinstance(value, ir.Call) and not owners.isdisjoint(bound(statement)) else None
 
 
 def _brings(call: ir.Call, owners: frozenset[str]) -> bool:
-    """``model.cuda()``, ``DataParallel(model).to(device)``, ``accelerator.prepare(model)``"""
+    """Whether a call moves one of the modules: ``model.cuda()``, ``DataParallel(model).to(device)``,
+    ``accelerator.prepare(model)``."""
     if last_name(call.func) in ("prepare", "setup", "initialize"):
         return any(text(arg, 200) in owners for arg in call.args)
     if not isinstance(call.func, ir.Attr) or call.func.name not in ("cuda", "to"):

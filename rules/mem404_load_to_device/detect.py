@@ -1,4 +1,4 @@
-"""Checkpoints that ``torch.load`` brings back on the device that they were saved from."""
+"""Checkpoints that ``torch.load`` restores on the device that they were saved from."""
 
 from __future__ import annotations
 
@@ -40,32 +40,32 @@ from .beside_models import KEEPS, meets_its_model
 from .loaded_states import Taken, bound, contains, load_state_dict, taken_by
 from .rule import LoadedToDevice
 
-#: names of what holds parameters, and of what may be a whole model as well
+#: names of checkpoints, and names that may also mean a whole model
 _CHECKPOINT = lazy_pattern(
     r"ckpt|checkpoint|check_point|weight|state_?dict|(^|[^a-z])states?($|[^a-z])|pretrain|restor|resum|snapshot"
 )
 _MODEL = lazy_pattern(r"model|(^|_)(net|network|encoder|decoder|generator|discriminator|backbone)s?($|_)")
-#: names of what else is kept in such files, and lies where its maker made it
+#: names of other data in such files, which is on the device of its creation
 _DATA = lazy_pattern(
     r"data|feat|embed|emb($|_)|label|cache|split|vocab|tokens?($|_)|token_?id|ind(ex|ices)|mask|stat(s|istics)|graph|edge"
     r"|result|metric|logit|latent|sample|batch|image|video|audio|mel($|_|s)|prompt|target|score|predict|output|hidden"
     r"|activation|history|manifest|meta|log(s?)($|_)|tensors?($|_)|inputs?($|_)|(^|_)args|config|hparams|buffer|replay|prior|class_?weight"
 )
 _DISTRIBUTED = lazy_pattern(r"init_process_group|DistributedDataParallel|\blocal_rank\b")
-#: what is saved is put on the host first, by the file itself
+#: code of the file that moves data to the host before it is saved
 _SAVES_ON_HOST = lazy_pattern(
     r"weights_to_cpu|state_dict_to_cpu|\.cpu\(\)\.state_dict\("
     r"|(:|\] *=) *v(al(ue)?)?(\.detach\(\))?\.cpu\(\)|param\.cpu\(\)"
 )
-#: ``torch.save(self, path)``: a model is saved as it is
+#: code that saves a whole model: ``torch.save(self, path)``
 _SAVES_WHOLE = lazy_pattern(
     r"\b(?:torch|t)\.save\(\s*(?:obj\s*=\s*)?(?:self|(?:\w+\.)*(?:\w+_)?(?:model|net|network)(?:\.module)?)\s*,"
 )
 _FIRST = lazy_pattern(r"main_process|is_main|is_master|is_rank_?(zero|0)|rank\W{0,3} *== *0|rank in \[-1, 0\]")
-#: what keeps a schedule is made of numbers
+#: names of schedules, which consist of numbers
 _COUNTS = lazy_pattern(r"sched|trainer_state|rng")
 _SEVERAL = lazy_pattern(r"dist|ddp|rank|world|multi")
-#: methods of a whole tensor or model: nothing is copied out of what was loaded
+#: methods of a whole tensor or model: nothing is copied out of the loaded object
 _OF_ONE = frozenset(
     {"cpu", "to", "cuda", "numpy", "eval", "train", "float", "half", "double", "requires_grad_", "tolist"}
 )
@@ -76,9 +76,9 @@ CALLS = frozenset({"torch.load"})
 
 
 def detect(analyser: Analyser, summary: Summary) -> Iterator[LoadedToDevice]:
-    """The checkpoints that one function loads onto a device that nobody named."""
+    """The checkpoints that one function loads without a device."""
     if _is_run_as_test(analyser, summary.function):
-        return  # (what a test of the project looks at is no matter of memory)
+        return  # memory does not matter in a test
     for at, call in sorted(summary.notes.outside.items()):
         if call.name != "torch.load" or not _leaves_it_open(summary, call.expr):
             continue
@@ -119,22 +119,22 @@ def detect(analyser: Analyser, summary: Summary) -> Iterator[LoadedToDevice]:
 
 
 def _beside(taken: list[Taken]) -> Literal["model", "nothing", "assigned"]:
-    """What the checkpoint lies beside on the device."""
+    """What is on the device together with the checkpoint."""
     if not taken:
         return "nothing"
     return "assigned" if all(one.assigns for one in taken) else "model"
 
 
 def _is_run_as_test(analyser: Analyser, function: Function) -> bool:
-    """Whether a test runner runs a function, and no code of the project."""
+    """Whether only a test runner calls a function."""
     if function.node is None or not function.name.startswith("test_") or not is_collected(function.module.key):
         return False
     return not analyser.facts.calls_of(function) and not is_program(analyser.program, function.module.key)
 
 
 def _is_alone(test: ir.Expr) -> bool:
-    """``not dist.is_initialized()``, or the other side of that test: there is one process. ``is_main_process``: one
-    process does this."""
+    """Whether a test shows that a single process runs this: ``not dist.is_initialized()`` (or the other branch of that
+    test), ``is_main_process``."""
     said = text(test, 200).lower()
     if isinstance(test, ir.Unary) and test.op == "not":
         return _SEVERAL.search(said) is not None
@@ -142,12 +142,12 @@ def _is_alone(test: ir.Expr) -> bool:
 
 
 def _starts_the_others(summary: Summary) -> bool:
-    """Whether the function starts the processes itself: what it loads, it loads once."""
+    """Whether the function starts the processes itself, so that it loads only once."""
     return any(last_name(call.func) == "spawn" for call in calls(summary.function.body))
 
 
 def _places_elsewhere(summary: Summary, call: OutsideCall) -> bool:
-    """``if gpu is None: torch.load(path)``, beside a branch that gives each process's device."""
+    """Whether another branch gives each process's device: ``if gpu is None: torch.load(path)``."""
     return any(
         isinstance(statement, ir.If)
         and any(statement.test is test for test in call.tests)
@@ -157,7 +157,7 @@ def _places_elsewhere(summary: Summary, call: OutsideCall) -> bool:
 
 
 def _leaves_it_open(summary: Summary, expr: ir.Call) -> bool:
-    """Whether no device is given: ``map_location`` is left out, or None, be it where there is an accelerator alone."""
+    """Whether no device is given: ``map_location`` is missing or None, at least if there is an accelerator."""
     if any(word.name is None for word in expr.keywords) or any(isinstance(arg, ir.Starred) for arg in expr.args):
         return False
     given = argument(expr, 1, "map_location")
@@ -173,13 +173,13 @@ def _is_none(expr: ir.Expr) -> bool:
 
 
 def _is_none_or_host(sides: tuple[ir.Expr, ...]) -> bool:
-    """Whether one side is None and each other one the host: ``None if torch.cuda.is_available() else "cpu"``."""
+    """Whether one branch is None and each other one the host: ``None if torch.cuda.is_available() else "cpu"``."""
     others = [side for side in sides if not _is_none(side)]
     return len(others) < len(sides) and all(_is_host(side) for side in others)
 
 
 def _is_host(expr: ir.Expr) -> bool:
-    """``"cpu"``, ``torch.device("cpu")``, ``lambda storage, loc: storage``"""
+    """Whether a ``map_location`` is the host: ``"cpu"``, ``torch.device("cpu")``, ``lambda storage, loc: storage``."""
     if isinstance(expr, ir.Lambda):
         return isinstance(expr.body, ir.Name) and bool(expr.params) and expr.body.id == expr.params[0].name
     if isinstance(expr, ir.Call):
@@ -188,12 +188,12 @@ def _is_host(expr: ir.Expr) -> bool:
 
 
 def _asks_for_accelerator(test: ir.Expr) -> bool:
-    """``torch.cuda.is_available()``, ``not args.use_cuda``"""
+    """Whether a test is for an accelerator: ``torch.cuda.is_available()``, ``not args.use_cuda``."""
     return not isinstance(test, ir.BoolOp) and names_an_accelerator(text(test, 200))
 
 
 def _is_none_beside_accelerator(summary: Summary, name: str) -> bool:
-    """``where = None``, and the host for it where no accelerator is there, in the same function."""
+    """Whether a variable is None, and the host if there is no accelerator, in the same function."""
     if any(param.name == name for param in summary.function.params):
         return False
     given: list[ir.Expr] = []
@@ -217,12 +217,12 @@ def _is_none_beside_accelerator(summary: Summary, name: str) -> bool:
 def _is_checkpoint(
     analyser: Analyser, summary: Summary, call: OutsideCall, path: ir.Expr, statement: ir.Stmt, taken: list[Taken]
 ) -> bool:
-    """Whether names, or what becomes of the result, tell that parameters are loaded."""
+    """Whether names, or the uses of the result, show that parameters are loaded."""
     if _of_one_tensor(statement, call.expr):
         return False
     names = bound(statement)
     if any(name in summary.modules_by_use or _gives_parts(summary, name) for name in names):
-        return False  # a whole model: there is no other one beside it
+        return False  # a whole model has no other one beside it
     if any(_is_loaded_from(summary, call, name) for name in names):
         return False
     if taken:
@@ -248,7 +248,7 @@ def _is_checkpoint(
 
 
 def _is_own(function: Function, name: str) -> bool:
-    """Whether an object keeps things that it makes itself at a place, which are there once: ``self.seen = []``."""
+    """Whether an attribute holds objects that the class creates itself: ``self.seen = []``."""
     cls = function.cls
     if cls is None or not function.takes_self or name.count(".") != 1 or not name.startswith(f"{function.own_name}."):
         return False
@@ -262,8 +262,8 @@ def _is_own(function: Function, name: str) -> bool:
 
 
 def _may_be_an_object(analyser: Analyser, summary: Summary, statement: ir.Stmt) -> bool:
-    """Whether what is loaded may be a whole model, which some code of the project saves, or is what a class gives as
-    its object."""
+    """Whether the file may contain a whole model: some code of the project saves one, or a class returns the loaded
+    object as its instance."""
     if summary.function.name == "__new__" and isinstance(statement, ir.Return):
         return True
     return _some_file_saves_whole(analyser)
@@ -277,7 +277,7 @@ def _some_file_saves_whole(analyser: Analyser) -> bool:
 
 
 def _saves_whole(source: str) -> bool:
-    """Whether code of a file, and no comment or text in it, saves a whole model."""
+    """Whether the code of a file, without comments and strings, saves a whole model."""
     if _SAVES_WHOLE.search(source) is None:
         return False
     tree = tree_of(source)
@@ -287,12 +287,12 @@ def _saves_whole(source: str) -> bool:
 
 
 def _last_words(said: str) -> str:
-    """Without ``args.`` and the like, which are no data."""
+    """A name without ``args.`` and the like."""
     return re.sub(r"\b(args|self|config|cfg|opts?|hparams)\.", "", said)
 
 
 def _words_of(expr: ir.Expr) -> str:
-    """The names and strings that a path is made of."""
+    """The names and strings in a path."""
     inside = list(walk_expression(expr))
     found = [part.id for part in inside if isinstance(part, ir.Name)]
     found += [part.name for part in inside if isinstance(part, ir.Attr)]
@@ -301,8 +301,8 @@ def _words_of(expr: ir.Expr) -> str:
 
 
 def _of_one_tensor(statement: ir.Stmt, expr: ir.Call) -> bool:
-    """``torch.load(path).cpu()``, ``{k: v.cpu() for k, v in torch.load(path).items()}``: it is moved at once, or is
-    no dictionary."""
+    """Whether the loaded object is moved at once, or is no dictionary: ``torch.load(path).cpu()``, ``{k: v.cpu() for k,
+    v in torch.load(path).items()}``."""
     for whole in expressions(statement):
         for part in walk_expression(whole):
             if isinstance(part, ir.Attr) and part.value.at == expr.at and part.value is expr and part.name in _OF_ONE:
@@ -313,13 +313,14 @@ def _of_one_tensor(statement: ir.Stmt, expr: ir.Call) -> bool:
 
 
 def _gives_parts(summary: Summary, name: str) -> bool:
-    """``name.state_dict()``, ``name.children()``, as models do."""
+    """Whether the function calls a model's methods on a name: ``name.state_dict()``, ``name.children()``."""
     attributes = (call.func for call in calls(summary.function.body) if isinstance(call.func, ir.Attr))
     return any(attr.name in _PARTS and text(attr.value, 200) == name for attr in attributes)
 
 
 def _is_used_itself(summary: Summary, name: str) -> bool:
-    """``Embedding.from_pretrained(weights)``, ``table["x"].to(device)``: these tensors are what it works with."""
+    """Whether the program works with the loaded tensors themselves: ``Embedding.from_pretrained(weights)``,
+    ``table["x"].to(device)``."""
     for call in calls(summary.function.body):
         if last_name(call.func) in _TAKES and any(mentions(arg, name) for arg in call.args):
             return True
@@ -329,7 +330,7 @@ def _is_used_itself(summary: Summary, name: str) -> bool:
 
 
 def _is_loaded_from(summary: Summary, call: OutsideCall, name: str) -> bool:
-    """``args.ckpt = torch.load(args.factor)["ckpt"]``, where the checkpoint is what is loaded from there later on."""
+    """Whether a checkpoint is later loaded from the loaded value: ``args.ckpt = torch.load(args.factor)["ckpt"]``."""
     binding = [one.at for one in walk_statements(summary.function.body) if name in bound(one)]
     paths = {
         at: argument(other.expr, 0, "f") for at, other in summary.notes.outside.items() if other.name == "torch.load"
@@ -344,7 +345,7 @@ def _is_loaded_from(summary: Summary, call: OutsideCall, name: str) -> bool:
 
 
 def _is_dictionary(summary: Summary, name: str) -> bool:
-    """Whether what has this name is read by string keys, as no model is."""
+    """Whether an object is read by string keys, as no model is."""
     return any(
         text(part.value, 200) == name
         for part in parts(summary.function.body)
@@ -354,8 +355,8 @@ def _is_dictionary(summary: Summary, name: str) -> bool:
 
 
 def _is_whole_model(summary: Summary, names: list[str]) -> bool:
-    """``model = torch.load(checkpoint)``: what is named like a model and not read by keys may be one, pickled as it
-    was, which stays where it is."""
+    """Whether the loaded object may be a whole pickled model, by its name, and is not read by keys: ``model =
+    torch.load(checkpoint)``."""
     return any(
         _MODEL.search(name.rsplit(".", 1)[-1].lower())
         and not _CHECKPOINT.search(name.rsplit(".", 1)[-1].lower())
@@ -365,7 +366,7 @@ def _is_whole_model(summary: Summary, names: list[str]) -> bool:
 
 
 def _doubt(analyser: Analyser, summary: Summary, expr: ir.Call, into: ir.Call | None) -> str:
-    """Why another device for what is loaded may be noticed."""
+    """Why another device for the loaded object may change the program, as a clause; "" for no reason."""
     elsewhere = "other values that are read from it are then on the host"
     if into is None or len(into.args) != 1 or into.args[0].at != expr.at or into.args[0] is not expr:
         return elsewhere

@@ -1,4 +1,4 @@
-"""Which models take what a checkpoint holds: where it is loaded, or in a helper that it is handed to."""
+"""Which models load a checkpoint: in the function that reads it, or in a helper that it is passed to."""
 
 from __future__ import annotations
 
@@ -19,22 +19,22 @@ from memlint.sdk.syntax import (
     walk_statements,
 )
 
-#: methods that put what a call is given into the object that they are of
+#: methods that store their argument in the receiver
 _TAKES_IN = frozenset({"update", "setdefault", "append"})
-#: names of helpers out of sight that load what they are given into a model
+#: names of unknown helpers that load their argument into a model
 _LOADS = lazy_pattern(r"_?(re)?(load|store|sume)\w*(checkpoint|ckpt|state|weights?|model|pretrained|params)\w*")
 
 
 class Taken(NamedTuple):
-    """A model that takes a checkpoint. ``model``: its source where the checkpoint is loaded, "" for one that is not
-    known. ``assigns``: the tensors that were loaded become its parameters (``assign=True``)."""
+    """A model that loads a checkpoint. ``model``: its source in the function that reads the checkpoint, "" if unknown.
+    ``assigns``: the loaded tensors become its parameters (``assign=True``)."""
 
     model: str
     assigns: bool = False
 
 
 def taken_by(analyser: Analyser, function: Function, statement: ir.Stmt, expr: ir.Call) -> list[Taken]:
-    """What takes the state that ``expr`` loads in a statement of a function."""
+    """The models that load the state which ``expr`` reads in a statement of a function."""
     names = bound(statement)
     inline = load_state_dict(statement, expr)
     into = [inline] if inline is not None else [call for name in names for call in loaded_into(function, name)]
@@ -50,7 +50,8 @@ def taken_by(analyser: Analyser, function: Function, statement: ir.Stmt, expr: i
 
 
 def is_handed_on_at_once(statement: ir.Stmt, expr: ir.Call) -> bool:
-    """``load_checkpoint(torch.load(path))``: what is loaded is gone when the helper returns."""
+    """Whether the loaded object is passed to a helper directly, and so released when that returns:
+    ``load_checkpoint(torch.load(path))``."""
     return not bound(statement) and any(
         isinstance(part, ir.Call) and part.at != expr.at and any(_is_of(arg, expr) for arg in part.args)
         for whole in expressions(statement)
@@ -69,7 +70,7 @@ def _taken(call: ir.Call) -> Taken:
 
 
 def _by_helper(analyser: Analyser, function: Function, call: ir.Call, arg: ir.Expr) -> Iterator[Taken]:
-    """What takes a state that a helper is given as one of its arguments."""
+    """The models that load a state which a helper has as an argument."""
     helper, on_self = _helper(analyser, function, call)
     if helper is None:
         kind, _ = analyser.program.find_expression(function.module, call.func, function)
@@ -116,7 +117,7 @@ def bound(statement: ir.Stmt) -> list[str]:
 
 
 def load_state_dict(statement: ir.Stmt, expr: ir.Call) -> ir.Call | None:
-    """The ``load_state_dict(…)`` that takes what is loaded, or a part of it, in the same statement."""
+    """The ``load_state_dict(…)`` in the same statement that takes the loaded object, or a part of it; None for none."""
     for whole in expressions(statement):
         for part in walk_expression(whole):
             if isinstance(part, ir.Call) and last_name(part.func) == "load_state_dict" and contains(part.args, expr):
@@ -125,12 +126,12 @@ def load_state_dict(statement: ir.Stmt, expr: ir.Call) -> ir.Call | None:
 
 
 def contains(args: tuple[ir.Expr, ...], expr: ir.Call) -> bool:
-    """Whether a call is a part of some arguments."""
+    """Whether a call is a part of one of the arguments."""
     return any(part.at == expr.at and isinstance(part, ir.Call) for arg in args for part in walk_expression(arg))
 
 
 def loaded_into(function: Function, name: str) -> list[ir.Call]:
-    """Each ``load_state_dict(…)`` that is given what has this name, or something made of it."""
+    """The calls of ``load_state_dict(…)`` with the named object, or something made from it."""
     known = {name}
     found: list[ir.Call] = []
     for statement in walk_statements(function.body, into_definitions=False):
@@ -160,8 +161,8 @@ def _is_made_of(expr: ir.Expr, known: set[str]) -> bool:
 
 
 def _made_of(statement: ir.Stmt, known: set[str]) -> list[str]:
-    """The names that a statement gives to what is made of something known, or puts it into: ``own[key] = found[key]``,
-    ``for key, value in found.items():``"""
+    """The names that a statement binds to something made from a known object, or to which it adds it: ``own[key] =
+    found[key]``, ``for key, value in found.items():``."""
     value: ir.Expr | None = None
     targets: tuple[ir.Expr, ...] = ()
     if isinstance(statement, ir.Assign):

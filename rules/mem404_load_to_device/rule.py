@@ -1,4 +1,4 @@
-"""MEM404: a checkpoint comes back on the device that it was saved from."""
+"""MEM404: a checkpoint is restored on the device that it was saved from."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ META = Meta(
 
 class LoadedToDevice(Event, frozen=True, gc=False, kw_only=True):
     """A checkpoint is loaded onto the device that it was saved from. ``given``: a ``map_location`` of None.
-    ``distributed``: by each process of several. ``doubt``: why loading it onto the host may be noticed, a clause.
-    ``beside``: the model that copies it, nothing that is in sight, or one whose parameters it becomes
-    (``assign=True``). ``name``: what is bound to it, "" for nothing."""
+    ``distributed``: by each of several processes. ``doubt``: why loading it onto the host may change the program, a
+    clause. ``beside``: what is on the device too: a model that copies it, nothing known, or a model whose parameters it
+    becomes (``assign=True``). ``name``: the variable that is bound to it, "" for none."""
 
     text: str
     distributed: bool

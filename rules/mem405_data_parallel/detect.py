@@ -1,4 +1,4 @@
-"""Models that one process spreads over several devices, each of whose outputs comes back to the first."""
+"""Models that one process replicates over several devices, whose outputs all return to the first one."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from memlint.sdk.syntax import calls, calls_backward, dotted, ir, statement_at, 
 
 from .rule import SingleProcess
 
-#: the program can be run by several processes as well: which it is, is said where it is started
+#: names that show that the program can also run with several processes, which is decided at its start
 _OFFERS_MORE = frozenset({"DistributedDataParallel", "DDP", "init_process_group", "Accelerator"})
-#: the one device that the program lets itself see
+#: a program that restricts itself to one device
 _SEES_ONE = lazy_pattern(r"CUDA_VISIBLE_DEVICES['\"]\s*[\],]\s*=?\s*['\"]\d*['\"]")
-#: names of what runs a model that was trained, and of models that are not trained
+#: names of inference code, and of models that are not trained
 _RUNS = lazy_pattern(
     r"(^|_)(tests?|tester|testing|eval|evaluate|evaluator|evaluation|infer|inference|demo|predict|prediction|sample"
     r"|generate|visuali[sz]e|export|valid|validate)(_|$)"
@@ -22,18 +22,18 @@ _RUNS = lazy_pattern(
 _FROZEN = lazy_pattern(
     r"inception|teacher|vgg|lpips|percept|(^|_)ema($|_)|(^|_)(fid|attack|frozen|pretrained)_|average"
 )
-#: names of what else is wrapped, so that `.module` can be read of it
+#: names of other wrapped objects, wrapped for `.module`
 _NO_MODEL = lazy_pattern(r"optim|(^|\.|_)opt($|_)|sched")
-#: how many devices there are
+#: expressions for the number of devices
 _COUNT = lazy_pattern(
     r"device_count|n_?gpus?|num_(gpus?|devices?|cards?)|ngpus?|gpus?_?(num|count|ids|list)|device_ids|gpus\b"
 )
-#: what spreads a model over the devices of one process
+#: classes that replicate a model over the devices of one process
 CALLS = frozenset(f"torch.nn.{place}DataParallel" for place in ("", "parallel.", "parallel.data_parallel."))
 
 
 def detect(analyser: Analyser, summary: Summary) -> Iterator[SingleProcess]:
-    """The models that one function spreads over several devices; of those with one name, the first."""
+    """The models that one function replicates over several devices; the first of each name."""
     made = [call for _, call in sorted(summary.notes.outside.items()) if call.name in CALLS]
     if not made or in_tests(summary.module.key) or not _trains(analyser, summary):
         return
@@ -44,7 +44,7 @@ def detect(analyser: Analyser, summary: Summary) -> Iterator[SingleProcess]:
         if model is None or certainty is None:
             continue
         name = ".".join(text(model, 200).split(".")[: 2 if text(model).startswith("self.") else 1])
-        if name in seen or _is_not_trained(summary, call.expr, name):  # (the other side of a test, mostly)
+        if name in seen or _is_not_trained(summary, call.expr, name):  # mostly the other branch of a test
             continue
         seen.add(name)
         yield SingleProcess(
@@ -56,7 +56,7 @@ def detect(analyser: Analyser, summary: Summary) -> Iterator[SingleProcess]:
 
 
 def _several(analyser: Analyser, summary: Summary, call: ir.Call, tests: tuple[ir.Expr, ...]) -> Confidence | None:
-    """How sure it is that there are several devices; None where there is one, for all that is known."""
+    """The confidence that there are several devices; None if there is one as far as known."""
     if any(word.name is None for word in call.keywords) or any(isinstance(arg, ir.Starred) for arg in call.args):
         return "low"
     given = argument(call, 1, "device_ids")
@@ -69,7 +69,7 @@ def _several(analyser: Analyser, summary: Summary, call: ir.Call, tests: tuple[i
 
 
 def _bound(analyser: Analyser, summary: Summary, expr: ir.Expr) -> ir.Expr:
-    """What a name stands for, where one statement binds it."""
+    """The value of a name that a single statement binds; the expression itself otherwise."""
     names = Names(analyser, summary)
     for _ in range(4):
         bound = names.value(expr.id, expr.at) if isinstance(expr, ir.Name) else None
@@ -80,7 +80,7 @@ def _bound(analyser: Analyser, summary: Summary, expr: ir.Expr) -> ir.Expr:
 
 
 def _number(expr: ir.Expr) -> int | None:
-    """How many devices a list is of; 2 stands for as many as there are, None for what is not known."""
+    """The number of devices in a list; 2 for all that exist, None if unknown."""
     if isinstance(expr, ir.Display):
         return None if any(isinstance(one, ir.Starred) for one in expr.elements) else len(expr.elements)
     if isinstance(expr, ir.Const):
@@ -101,7 +101,7 @@ def _number(expr: ir.Expr) -> int | None:
 
 
 def _asks_for_several(test: ir.Expr) -> bool:
-    """``torch.cuda.device_count() > 1``, ``len(args.gpus) > 1``"""
+    """Whether a test is for several devices: ``torch.cuda.device_count() > 1``, ``len(args.gpus) > 1``."""
     return any(
         isinstance(part, ir.Compare)
         and part.ops in ((">",), (">=",), ("!=",))
@@ -113,8 +113,8 @@ def _asks_for_several(test: ir.Expr) -> bool:
 
 
 def _trains(analyser: Analyser, summary: Summary) -> bool:
-    """Whether the program trains, in one process for all that is known: its own words tell of a script, those of the
-    whole project of what others import."""
+    """Whether the program trains, in one process as far as known: for a script by its own text, for an imported module
+    by that of the whole project."""
     names = summary.module.names
     if names & _OFFERS_MORE:
         return False
@@ -126,7 +126,7 @@ def _trains(analyser: Analyser, summary: Summary) -> bool:
 
 
 def _is_not_trained(summary: Summary, call: ir.Call, model: str) -> bool:
-    """Whether names tell that the model is run alone, or it is wrapped for the sake of a checkpoint's names."""
+    """Whether names show that the model only infers, or is wrapped only for the names in a checkpoint."""
     statement = statement_at(summary.function.body, call.at)
     targets = statement.targets if isinstance(statement, ir.Assign) else ()
     wrapped = {text(target, 200) for target in targets}

@@ -1,4 +1,4 @@
-"""MEM405: one process trains on several devices, and the first of them holds what comes of all."""
+"""MEM405: one process trains on several devices, and the first of them holds all outputs."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ META = Meta(
 
 
 class SingleProcess(Event, frozen=True, gc=False, kw_only=True):
-    """One process spreads a model that is trained over several devices (``DataParallel``). ``text``: the call."""
+    """One process replicates a trained model over several devices (``DataParallel``). ``text``: the call."""
 
     text: str
 

@@ -10,12 +10,12 @@ from memlint.sdk.syntax import expressions, identifiers, ir, text, walk_expressi
 from .rule import MissingName
 
 _NAMES = frozenset(memory.missing())
-#: methods that give a tensor of a tensor
+#: methods of tensors that return a tensor
 _SAME = frozenset({"to", "cuda", "cpu", "clone", "detach", "float", "double", "half", "bfloat16", "contiguous"})
 
 
 def detect(analyser: Analyser, summary: Summary) -> Iterator[MissingName]:
-    """The names for memory that one function uses and that torch does not have."""
+    """The memory APIs that one function uses and torch does not have."""
     function = summary.function
     for use in used_names(analyser, summary, _NAMES):
         yield MissingName(
@@ -33,7 +33,7 @@ def detect(analyser: Analyser, summary: Summary) -> Iterator[MissingName]:
 
 
 def _called(analyser: Analyser, summary: Summary, statement: ir.Stmt) -> Iterator[MissingName]:
-    """The methods of tensors that a statement calls and that tensors do not have."""
+    """The methods that a statement calls on tensors and tensors do not have."""
     for expr in expressions(statement):
         for call in walk_expression(expr):
             if not isinstance(call, ir.Call) or not isinstance(call.func, ir.Attr) or call.args or call.keywords:
@@ -51,7 +51,7 @@ def _called(analyser: Analyser, summary: Summary, statement: ir.Stmt) -> Iterato
 
 
 def _is_tensor(analyser: Analyser, names: Names, expr: ir.Expr) -> bool:
-    """Whether an expression is made by a function of torch that gives a tensor."""
+    """Whether an expression is the result of a function of torch that returns a tensor."""
     function = names.summary.function
     for _ in range(8):
         if isinstance(expr, ir.Name):

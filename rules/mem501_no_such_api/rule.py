@@ -15,8 +15,8 @@ META = Meta(
 
 
 class MissingName(Event, frozen=True, gc=False, kw_only=True):
-    """A name for memory that torch does not have. ``name``: qualified (a ``method``'s alone); ``text``: as it is
-    written; ``advice``: what to do instead, a clause."""
+    """A memory API that torch does not have. ``name``: qualified (without a class for a ``method``); ``text``: its
+    source; ``advice``: what to use instead, a clause."""
 
     name: str
     text: str

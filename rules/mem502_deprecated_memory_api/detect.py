@@ -13,7 +13,7 @@ _NAMES = frozenset(memory.renamed()) - frozenset(memory.missing())
 
 
 def detect(analyser: Analyser, summary: Summary) -> Iterator[OldName]:
-    """The names of old that one function uses, where its torch has the new one."""
+    """The renamed APIs that one function uses under their old names, if its torch has the new ones."""
     newest = analyser.program.project.newest_torch
     for use in used_names(analyser, summary, _NAMES):
         renamed = memory.renamed()[use.name]
@@ -30,7 +30,7 @@ def detect(analyser: Analyser, summary: Summary) -> Iterator[OldName]:
 
 
 def _tries(function: Function, name: str) -> bool:
-    """Whether a function tries another name, whatever error it awaits."""
+    """Whether a function falls back to another name after any error."""
     return any(
         isinstance(statement, ir.Try) and name in identifiers(statement.body)[1]
         for statement in walk_statements(function.body, into_definitions=False)

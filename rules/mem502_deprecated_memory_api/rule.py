@@ -15,8 +15,8 @@ META = Meta(
 
 
 class OldName(Event, frozen=True, gc=False, kw_only=True):
-    """A name for memory that torch has given another one. ``name``: qualified; ``text``: as it is written; ``advice``:
-    what to do instead, a clause; ``new``: what can be written at the site, "" for nothing."""
+    """A memory API that torch has renamed. ``name``: qualified; ``text``: its source; ``advice``: what to use instead,
+    a clause; ``new``: the replacement at the site, "" for none."""
 
     name: str
     text: str
@@ -39,7 +39,7 @@ def check(facts: Facts) -> Iterator[Report]:
 
 
 def _also(event: OldName) -> str:
-    """What the name says and the function does not do."""
+    """A promise of the old name that the function does not keep."""
     return " and resets all peaks, not only this one" if ".reset_max_" in event.name else ""
 
 

@@ -1,4 +1,4 @@
-"""Readings of memory that are taken for what they are not."""
+"""Memory readings that are misinterpreted."""
 
 from __future__ import annotations
 
@@ -20,17 +20,17 @@ from memlint.sdk.values import MODULE, TENSOR, OutsideCall
 
 from .rule import Misread, WrongReading
 
-#: what tensors use, and by no means what the allocator or the device has
+#: words for the memory of tensors, as opposed to that of the allocator or the device
 _USED = lazy_pattern(r"(?<!un)(?<!de)alloc(ated)?($|[^a-z])")
 _HELD = lazy_pattern(r"reserv|cach|pool|segment|total|system|device|driver|process|smi|free|nvidia|allocator")
 _OBJECTS = lazy_pattern(r"(^|[^a-z])obj(ect)?s?($|[^a-z])")
 _BYTES = lazy_pattern(r"(^|[^a-z])([mgk]i?b|bytes?)($|[^a-z])")
-#: what somebody who counts a tensor's bytes reads as well
+#: attributes that are read where a tensor's bytes are counted
 _COUNTED = frozenset({"element_size", "nelement", "numel", "nbytes", "storage", "untyped_storage"})
-#: what puts a reading into another unit
+#: operations that convert a reading into another unit
 _UNITS, _SCALES = ("/", "//", "*", ">>"), frozenset({"round", "int", "float", "str", "sum"})
 _TOGETHER = frozenset({"get_count", "memory_reserved", "memory_cached", "max_memory_reserved", "max_memory_cached"})
-#: a reading that is divided by so much was bytes
+#: a reading that is divided by at least this number was in bytes
 _KILO = 1000
 
 
@@ -44,16 +44,16 @@ def _readings(*names: str) -> frozenset[str]:
     )
 
 
-#: what tensors use, and what the allocator has taken from the driver: that, and free blocks
+#: the memory of tensors, and the memory that the allocator holds: that, and free blocks
 _ALLOCATED, _RESERVED = _readings("allocated"), _readings("reserved", "cached")
-#: how much of the last second memory was read or written in, in percent
+#: the share of the last second in which memory was accessed, in percent
 _USAGE = "torch.cuda.memory_usage"
 _COUNT, _SIZE = "gc.get_count", "sys.getsizeof"
 CALLS = _RESERVED | {_USAGE, _COUNT, _SIZE}
 
 
 def detect(analyser: Analyser, summary: Summary) -> Iterator[WrongReading]:
-    """The readings that one function misreads."""
+    """The readings that one function misinterprets."""
     for at, call in sorted(summary.notes.outside.items()):
         statement = statement_at(summary.function.body, at) if call.name in CALLS else None
         if statement is None:
@@ -72,7 +72,7 @@ def detect(analyser: Analyser, summary: Summary) -> Iterator[WrongReading]:
 
 
 def _misread(analyser: Analyser, summary: Summary, call: OutsideCall, statement: ir.Stmt) -> tuple[Misread, str] | None:
-    """What a reading is taken for, and what it is called."""
+    """What a reading is mistaken for, and its label; None if it is used correctly."""
     if call.name == _SIZE:
         return _size(analyser, summary, call)
     labels = list(_labels(statement, call.expr))
@@ -90,20 +90,20 @@ def _misread(analyser: Analyser, summary: Summary, call: OutsideCall, statement:
 
 
 def _size(analyser: Analyser, summary: Summary, call: OutsideCall) -> tuple[Misread, str] | None:
-    """``sys.getsizeof`` of a tensor or module is that of the Python object alone."""
+    """``sys.getsizeof`` of a tensor or module, which is the size of the Python object alone."""
     given = call.given
     if not call.expr.args or _COUNTED & identifiers(summary.function.body)[1]:
         return None
     label = text(call.expr.args[0])
     if given.is_only(TENSOR):
-        # (what a class of torch makes that no table knows is taken for a tensor)
+        # an instance of an unknown class of torch is assumed to be a tensor
         made = Names(analyser, summary).made_by(call.expr.args[0])
         return ("tensor", label) if not names_class(made) or made.endswith("Tensor") else None
     return ("module", label) if given.is_only(MODULE) else None
 
 
 def _scaled(expr: ir.Expr, call: ir.Call) -> bool:
-    """Whether an expression is the call's result in some unit: divided, rounded or summed."""
+    """Whether an expression is the call's result in another unit: divided, rounded or summed."""
     while expr.at != call.at or not isinstance(expr, ir.Call):
         if isinstance(expr, ir.Binary) and expr.op in _UNITS:
             expr = expr.left
@@ -115,7 +115,7 @@ def _scaled(expr: ir.Expr, call: ir.Call) -> bool:
 
 
 def _labels(statement: ir.Stmt, call: ir.Call) -> Iterator[str]:
-    """What the call's result is called: the variable, key, keyword or word that it goes with."""
+    """The labels of the call's result: its variable, key, keyword or word."""
     if isinstance(statement, ir.Assign | ir.AnnAssign) and statement.value is not None:
         targets = statement.targets if isinstance(statement, ir.Assign) else (statement.target,)
         if _scaled(statement.value, call):
@@ -140,7 +140,7 @@ def _word(expr: ir.Expr | None) -> str:
 
 
 def _divided(expr: ir.Expr, call: ir.Call) -> Iterator[ir.Expr]:
-    """The quotients of the call by a thousand or more."""
+    """The divisions of the call by a thousand or more."""
     for part in walk_expression(expr):
         if isinstance(part, ir.Binary) and part.op in ("/", "//") and _scaled(part.left, call):
             size = _number(part.right)
@@ -160,8 +160,8 @@ def _number(expr: ir.Expr) -> float | None:
 
 
 def _together(analyser: Analyser, summary: Summary) -> Iterator[WrongReading]:
-    """Readings that say nothing together: two of the collector's counters that are compared, as if they told how many
-    objects there are, and what tensors use added to what the allocator has taken, which holds it."""
+    """Combined readings that mean nothing: two of the collector's counters compared as if they counted objects, and the
+    memory of tensors added to that of the allocator, which includes it."""
     if not summary.function.names & _TOGETHER:
         return
     names = Names(analyser, summary)
@@ -195,14 +195,15 @@ def _sides(expr: ir.Expr) -> tuple[ir.Expr, ...]:
 
 
 def _overlap(left: str, right: str) -> bool:
-    """Whether one is what tensors use, and the other what was taken for them; both now, or both at their peaks."""
+    """Whether one reading is the memory of tensors, and the other that of the allocator; both current, or both
+    peaks."""
     peaks = ["max_" in name for name in (left, right)]
     both = (left in _ALLOCATED and right in _RESERVED) or (left in _RESERVED and right in _ALLOCATED)
     return both and peaks[0] == peaks[1]
 
 
 def _reading(names: Names, expr: ir.Expr) -> str:
-    """The qualified name of what an expression reads, in whatever unit; "" where that is not known."""
+    """The qualified name of the reading in an expression, in any unit; "" if unknown."""
     for _ in range(6):
         if isinstance(expr, ir.Binary) and expr.op in _UNITS:
             expr = expr.left

@@ -1,4 +1,4 @@
-"""MEM503: a reading of memory that says something else than it is taken for."""
+"""MEM503: a misinterpreted memory reading."""
 
 from __future__ import annotations
 
@@ -14,20 +14,20 @@ META = Meta(
     severity="note",
 )
 
-#: what a reading of memory is taken for and is not: the number of objects, a tensor's or a module's bytes, what tensors
-#: use, something beside what tensors use, bytes at all
+#: what a reading is mistaken for: the number of objects, the bytes of a tensor or a module, the memory of tensors, a
+#: quantity besides the memory of tensors, bytes at all
 Misread = Literal["objects", "tensor", "module", "used", "apart", "bytes"]
 
 
 class WrongReading(Event, frozen=True, gc=False, kw_only=True):
-    """A reading of memory is taken for another. ``text``: the call; ``label``: what it is called or compared with."""
+    """A memory reading is misinterpreted. ``text``: the call; ``label``: its name, or what it is compared with."""
 
     taken_for: Misread
     text: str
     label: str
 
 
-#: what each reading is, and what to read instead
+#: the meaning of each reading, and what to read instead
 SAYS = {
     "objects": (
         "counts allocations minus deallocations since the last garbage collection, not the objects in memory "
