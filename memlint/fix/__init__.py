@@ -1,1 +1,1 @@
-"""Fixes: from what a rule plans to text edits, and from edits to files that are known to be whole."""
+"""Fixes: from a rule's plan to text edits, and from edits to checked files."""

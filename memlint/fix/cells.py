@@ -1,4 +1,4 @@
-"""Edits on modules that are not what their files hold: notebooks, and files with lines that only IPython runs."""
+"""Edits on modules that differ from their files: notebooks, and files with lines for IPython alone."""
 
 from __future__ import annotations
 
@@ -23,8 +23,7 @@ def module_place(cells: Sequence[Cell], place: Finding) -> tuple[int, int]:
 
 
 def module_span(cells: Sequence[Cell], number: int | None, span: Span) -> Span:
-    """A span of a cell in the module; that of a file without cells as it is. Raises EditError where there is no such
-    cell."""
+    """A span of a cell in the module; unchanged for a file without cells. Raises EditError if there is no such cell."""
     if number is None:
         return span
     cell = next((cell for cell in cells if cell.number == number), None)
@@ -35,8 +34,8 @@ def module_span(cells: Sequence[Cell], number: int | None, span: Span) -> Span:
 
 
 def place_in(source: Source, edits: Iterable[Edit]) -> tuple[Placed, ...]:
-    """The edits of one file by offsets of its module. Raises EditError, also for what only IPython runs, which is never
-    edited, and for an edit on two cells."""
+    """The edits of one file by offsets in its module. Raises EditError, also for lines for IPython alone, which are
+    never edited, and for an edit across two cells."""
     moved = [Edit(edit.path, module_span(source.cells, edit.cell, edit.span), edit.content) for edit in edits]
     placed = place(source.text, moved)
     for one in placed:
@@ -45,7 +44,7 @@ def place_in(source: Source, edits: Iterable[Edit]) -> tuple[Placed, ...]:
 
 
 def write_back(source: Source, raw: bytes, placed: Sequence[Placed]) -> bytes:
-    """The bytes of a file (``raw``) with edits made on its module. Raises EditError."""
+    """The bytes of a file (``raw``) after edits on its module. Raises EditError."""
     if not source.cells:
         return encode(raw, splice(source.original, placed))
     edits: dict[int, list[Placed]] = {}
@@ -56,7 +55,7 @@ def write_back(source: Source, raw: bytes, placed: Sequence[Placed]) -> bytes:
 
 
 def cells_after(source: Source, raw: bytes, text: str) -> tuple[Cell, ...]:
-    """The cells of a notebook that was edited to be the module ``text``. Raises EditError where it is not."""
+    """The cells of a notebook that was edited to the module ``text``. Raises EditError if it was not."""
     if not source.cells:
         return ()
     try:
@@ -69,7 +68,7 @@ def cells_after(source: Source, raw: bytes, text: str) -> tuple[Cell, ...]:
 
 
 def is_as_read(source: Source, raw: bytes) -> bool:
-    """Whether bytes are those that a source was read from. Raises EditError where they could not be written back."""
+    """Whether these are the bytes that a source was read from. Raises EditError if they cannot be written back."""
     if source.cells:
         return write_back(source, raw, ()) == raw and read_notebook(raw).text == source.text
     encode(raw, source.original)
@@ -80,7 +79,7 @@ def _check_masks(source: Source, one: Placed) -> None:
     starts = [mask.start for mask in source.masks]
     for mask in source.masks[max(bisect_left(starts, one.start) - 1, 0) : bisect_right(starts, one.end)]:
         end = mask.start + len(mask.text)
-        if one.start == one.end:  # a line above or below is none of it
+        if one.start == one.end:  # an insertion before or after a line does not change it
             above = one.start == mask.start and NEWLINE.search(one.content[-1:]) is not None
             below = one.start == end and NEWLINE.match(one.content) is not None
             touches = mask.start <= one.start <= end and not above and not below
@@ -95,8 +94,8 @@ def _cell_of(source: Source, offset: int) -> Cell:
 
 
 def _within_cell(source: Source, one: Placed) -> Placed:
-    """An edit that ends where its cell does: no line of it has a newline behind the last one. Raises EditError where
-    another cell is edited as well."""
+    """An edit restricted to its cell: without the newline that its last line lacks. Raises EditError if another cell is
+    edited as well."""
     cell = _cell_of(source, one.start)
     if one.end <= cell.end:
         return one
@@ -104,7 +103,7 @@ def _within_cell(source: Source, one: Placed) -> Placed:
         raise EditError("it would change two cells at once")
     own = source.text[cell.start : cell.end]
     content = one.content[: -len(last[0])] if (last := _LAST.search(one.content)) is not None else one.content
-    if one.start > cell.end:  # on the line behind the last one
+    if one.start > cell.end:  # on the line after the last one
         first = "" if not own or own.endswith(("\n", "\r")) else "\r\n" if "\r\n" in own else "\n"
         return Placed(cell.end, cell.end, first + content)
     start = one.start

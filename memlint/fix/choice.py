@@ -1,4 +1,4 @@
-"""Which fixes are made, and which of them at the same time."""
+"""Which fixes are applied, and which of them together."""
 
 from __future__ import annotations
 
@@ -13,23 +13,22 @@ Rank = Callable[[str], int]
 
 
 def fixable(findings: Iterable[Finding], unsafe: bool) -> list[Finding]:
-    """Those whose fix is to be made, in order of place; of suppressed ones none."""
+    """The findings whose fix is to be applied, in order of place, without suppressed ones."""
     found = [one for one in findings if is_fixable(one, unsafe)]
     return sorted(found, key=lambda one: (one.path, one.cell or 0, one.line, one.column, one.code))
 
 
 def first(findings: Sequence[Finding], rank: Rank) -> Sequence[Finding]:
-    """Those of the lowest rank: they may be the cause of others, which go with them."""
+    """The findings of the lowest rank, which may be the cause of others that then disappear."""
     lowest = min((rank(one.code) for one in findings), default=0)
     return [one for one in findings if rank(one.code) == lowest]
 
 
 def apart(findings: Iterable[Finding]) -> list[Finding]:
-    """The first findings whose fixes keep out of each other's way; the others have to wait until these are made.
+    """The first findings whose fixes do not collide; the others wait until these are applied.
 
-    A fix takes all between its first and its last edit in a file, and what touches that: what lies between (a block
-    that is indented) means something else afterwards. Two that are the same fix, and two that add the same import, do
-    not collide.
+    A fix occupies everything between its first and its last edit in a file, and what touches it: the code between (an
+    indented block) means something else afterwards. Equal fixes, and fixes that add the same import, do not collide.
     """
     taken: list[Finding] = []
     fixes: set[tuple[Edit, ...]] = set()
@@ -52,7 +51,7 @@ def apart(findings: Iterable[Finding]) -> list[Finding]:
 
 
 def merged(findings: Iterable[Finding]) -> dict[str, list[Edit]]:
-    """The edits of fixes that are `apart`, by path; what several of them want is made once."""
+    """The edits of fixes that are `apart`, by path; an edit that several of them share is made once."""
     fixes = dict.fromkeys(finding.fix.edits for finding in findings if finding.fix is not None)
     imports: set[Edit] = set()
     edits: dict[str, list[Edit]] = {}
@@ -66,7 +65,8 @@ def merged(findings: Iterable[Finding]) -> dict[str, list[Edit]]:
 
 
 def _ranges(fix: Fix, made: set[Edit]) -> dict[str, list[tuple[_At, _At]]]:
-    """What a fix takes, by path. Imports that it adds lie apart from the rest; those ``made`` already take nothing."""
+    """The ranges that a fix occupies, by path. Added imports are ranges of their own; edits in ``made`` occupy
+    nothing."""
     ranges: dict[str, list[tuple[_At, _At]]] = {}
     hulls: dict[str, tuple[_At, _At]] = {}
     for edit in fix.edits:

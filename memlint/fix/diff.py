@@ -9,16 +9,16 @@ from memlint.fix.files import Change
 
 
 def unified(change: Change) -> bytes:
-    """The diff of one file, in the bytes of the file, as ``patch -p0`` takes it."""
+    """The diff of one file in its own encoding, as ``patch -p0`` accepts it."""
     name = change.display.encode("utf-8", "surrogateescape")
     if b" " in name:
-        name += b"\t"  # where it ends: patch and git would take the first word
+        name += b"\t"  # marks the end of the name, which patch and git would cut at a blank
     rows = difflib.diff_bytes(difflib.unified_diff, _lines(change.before), _lines(change.after), name, name)
     return b"".join(_ended(row) for row in rows)
 
 
 def _lines(content: bytes) -> list[bytes]:
-    r"""Lines as diffs count them, which end in \n alone."""
+    r"""The lines of a file as diffs count them, which end with \n alone."""
     return [line + b"\n" for line in content.split(b"\n")[:-1]] + [rest for rest in content.split(b"\n")[-1:] if rest]
 
 
@@ -27,7 +27,7 @@ def _ended(row: bytes) -> bytes:
 
 
 def diffs(changes: tuple[Change, ...]) -> Iterator[bytes]:
-    """The diffs of all changes that change something, in order of path."""
+    """The diffs of all effective changes, in order of path."""
     for change in sorted(changes, key=lambda one: one.display):
         if change.before != change.after:
             yield unified(change)

@@ -1,4 +1,4 @@
-"""Edits on a text: where they are in it, what they make of it, and where its places are then."""
+"""Edits on a text: their offsets, their result, and the mapping of positions."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from memlint.project import Cell
 
 
 class Placed(msgspec.Struct, frozen=True, gc=False):
-    """An edit by offsets: ``content`` in place of the characters from ``start`` to before ``end``."""
+    """An edit by offsets: ``content`` replaces the characters from ``start`` to before ``end``."""
 
     start: int
     end: int
@@ -21,11 +21,8 @@ class Placed(msgspec.Struct, frozen=True, gc=False):
 
 
 def place(text: str, edits: Iterable[Edit]) -> tuple[Placed, ...]:
-    """The edits of one file by offsets and in order; their newlines are those of the lines that they are made on.
-
-    Insertions at one place stay in the order in which they are given. Raises EditError for places that the text does
-    not have, and for edits that overlap.
-    """
+    """The edits of one file by offsets, in order, with the newlines of the edited lines. Insertions at one offset keep
+    their order. Raises EditError for positions that the text does not have, and for overlapping edits."""
     lines = Text(text)
     placed = []
     for edit in edits:
@@ -46,7 +43,7 @@ def _with_newlines(content: str, newline: str) -> str:
 
 
 def splice(text: str, placed: Sequence[Placed]) -> str:
-    """The text with the edits made, which are in order and do not overlap."""
+    """The text after the edits, which must be in order and not overlap."""
     parts, at = [], 0
     for one in placed:
         parts += [text[at : one.start], one.content]
@@ -55,7 +52,7 @@ def splice(text: str, placed: Sequence[Placed]) -> str:
 
 
 class Move:
-    """From places of a text to those that they are once edits are made. ``cells``, ``cells_after``: of a notebook."""
+    """Maps positions of a text to those after edits. ``cells``, ``cells_after``: the cells of a notebook."""
 
     def __init__(
         self,
@@ -70,8 +67,8 @@ class Move:
         self.cells, self.cells_after = cells, cells_after
 
     def holds(self, line: int, column: int, new_line: int, new_column: int) -> bool:
-        """Whether a place of the edited text is where the place ``line``, ``column`` went: what replaced a place, or
-        was written beside it, is all that place."""
+        """Whether a position of the edited text is that of ``line``, ``column`` before the edits; a replacement, or an
+        insertion beside the position, counts as the same."""
         try:
             old, new = self._before.offset(line, column), self._after.offset(new_line, new_column)
         except EditError:
@@ -80,7 +77,7 @@ class Move:
         return low <= new <= high
 
     def origin(self, new_line: int, new_column: int) -> int:
-        """The line that a place of the edited text was on; of what was written, the one that it was written on."""
+        """The line of a position before the edits; for inserted text, the line of the insertion."""
         try:
             new = self._after.offset(new_line, new_column)
         except EditError:

@@ -1,4 +1,4 @@
-"""From text back to the bytes of a file, and onto the disk, so that nothing of it can be lost."""
+"""Encoding of edited text, and writing of files without loss."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from memlint.temporary import Temporary, new_token
 
 
 class Change(msgspec.Struct, frozen=True):
-    """A file (absolute path) that is to hold ``after`` in place of ``before``."""
+    """A file (absolute path) whose content changes from ``before`` to ``after``."""
 
     path: Path
     display: str
@@ -28,7 +28,7 @@ class Change(msgspec.Struct, frozen=True):
 
 
 class WriteError(Exception):
-    """Why files were not written, a clause; all of them hold what they held before."""
+    """Why files were not written, a clause; all of them are unchanged."""
 
     def __init__(self, change: Change, reason: str) -> None:
         super().__init__(f"{change.display}: {reason}")
@@ -36,14 +36,12 @@ class WriteError(Exception):
 
 
 def encode(before: bytes, text: str) -> bytes:
-    """``text`` as the bytes of the file that held ``before``: its declared encoding, its BOM.
-
-    Raises EditError where that encoding cannot hold the text or would not be read from it.
-    """
+    """``text`` as bytes, with the declared encoding and the BOM of the file that held ``before``. Raises EditError if
+    that encoding cannot represent the text or would not be detected in it."""
     try:
         encoding = encoding_of(before)
         same = before.decode(encoding).encode(encoding) == before
-    except (SyntaxError, LookupError, UnicodeError):  # it could be read once
+    except (SyntaxError, LookupError, UnicodeError):  # it was readable before
         raise EditError("it has changed since it was read") from None
     if not same:
         raise EditError(f"{encoding} does not write the file back as it is")
@@ -61,8 +59,8 @@ def encode(before: bytes, text: str) -> bytes:
 
 
 def obstacle(path: Path, root: Path) -> str | None:
-    """Why a file of the project at ``root`` cannot be replaced, a clause, or None. One without any write permission is
-    left alone by root, too, and one that a link leads to out of the project by all."""
+    """Why a file of the project at ``root`` cannot be replaced, a clause, or None. A file without write permission is
+    left alone even by the superuser, and one that a link leads to outside the project by everybody."""
     try:
         target = path.resolve(strict=True)
         mode, folder = target.stat().st_mode, target.parent.stat().st_mode
@@ -80,8 +78,7 @@ def obstacle(path: Path, root: Path) -> str | None:
 
 
 class _Staged(msgspec.Struct, frozen=True):
-    """``target``: the file itself, links followed. ``backup``: where its old content is, should it have to come
-    back."""
+    """``target``: the file itself, with links resolved. ``backup``: the file with the old content, for a rollback."""
 
     change: Change
     target: Path
@@ -90,10 +87,9 @@ class _Staged(msgspec.Struct, frozen=True):
 
 
 def write(changes: Sequence[Change]) -> None:
-    """Write files that belong together: all of them or none. Each is replaced at once, and links to it stay links.
-
-    Raises WriteError; on that, and on any other exception, no file has changed and none is left over. Ctrl-C waits.
-    """
+    """Write files that belong together: all of them or none. Each is replaced atomically, and links to it stay links.
+    Raises WriteError; on that, and on any other exception, no file has changed and no temporary file is left. Ctrl-C is
+    deferred."""
     staged: list[_Staged] = []
     with _interrupts_wait():
         try:
@@ -113,9 +109,9 @@ def write(changes: Sequence[Change]) -> None:
 
 @contextlib.contextmanager
 def _interrupts_wait() -> Iterator[None]:
-    """Hear Ctrl-C when this is left, so that not even a second one leaves one file of several behind."""
+    """Defer Ctrl-C to the end of the block, so that it cannot leave some files written and others not."""
     before = signal.getsignal(signal.SIGINT)
-    if before is None or threading.current_thread() is not threading.main_thread():  # not ours, or heard elsewhere
+    if before is None or threading.current_thread() is not threading.main_thread():  # another handler, or thread
         yield
         return
     came: list[int] = []
@@ -129,7 +125,7 @@ def _interrupts_wait() -> Iterator[None]:
 
 
 def is_written(change: Change) -> bool:
-    """Whether the file holds what it was to hold."""
+    """Whether the file has the new content."""
     try:
         return read_file(change.path, most_of(change.path)) == change.after
     except OSError:
@@ -139,7 +135,7 @@ def is_written(change: Change) -> bool:
 def _stage(change: Change, staged: list[_Staged], *, with_backup: bool) -> None:
     target = change.path.resolve(strict=True)
     if read_file(target, most_of(target)) == change.after:
-        return  # the same file by another name
+        return  # the same file under another name
     _compare(change, target)
     status, token = target.stat(), new_token()
     content = Temporary(target, "new", token)
@@ -148,7 +144,7 @@ def _stage(change: Change, staged: list[_Staged], *, with_backup: bool) -> None:
     except BaseException:
         content.remove()
         raise
-    staged.append(_Staged(change, target, content, backup))  # so that whatever happens they are removed
+    staged.append(_Staged(change, target, content, backup))  # first, to be removed in any case
     _write_new(content, change.after, status)
     if backup is not None:
         _write_new(backup, change.before, status)
@@ -160,12 +156,12 @@ def _compare(change: Change, target: Path) -> None:
 
 
 def _write_new(file: Temporary, content: bytes, like: os.stat_result) -> None:
-    """Fill a new file, with the owner and the mode of another; it is on the disk when this returns."""
+    """Write a new file, with the owner and the mode of another; it is on the disk on return."""
     file.write(content)
     path = file.path
     status = path.stat()
     if (status.st_uid, status.st_gid) != (like.st_uid, like.st_gid) and hasattr(os, "chown"):
-        with contextlib.suppress(OSError):  # only root may give files away
+        with contextlib.suppress(OSError):  # only the superuser may change the owner
             os.chown(path, like.st_uid, like.st_gid)
     path.chmod(stat.S_IMODE(like.st_mode))
 
@@ -187,14 +183,14 @@ def _replace(staged: list[_Staged]) -> None:
             try:
                 one.backup.path.replace(one.target)
             except OSError as error:
-                staged.remove(one)  # what it held is not thrown away
+                staged.remove(one)  # its content must not be deleted
                 kept = _set_aside(one.backup, one.target)
                 raise WriteError(one.change, f"{_said(error)}; what it held before is in {kept}") from None
         raise
 
 
 def _set_aside(backup: Temporary, target: Path) -> Path:
-    """Where a backup is that is to stay: the next run takes it for no leftover."""
+    """Move a backup to a permanent name, which the next run does not clean up; returns the name."""
     kept = target.with_name(f"{target.name}{backup.path.name}")
     backup.close()
     try:

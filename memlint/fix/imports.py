@@ -1,4 +1,4 @@
-"""What a file calls torch, and where an import of it belongs."""
+"""The name of torch in a file, and the position for an import of it."""
 
 from __future__ import annotations
 
@@ -12,11 +12,9 @@ from memlint.fix.spans import Text
 
 
 def torch_name(text: Text, line: int, *, at_import: bool = False) -> tuple[str, int | None] | None:
-    """(the name that the file has for torch at a line, None), or ("torch", the line before which to import it).
-
-    None where the file cannot be read, or calls something else by that name. ``at_import``: the line runs when the file
-    is imported (a decorator's), so that the name must be bound before it, whatever happens.
-    """
+    """(the file's name for torch at a line, None), or ("torch", the line before which to import it). None if the file
+    does not parse, or uses that name for something else. ``at_import``: the line runs on import (a decorator's), so
+    that the name must surely be bound before it."""
     file = _read(text.whole)
     if file is None:
         return None
@@ -32,8 +30,8 @@ def torch_name(text: Text, line: int, *, at_import: bool = False) -> tuple[str, 
 
 
 class _File(NamedTuple):
-    """What is asked of a file for each of its findings. ``known``: the first import of torch that runs when the file is
-    imported, and the name that it binds; ``starts``: the lines on which the statements of its body begin."""
+    """The facts about a file that its fixes need. ``known``: the first import of torch that runs on import, and the
+    name that it binds; ``starts``: the first lines of its top-level statements."""
 
     tree: ast.Module
     known: tuple[ast.Import, str] | None
@@ -44,7 +42,7 @@ class _File(NamedTuple):
 
 @functools.lru_cache(maxsize=4)
 def _read(source: str) -> _File | None:
-    """A file, whose findings come one after another."""
+    """The facts about a file, memoised, as its findings come one after another."""
     try:
         tree = ast.parse(source)
     except (SyntaxError, ValueError):
@@ -63,7 +61,7 @@ def _torch_imports(body: list[ast.stmt]) -> Iterator[tuple[ast.Import, str]]:
 
 
 def _top_level(body: list[ast.stmt]) -> list[ast.stmt]:
-    """The statements that run on import, those in ``try`` and ``if`` included."""
+    """The statements that run on import, including those in ``try`` and ``if``."""
     found: list[ast.stmt] = []
     for node in body:
         found.append(node)
@@ -75,13 +73,13 @@ def _top_level(body: list[ast.stmt]) -> list[ast.stmt]:
 def _bound_around(file: _File, line: int) -> set[str]:
     """The names that the functions around a line bind."""
     names: set[str] = set()
-    # (of the statements of the body, those that begin on the last line with a beginning up to it, and the one before)
+    # the top-level statements that begin on the last such line up to it, and the one before
     last = bisect_right(file.starts, line)
     first = bisect_left(file.starts, file.starts[last - 1]) if last else 0
     todo: list[ast.AST] = [*file.tree.body[max(first - 1, 0) : last]]
     while todo:
         node = todo.pop()
-        first = getattr(node, "lineno", line)  # (arguments and the like have no place of their own)
+        first = getattr(node, "lineno", line)  # arguments and some other nodes have no position of their own
         if not first <= line <= (getattr(node, "end_lineno", None) or first):
             continue
         todo += ast.iter_child_nodes(node)
@@ -106,7 +104,7 @@ def _binds(body: list[ast.stmt], name: str) -> bool:
 
 
 def _import_line(tree: ast.Module) -> int:
-    """Behind the last import of the file's head; behind its docstring, where it has none."""
+    """The line after the last import at the head of the file, or after its docstring."""
     last = 0
     for position, node in enumerate(tree.body):
         docstring = position == 0 and isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)

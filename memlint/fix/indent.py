@@ -1,4 +1,4 @@
-"""Indenting statements: every line that begins one, and no line that is inside a string."""
+"""Indentation of statements: of lines that are not inside strings."""
 
 from __future__ import annotations
 
@@ -14,10 +14,8 @@ _STRINGS = {tokenize.STRING, getattr(tokenize, "FSTRING_MIDDLE", -1), getattr(to
 
 
 def indented(text: Text, first: int, last: int, unit: str) -> list[tuple[Span, str]] | None:
-    """What to write to indent the lines from ``first`` to ``last`` by one unit; None where they cannot be read.
-
-    Comments to the left of the block stay there: code that was commented out from the first column on.
-    """
+    """The edits that indent the lines from ``first`` to ``last`` by one unit; None if they do not tokenize. Comments to
+    the left of the block (commented-out code in the first column) stay."""
     inside = _inside_strings(text.whole)
     if inside is None:
         return None
@@ -36,7 +34,7 @@ def indented(text: Text, first: int, last: int, unit: str) -> list[tuple[Span, s
 
 @functools.lru_cache(maxsize=4)
 def _inside_strings(source: str) -> frozenset[int] | None:
-    """The lines that begin inside of a string, whose blanks are its value, or behind a backslash in one."""
+    """The lines that begin inside a string, whose blanks are part of its value, or after a backslash in one."""
     kept: set[int] = set()
     opened: list[int] = []
     start, end = getattr(tokenize, "FSTRING_START", -1), getattr(tokenize, "FSTRING_END", -1)
@@ -55,13 +53,13 @@ def _inside_strings(source: str) -> frozenset[int] | None:
 
 
 def unit_of(text: Text, indent: str) -> str:
-    """One step of indentation as the file has it: a tab, or the blanks that most often come in one step."""
+    """The file's unit of indentation: a tab, or the most frequent number of blanks."""
     return "\t" if "\t" in indent else _likely_unit(text.whole, bool(indent))
 
 
 @functools.lru_cache(maxsize=4)
 def _likely_unit(source: str, blanks: bool) -> str:
-    """``blanks``: the unit is one of blanks."""
+    """``blanks``: the unit consists of blanks."""
     steps: Counter[str] = Counter()
     before = 0
     for line in Text(source).lines:

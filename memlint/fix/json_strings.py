@@ -1,4 +1,4 @@
-"""Edits on the sources of a notebook's cells, made in its JSON as it stands: nothing else of it changes."""
+"""Edits on the sources of a notebook's cells, in its JSON text, of which nothing else changes."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from memlint.patterns import lazy_pattern
 _BLANK = lazy_pattern(r"[ \t\r\n]*")
 _BRACKET = lazy_pattern(r"[\"\[\]{}]")
 _SCALAR = lazy_pattern(r"[^\s,\]}]*")
-#: how a character may be written in a string
+#: the escapes of a character in a string
 _CHARACTER = lazy_pattern(
     r"\\u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}|\\u[0-9a-fA-F]{4}|\\.|[^\\]", re.DOTALL
 )
@@ -26,7 +26,7 @@ _STRINGS = json.JSONDecoder(strict=False)
 
 
 class _Value(msgspec.Struct, frozen=True):
-    """The source of a cell: where it begins and ends in the JSON, and each string of it, quotes included."""
+    """The source of a cell: its range in the JSON text, and each of its strings with quotes."""
 
     start: int
     end: int
@@ -34,8 +34,8 @@ class _Value(msgspec.Struct, frozen=True):
 
 
 def rewritten(raw: bytes, edits: Mapping[int, Sequence[Placed]]) -> bytes:
-    """A notebook with edits made on the sources of its cells, by the number of the cell; offsets are in its source.
-    Raises EditError where the JSON is not what it was taken for."""
+    """A notebook after edits on the sources of its cells, by the number of the cell, with offsets in its source. Raises
+    EditError if the JSON has another structure."""
     try:
         text = raw.decode()
         values = dict(_Reader(text).sources())
@@ -50,13 +50,13 @@ def rewritten(raw: bytes, edits: Mapping[int, Sequence[Placed]]) -> bytes:
 
 
 class _Reader:
-    """Finds places in a JSON document that is known to be one."""
+    """Finds positions in a valid JSON document."""
 
     def __init__(self, text: str) -> None:
         self._text = text
 
     def sources(self) -> Iterator[tuple[int, _Value]]:
-        """The source of each code cell, by its number among all cells; as `memlint.project.cells` counts them."""
+        """The source of each code cell, by its number among all cells; numbered as in `memlint.project.cells`."""
         top = self._members(self._skip(1 if self._text.startswith("\ufeff") else 0))
         groups = [top["cells"]] if "cells" in top else []
         for sheet in self._elements(top["worksheets"]) if "worksheets" in top else ():
@@ -81,17 +81,17 @@ class _Reader:
         return at if found is None else found.end()
 
     def _members(self, at: int) -> dict[str, int]:
-        """Where the members of an object begin; of two of one name, the last one counts."""
+        """The positions of the values of an object's members; of equal names the last one counts."""
         found: dict[str, int] = {}
         if self._text[at] != "{":
             return found
         for key in self._elements(at):
             name, end = _STRINGS.raw_decode(self._text, key)
-            found[name] = self._skip(self._skip(end) + 1)  # (behind the colon)
+            found[name] = self._skip(self._skip(end) + 1)  # after the colon
         return found
 
     def _elements(self, at: int) -> list[int]:
-        """Where the elements of an array, or the keys of an object, begin."""
+        """The positions of an array's elements, or of an object's keys."""
         found: list[int] = []
         if self._text[at] not in "[{":
             return found
@@ -105,7 +105,7 @@ class _Reader:
         return found
 
     def _end(self, at: int) -> int:
-        """Where a value ends."""
+        """The end of a value."""
         text, depth = self._text, 0
         if text[at] not in '"[{':
             found = _SCALAR.match(text, at)
@@ -123,12 +123,12 @@ class _Reader:
                 return at
 
 
-#: a character, and how it is written
+#: a character and its escape
 _Character = tuple[str, str]
 
 
 def _edited(text: str, value: _Value, placed: Sequence[Placed]) -> str:
-    """The JSON of a source with the edits made."""
+    """The JSON text of a source after the edits."""
     pieces = [_characters(text[start + 1 : end - 1]) for start, end in value.strings]
     is_list = text[value.start] == "["
     if not is_list:
@@ -152,8 +152,8 @@ def _edited(text: str, value: _Value, placed: Sequence[Placed]) -> str:
 
 
 def _groups(lengths: Sequence[int], placed: Sequence[Placed]) -> Iterator[tuple[int, int, int, list[Placed]]]:
-    """The strings of a list in groups: the first, the one behind the last, the offset of the first, and the edits, each
-    of which is on one group alone. What is written between two strings is written on the second."""
+    """The strings of a list in groups: the index of the first, that after the last, the offset of the first, and the
+    edits, each of which affects one group alone. An insertion between two strings belongs to the second."""
     count = max(len(lengths), 1)
     starts = [0, *itertools.accumulate(lengths)][:count]
     first, waiting = 0, list(placed)

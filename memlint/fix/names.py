@@ -1,4 +1,4 @@
-"""Names that a module reads and binds nowhere."""
+"""Names that a module reads and does not bind."""
 
 from __future__ import annotations
 
@@ -16,10 +16,7 @@ _GIVEN = frozenset(dir(builtins)) | {"__file__", "__path__", "__annotations__", 
 
 @functools.lru_cache(maxsize=32)
 def unbound(text: str) -> frozenset[str]:
-    """The names that a text reads as globals and binds nowhere; a star import binds none that is known.
-
-    The text must compile.
-    """
+    """The globals that a text reads and does not bind; a star import binds none. The text must compile."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         module = symtable.symtable(text, "<fixed>", "exec")
@@ -37,17 +34,15 @@ def unbound(text: str) -> frozenset[str]:
 
 
 def unbound_by_libcst(before: str, after: str) -> frozenset[str]:
-    """The names of ``after`` that ``before`` does not hold and that it binds nowhere, whatever the scope.
-
-    For texts that the host cannot read.
-    """
+    """The names that ``after`` binds in no scope and ``before`` does not contain, for texts that this interpreter
+    cannot parse."""
     old, _ = _names(before)
     new, bound = _names(after)
     return frozenset(new - old - bound - _GIVEN)
 
 
 def _names(text: str) -> tuple[set[str], set[str]]:
-    """The names that a text holds, and those of them that it binds somewhere."""
+    """The names in a text, and those of them that it binds in any scope."""
     import libcst as cst
 
     from memlint.frontend.parsing import with_tree

@@ -1,6 +1,6 @@
-"""What a rule says of a mend: changes at places of the code, not yet text of a file.
+"""Plans of fixes: changes at sites in the code, before they become text edits.
 
-A text may hold ``{torch}``: the name that the file has for torch, imported where it has none.
+A text may contain ``{torch}``: the file's name for torch, which is imported if it has none.
 """
 
 from __future__ import annotations
@@ -11,35 +11,35 @@ from memlint.analysis.domain.events import Cut, GuardPlace, Site
 
 
 class After(msgspec.Struct, frozen=True, gc=False):
-    """Write ``text`` behind the expression at ``site`` (``.detach()``), which gets parentheses where it needs them."""
+    """Write ``text`` after the expression at ``site`` (``.detach()``), with parentheses around it if necessary."""
 
     site: Site
     text: str
 
 
 class Replace(msgspec.Struct, frozen=True, gc=False):
-    """Write ``text`` in place of the expression or simple statement at ``site``."""
+    """Replace the expression or simple statement at ``site`` by ``text``."""
 
     site: Site
     text: str
 
 
 class Remove(msgspec.Struct, frozen=True, gc=False):
-    """Take away the simple statement at ``site``, with its line; something else has to stand in its block."""
+    """Remove the simple statement at ``site``, with its line; its block must contain another one."""
 
     site: Site
 
 
 class Top(msgspec.Struct, frozen=True, gc=False):
-    """Write a statement as the first one in the body of the compound statement at ``site``."""
+    """Insert a statement at the start of the body of the compound statement at ``site``."""
 
     site: Site
     text: str
 
 
 class Guard(msgspec.Struct, frozen=True, gc=False):
-    """Put the statements from ``first`` to ``last``, which are of one block, under ``header`` (``with …:``); without
-    one, only indent them: the header stands there already."""
+    """Put the statements of one block from ``first`` to ``last`` under ``header`` (``with …:``); without one only
+    indent them, as the header exists already."""
 
     first: Site
     last: Site
@@ -47,7 +47,7 @@ class Guard(msgspec.Struct, frozen=True, gc=False):
 
 
 class Decorate(msgspec.Struct, frozen=True, gc=False):
-    """Write a decorator over the function at ``site``, under those that it has."""
+    """Add a decorator to the function at ``site``, after those that it has."""
 
     site: Site
     text: str
@@ -61,8 +61,8 @@ class Argument(msgspec.Struct, frozen=True, gc=False):
 
 
 class Around(msgspec.Struct, frozen=True, gc=False):
-    """Write ``before`` and ``after`` in place of what stands around the expression at ``inner`` in the expression or
-    simple statement at ``outer``."""
+    """Replace the text around the expression at ``inner`` in the expression or simple statement at ``outer`` by
+    ``before`` and ``after``."""
 
     inner: Site
     outer: Site
@@ -71,7 +71,7 @@ class Around(msgspec.Struct, frozen=True, gc=False):
 
 
 class Line(msgspec.Struct, frozen=True, gc=False):
-    """Write a statement on a line of its own: before the statement at ``site``, or behind all of it."""
+    """Insert a statement on its own line: before the statement at ``site``, or after the whole of it."""
 
     site: Site
     text: str
@@ -82,10 +82,10 @@ Change = After | Replace | Remove | Top | Guard | Decorate | Argument | Around |
 
 
 class Plan(msgspec.Struct, frozen=True, gc=False, kw_only=True):
-    """A mend. ``title``: what it does, a sentence's predicate ("add `loss.detach()`").
+    """The plan of a fix. ``title``: what it does, a sentence's predicate ("add `loss.detach()`").
 
-    ``doubt``: why it might change what the program computes, a clause ("`history` is returned"); "" where that is
-    proven not to happen. A mend is safe where there is no doubt, and nothing but shown where it is ``display``.
+    ``doubt``: why it might change what the program computes, a clause ("`history` is returned"); "" if that is proven
+    not to happen. A fix without a doubt is safe; one with ``display`` is only shown.
     """
 
     title: str
@@ -95,7 +95,7 @@ class Plan(msgspec.Struct, frozen=True, gc=False, kw_only=True):
 
 
 def cut_plan(cut: Cut | None, *, as_number: bool = False) -> Plan | None:
-    """Detach what is stored, or take its number, which is another type and rounds otherwise."""
+    """Detach the stored value, or store it as a number, which is another type and rounds differently."""
     if cut is None:
         return None
     changes = tuple(After(site, ".item()" if as_number else ".detach()") for site in cut.sites)
@@ -106,12 +106,12 @@ def cut_plan(cut: Cut | None, *, as_number: bool = False) -> Plan | None:
 
 
 def guard_plan(place: GuardPlace | None) -> Plan | None:
-    """Turn autograd off where the guard belongs."""
+    """Switch autograd off at the guard's place."""
     return None if place is None else _guarded(place, "no_grad", place.doubt)
 
 
 def inference_plans(place: GuardPlace | None) -> tuple[Plan, ...]:
-    """The same by inference mode, which is faster, and not to be written unseen: its tensors are of another kind."""
+    """The same by inference mode, which is faster, but only shown, as its tensors are of another kind."""
     doubt = "a tensor created under it raises an error if autograd or an in-place update uses it later"
     return () if place is None else (_guarded(place, "inference_mode", doubt, display=True),)
 

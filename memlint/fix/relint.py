@@ -1,4 +1,4 @@
-"""Whether the findings after edits are what they were before, without those that the edits mend."""
+"""Whether the findings after edits equal those before, except for the fixed ones."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ _Known = Callable[[Finding, Finding], bool]
 
 
 class Regression(msgspec.Struct, frozen=True):
-    """What a new run found that it should not have, a clause. ``finding``: the fixed one that is still there
-    (``lasting``), as it was, or one that is new."""
+    """An unexpected finding of a new run. ``finding``: the fixed one, if it is still there (``lasting``), or a new one.
+    ``reason``: a clause."""
 
     reason: str
     finding: Finding
@@ -30,12 +30,10 @@ def regressions(
     moves: Mapping[str, Move],
     consequences: frozenset[str],
 ) -> list[Regression]:
-    """Findings that are still there (these alone, where there are any), else findings that are new.
-
-    ``consequences``: codes that may come up, since they speak of findings that are gone (of their suppressions). Where
-    a finding went that was not itself fixed, one that it had covered may come to light (a tensor that is kept, once its
-    graph is not), if it is no more severe.
-    """
+    """The fixed findings that are still there (only these, if there are any), else new findings. ``consequences``:
+    codes that may appear, as they are about findings that are gone (unused suppressions). Where a finding that was not
+    fixed itself disappears, one that it covered may appear (a stored tensor, once its graph is gone), if it is no more
+    severe."""
     lasting = [
         Regression("the finding would still be there", one, lasting=True)
         for one in fixed
@@ -53,11 +51,9 @@ def regressions(
 
 
 def _new(before: Sequence[Finding], after: Iterable[Finding], moves: Mapping[str, Move]) -> list[Finding]:
-    """The findings ``after`` that are none of those ``before``: neither at the place that one went to, nor by
-    fingerprint; and that none of them covered.
-
-    Place comes first: a fingerprint counts equal statements, and one of these may be gone.
-    """
+    """The findings ``after`` that match none ``before``, neither by the mapped position nor by fingerprint, and that
+    none of them covered. Positions are compared first: a fingerprint numbers equal statements, of which one may be
+    gone."""
     rest: dict[str, list[Finding]] = {}
     for one in before:
         rest.setdefault(one.path, []).append(one)
@@ -71,7 +67,7 @@ def _new(before: Sequence[Finding], after: Iterable[Finding], moves: Mapping[str
 
 
 def _place_before(finding: Finding, moves: Mapping[str, Move]) -> str:
-    """The line where the user can see what a finding is about, whose file is not edited yet."""
+    """The line of a finding in the file before it is edited."""
     move = moves.get(finding.path)
     if move is not None:
         line = move.origin(*module_place(move.cells_after, finding))

@@ -1,4 +1,4 @@
-"""From a plan to a `memlint.finding.Fix`: text edits on the file as it is."""
+"""Rendering of a plan as a `memlint.finding.Fix`: text edits on the current file."""
 
 from __future__ import annotations
 
@@ -16,19 +16,19 @@ from memlint.project import Source
 
 
 class Places(Protocol):
-    """Where sites are in their files: all that they are, and the header of a compound statement."""
+    """The source ranges of sites: the whole, and the header of a compound statement."""
 
     def extent(self, site: Site) -> Span: ...
     def span(self, site: Site) -> Span: ...
 
 
 class NoFixError(Exception):
-    """The code at this place is written in a way that the change cannot be made in."""
+    """The code at this position has a form in which the change cannot be made."""
 
 
 def render(plan: Plan, places: Places, sources: Mapping[str, Source]) -> Fix | None:
-    """The plan as edits; None where it belongs into a file that is not linted, or that was not read as it stands, or
-    the code there is written in a way that it cannot be made in."""
+    """The plan as edits; None if its file is not linted or differs from its module, or the code has a form in which the
+    change cannot be made."""
     edits: list[Edit] = []
     comments = False
     try:
@@ -48,7 +48,7 @@ def render(plan: Plan, places: Places, sources: Mapping[str, Source]) -> Fix | N
 
 
 def _joined(edits: list[Edit]) -> tuple[Edit, ...]:
-    """The edits in order of place; what is written at one place, in the order in which it was planned, is one edit."""
+    """The edits in order; insertions at one position, in the order of the plan, become one edit."""
     found: dict[tuple[str, Span], str] = {}
     for edit in dict.fromkeys(edits):
         found[edit.path, edit.span] = found.get((edit.path, edit.span), "") + edit.content
@@ -69,7 +69,7 @@ def _path(change: Change) -> str:
 
 
 def _named(path: str, text: Text, span: Span, content: str) -> list[Edit]:
-    """An edit whose text names torch as the file does, with the import that this needs."""
+    """An edit whose text uses the file's name for torch, with the import that this needs."""
     if "{torch}" not in content:
         return [Edit(path, span, content)]
     found = torch_name(text, span.line, at_import=content.lstrip().startswith("@"))
@@ -91,7 +91,7 @@ Written = list[tuple[Span, str]]
 
 
 def _after(change: After, places: Places, text: Text) -> Written:
-    """A suffix behind an expression, which gets parentheses where it binds less tightly than a call."""
+    """A suffix after an expression, with parentheses around it if its precedence is lower than a call's."""
     span = places.extent(change.site)
     if _is_primary(text[span]):
         return [(_end(span), change.text)]
@@ -110,13 +110,13 @@ def _remove(change: Remove, places: Places, text: Text) -> Written:
     if not text.begins_line(span) or not text.ends_line(span):
         raise NoFixError
     last = text.lines[span.end_line - 1]
-    whole = last.endswith(("\n", "\r"))  # (else it is the file's last line, and nothing stands behind it)
+    whole = last.endswith(("\n", "\r"))  # otherwise it is the last line of the file, and nothing follows it
     end = (span.end_line + 1, 1) if whole else (span.end_line, len(last) + 1)
     return [(Span(span.line, 1, *end), "")]
 
 
 def _top(change: Top, places: Places, text: Text) -> Written:
-    """Before the first statement of a body, which stands on a line of its own."""
+    """Before the first statement of a body, which must begin its line."""
     header, whole = places.span(change.site), places.extent(change.site)
     line = text.next_statement(header.end_line, header.end_column, whole.end_line)
     if line is None:
@@ -161,7 +161,7 @@ def _argument(change: Argument, places: Places, text: Text) -> Written:
         return [(at, added)]
     if len(lines) == len(call.splitlines()) or inside.endswith("\\"):
         return [(at, f" {added}" if inside.endswith(",") else f", {added}")]
-    # the bracket stands on a line of its own
+    # the bracket is on a line of its own
     line = span.line + len(lines) - 1
     column = len(lines[-1]) + 1 + (span.column - 1 if len(lines) == 1 else 0)
     at = Span(line, column, line, column)
@@ -171,7 +171,7 @@ def _argument(change: Argument, places: Places, text: Text) -> Written:
 
 
 def _quoted(code: str, text: Text) -> str:
-    """Code with the quotes that the file has more of."""
+    """Code with the kind of quotes that is more frequent in the file."""
     singles, doubles = text.quotes
     return code.replace('"', "'") if singles > doubles and "'" not in code else code
 
@@ -212,7 +212,7 @@ _RENDER: dict[type, Callable[[Any, Places, Text], Written]] = {
 
 
 def _is_primary(code: str) -> bool:
-    """Whether ``code.x`` means the attribute of all of it."""
+    """Whether ``code.x`` is the attribute of the whole expression."""
     kinds = ast.Name | ast.Attribute | ast.Call | ast.Subscript | ast.List | ast.Dict | ast.ListComp
     return isinstance(_parsed(code), kinds)
 

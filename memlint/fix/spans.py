@@ -1,4 +1,4 @@
-"""The text of a file by lines, spans and offsets, with its newlines as they are."""
+"""The text of a file by lines, spans and offsets, with its newlines unchanged."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from bisect import bisect_right
 from memlint.finding import Span
 from memlint.patterns import lazy_pattern
 
-#: what Python takes for the end of a line; for str.splitlines, a form feed is one, too
+#: Python's line ends; for str.splitlines, a form feed is one too
 NEWLINE = lazy_pattern(r"\r\n?|\n")
 
 
@@ -18,8 +18,8 @@ class EditError(Exception):
 
 
 class Text:
-    """Lines and columns count from 1. ``lines`` keep their newlines; behind the last one is an empty line more, which
-    is none of them. ``whole``: all of it."""
+    """A text with lines and columns from 1. ``lines`` keep their newlines; after the last one there is an extra empty
+    line. ``whole``: the span of the text."""
 
     def __init__(self, text: str) -> None:
         ends = [(match.start(), match.end()) for match in NEWLINE.finditer(text)]
@@ -31,11 +31,11 @@ class Text:
 
     @functools.cached_property
     def quotes(self) -> tuple[int, int]:
-        """How many single and how many double quotes there are."""
+        """The numbers of single and double quotes."""
         return self.whole.count("'"), self.whole.count('"')
 
     def offset(self, line: int, column: int) -> int:
-        """The offset of a place. Raises EditError where the text has no such place."""
+        """The offset of a position. Raises EditError if the text does not have it."""
         if 1 <= line <= len(self._starts) and column >= 1:
             offset = self._starts[line - 1] + column - 1
             if offset <= self._ends[line - 1]:
@@ -43,11 +43,11 @@ class Text:
         raise EditError(f"there is no place {line}:{column} in the file")
 
     def line(self, offset: int) -> int:
-        """The line that an offset is on."""
+        """The line of an offset."""
         return bisect_right(self._starts, offset)
 
     def newline(self, line: int) -> str:
-        """What ends a line, or the one before where it is the last and nothing does."""
+        """The newline of a line; for an unterminated last line, that of the line before."""
         for index in (line - 1, line - 2):
             if 0 <= index < len(self._starts) - 1:
                 return self.whole[self._ends[index] : self._starts[index + 1]]
@@ -57,7 +57,7 @@ class Text:
         return self.whole[self.offset(span.line, span.column) : self.offset(span.end_line, span.end_column)]
 
     def grouped(self, span: Span) -> Span | None:
-        """The span with the parentheses that group it, and call nothing; None where there are none on its lines."""
+        """The span with the parentheses around it that only group it; None if there are none on its lines."""
         before = self.lines[span.line - 1][: span.column - 1]
         after = self.lines[span.end_line - 1][span.end_column - 1 :]
         opened, closed = before.rstrip(), after.lstrip()
@@ -69,21 +69,21 @@ class Text:
         return Span(span.line, len(opened), span.end_line, span.end_column + len(after) - len(closed) + 1)
 
     def indent(self, line: int) -> str:
-        """The blanks that a line begins with."""
+        """The indentation of a line."""
         content = self.lines[line - 1]
         return content[: len(content) - len(content.lstrip(" \t\f"))]
 
     def begins_line(self, span: Span) -> bool:
-        """Whether nothing stands before the span on its line."""
+        """Whether the span is the first code on its line."""
         return not self.lines[span.line - 1][: span.column - 1].strip()
 
     def ends_line(self, span: Span) -> bool:
-        """Whether nothing but a comment stands behind the span on its line."""
+        """Whether only a comment may follow the span on its line."""
         rest = self.lines[span.end_line - 1][span.end_column - 1 :].strip()
         return not rest or rest.startswith("#")
 
     def next_statement(self, line: int, column: int, last: int) -> int | None:
-        """The line of the first statement behind a place, up to line ``last``; None where it is on the same line."""
+        """The line of the first statement after a position, up to line ``last``; None if it is on the same line."""
         rest = self.lines[line - 1][column - 1 :].strip()
         if rest and not rest.startswith("#"):
             return None
@@ -96,5 +96,5 @@ class Text:
 
 @functools.lru_cache(maxsize=4)
 def text_of(source: str) -> Text:
-    """The lines of a source: the findings of a file come one after another, and split it once."""
+    """The lines of a source, memoised, as the findings of a file come one after another."""
     return Text(source)

@@ -1,4 +1,4 @@
-"""Whether a text is still a program after it was edited: it parses, and has a meaning for each name."""
+"""Whether a text is still a valid program after edits: it parses, and binds every name."""
 
 from __future__ import annotations
 
@@ -11,11 +11,8 @@ from memlint.frontend.problem import SyntaxProblem
 
 
 def harm(before: str, after: str) -> str | None:
-    """What an edit does to a file, a clause for the user; None where it does no harm.
-
-    What the host's compiler takes must do so afterwards. What it does not take (a newer grammar) must parse with
-    libcst.
-    """
+    """The damage that an edit does to a file, a clause for the user; None if there is none. If the text compiled
+    before, it must compile afterwards; otherwise (newer syntax) it must parse with libcst."""
     if _compile_error(before) is None:
         error = _compile_error(after)
         names = None if error else unbound(after) - unbound(before)
@@ -37,9 +34,9 @@ def _compile_error(text: str) -> str | None:
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            # (a notebook may wait at its first level; nothing that is written waits)
+            # a notebook may use a top-level await, which no fix writes
             compile(text, "<fixed>", "exec", ast.PyCF_ALLOW_TOP_LEVEL_AWAIT, dont_inherit=True)
-            unbound(text)  # has limits of its own
+            unbound(text)  # it may hit limits of its own
     except SyntaxError as error:
         return f"{error.msg} (line {error.lineno})"
     except (ValueError, RecursionError, MemoryError) as error:

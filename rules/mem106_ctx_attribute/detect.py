@@ -39,7 +39,7 @@ def detect(analyser: Analyser, summary: Summary) -> Iterator[ContextAttribute]:
         return
     body = Body(analyser, function)
     if given is not None:
-        body.told(Body(analyser, given[0]), given[1])
+        body.learn_from_caller(Body(analyser, given[0]), given[1])
     own = _deleted(function)
     for at, kept in sorted(summary.notes.on_context.items()):
         name = kept.target.name

@@ -93,7 +93,7 @@ class Body:
         if function.name == SETUP:
             self._outputs_of_setup()
 
-    def told(self, outer: Body, call: ir.Call) -> None:
+    def learn_from_caller(self, outer: Body, call: ir.Call) -> None:
         """Take over the facts about names that the calling function passes, with its context, to this one."""
         for param, arg in zip(self.function.params[1:], call.args[1:], strict=False):
             name = dotted(arg)
@@ -203,7 +203,9 @@ class Body:
                 return "output"
             inputs = self.params - self.bound.keys() if self.function.name == FORWARD else self.params
             return (
-                "input" if any(name in inputs and (self._tensor(name) or self._told(name)) for name in names) else None
+                "input"
+                if any(name in inputs and (self._tensor(name) or self._declared_tensor(name)) for name in names)
+                else None
             )
         if not sure and not may:
             return None
@@ -275,7 +277,7 @@ class Body:
         """Whether its uses show that a name is a tensor."""
         return name in self.saved or (name in self.used and len(self.bound.get(name, ())) <= 1)
 
-    def _told(self, name: str) -> bool:
+    def _declared_tensor(self, name: str) -> bool:
         """Whether the docstring declares a parameter as a tensor: ``idx : torch.Tensor``."""
         first = next(iter(self.function.body), None)
         doc = first.value.value if isinstance(first, ir.ExprStmt) and isinstance(first.value, ir.Const) else None

@@ -140,8 +140,8 @@ def _assumed(analyser: Analyser, summary: Summary, source: ir.Expr) -> bool:
     )
     if param is None:
         return False
-    told = analyser.annotated(summary.module, param.annotation) if param.annotation is not None else None
-    known = told or analyser.facts.parameter(summary.function, param.name)
+    annotation = analyser.annotated(summary.module, param.annotation) if param.annotation is not None else None
+    known = annotation or analyser.facts.parameter(summary.function, param.name)
     return known is None or not known.kinds & LOADER
 
 

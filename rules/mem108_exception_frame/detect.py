@@ -75,7 +75,7 @@ def detect(analyser: Analyser, summary: Summary) -> Iterator[Recover]:
         if clause.looped and clause.handler.name:
             memory = memory or _notes_memory(clause.handler.body)
             stored = list(_stored(clause.handler.name, followed if memory else clause.handler.body))
-            works = [_works(analyser, summary, call) for call in clause.tried] if stored else []
+            works = [_may_hold_tensors(analyser, summary, call) for call in clause.tried] if stored else []
             if "high" not in works and not (memory and "medium" in works):
                 continue
             for statement, value, place in stored:
@@ -115,29 +115,29 @@ def _after_failure(body: tuple[ir.Stmt, ...], known: bool = False) -> tuple[tupl
     """The statements of a clause that run after an out-of-memory error, and whether the clause tests for it (or
     ``known`` says so)."""
     found: list[ir.Stmt] = []
-    told = False
+    is_tested = False
     for statement in body:
         if not isinstance(statement, ir.If):
             found.append(statement)
             continue
-        sign = 0 if known else _asks(statement.test)
+        sign = 0 if known else _sign(statement.test)
         sides = [statement.body, statement.orelse]
         for side in sides if sign == 0 else sides[:1] if sign > 0 else sides[1:]:
-            inner, asked = _after_failure(side, known or sign != 0)
+            inner, inner_tested = _after_failure(side, known or sign != 0)
             found += inner
-            told = told or asked
-        told = told or sign != 0
+            is_tested = is_tested or inner_tested
+        is_tested = is_tested or sign != 0
         if sign > 0 and leaves(statement.body):
             break
-    return tuple(found), told
+    return tuple(found), is_tested
 
 
-def _asks(test: ir.Expr) -> int:
+def _sign(test: ir.Expr) -> int:
     """The value of a test after an out-of-memory error: 1 for true, -1 for false, 0 for another test."""
     if isinstance(test, ir.Unary) and test.op == "not":
-        return -_asks(test.operand)
+        return -_sign(test.operand)
     if isinstance(test, ir.BoolOp):
-        return _asks(test.left) or _asks(test.right)
+        return _sign(test.left) or _sign(test.right)
     if not any(_tells(part) for part in walk_expression(test)):
         return 0
     return -1 if isinstance(test, ir.Compare) and test.ops[:1] in (("not in",), ("!=",)) else 1
@@ -182,12 +182,12 @@ def _brings_result(call: ir.Call) -> bool:
 def _again(analyser: Analyser, summary: Summary, clause: _Clause, call: ir.Call) -> Confidence | None:
     """The confidence that a call in the clause repeats the failed work in frames of its own; None if it does not."""
     if _is_itself(summary, call):
-        works = [_works(analyser, summary, tried) for tried in clause.tried]
+        works = [_may_hold_tensors(analyser, summary, tried) for tried in clause.tried]
         return "high" if any(works) else None
     shown = text(call.func, 400)
     for tried in clause.tried:
         if text(tried.func, 400) == shown:
-            return _works(analyser, summary, tried)
+            return _may_hold_tensors(analyser, summary, tried)
     return None
 
 
@@ -204,7 +204,7 @@ def _is_itself(summary: Summary, call: ir.Call) -> bool:
     return isinstance(call.func, ir.Attr) and bool(own) and text(call.func.value) == own
 
 
-def _works(analyser: Analyser, summary: Summary, call: ir.Call) -> Confidence | None:
+def _may_hold_tensors(analyser: Analyser, summary: Summary, call: ir.Call) -> Confidence | None:
     """The confidence that a call has frames that hold tensors; operations of torch have none. None if it has none."""
     if runs_model(analyser, summary, call, _DEPTH):
         return "high"

@@ -60,11 +60,11 @@ def detect(analyser: Analyser, summary: Summary) -> Iterator[NameOnly]:
     everything = list(spots(function.body))
     known: dict[int, bool] = {}
     for release in releases(everything, noted):
-        told: set[str] = set()
+        reported: set[str] = set()
         for name, statement in release.deleted.items():
             event = _event(analyser, summary, everything, release, name, statement, known)
-            if event is not None and told.isdisjoint((event.holder, *event.others)):
-                told.update((event.holder, *event.others))
+            if event is not None and reported.isdisjoint((event.holder, *event.others)):
+                reported.update((event.holder, *event.others))
                 yield event
 
 

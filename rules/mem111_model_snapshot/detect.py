@@ -205,14 +205,14 @@ def _becomes_best(function: Function, kept: _Kept, copy: _Copy, around: tuple[ir
     loops = [one for one in around if isinstance(one, ir.For | ir.While)]
     if not loops or not copy.is_state or not isinstance(kept.place, ir.Name) or leaves_the_device(function, kept.place):
         return False
-    for asked in walk_statements(loops[-1].body, into_definitions=False):
-        if not isinstance(asked, ir.If) or asked.at < copy.expr.at:
+    for branch in walk_statements(loops[-1].body, into_definitions=False):
+        if not isinstance(branch, ir.If) or branch.at < copy.expr.at:
             continue
-        for one in asked.body:
+        for one in branch.body:
             if not isinstance(one, ir.Assign) or text(one.value) != kept.place.id:
                 continue
             name = text(one.targets[0]).rsplit(".", 1)[-1].lower()
-            if not _RUNS.search(name) and _asks_for_best(asked, name):
+            if not _RUNS.search(name) and _asks_for_best(branch, name):
                 return not leaves_the_device(function, one.targets[0])
     return False
 
@@ -222,7 +222,7 @@ def _asks_for_best(statement: ir.If, name: str) -> bool:
     improved:`` and ``if loss < 0.1: best = …``."""
     compared = False
     # `best is None` tests only whether there is one
-    asked = {part.left.at for part in walk_expression(statement.test) if isinstance(part, ir.Compare)}
+    compared_sides = {part.left.at for part in walk_expression(statement.test) if isinstance(part, ir.Compare)}
     for part in walk_expression(statement.test):
         if isinstance(part, ir.Compare) and any(op in ("<", ">", "<=", ">=") for op in part.ops):
             compared = True
@@ -236,7 +236,7 @@ def _asks_for_best(statement: ir.If, name: str) -> bool:
                     return True
         elif (
             isinstance(part, ir.Name | ir.Attr)
-            and part.at not in asked
+            and part.at not in compared_sides
             and _BEST.search(text(part).rsplit(".", 1)[-1].lower())
         ):
             return True

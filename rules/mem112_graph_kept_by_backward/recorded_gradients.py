@@ -167,9 +167,9 @@ def _of_parameters(analyser: Analyser, summary: Summary) -> Iterator[KeptGraph]:
     ]
     if not found:
         return
-    told = list(_of_inputs(summary, found))
-    yield from told
-    if told or _reads_gradients(summary):
+    of_inputs = list(_of_inputs(summary, found))
+    yield from of_inputs
+    if of_inputs or _reads_gradients(summary):
         return
     names = Names(analyser, summary)
     for call, given in found:
@@ -234,8 +234,8 @@ def _is_made_leaf(body: tuple[ir.Stmt, ...], name: str) -> bool:
     for statement in walk_statements(body, into_definitions=False):
         value = statement.value if isinstance(statement, ir.Assign) and text(statement.targets[0]) == name else None
         if isinstance(value, ir.Call):
-            asked = any(word.name == "requires_grad" and is_true(word.value) for word in value.keywords)
-            if asked or last_name(value.func) == "requires_grad_":
+            requires_grad = any(word.name == "requires_grad" and is_true(word.value) for word in value.keywords)
+            if requires_grad or last_name(value.func) == "requires_grad_":
                 return True
     return any(text(call.func) == f"{name}.requires_grad_" for call in calls(body))
 

@@ -39,10 +39,10 @@ def detect(analyser: Analyser, summary: Summary) -> Iterator[LiveGraph]:
         or summary.notes.gradients
     ):
         return
-    told: set[str] = set()
+    reported: set[str] = set()
     for run in sorted(summary.runs.values(), key=lambda one: one.site):
         loop = summary.notes.rounds.get(run.loops[-1]) if run.loops else None
-        if loop is None or not loop.counts or run.grad & OFF or run.probes or run.text in told:
+        if loop is None or not loop.counts or run.grad & OFF or run.probes or run.text in reported:
             continue
         marks = frozenset({run.node, *run.value.src})
         own = [one for one in summary.backwards if marks & one.reached and one.loops == run.loops]
@@ -53,7 +53,7 @@ def detect(analyser: Analyser, summary: Summary) -> Iterator[LiveGraph]:
             found = _left_out(summary, loop, run, marks, own)
         if found is None:
             continue
-        told.add(run.text)
+        reported.add(run.text)
         at, names, test, skips = found
         yield LiveGraph(
             site=summary.site(at),

@@ -30,12 +30,12 @@ HELP = {
 
 
 def check(facts: Facts) -> Iterator[Report]:
-    told: set[str] = set()
+    reported: set[str] = set()
     for event in facts.of(Guard):
-        if event.kind == "volatile" and event.function in told:  # one root cause, one finding
+        if event.kind == "volatile" and event.function in reported:  # one root cause, one finding
             continue
         if event.kind == "volatile":
-            told.add(event.function)
+            reported.add(event.function)
         yield Report(
             site=event.site,
             message=f"`{event.text}` {WHY[event.kind]}, and the forward pass saves its activations for a backward() "

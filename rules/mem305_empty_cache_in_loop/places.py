@@ -135,8 +135,8 @@ def asks_for_device(test: ir.Expr) -> bool:
     shown = text(test, 200)
     if _DEVICE.search(shown) is None or _CHOICE.search(shown.replace("is_available", "")) is not None:
         return False
-    asked = [part for part in walk_expression(test) if isinstance(part, ir.Call)]
-    return all(dotted(call.func).rsplit(".", 1)[-1] in _ASKS for call in asked) and not shown.startswith("not ")
+    tested_calls = [part for part in walk_expression(test) if isinstance(part, ir.Call)]
+    return all(dotted(call.func).rsplit(".", 1)[-1] in _ASKS for call in tested_calls) and not shown.startswith("not ")
 
 
 def _counts(test: ir.Expr, bound: frozenset[str]) -> bool:

@@ -213,9 +213,9 @@ def _other_branch(body: tuple[ir.Stmt, ...], at: int, other: int) -> bool:
     return False
 
 
-def _sliced_in_batches(function: Function, wanted: frozenset[str], at: int = -1) -> bool:
+def _sliced_in_batches(function: Function, names: frozenset[str], at: int = -1) -> bool:
     """Whether a loop of the function processes one of these tensors in batches."""
-    cuts = (where for name, where in _batch_cuts(function.body) if name in wanted)
+    cuts = (where for name, where in _batch_cuts(function.body) if name in names)
     return any(at < 0 or not _other_branch(function.body, at, where) for where in cuts)
 
 

@@ -103,8 +103,8 @@ def runs_at_start(analyser: Analyser, summary: Summary, cls: Class) -> bool:
     init = analyser.program.method(cls, "__init__")
     if init is None or not init.params:
         return False
-    wanted = f"{init.params[0].name}.{summary.function.name}"
-    return any(text(call.func, 200) == wanted for call in calls(init.body))
+    called = f"{init.params[0].name}.{summary.function.name}"
+    return any(text(call.func, 200) == called for call in calls(init.body))
 
 
 def _read_by_index(analyser: Analyser, cls: Class) -> frozenset[str]:

@@ -197,15 +197,15 @@ def _is_none_beside_accelerator(summary: Summary, name: str) -> bool:
     if any(param.name == name for param in summary.function.params):
         return False
     given: list[ir.Expr] = []
-    asked: set[int] = set()
+    guarded: set[int] = set()
     for statement in walk_statements(summary.function.body, into_definitions=False):
         if isinstance(statement, ir.If) and _asks_for_accelerator(statement.test):
-            asked |= {inner.at for inner in (*statement.body, *statement.orelse)}
+            guarded |= {inner.at for inner in (*statement.body, *statement.orelse)}
         if name not in names_bound_by(statement):
             continue
         if not isinstance(statement, ir.Assign) or not all(isinstance(one, ir.Name) for one in statement.targets):
             return False
-        if not _is_none(statement.value) and statement.at not in asked:
+        if not _is_none(statement.value) and statement.at not in guarded:
             return False
         given.append(statement.value)
     return _is_none_or_host(tuple(given))

@@ -1,1 +1,1 @@
-"""What a fix may do: where a graph can be cut, where a guard belongs, and whether anybody would notice."""
+"""Safety of fixes: where a graph can be cut, where a guard belongs, and whether the program could notice."""

@@ -1,4 +1,4 @@
-"""What a variable holds that nobody else has, as the text of the function says."""
+"""Whether the value of a variable is not shared, by the text of its function."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from memlint.ir import nodes as ir
 
 @kept_for
 def _values_of(function: Function, name: str) -> tuple[ir.Expr, ...] | None:
-    """What a function assigns to a variable; None where something else binds it."""
+    """The expressions that a function assigns to a variable; None if another statement binds it."""
     if any(param.name == name for param in function.params):
         return None
     for statement in walk_statements(function.body, into_definitions=False):
@@ -28,7 +28,7 @@ def _values_of(function: Function, name: str) -> tuple[ir.Expr, ...] | None:
 
 
 def is_container(function: Function, expr: ir.Expr) -> bool:
-    """Whether a variable holds a list or a dictionary, whatever path is taken."""
+    """Whether a variable holds a list or a dictionary on all paths."""
     if isinstance(expr, ir.Display | ir.DictDisplay | ir.Comprehension):
         return True
     values = _values_of(function, expr.id) if isinstance(expr, ir.Name) else None
@@ -40,7 +40,7 @@ def is_container(function: Function, expr: ir.Expr) -> bool:
 
 
 def is_sum(function: Function, target: ir.Expr) -> bool:
-    """Whether a variable begins as a number or a new tensor, so that no update of it in place touches another one."""
+    """Whether a variable starts as a number or a new tensor, so that an update in place affects no other variable."""
     values = _values_of(function, target.id) if isinstance(target, ir.Name) else None
     return bool(values) and all(
         isinstance(value, ir.Const | ir.Binary | ir.Unary)

@@ -1,4 +1,4 @@
-"""Where a guard against autograd belongs: over a function, around a loop, or around a few statements."""
+"""Where a guard such as ``no_grad`` belongs: on a function, around a loop, or around some statements."""
 
 from __future__ import annotations
 
@@ -26,23 +26,23 @@ from memlint.patterns import lazy_pattern
 if TYPE_CHECKING:
     from memlint.analysis.facts.analyser import Analyser
 
-#: calls that need a graph, or train something that does
+#: calls that need a graph, or that train
 _TRAINS = frozenset({"backward", "zero_grad", "requires_grad_", "grad", "jacobian", "hessian", "fit", "enable_grad"})
-#: names of what differentiates by the input, in whatever library it is: under a guard it would raise
+#: names of methods of any library that differentiate with respect to the input and would raise under a guard
 _DIFFERENTIATES = lazy_pattern(
     r"attack|adversar|perturb|fgsm|pgd|deepfool|saliency|grad_?cam|attributor|attribution|explain"
 )
-#: decorators under which a guard works as it does on the plain function
+#: decorators under which a guard has the same effect
 _PLAIN = frozenset({"staticmethod", "classmethod", "abstractmethod", "override", "torch", "lru_cache", "wraps"})
 
-#: how many calls deep a backward is looked for
+#: how many levels of calls are searched for a backward
 MAX_DEPTH = 6
 
 Block = tuple[ir.Stmt, ...]
 
 
 def guard_of(analyser: Analyser, summary: Summary, event: ModelCall) -> GuardPlace | None:
-    """Where the guard that the call lacks belongs; None where it would switch off what must be recorded."""
+    """The place for the guard that a model call lacks; None if a guard would cut a graph that is needed."""
     function = summary.function
     if event.site.path != summary.module.key or event.site.unit != function.unit:
         return None
@@ -58,7 +58,7 @@ def guard_of(analyser: Analyser, summary: Summary, event: ModelCall) -> GuardPla
     alone = _leaving(summary, block[first : first + 1])
 
     def takes_others(body: Block) -> bool:
-        """Whether it would cut what goes elsewhere, and may be wanted there, and is not what the guard is for."""
+        """Whether a guard would cut graphs that leave the function, may be needed, and are not what it is for."""
         return not alone and bool(_leaving(summary, body))
 
     for outer, position in chain:
@@ -92,7 +92,7 @@ def guard_of(analyser: Analyser, summary: Summary, event: ModelCall) -> GuardPla
 def with_places(
     analyser: Analyser, summary: Summary, events: Iterable[Guard | ModelCall]
 ) -> Iterator[Guard | ModelCall]:
-    """The events, each told where the guard belongs that it misses."""
+    """The events with the places of their missing guards."""
     for event in events:
         place = None
         if isinstance(event, ModelCall):
@@ -117,19 +117,19 @@ def _own_runs(summary: Summary) -> list[int]:
 
 
 def _runs(summary: Summary, block: Block) -> list[int]:
-    """The positions of the statements of a block that run a model."""
+    """The positions of a block's statements that run a model."""
     runs = set(_own_runs(summary))
     return [i for i, statement in enumerate(block) if not runs.isdisjoint(_ordinals(statement))]
 
 
 def _last_run(summary: Summary, block: Block) -> int:
-    """The position of the last statement of a block that runs a model, -1 where none does."""
+    """The position of a block's last statement that runs a model; -1 if none does."""
     return max(_runs(summary, block), default=-1)
 
 
 def _rest_of_block(analyser: Analyser, summary: Summary, at: int, *, itself: bool) -> tuple[Site, Site] | None:
-    """(first, last) of the statements that follow one in its block (``itself``: from that one on), as far as they run
-    models; None for none, and where a backward wants what they record."""
+    """(first, last) of the statements after an ordinal in its block (``itself``: from its statement on) up to the last
+    model run. None if there is none, or if a backward needs the graphs that they record."""
     chain = list(_chain(summary.function.body, at))
     if not chain:
         return None
@@ -142,7 +142,7 @@ def _rest_of_block(analyser: Analyser, summary: Summary, at: int, *, itself: boo
 
 
 def _is_evaluation(summary: Summary, event: ModelCall) -> bool:
-    """Whether the whole function is the evaluation, so that a decorator says it best."""
+    """Whether the whole function is an evaluation, so that a decorator is the best guard."""
     function = summary.function
     node = function.node
     if not isinstance(node, ir.FunctionDef) or node.is_async or function.enclosing is not None:
@@ -153,7 +153,7 @@ def _is_evaluation(summary: Summary, event: ModelCall) -> bool:
 
 
 def _chain(body: Block, at: int) -> Iterator[tuple[Block, int]]:
-    """The blocks around an ordinal from the outside in, each with the position of the statement that holds it."""
+    """The blocks around an ordinal from the outside in, each with the position of the statement that contains it."""
     for position, statement in enumerate(body):
         if isinstance(statement, ir.FunctionDef | ir.ClassDef) or not _holds(statement, at):
             continue
@@ -169,7 +169,7 @@ def _holds(statement: ir.Stmt, at: int) -> bool:
 
 @kept
 def _ordinals(statement: ir.Stmt) -> frozenset[int]:
-    """The ordinals of a statement and all that it holds, nested definitions left out."""
+    """The ordinals in a statement, without those in nested definitions."""
     inner = walk_statements((statement,), into_definitions=False)
     return frozenset([*(one.at for one in inner), *(part.at for part in _parts((statement,)))])
 
@@ -179,32 +179,32 @@ def _is_loop_of(statement: ir.Stmt, loop: Loop | None) -> bool:
 
 
 def _recorded_in(summary: Summary, body: Block) -> frozenset[Source]:
-    """The graphs that statements record."""
+    """The graph nodes that the statements record."""
     first, last = body[0].at, last_ordinal(body[-1])
     return frozenset(key for key, node in summary.graphs.nodes.items() if first <= node.at <= last and not node.leaf)
 
 
 def _leaving(summary: Summary, body: Block) -> frozenset[Source]:
-    """The graphs that statements record and that leave the function, or are in what does."""
+    """The graph nodes that the statements record and that leave the function."""
     kept = {source for value in (summary.exit.sym.values() if summary.exit is not None else ()) for source in value.src}
     return _recorded_in(summary, body) & (summary.graphs.closure(summary.notes.returned | kept) | summary.left)
 
 
 def _is_needed(analyser: Analyser, summary: Summary, body: Block, *, frozen: bool = False, left: bool = True) -> bool:
-    """Whether a guard around statements would cut a graph that a backward goes through, whichever way the function is
-    called; or, with ``left``, would hold in other code, too. ``frozen``: nobody trains what runs there."""
+    """Whether a guard around statements would cut a graph that a backward uses, in any specialisation of the function;
+    or, with ``left``, would also hold in other code. ``frozen``: the model is not trained."""
     if _trains(body) or _trains_inside(analyser, summary, body) or (left and _is_left(body)):
         return True
     if _goes_back(summary.function.body, body):
         return True
-    plain = analyser.summary(summary.function)  # with whatever its flags are
+    plain = analyser.summary(summary.function)  # not specialised
     summaries = [summary] if plain is None or plain is summary else [summary, plain]
     return any(_is_wanted(one, body, frozen=frozen) for one in summaries)
 
 
 def _goes_back(whole: Block, body: Block) -> bool:
-    """Whether a variable that statements bind is sent into a backward behind them, as the text says: what a call gives
-    on a path that nobody is seen to take is not known by its values."""
+    """Whether a later backward starts from a variable that the statements bind, by the text: the value may come from a
+    path that the analysis does not know."""
     names = assigned_names(body)[0]
     last = last_ordinal(body[-1])
     for call in _parts(whole):
@@ -219,7 +219,7 @@ def _goes_back(whole: Block, body: Block) -> bool:
 
 
 def _trains_inside(analyser: Analyser, summary: Summary, body: Block) -> bool:
-    """Whether statements call a function that calls a backward, as it is called there."""
+    """Whether the statements call a function that runs a backward, specialised to that call."""
     first, last = body[0].at, last_ordinal(body[-1])
     calls = [record for record in summary.calls.values() if first <= record.at <= last]
     seen: set[int] = set()
@@ -229,7 +229,7 @@ def _trains_inside(analyser: Analyser, summary: Summary, body: Block) -> bool:
             function = analyser.function_at(record.callee)
             callee = analyser.summary(function, record.args, record.trains) if function is not None else None
             if callee is None or id(callee) in seen:
-                continue  # (functions that call one another are asked once)
+                continue  # each function is examined once, also in recursion
             if callee.backwards or callee.notes.blind_backward or callee.notes.gradients:
                 return True
             seen.add(id(callee))
@@ -239,10 +239,8 @@ def _trains_inside(analyser: Analyser, summary: Summary, body: Block) -> bool:
 
 
 def _is_wanted(summary: Summary, body: Block, *, frozen: bool = False) -> bool:
-    """Whether a backward reaches what the statements record, whoever records it: under a guard it would be cut.
-
-    ``frozen``: nobody trains what runs there, so that only a graph that comes in from elsewhere can be wanted.
-    """
+    """Whether a backward reaches graph nodes that the statements record. ``frozen``: the model is not trained, so that
+    only a graph that enters from elsewhere can be needed."""
     recorded = _recorded_in(summary, body)
     wanted = {item for reached, *_ in summary.backwards for item in recorded & reached}
     if not frozen:
@@ -258,15 +256,15 @@ def _is_wanted(summary: Summary, body: Block, *, frozen: bool = False) -> bool:
 
 
 def _ends_in(summary: Summary, reached: frozenset[Source], recorded: frozenset[Source]) -> bool:
-    """Whether what a backward is called on was recorded there, on some path: without its graph, it raises."""
+    """Whether, on some path, a backward starts from a node that the statements record: without its graph, it raises."""
     nodes = summary.graphs.nodes
     parents = {parent for item in reached if item in nodes for parent in nodes[item].parents if parent != item}
     return bool((recorded & reached) - parents)
 
 
 def _is_trained_beside(summary: Summary, reached: frozenset[Source], recorded: frozenset[Source]) -> bool:
-    """Whether a backward reaches a graph that has nothing of what was recorded: one that reaches nothing else trains
-    just that, whatever its owner is called, and would raise without it."""
+    """Whether a backward reaches another graph than the recorded one. If it does not, it trains the recorded model,
+    whatever its name, and would raise without that graph."""
     nodes = summary.graphs.nodes
     return any(
         item in nodes and not nodes[item].leaf and not summary.graphs.closure(frozenset({item})) & recorded
@@ -275,7 +273,7 @@ def _is_trained_beside(summary: Summary, reached: frozenset[Source], recorded: f
 
 
 def _trains(body: Block) -> bool:
-    """Whether statements ask for gradients, in sight."""
+    """Whether the statements themselves contain a call that needs gradients."""
     calls = (part for part in _parts(body, into_definitions=True) if isinstance(part, ir.Call))
     return any(
         last_name(call.func) in _TRAINS
@@ -286,8 +284,8 @@ def _trains(body: Block) -> bool:
 
 
 def _is_left(body: Block) -> bool:
-    """Whether other code runs before statements are through (whoever takes what is yielded, other tasks at an await):
-    a block's guard would hold there, too, and end what these record."""
+    """Whether other code runs between the statements (at a yield or an await), in which a block's guard would hold
+    too."""
     return any(isinstance(part, ir.Yield | ir.Await) for part in _parts(body)) or any(
         isinstance(statement, ir.For | ir.With) and statement.is_async
         for statement in walk_statements(body, into_definitions=False)
@@ -295,7 +293,8 @@ def _is_left(body: Block) -> bool:
 
 
 def _doubt(analyser: Analyser, summary: Summary, guarded: Block, event: ModelCall) -> str:
-    """Two proofs must agree: that of the values, which sees every graph, and that of the text, which trusts nothing."""
+    """The doubt about a guard, as a clause; "" if it is proven safe. Two proofs must agree: that of the abstract
+    values, which covers every known graph, and that of the text, which assumes nothing."""
     if _leaving(summary, guarded):
         return f"a result leaves `{summary.function.name}` with its graph, which may be needed"
     frozen = event.owner == "no" and event.consumed in ("detached", "dropped")

@@ -1,6 +1,8 @@
-"""Autocast keeps the weights that it casts until its region ends, and older releases of torch keep them as they were
-cast: what ran under a guard first leaves copies without a graph, and a network that runs again in that region, to be
-trained, gets no gradients (pytorch/pytorch#112583; torch 2.11 no longer does that).
+"""Whether a guard inside an autocast region may lose gradients.
+
+Autocast caches cast weights until its region ends, and older releases of torch keep them as they were cast: a model
+that first runs under a guard leaves copies without a graph, and gets no gradients when it is trained in the same region
+(pytorch/pytorch#112583; fixed in torch 2.11).
 """
 
 from __future__ import annotations
@@ -23,16 +25,16 @@ if TYPE_CHECKING:
 
 Body = tuple[ir.Stmt, ...]
 
-#: how many calls away a region is looked for
+#: how many levels of callers are searched for a region
 MAX_DEPTH = 6
-#: one of them is in every project that opens a region itself
+#: every project that opens a region itself contains one of these names
 _OPENERS = frozenset({"autocast", "autocast_smart_context_manager", "compute_loss_context_manager"})
-#: names of what opens a region: ``torch.autocast``, ``self.amp_context()``
+#: names of functions that open a region: ``torch.autocast``, ``self.amp_context()``
 _REGION = lazy_pattern(r"autocast|(^|_)amp(_|$)|precision", re.IGNORECASE)
 
 
 def loses_gradients(summary: Summary, guarded: Body, module: str) -> bool:
-    """Whether a network (its source) runs again behind statements, in an autocast region that is around both."""
+    """Whether a network (its source) runs again after the statements, in an autocast region around both."""
     if not _opener(summary.analyser, summary.function):
         return False
     last = last_ordinal(guarded[-1])
@@ -45,7 +47,8 @@ def loses_gradients(summary: Summary, guarded: Body, module: str) -> bool:
 
 
 def doubt(analyser: Analyser, function: Function, guarded: Body) -> str:
-    """Whether a guard around statements may leave weights without a graph to others of the same region, as a clause."""
+    """A clause if a guard around the statements may leave weights without a graph to others of the same region; ""
+    otherwise."""
     opener = _opener(analyser, function)
     if not opener:
         return ""
@@ -58,14 +61,14 @@ def doubt(analyser: Analyser, function: Function, guarded: Body) -> str:
 
 
 def _regions(function: Function, guarded: Body) -> Iterator[Body]:
-    """The autocast regions of a function that statements of it are in."""
+    """The autocast regions of a function that contain the statements."""
     for statement in _around(function.body, guarded[0].at):
         if isinstance(statement, ir.With) and _casts(function, statement) and not _in(statement, guarded):
             yield statement.body
 
 
 def _opener(analyser: Analyser, function: Function) -> str:
-    """A file that opens a region, the function's own rather than another; "" where none does."""
+    """A file that opens a region, preferably the function's own; "" if there is none."""
     program = analyser.program
     named = {key for name in _OPENERS for key in program.words.files(name)}
     own = function.module.key
@@ -76,7 +79,7 @@ def _opener(analyser: Analyser, function: Function) -> str:
 
 
 def _is_called_in_one(analyser: Analyser, function: Function, seen: set[tuple[str, str]], depth: int) -> bool:
-    """Whether a call of the function is in a region, here or further out. What is not followed may be."""
+    """Whether a call of the function is in a region, directly or through callers. True beyond the limit."""
     if function.key in seen:
         return False
     seen.add(function.key)
@@ -99,7 +102,7 @@ def _is_decorated(function: Function) -> bool:
 
 
 def _casts(function: Function, statement: ir.With) -> bool:
-    """``with autocast():``, or a variable or attribute that may hold one."""
+    """Whether a statement is ``with autocast():``, or enters a variable or attribute that may hold a region."""
     for item in statement.items:
         match item.context:
             case ir.Name(id=name) if name in function.locals:
@@ -125,7 +128,7 @@ def _names_it(expr: ir.Expr) -> bool:
 
 
 def _is_same(one: str, other: str) -> bool:
-    """Whether one of two sources names the module of the other, or a part of it."""
+    """Whether one of two sources is the other or a part of it."""
     return f"{one}.".startswith(f"{other}.") or f"{other}.".startswith(f"{one}.")
 
 

@@ -1,4 +1,4 @@
-"""Where the graph of a stored value can be cut, and whether anybody would notice."""
+"""Where the graph of a stored value can be cut, and whether the program could notice."""
 
 from __future__ import annotations
 
@@ -34,13 +34,13 @@ _HOLDS = ir.Display | ir.DictDisplay | ir.Comprehension
 
 
 def cut_of(analyser: Analyser, summary: Summary, store: Store) -> Cut | None:
-    """The expressions of the store's statement whose graph it keeps; None where they cannot be told."""
+    """The expressions in the store's statement whose graph it keeps; None if unknown."""
     function, place = summary.function, store.place_text
     here = (store.site.path, store.site.unit) == (summary.module.key, function.unit)
     statement = statement_at(function.body, store.site.at) if here else None
     own = True
     if store.lifted and isinstance(statement, ir.Assign | ir.AnnAssign | ir.AugAssign):
-        return None  # what a function that is called here keeps is not what its call gives
+        return None  # what a callee stores is not its return value
     if statement is None:
         method = _callee_at(analyser, store.site)
         if method is None:
@@ -68,7 +68,7 @@ def cut_of(analyser: Analyser, summary: Summary, store: Store) -> Cut | None:
 
 
 def _whole(analyser: Analyser, summary: Summary, store: Store, statement: ir.Stmt) -> Cut | None:
-    """A state that a call makes of the old one is cut as a whole, when a round begins."""
+    """A state that a call computes from the old one, which is detached as a whole at the start of an iteration."""
     if (
         store.kind != "carry"
         or store.how != "call"
@@ -87,8 +87,8 @@ def _whole(analyser: Analyser, summary: Summary, store: Store, statement: ir.Stm
 
 
 def _callee_at(analyser: Analyser, site: Site) -> tuple[Function, ir.Stmt, str, bool] | None:
-    """(function, statement, place, whether that is an attribute of its own object) of a site in a function that stores,
-    where a caller's summary tells of it."""
+    """(function, statement, place, whether that is an attribute of its own object) of a store's site in a callee, from
+    whose summary the caller has it."""
     module = analyser.program.module(site.path)
     for function in list(module.by_place.get(site.unit, {}).values()):
         statement = statement_at(function.body, site.at)
@@ -112,7 +112,7 @@ def _callee_at(analyser: Analyser, site: Site) -> tuple[Function, ir.Stmt, str, 
 def _kept(
     summary: Summary | None, function: Function, statement: ir.Stmt, store: Store, place: str
 ) -> Iterator[tuple[ir.Expr, V]]:
-    """The expressions that bring the graph in, each with its value: of a list, each of its members is to be cut."""
+    """The expressions through which the graph enters, each with its value; of a display, each member."""
     value = store.entering
     for expr in _entering(statement, store, place):
         if isinstance(expr, ir.Display | ir.DictDisplay):
@@ -136,14 +136,14 @@ def _entering(statement: ir.Stmt, store: Store, place: str) -> Iterator[ir.Expr]
         case ir.ExprStmt() if isinstance(statement.value, ir.Call):
             call = statement.value
             given = (*call.args, *(word.value for word in call.keywords))
-            # the first of equal arguments would be a guess
+            # which of several equal arguments is meant is unknown
             same = [arg for arg in given if text(arg) == store.text]
             if len(same) == 1:
                 yield same[0]
 
 
 def _terms(expr: ir.Expr, place: str) -> Iterator[ir.Expr]:
-    """The summands that do not hold the place's previous value."""
+    """The summands that do not contain the place's previous value."""
     if isinstance(expr, ir.Binary) and expr.op in ("+", "-"):
         yield from _terms(expr.left, place)
         yield from _terms(expr.right, place)
@@ -168,24 +168,24 @@ def _members(expr: ir.Display | ir.DictDisplay, store: Store) -> Iterator[tuple[
     found = [
         (element, value) for element, value in valued if value.src or (not store.entering.src and value.kinds & TENSOR)
     ]
-    # beside one that is known to have it, another that was only handed in is most often a label or a name
+    # if one member surely has a graph, a mere argument beside it is mostly a label or a name
     yield from [(element, value) for element, value in found if not _is_handed_in(value)] or found
 
 
 def _is_handed_in(value: V) -> bool:
-    """Whether nothing is known of a value but where the caller has it."""
+    """Whether nothing is known of a value but its place in the caller."""
     return not value.kinds & (TENSOR | TREE) and all(isinstance(source, Path) for source in value.src)
 
 
 def _no_tensor(
     summary: Summary | None, function: Function, statement: ir.Stmt, expr: ir.Expr, value: V, place: str
 ) -> str | None:
-    """Why `.detach()` may not be there; None where it is not, on some path that is known."""
+    """Why the value may not have `.detach()`; None if it always has."""
     shown = text(expr, 40)
     if value.kinds & (CONTAINER | INSTANCE) or not value.kinds & (TENSOR | TREE | UNKNOWN):
         return None
     if value.kinds & (TREE | DATA | NONE) and not _is_used_as_tensor(function, expr):
-        # a sum that begins as a number is one still where nothing was added
+        # a sum that starts as a number still is one if nothing was added
         if value.kinds & (TREE | NONE) or not is_sum(function, expr):
             return None
         return f"`{shown}` is a number on some paths, and has no `.detach()` there"
@@ -196,8 +196,8 @@ def _no_tensor(
 
 
 def _is_read(function: Function, update: ir.Stmt, place: str) -> bool:
-    """Whether the function computes something of the place elsewhere than in its update: a state that the step itself
-    uses, through which the gradients of a training step go."""
+    """Whether the function reads the place outside of its update, as a state through which the gradients of a training
+    step flow."""
     if "." not in place:
         return False
     for statement in walk_statements(function.body, into_definitions=False):
@@ -211,7 +211,7 @@ def _is_read(function: Function, update: ir.Stmt, place: str) -> bool:
 
 
 def _is_used_as_tensor(function: Function, expr: ir.Expr) -> bool:
-    """Whether the function calls a method of the expression that only tensors have."""
+    """Whether the function calls a method on the expression that only tensors have."""
     return any(
         isinstance(part, ir.Call)
         and isinstance(part.func, ir.Attr)
@@ -224,7 +224,7 @@ def _is_used_as_tensor(function: Function, expr: ir.Expr) -> bool:
 
 
 def _noticed(analyser: Analyser, summary: Summary, store: Store, statement: ir.Stmt) -> str:
-    """What keeps us from the proof that nobody needs the graph of what is stored."""
+    """Why the graph of the stored value may be needed, as a clause; "" if it is proven not to be."""
     watch = _watch(analyser, summary.function, store, statement)
     place = store.place
     root = store.place_text.split("[")[0].split(".")[0]
@@ -265,7 +265,7 @@ def _watch(analyser: Analyser, function: Function, store: Store, statement: ir.S
 
 
 def _reached(analyser: Analyser, function: Function, name: str) -> str:
-    """Who may see an attribute without naming it in the project."""
+    """Code that may read an attribute without naming it, as a clause; "" if there is none."""
     cls = function.cls
     if cls is not None:
         program = analyser.program

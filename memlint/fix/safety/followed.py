@@ -1,7 +1,7 @@
-"""Whether everything that statements call is known, down to the layers: then a guard changes no number.
+"""Whether everything that statements call is known, down to the layers, so that a guard changes no result.
 
-Under ``torch.no_grad()`` some modules take another way (the inference fast path of attention, which differs on padded
-positions), and code may ask whether gradients are on. What is not followed may do either.
+Under ``torch.no_grad()`` some modules use other code (the fast path of attention, which differs in padded positions),
+and code may test whether gradients are on. Unknown code may do either.
 """
 
 from __future__ import annotations
@@ -24,17 +24,17 @@ from memlint.ir import nodes as ir
 if TYPE_CHECKING:
     from memlint.analysis.facts.analyser import Analyser
 
-#: what code that is not known may do under a guard
+#: what unknown code may do under a guard
 MAY_DIFFER = ", and may behave differently without gradients"
-#: functions and classes that are entered
+#: the most functions and classes that are examined
 MAX_ENTERED = 40
 
 Body = tuple[ir.Stmt, ...]
 
 
 class Followed:
-    """What statements of a function run. ``doubt``: the first thing that is not known of it, as a clause, "" where
-    all of it is; ``entered``: the functions of the project that they call."""
+    """The code that statements of a function run. ``doubt``: the first unknown in it, as a clause, "" for none;
+    ``entered``: the functions of the project that they call."""
 
     def __init__(self, analyser: Analyser, function: Function, body: Body) -> None:
         self.analyser = analyser
@@ -141,7 +141,7 @@ class Followed:
         return self._object(function, func)
 
     def _is_plain(self, name: str) -> bool:
-        """A method that only tensors, containers, strings and modules' bookkeeping have."""
+        """Whether only tensors, containers, strings and the bookkeeping of modules have this method."""
         if self.analyser.facts.methods.are_there(name) or name in words.WANT_GRAPH:
             return False
         containers = words.PUTS | words.CONTAINER_ENDS | words.CONTAINER_READS
@@ -154,7 +154,7 @@ class Followed:
     # ------------------------------------------------------------------------------------ objects
 
     def _object(self, function: Function, func: ir.Expr) -> str:
-        """An object that is called: a module."""
+        """The doubt about a called object: a module."""
         try:
             found = self._origins.of(function, func)
         except UnknownOriginError as unknown:
@@ -172,7 +172,7 @@ class Followed:
         return self._bases(cls) or ("" if init is None else self._function(init))
 
     def _run(self, cls: Class) -> str:
-        """What calling an instance runs."""
+        """The doubt about a call of an instance."""
         methods = [self.analyser.program.method(cls, name) for name in ("__call__", "forward")]
         if not any(methods):
             return f"the `forward` of `{cls.node.name}` is not resolved{MAY_DIFFER}"
@@ -193,7 +193,7 @@ class Followed:
         if name.startswith("torch.nn.") and last in knowledge.same_without_grad():
             return ""
         if name.startswith("torch.nn.") and last == "LSTM":
-            # oneDNN's, which differs by up to 4e-7; on a GPU none of torch's recurrent layers does
+            # oneDNN's version differs by up to 4e-7; on a GPU none of torch's recurrent layers does
             return "`nn.LSTM` may round differently without gradients"
         if name.startswith("torch.nn.") and last.startswith(("Transformer", "MultiheadAttention")):
             return f"`nn.{last}` takes a faster path without gradients, whose results differ"
@@ -215,7 +215,7 @@ class Followed:
     # ------------------------------------------------------------------------------------ from outside
 
     def _changed_from_outside(self) -> str:
-        """What may make a module run something else than its code says: hooks, and layers that are put in later."""
+        """The doubt that a module runs other code than its class: hooks, and layers that are replaced later."""
         program = self.analyser.program
         for key in program.project.sources:
             for unit in program.module(key).index.units:
@@ -241,13 +241,13 @@ def _of_texts(func: ir.Attr) -> bool:
 
 @kept
 def _compiles(program: Program) -> str:
-    """What compiles code of torch somewhere in the project, "" for nothing."""
+    """The place where the project compiles code with torch, "" for none."""
     return next(_compilers(program), "")
 
 
 def _compilers(program: Program) -> Iterator[str]:
-    """Where torch compiles code: what that calls is compiled with it, and with gradients otherwise than without
-    (measured on an H200, torch 2.11: a small network's outputs differ by up to 3.8e-6)."""
+    """The places where torch compiles code: compiled code differs with and without gradients (measured on an H200,
+    torch 2.11: a small network's outputs differ by up to 3.8e-6)."""
     for key in program.project.sources:
         module = program.module(key)
         for row in module.index.imports:

@@ -1,4 +1,4 @@
-"""A tensor that is grown by cat in a loop, as a list that is concatenated once behind it."""
+"""Rewriting of a tensor that grows by cat in a loop as a list that is concatenated once after it."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ from memlint.analysis.syntax.syntax import (
 )
 from memlint.ir import nodes as ir
 
-#: calls whose result is the same, whether the parts come one by one or at once
+#: calls that give the same result for one part at a time as for all at once
 _CATS = frozenset({"cat", "concat", "concatenate", "hstack", "vstack"})
 
 Block = tuple[ir.Stmt, ...]
 
 
 def gather_of(summary: Summary, at: int) -> Gather | None:
-    """How the statement ``x = torch.cat([x, part])`` becomes an append; None where the loop looks at ``x`` itself."""
+    """The rewriting of ``x = torch.cat([x, part])`` as an append; None if the loop reads ``x`` elsewhere."""
     function = summary.function
     statement = statement_at(function.body, at)
     if not isinstance(statement, ir.Assign) or len(statement.targets) != 1:
@@ -65,8 +65,8 @@ def gather_of(summary: Summary, at: int) -> Gather | None:
 
 
 def _loop_after_start(body: Block, statement: ir.Stmt, name: str) -> ir.Stmt | None:
-    """The statement around the growth that follows the variable's first value in the same block, where nothing in
-    it but the growth mentions the variable."""
+    """The statement around the growth that follows the variable's initialisation in the same block, if only the growth
+    in it mentions the variable; None otherwise."""
     for block, position in way_to(body, statement.at):
         outer = block[position]
         if outer is statement:
@@ -86,7 +86,7 @@ def _loop_after_start(body: Block, statement: ir.Stmt, name: str) -> ir.Stmt | N
 
 @kept
 def _places(block: Block) -> dict[str, list[int]]:
-    """The places of the statements of a block that mention a name."""
+    """The positions of a block's statements by the names that they mention."""
     found: dict[str, list[int]] = {}
     for place, statement in enumerate(block):
         for name in _mentions_in(statement):
@@ -95,7 +95,7 @@ def _places(block: Block) -> dict[str, list[int]]:
 
 
 def _loop_in(outer: ir.Stmt, statement: ir.Stmt) -> ir.Stmt | None:
-    """The outermost loop around a statement that lies in ``outer``: what is around that may not be entered at all."""
+    """The outermost loop inside ``outer`` around a statement; code around it may not be entered at all."""
     while not isinstance(outer, ir.For | ir.While):
         inside = (
             inner
@@ -111,7 +111,7 @@ def _loop_in(outer: ir.Stmt, statement: ir.Stmt) -> ir.Stmt | None:
 
 
 def _changes(loop: ir.Stmt, option: ir.Expr) -> bool:
-    """Whether an expression may mean something else behind a loop than in it, or nothing at all."""
+    """Whether an expression may have another value, or none, after the loop."""
     if any(isinstance(part, ir.Call | ir.Attr | ir.Subscript | ir.Lambda) for part in walk_expression(option)):
         plain = isinstance(option, ir.Attr) and isinstance(option.value, ir.Name)
         if not plain:
@@ -131,7 +131,7 @@ def _names(statement: ir.Stmt) -> frozenset[str]:
 
 @kept
 def _mentions_in(statement: ir.Stmt) -> Counter[str]:
-    """How many of a statement and of those in it mention a name."""
+    """For each name, how many of the statement and its inner statements mention it."""
     return Counter(name for inner in walk_statements((statement,)) for name in _names(inner))
 
 

@@ -1,4 +1,4 @@
-"""What a call does with a watched value."""
+"""The effect of a call on a tracked value."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def call(watch: Watch, function: Function, expr: ir.Call) -> int:
         if func.id in words.BUILTINS_THAT_PASS:
             return ITSELF
     if isinstance(func, ir.Attr) and isinstance(func.value, ir.Const | ir.FormattedString):
-        return COMPUTED  # the methods of a string
+        return COMPUTED  # methods of a string
     resolved = _resolved(watch, function, func)
     if isinstance(resolved, Function):
         return _follow(watch, function, resolved, expr)
@@ -62,7 +62,7 @@ def call(watch: Watch, function: Function, expr: ir.Call) -> int:
 
 
 def _look(watch: Watch, function: Function, expr: ir.Call) -> None:
-    """A builtin that sees all variables, or runs code that may."""
+    """A doubt for a builtin that reads all variables, or runs code that may."""
     func = expr.func
     if not isinstance(func, ir.Name) or func.id not in words.BUILTINS_THAT_LOOK or func.id in function.locals:
         return
@@ -72,7 +72,7 @@ def _look(watch: Watch, function: Function, expr: ir.Call) -> None:
 
 
 def _own_method(watch: Watch, function: Function, func: ir.Attr, receiver: int) -> int:
-    """A method of the value itself, or of a container of it."""
+    """The share of the result of a method on the value itself, or on a container of it."""
     name, methods = func.name, knowledge.methods()
     if name in words.WANT_GRAPH:
         watch.doubtful(f"`{text(func, 40)}()` is called, which needs its graph")
@@ -99,7 +99,7 @@ def _own_method(watch: Watch, function: Function, func: ir.Attr, receiver: int) 
 
 
 def _has_method(watch: Watch, name: str) -> bool:
-    """Whether the receiver may be an object of the project's own with a method of this name."""
+    """Whether the receiver may be an object of a project class with a method of this name."""
     return watch.analyser.facts.methods.are_there(name)
 
 
@@ -108,7 +108,7 @@ def _is_builtin(watch: Watch, function: Function, name: str) -> bool:
 
 
 def _resolved(watch: Watch, function: Function, func: ir.Expr) -> Function | str | None:
-    """The project's function, or the qualified name outside of it, that is called."""
+    """The called function of the project, or the qualified name of an external one; None if unknown."""
     if isinstance(func, ir.Attr) and isinstance(func.value, ir.Name) and function.takes_self:
         own = function.params[0].name if function.params else ""
         if func.value.id == own and function.cls is not None:
@@ -126,7 +126,7 @@ def _resolved(watch: Watch, function: Function, func: ir.Expr) -> Function | str
 
 
 def _outside(watch: Watch, name: str, held: ir.Expr, func: ir.Expr) -> int:
-    """A function outside of the project."""
+    """The share of the result of an external function."""
     if name.startswith(words.ENDS_OUTSIDE):
         return CLEAN
     last = name.rsplit(".", 1)[-1]
@@ -139,7 +139,7 @@ def _outside(watch: Watch, name: str, held: ir.Expr, func: ir.Expr) -> int:
 
 
 def _follow(watch: Watch, function: Function, callee: Function, expr: ir.Call) -> int:
-    """A function of the project gets the value."""
+    """Follow the value into a function of the project."""
     shown = f"`{callee.name}`"
     if watch.is_deep or callee.is_generator or set(callee.decorator_names) - words.PLAIN_DECORATORS:
         watch.doubtful(f"it is passed to {shown}, which is not resolved and may need its graph")

@@ -1,4 +1,4 @@
-"""Whether what is collected must stay on the accelerator: later code brings it together with what is there."""
+"""Whether a collection must stay on the accelerator, as later code combines it with tensors there."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from memlint.analysis.syntax.syntax import children, expressions, walk_expressio
 from memlint.fix.safety import vocabulary as words
 from memlint.ir import nodes as ir
 
-#: methods that put a tensor on a device
+#: methods that move a tensor to a device
 _MOVES = frozenset(["to", "cuda", "xpu", "npu", "mps"])
-#: rounds in which variables take over from others
+#: the most rounds of propagation between variables
 _ROUNDS = 6
 
 Names = frozenset[str]
@@ -20,8 +20,8 @@ Names = frozenset[str]
 
 @kept_for
 def met_on_device(function: Function, place: str) -> str:
-    """The call or operation in which a variable's contents, or what is made of them, meet a tensor that the function
-    put on an accelerator; "" where none is seen. Variables only, and as the text says."""
+    """The call or operation that combines a variable's contents, or values made from them, with a tensor on an
+    accelerator; "" if there is none. Variables only, by the text."""
     if not place.isidentifier():
         return ""
     kept, moved = frozenset({place}), frozenset[str]()
@@ -58,7 +58,7 @@ def _sides(expr: ir.Expr) -> tuple[ir.Expr, ...]:
 
 
 def _inputs(call: ir.Call) -> tuple[ir.Expr, ...]:
-    """The object and the arguments of a call; none where it puts them into a container or makes a number of them."""
+    """The receiver and the arguments of a call; () if it only stores them in a container or returns a number."""
     match call.func:
         case ir.Attr(name=name) if name in words.PUTS:
             return ()
@@ -69,7 +69,7 @@ def _inputs(call: ir.Call) -> tuple[ir.Expr, ...]:
 
 
 def _is_moved(expr: ir.Expr, moved: Names) -> bool:
-    """Whether an expression is on an accelerator: put there, or made of what is."""
+    """Whether an expression is on an accelerator: moved there, or made from such a value."""
     if isinstance(expr, ir.Call) and isinstance(expr.func, ir.Attr) and expr.func.name in _MOVES:
         shown = ", ".join(text(arg, 80) for arg in expr.args)
         return expr.func.name != "to" or any(word in shown for word in ("device", "cuda", "gpu"))
@@ -79,7 +79,7 @@ def _is_moved(expr: ir.Expr, moved: Names) -> bool:
 
 
 def _names(expr: ir.Expr) -> Names:
-    """The variables whose tensors an expression is made of, where it does not move them."""
+    """The variables from whose tensors an expression is made on the same device."""
     if isinstance(expr, ir.Name):
         return frozenset({expr.id})
     if isinstance(expr, ir.Call) and isinstance(expr.func, ir.Attr) and expr.func.name in _MOVES:
@@ -88,7 +88,7 @@ def _names(expr: ir.Expr) -> Names:
 
 
 def _tensors(expr: ir.Expr) -> tuple[ir.Expr, ...]:
-    """The parts that an expression takes its tensors from: not those that it asks for a shape or a number."""
+    """The parts that contribute tensors to an expression, not shapes or numbers."""
     match expr:
         case ir.Attr():
             return () if expr.name in words.PLAIN_ATTRIBUTES - {"data"} else (expr.value,)

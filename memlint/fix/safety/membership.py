@@ -1,4 +1,4 @@
-"""Whether what is stored is a tensor, or holds them."""
+"""Whether a stored value may be a container of tensors."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from memlint.fix.safety import vocabulary as words
 from memlint.fix.safety.bindings import is_container
 from memlint.ir import nodes as ir
 
-#: builtins that give a list or an iterator
+#: builtins that return a list or an iterator
 _LISTS = words.CONTAINERS | {"sorted", "reversed", "zip", "map", "filter", "enumerate", "iter"}
 
 
 def holds_others(summary: Summary | None, function: Function, statement: ir.Stmt, expr: ir.Expr) -> bool:
-    """Whether an expression that a statement of ``function`` stores, or passes to a call that does, may give a list,
-    a tuple or the like, which has no `.detach()`. ``summary``: what is known of the function, None for nothing."""
+    """Whether an expression that a statement of ``function`` stores, or passes to a call that does, may be a list, a
+    tuple or the like, which has no `.detach()`. ``summary``: that of the function, None if unknown."""
     if isinstance(expr, ir.Comprehension | ir.Display | ir.DictDisplay):
         return True
     branches = (expr.body, expr.orelse) if isinstance(expr, ir.IfExp) else ()
@@ -34,7 +34,7 @@ def holds_others(summary: Summary | None, function: Function, statement: ir.Stmt
 
 
 def _is_passed_as_container(summary: Summary, statement: ir.Stmt, expr: ir.Expr) -> bool:
-    """Whether a function of the project gets a container in a call that the expression is an argument of."""
+    """Whether the expression is an argument of a call that passes a container to a function of the project."""
     calls = {
         part.at: part
         for own in expressions(statement)

@@ -1,6 +1,6 @@
-"""What an object that is called is made of, whichever way it came there: classes of the project, and layers of torch.
+"""The classes of a called object on all paths to it: classes of the project, and layers of torch.
 
-An annotation proves nothing here: what is passed for ``model: Net`` may be compiled, wrapped, or of a subclass.
+An annotation proves nothing here: an argument for ``model: Net`` may be compiled, wrapped, or of a subclass.
 """
 
 from __future__ import annotations
@@ -30,39 +30,39 @@ from memlint.ir import nodes as ir
 if TYPE_CHECKING:
     from memlint.analysis.facts.analyser import Analyser
 
-#: methods of a module that give the module itself, or those in it
+#: methods of a module that return the module itself, or its submodules
 _SAME = frozenset(["to", "cuda", "cpu", "float", "double", "half", "bfloat16", "eval", "train", "requires_grad_"])
 _MEMBERS = frozenset(["children", "named_children", "modules", "named_modules", "values", "items"])
-#: builtins that give what they are given, or the members of it
+#: builtins that return their argument, or its members
 _PASSING = frozenset(["list", "tuple", "reversed", "enumerate", "zip", "iter", "next", "dict", "sorted"])
-#: what runs the modules that it is given
+#: containers that run their modules
 _HOLDERS = frozenset(["Sequential", "ModuleList", "ModuleDict"])
 MAX_STEPS = 200
 
-#: a class of the project, or the qualified name of one outside
+#: a class of the project, or the qualified name of an external one
 Origin = Class | str
 
 
 class UnknownOriginError(Exception):
-    """An object comes from somewhere that cannot be followed. The message is a clause."""
+    """The origin of an object is unknown. The message is a clause."""
 
 
 class Origins:
-    """Finds what objects are made of. Raises UnknownOriginError where that is not known for every way."""
+    """Finds the classes of objects. Raises UnknownOriginError if one of their origins is unknown."""
 
     def __init__(self, analyser: Analyser) -> None:
         self.analyser = analyser
         self._seen: set[object] = set()
 
     def of(self, function: Function, expr: ir.Expr) -> set[Origin]:
-        """The classes of what an expression of a function may be."""
+        """The possible classes of an expression's value."""
         self._seen = set()
         return self._of(function, expr)
 
     def _of(self, function: Function, expr: ir.Expr) -> set[Origin]:
         key = (function.key, expr.at)
         if key in self._seen:
-            return set()  # it comes round to itself
+            return set()  # a cycle
         if len(self._seen) >= MAX_STEPS:
             raise UnknownOriginError(f"`{text(expr, 40)}` is not resolved (it has too many sources)")
         self._seen.add(key)
@@ -168,7 +168,7 @@ class Origins:
                     raise UnknownOriginError(f"`{name}` is not resolved (several functions assign it)")
 
     def _parameter(self, function: Function, name: str) -> set[Origin]:
-        """What all callers pass for a parameter."""
+        """The classes of the arguments that all callers pass for a parameter."""
         index = next(i for i, param in enumerate(function.params) if param.name == name)
         param = function.params[index]
         unknown = UnknownOriginError(f"`{name}` is not resolved (not all callers of `{function.name}` are known)")
@@ -193,7 +193,7 @@ class Origins:
             raise UnknownOriginError(f"`{name}` is not resolved (no call of `{function.name}` is found)")
         bound = 1 if function.takes_self else 0
         if index < bound:
-            raise unknown  # the object that the method is called on
+            raise unknown  # the receiver of the method
         found: set[Origin] = set()
         for caller, call in calls:
             if call is None or any(isinstance(arg, ir.Starred) for arg in call.args):
@@ -214,7 +214,7 @@ class Origins:
     # ------------------------------------------------------------------------------------ attributes
 
     def _attribute(self, function: Function, expr: ir.Attr) -> set[Origin]:
-        """What the project assigns to an attribute of this name, on whatever object."""
+        """The classes of all values that the project assigns to an attribute of this name, on any object."""
         name = expr.name
         if name in self._seen:
             return set()
@@ -243,7 +243,7 @@ class Origins:
         return found | self._put(lambda part: isinstance(part, ir.Attr) and part.name == name, name)
 
     def _put(self, means: Callable[[ir.Expr], bool], name: str, only: Function | None = None) -> set[Origin]:
-        """What is put into a container after it was made."""
+        """The classes of the members that are added to a container later."""
         found: set[Origin] = set()
         try:
             functions = [only] if only is not None else list(functions_naming(self.analyser, name))
@@ -267,7 +267,7 @@ class Origins:
         return found
 
     def _handed(self, function: Function, call: ir.Call, name: str) -> None:
-        """A container that is given to something that may fill it."""
+        """Raise if a container is passed to code that may add members."""
         kind, what = resolve(self.analyser, function, call.func)
         if kind == "ext" and isinstance(what, str) and is_layer(what):
             return
@@ -278,7 +278,7 @@ class Origins:
 
 @kept
 def _naming(function: Function) -> dict[str, list[tuple[ir.Stmt, ir.Expr]]]:
-    """The expressions of a function, with their statements, by each variable and attribute in them."""
+    """By variable and attribute, the expressions of a function that contain it, with their statements."""
     found: dict[str, list[tuple[ir.Stmt, ir.Expr]]] = {}
     for statement, expr in own_expressions(function):
         parts = [*walk_expression(expr)]
@@ -290,7 +290,7 @@ def _naming(function: Function) -> dict[str, list[tuple[ir.Stmt, ir.Expr]]]:
 
 @kept
 def _storing(function: Function) -> dict[str, list[ir.Stmt]]:
-    """The statements of a function by each attribute that they give a value."""
+    """By attribute, the statements of a function that assign it."""
     found: dict[str, list[ir.Stmt]] = {}
     for statement in walk_statements(function.body, into_definitions=False):
         targets: tuple[ir.Expr, ...] = ()
@@ -307,20 +307,20 @@ def _storing(function: Function) -> dict[str, list[ir.Stmt]]:
 
 
 def _bound(target: ir.Expr) -> tuple[ir.Expr, ...]:
-    """What an assignment to the target binds."""
+    """The parts of a target that an assignment binds."""
     if isinstance(target, ir.Display):
         return tuple(part for element in target.elements for part in _bound(element))
     return _bound(target.value) if isinstance(target, ir.Starred) else (target,)
 
 
 def _is_target(statement: ir.Assign | ir.AnnAssign, name: str) -> bool:
-    """Whether the attribute itself is assigned, not one of several targets that share a value's parts."""
+    """Whether the attribute itself is assigned, not as one of several unpacked targets."""
     targets = statement.targets if isinstance(statement, ir.Assign) else (statement.target,)
     return all(not isinstance(target, ir.Display) for target in targets)
 
 
 def is_layer(name: str) -> bool:
-    """Whether a qualified name is a module of torch's own."""
+    """Whether a qualified name is a module class of torch."""
     parts = name.split(".")
     plain = len(parts) == 3 or parts[:3] == ["torch", "nn", "modules"]
     return (
@@ -329,7 +329,7 @@ def is_layer(name: str) -> bool:
 
 
 def resolve(analyser: Analyser, function: Function, func: ir.Expr) -> tuple[str, object]:
-    """(kind, what) that a dotted expression means in a function: of its variables nothing."""
+    """(kind, what) that a dotted expression means in a function; ("none", None) for its variables."""
     root = dotted(func).partition(".")[0]
     if not root:
         return "unknown", None

@@ -1,4 +1,4 @@
-"""Where a change belongs that fixes what a judge has found, as it asks (`FixPlaces`)."""
+"""The places of fixes for the judges, as `FixPlaces` declares them."""
 
 from __future__ import annotations
 

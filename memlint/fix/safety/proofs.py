@@ -1,5 +1,5 @@
-"""Whether what a call of unknown code gives is a tensor for certain: a loss's name is a guess, and one that some caller
-passes may give a number."""
+"""Whether the result of unknown code is surely a tensor: a loss's name is only a hint, and a caller may pass a loss
+that returns a number."""
 
 from __future__ import annotations
 
@@ -14,17 +14,17 @@ from memlint.analysis.syntax.expression_text import text
 from memlint.analysis.syntax.syntax import bodies, expressions, walk_expression, walk_statements
 from memlint.ir import nodes as ir
 
-#: methods that a number of Python has not
+#: methods that Python's numbers lack
 _OF_TENSORS = frozenset({"backward", "item", "detach", "cpu", "numpy"})
-#: and attributes
+#: and such attributes
 _READ_OF_TENSORS = frozenset({"data", "device", "grad_fn"})
 
 
 def is_guessed(
     summary: Summary | None, function: Function, statement: ir.Stmt, expr: ir.Expr, value: V, place: str
 ) -> bool:
-    """Whether nothing but the name of what was called tells that an expression of a statement is a tensor: no use of
-    it, or of the ``place`` where it is added, that runs whenever the statement does."""
+    """Whether only the callee's name says that an expression of a statement is a tensor: no use of it, or of the
+    ``place`` that it is added to, proves that on every path through the statement."""
     if summary is None:
         return False
     nodes = summary.graphs.nodes
@@ -40,7 +40,7 @@ def is_guessed(
 
 
 def _summed(function: Function, expr: ir.Expr) -> Iterator[ir.Expr]:
-    """What an expression is computed from by arithmetic alone, through the variables of the function."""
+    """The operands from which arithmetic alone computes an expression, through the variables of the function."""
     todo, seen = [expr], set[str]()
     while todo:
         part = todo.pop()
@@ -58,7 +58,7 @@ def _summed(function: Function, expr: ir.Expr) -> Iterator[ir.Expr]:
 
 
 def _run_with(body: tuple[ir.Stmt, ...], inner: ir.Stmt) -> Iterator[ir.Expr]:
-    """The parts of expressions that run where a statement does, whatever tests give: those of the blocks around it."""
+    """The expressions that are evaluated on every path through a statement: those of the blocks around it."""
     for statement in body:
         for expr in expressions(statement):
             yield from walk_expression(expr)
@@ -69,7 +69,8 @@ def _run_with(body: tuple[ir.Stmt, ...], inner: ir.Stmt) -> Iterator[ir.Expr]:
 
 
 def _is_use(part: ir.Expr, shown: set[str]) -> bool:
-    """``loss.item()``, ``scaler.scale(loss).backward()``, ``accelerator.backward(loss)``, ``loss.data``."""
+    """Whether a use proves a tensor: ``loss.item()``, ``scaler.scale(loss).backward()``,
+    ``accelerator.backward(loss)``, ``loss.data``."""
     if isinstance(part, ir.Attr):
         return part.name in _READ_OF_TENSORS and text(part.value) in shown
     if not isinstance(part, ir.Call) or not isinstance(part.func, ir.Attr) or part.func.name not in _OF_TENSORS:

@@ -1,4 +1,4 @@
-"""Why nothing is known of a value: the call or variable that it comes from, in words for the reader of a fix."""
+"""Why a value is unknown: the call or variable that it comes from, in words for the reader of a fix."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ from memlint.ir import nodes as ir
 if TYPE_CHECKING:
     from memlint.analysis.facts.analyser import Analyser
 
-#: functions and assignments that are gone through
+#: the most functions and assignments that are followed
 MAX_STEPS = 24
 
 
 def unresolved(analyser: Analyser, function: Function, expr: ir.Expr) -> str:
-    """What the value of an expression comes from that is not resolved, as a clause; "" where none is found."""
+    """The unresolved origin of an expression's value, as a clause; "" if none is found."""
     todo: list[tuple[Function, ir.Expr]] = [(function, expr)]
     seen: set[tuple[tuple[str, str], int]] = set()
     while todo and len(seen) < MAX_STEPS:
@@ -57,15 +57,15 @@ def unresolved(analyser: Analyser, function: Function, expr: ir.Expr) -> str:
 
 
 def _is_value(function: Function, receiver: ir.Expr) -> bool:
-    """Whether the receiver of a method is a value of the function: no module, and no object that has the function."""
+    """Whether the receiver of a method is a value of the function, not a module or object that defines it."""
     root = dotted(receiver).partition(".")[0]
     own = function.params[0].name if function.takes_self and function.params else ""
     return not root or (root in function.locals and root != own)
 
 
 def _assigned(analyser: Analyser, function: Function, name: str) -> Iterator[tuple[Function, ir.Expr]]:
-    """What a function assigns to a variable, each with the function that it stands in: of a tuple that a function of
-    the project returns, the member."""
+    """The expressions that are assigned to a variable, each with its function: for a tuple that a function of the
+    project returns, the member."""
     for statement in _assigning(function.body).get(name, ()):
         for target in statement.targets:
             if is_name(target, name):

@@ -1,4 +1,4 @@
-"""Attributes that code reaches by a string: what a search for ``.name`` does not see."""
+"""Attributes that code accesses by a string, which a search for ``.name`` misses."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ _WHOLE = frozenset(["vars", "__dict__", "asdict", "astuple"])
 
 
 def reached(analyser: Analyser, name: str, home: Module) -> str:
-    """How an attribute may be reached by a string, a clause; "" where it is not: by its own name anywhere in the
-    project, by a computed one in the file that it is from."""
+    """How an attribute may be accessed by a string, a clause; "" if it is not: by its name in a string anywhere in the
+    project, by a computed one in its own file."""
     for key in analyser.program.project.sources:
         module = analyser.program.module(key)
         for number, unit in enumerate(module.index.units):
@@ -57,7 +57,7 @@ def _sets(analyser: Analyser, function: Function, part: ir.Expr, name: str) -> b
     own = function.params[0].name if function.takes_self and function.params else None
     receiver = part.args[0] if part.args else None
     mine = isinstance(receiver, ir.Name) and receiver.id == own and function.cls is not None
-    # an object that fills itself from a configuration is no module
+    # an object that sets its attributes from a configuration is no module
     return not (mine and function.cls is not None and not analyser.program.is_module(function.cls))
 
 
@@ -84,7 +84,7 @@ def _parts(function: Function) -> Iterator[ir.Expr]:
 
 
 def is_used(analyser: Analyser, cls: Class) -> bool:
-    """Whether the project mentions a class, or one that inherits from it, elsewhere than in itself."""
+    """Whether the project mentions a class, or a subclass, outside of its own definition."""
     classes = [cls, *analyser.program.subclasses(cls)]
     names = {one.node.name: one for one in classes}
     for key in analyser.program.project.sources:

@@ -1,4 +1,4 @@
-"""What an expression has of a watched value."""
+"""The share of a tracked value in an expression."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ def share_of(watch: Watch, function: Function, expr: ir.Expr) -> int:
             return CLEAN
         case ir.Display() | ir.DictDisplay():
             parts = expr.elements if isinstance(expr, ir.Display) else expr.values
-            shares = [share_of(watch, function, part) for part in parts]  # each is looked at
+            shares = [share_of(watch, function, part) for part in parts]  # all are evaluated for their effects
             return ITSELF if any(shares) else CLEAN
         case ir.Starred() | ir.Await():
             return share_of(watch, function, expr.value)
@@ -73,7 +73,7 @@ def share_of(watch: Watch, function: Function, expr: ir.Expr) -> int:
 
 
 def _formatted(watch: Watch, function: Function, expr: ir.FormattedString) -> int:
-    """A text: the one of a number says the same with and without a graph, any other names it."""
+    """A string: that of a number is the same with and without a graph, any other shows the graph."""
     shares = [share_of(watch, function, part) for part in expr.parts]
     numbers = watch.number and all(isinstance(part, ir.Name | ir.Attr | ir.Binary) for part in expr.parts)
     return COMPUTED if any(shares) and not numbers else CLEAN

@@ -1,4 +1,4 @@
-"""How a state that is carried from round to round is detached as a whole."""
+"""How a state that is carried between iterations is detached as a whole."""
 
 from __future__ import annotations
 
@@ -18,17 +18,15 @@ _MOVES = frozenset(["to", "cuda", "cpu", "float", "half", "double", "bfloat16", 
 
 
 def detached_state(summary: Summary, name: str, value: V) -> str:
-    """The statement that detaches it; "" where it may be something that has no ``detach()``.
-
-    A state has the form that it begins with: a tensor, or a tuple of them, as of an LSTM.
-    """
+    """The statement that detaches a state; "" if it may be something without ``detach()``. A state keeps the form of
+    its first value: a tensor, or a tuple of tensors (an LSTM's)."""
     if not name.isidentifier() or not value.kinds or value.kinds & ~(TENSOR | TREE):
         return ""
     assigned = list(_assigned(summary.function, name))
     begun = [one for one in assigned if not mentions(one, name)]
     given = {one.at: kinds for one in begun if (kinds := _given(summary, one))}
     if any(isinstance(one, ir.Display) for one in assigned if one not in begun):
-        return ""  # another form, later in the round
+        return ""  # it has another form later
     if any(kinds & ~(TENSOR | TREE | NONE | UNKNOWN) for kinds in given.values()):
         return ""
     rest = [one for one in begun if not (isinstance(one, ir.Const) and one.kind == "None")]
@@ -47,7 +45,7 @@ def detached_state(summary: Summary, name: str, value: V) -> str:
 
 
 def _given(summary: Summary, value: ir.Expr) -> int:
-    """What kinds of values the project's functions give in a call, as they are called there; 0 for another one."""
+    """The kinds of values that the project's function returns in a call; 0 for another call."""
     kinds = 0
     for record in summary.calls.values():
         if record.at == value.at:
@@ -56,7 +54,7 @@ def _given(summary: Summary, value: ir.Expr) -> int:
 
 
 def _assigned(function: Function, name: str) -> Iterator[ir.Expr]:
-    """What is assigned to the variable itself."""
+    """The expressions that are assigned to the variable itself."""
     for statement in walk_statements(function.body, into_definitions=False):
         if not isinstance(statement, ir.Assign):
             continue

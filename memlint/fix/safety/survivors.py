@@ -1,4 +1,4 @@
-"""Whether anybody would notice that what some statements compute was computed without gradients."""
+"""Whether the program could notice that statements compute without gradients."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ Body = tuple[ir.Stmt, ...]
 
 
 def noticed(analyser: Analyser, function: Function, body: Body, entered: Iterable[Function]) -> str:
-    """What keeps us from the proof, as a clause; "" where nothing does. ``body``: statements of ``function``;
-    ``entered``: the functions that they call."""
+    """Why the program might notice, as a clause; "" if it is proven that it does not. ``body``: statements of
+    ``function``; ``entered``: the functions that they call."""
     return _Survivors(analyser, function, body).doubt(entered)
 
 
 class _Survivors:
-    """Watches what the statements leave behind and may have a graph."""
+    """Tracks the values that the statements leave behind and that may have a graph."""
 
     def __init__(self, analyser: Analyser, function: Function, body: Body) -> None:
         self.analyser = analyser
@@ -105,7 +105,7 @@ class _Survivors:
                 self._assigned(function, target.value)
 
     def _is_counter(self, function: Function, target: ir.Expr) -> bool:
-        """Whether what is added to is no tensor that asks for gradients, as far as its name goes."""
+        """Whether the target of an addition is no tensor that requires gradients, by its name."""
         if not isinstance(target, ir.Attr):
             return True
         stores = [
@@ -118,13 +118,13 @@ class _Survivors:
         return made and all(is_plain(self.analyser, other, statement.value) for other, statement in stores)
 
     def _updated(self, function: Function, target: ir.Expr) -> None:
-        if not isinstance(target, ir.Name) or not is_sum(function, target):  # an attribute, or somebody else's tensor
+        if not isinstance(target, ir.Name) or not is_sum(function, target):  # an attribute, or a shared tensor
             self.watch.doubtful(f"`{text(target, 40)}` is changed in place, and its gradient may be needed")
         else:
             self._assigned(function, target)
 
     def _filled(self, function: Function, container: ir.Expr) -> None:
-        """Something that may have a graph is put into a container."""
+        """Track a container to which a value with a graph is added."""
         if isinstance(container, ir.Name) and container.id in function.locals:
             if not is_container(function, container):
                 self.watch.doubtful(f"`{container.id}` is not resolved: who reads it may need the graph")
@@ -139,7 +139,7 @@ def _stores(statement: ir.Assign | ir.AugAssign, name: str) -> bool:
 
 
 def _read_outside(function: Function, body: Body) -> Iterator[str]:
-    """The names that the function mentions outside of the statements, or that definitions in it see."""
+    """The names that the function mentions outside of the statements, or that nested definitions read."""
     guarded = {id(statement) for statement in walk_statements(body)}
     for statement in walk_statements(function.body):
         for expr in expressions(statement):
@@ -165,7 +165,7 @@ def _names(expr: ir.Expr) -> Iterator[str]:
 
 
 def is_plain(analyser: Analyser, function: Function, expr: ir.Expr, depth: int = 0) -> bool:
-    """Whether an expression has no graph, with gradients or without, as its text says."""
+    """Whether an expression has no graph even when autograd records, by its text."""
     if depth > 8:
         return False
 

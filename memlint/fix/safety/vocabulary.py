@@ -1,11 +1,12 @@
-"""What calls do with a value that they are given, as far as its graph goes: see `memlint.fix.safety.watch`."""
+"""The effects of known calls on the graph of an argument (see `memlint.fix.safety.watch`)."""
 
 from __future__ import annotations
 
-#: what an expression has of a watched value: nothing, something computed from it, the very tensor (or its container)
+#: the share of a tracked value in an expression: nothing, something computed from it, the tensor itself (or its
+#: container)
 CLEAN, COMPUTED, ITSELF = range(3)
 
-#: attributes of a tensor that are the same with and without a graph
+#: attributes of a tensor that do not depend on its graph
 PLAIN_ATTRIBUTES = frozenset(
     [
         "shape",
@@ -23,14 +24,14 @@ PLAIN_ATTRIBUTES = frozenset(
         "__class__",
     ]
 )
-#: attributes that speak of the graph
+#: attributes that depend on the graph
 GRAPH_ATTRIBUTES = frozenset(["grad", "grad_fn", "requires_grad", "is_leaf", "retains_grad", "output_nr", "_version"])
 #: methods that need the graph
 WANT_GRAPH = frozenset(
     ["backward", "register_hook", "retain_grad", "requires_grad_", "register_post_accumulate_grad_hook"]
 )
 
-#: builtins whose result holds nothing of their arguments
+#: builtins whose result contains nothing of their arguments
 BUILTINS_THAT_END = frozenset(
     [
         "float",
@@ -49,7 +50,7 @@ BUILTINS_THAT_END = frozenset(
         "bytes",
     ]
 )
-#: builtins whose result holds their arguments, or what they hold
+#: builtins whose result contains their arguments, or the members of those
 BUILTINS_THAT_PASS = frozenset(
     [
         "sum",
@@ -74,14 +75,14 @@ BUILTINS_THAT_PASS = frozenset(
     ]
 )
 
-#: builtins that give the text of their argument, in which a tensor names its graph
+#: builtins that return the text of their argument, which shows a tensor's graph
 BUILTINS_THAT_TELL = frozenset(["str", "repr", "format", "ascii"])
-#: builtins that run what they are given
+#: builtins that call their argument, or code in it
 BUILTINS_THAT_RUN = frozenset(["map", "filter", "eval", "exec", "compile", "getattr", "__import__"])
-#: builtins by which code sees variables that it does not name
+#: builtins that read variables without naming them
 BUILTINS_THAT_LOOK = frozenset(["locals", "vars", "globals", "eval", "exec", "dir"])
 
-#: methods of containers that put something in, take it out or count
+#: methods of containers that add, remove or count members
 PUTS = frozenset(
     [
         "append",
@@ -101,19 +102,19 @@ CONTAINER_ENDS = frozenset(["clear", "remove", "discard", "sort", "reverse", "in
 CONTAINER_READS = frozenset(
     ["items", "values", "get", "pop", "popleft", "popitem", "copy", "most_common", "elements", "get_nowait"]
 )
-#: calls that make a container
+#: calls that create a container
 CONTAINERS = frozenset(["list", "dict", "set", "tuple", "defaultdict", "OrderedDict", "Counter", "deque"])
-#: calls that make a tensor, or another thing that nobody else holds
+#: calls that create a tensor or another object that is not shared
 MAKES_NEW = frozenset(["zeros", "ones", "full", "empty", "tensor", "zeros_like", "ones_like", "float", "int"])
 
 #: methods of a logger
 LOGS = frozenset(["debug", "info", "warning", "warn", "error", "critical", "exception", "log"])
 
-#: outside of the project: what only looks at its arguments
+#: external functions that only read their arguments
 ENDS_OUTSIDE = ("math.", "statistics.", "logging.", "json.", "pprint.", "sys.stdout.write", "sys.stderr.write", "tqdm.")
-#: what passes its arguments on, changing nothing
+#: external functions that pass their arguments on unchanged
 PASSES_OUTSIDE = ("torch.", "itertools.", "copy.", "collections.", "operator.")
-#: and what may want the graph, or hands its arguments to somebody else
+#: external functions that may need the graph, or pass their arguments to other code
 WANTS_OUTSIDE = (
     "torch.autograd.",
     "torch.distributed.",
@@ -132,15 +133,15 @@ WANTS_OUTSIDE = (
     "copy.deepcopy",
 )
 
-#: bases that add nothing that runs in a forward
+#: bases without code that runs in a forward
 PLAIN_BASES = frozenset(
     ["torch.nn.Module", "torch.nn.modules.Module", "?.nn.Module", "?.object", "object", "abc.ABC", "typing.Generic"]
 )
-#: what switches gradients on and off
+#: functions that switch gradients on and off
 SETS_GRAD_MODE = ("torch.set_grad_enabled", "torch.enable_grad", "torch.inference_mode", "torch.hub.")
-#: functions that choose another implementation where no gradients are wanted
+#: functions that use another implementation without gradients
 FASTER_WITHOUT_GRADIENTS = frozenset(["scaled_dot_product_attention", "multi_head_attention_forward"])
-#: names of what makes a module run more, or something else, than its code says
+#: names of functions that make a module run other code than its class
 CHANGES_MODULES = frozenset(
     [
         "register_forward_hook",
@@ -160,10 +161,10 @@ CHANGES_MODULES = frozenset(
     ]
 )
 
-#: names by which torch's compilers are called
+#: names of torch's compilers
 COMPILES = frozenset(["compile", "script", "script_method", "trace_module"])
 
-#: decorators that change neither what a function is given nor what it returns
+#: decorators that change neither the arguments nor the result of a function
 PLAIN_DECORATORS = frozenset(
     ["staticmethod", "classmethod", "no_grad", "inference_mode", "enable_grad", "torch", "override", "abstractmethod"]
 )

@@ -1,8 +1,8 @@
-"""Whether anybody would notice that a value has lost its autograd graph.
+"""Whether the program could notice that a value has lost its autograd graph.
 
-`Watch` follows a place (a variable, an attribute) and all that is computed from it through the statements of the
-project, without regard to their order. What it does not know is a doubt: a value that goes to code that cannot be
-followed, is yielded, or receives a backward may be wanted with its graph there.
+`Watch` tracks a place (a variable, an attribute) and everything that is computed from it through the statements of the
+project, without regard to their order. Unknown code is a doubt: a value that is passed to it, is yielded, or gets a
+backward may be needed with its graph.
 """
 
 from __future__ import annotations
@@ -30,15 +30,15 @@ from memlint.ir import nodes as ir
 if TYPE_CHECKING:
     from memlint.analysis.facts.analyser import Analyser
 
-#: functions that are followed, and calls inside of calls
+#: the most functions, and levels of calls, that are followed
 MAX_FUNCTIONS, MAX_DEPTH = 24, 4
 
 
 class Watch:
-    """Follows names and attributes. ``doubt`` says what could not be proven, "" while nothing could not.
+    """Tracks names and attributes. ``doubt``: why the graph may be needed, "" as long as nothing says so.
 
-    ``ignored``: the statement that is to be mended, whose own update of the place is no use of it. ``stored``: the
-    sources of what it stores; ``number``: whether that is a single number, summed.
+    ``ignored``: the statement that is fixed, whose own update of the place is no use. ``stored``: the sources of its
+    value; ``number``: that is a single number, summed.
     """
 
     def __init__(
@@ -56,7 +56,7 @@ class Watch:
         self.stored = stored
         self.number = number
         self.doubt = ""
-        #: whether a function that was entered with its parameters gives the value back
+        #: whether an entered function returns the value
         self.returned = False
         self.names: dict[tuple[str, str], dict[str, int]] = {}
         self.results: dict[tuple[str, str], set[int]] = {}
@@ -70,14 +70,14 @@ class Watch:
     # ------------------------------------------------------------------------------------ what is watched
 
     def name(self, function: Function, name: str, level: int = ITSELF) -> None:
-        """Watch a variable of a function."""
+        """Track a variable of a function."""
         if function.node is not None and name not in function.locals:
             self._bind(function.owner(name) or function.module.main, name, level)
             return
         self._bind(function, name, level)
 
     def attribute(self, name: str) -> None:
-        """Watch an attribute of this name, whatever object it is of."""
+        """Track the attributes of this name, on any object."""
         if name in self.attributes:
             return
         self.attributes.add(name)
@@ -89,11 +89,11 @@ class Watch:
             self.doubtful(f"`.{name}` is used in too many functions to check that none needs its graph")
 
     def gives(self, function: Function, value: ir.Expr) -> None:
-        """Watch what a function returns, in those that call it."""
+        """Track the result of a function in its callers."""
         self._return(function, text(value, 40))
 
     def enter(self, function: Function, names: set[str]) -> None:
-        """Watch parameters of a function that a call gives the value to; its result goes back to that call."""
+        """Track parameters to which a call passes the value; the result returns to that call."""
         self._entered.add(function.key)
         for name in names:
             self._bind(function, name, ITSELF)
@@ -113,7 +113,7 @@ class Watch:
                     self._queue(other)
 
     def _global(self, main: Function, name: str) -> None:
-        """A variable of a module: the module's functions see it, and so may others by import."""
+        """Track a variable of a module in the module's functions, and in other modules that import it."""
         module = main.module
         for number, unit in enumerate(module.index.units):
             if name in unit.names:
@@ -121,7 +121,7 @@ class Watch:
                     if other.node is not None and name not in other.locals and reads(other, name):
                         self.names.setdefault(other.key, {})[name] = ITSELF
                         self._queue(other)
-        self.attribute(name)  # of the module, where it is imported whole
+        self.attribute(name)  # if the module is imported as a whole
         for key in self.analyser.program.project.sources:
             other_index = self.analyser.program.module(key).index
             if key != module.key and any(name in (row.name, "*") for row in other_index.imports):
@@ -139,22 +139,22 @@ class Watch:
         self.doubt = self.doubt or why
 
     def share(self, function: Function, expr: ir.Expr) -> int:
-        """What an expression has of what is watched: CLEAN, COMPUTED or ITSELF."""
+        """The share of the tracked values in an expression: CLEAN, COMPUTED or ITSELF."""
         return share_of(self, function, expr)
 
     def deeper(self) -> Watch:
-        """A watch for a function that a call enters."""
+        """A tracker for a callee."""
         return Watch(self.analyser, self.ignored, self.depth + 1, stored=self.stored)
 
     @property
     def is_deep(self) -> bool:
-        """Whether no further call is entered."""
+        """Whether the limit on levels of calls is reached."""
         return self.depth >= MAX_DEPTH
 
     # ------------------------------------------------------------------------------------ following
 
     def run(self) -> str:
-        """Follow everything; the doubt."""
+        """Track everything to the end; returns the doubt."""
         rounds = 0
         while self._todo and not self.doubt:
             rounds += 1
@@ -194,7 +194,8 @@ class Watch:
                     self.share(function, expr)
 
     def spread(self, function: Function, target: ir.Expr, iterated: ir.Expr) -> None:
-        """The members of what is iterated go to the target; of pairs with a key or a number, only the second does."""
+        """Track the members of an iterable in the loop's target; of pairs with a key or a number, only in the second
+        part."""
         level = ITSELF if self.share(function, iterated) else CLEAN
         name = dotted(iterated.func).rsplit(".", 1)[-1] if isinstance(iterated, ir.Call) else ""
         if name == "" and isinstance(iterated, ir.Call) and isinstance(iterated.func, ir.Attr):
@@ -226,7 +227,7 @@ class Watch:
                     self.into(function, target.value)
 
     def into(self, function: Function, container: ir.Expr) -> None:
-        """The value is put into a container."""
+        """Track a container to which the value is added."""
         match container:
             case ir.Name():
                 self.name(function, container.id)
@@ -256,7 +257,7 @@ class Watch:
     # ------------------------------------------------------------------------------------ returns
 
     def _return(self, function: Function, shown: str) -> None:
-        """The value goes to whoever calls the function."""
+        """Track the value in the callers of the function."""
         said = f"`{shown}` is returned" if shown != "…" else "a value computed from it is returned"
         if function.key in self._entered:
             self.returned = True
@@ -294,5 +295,5 @@ class Watch:
 
 
 def _tries(caller: Function, call: ir.Call) -> bool:
-    """Whether a call stands under ``if __name__ == "__main__":``: a file that can be imported is tried out there."""
+    """Whether a call is under ``if __name__ == "__main__":``, where an importable file tests itself."""
     return caller.node is None and any(part.at == call.at for part in parts(caller.module.guarded))
