@@ -1,1 +1,1 @@
-"""One run of the linter: discover, analyse, ask the rules, suppress, select."""
+"""One run of the linter: discover files, analyse, run the rules, suppress, select."""

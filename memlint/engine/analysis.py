@@ -1,4 +1,4 @@
-"""What the engine asks of the analysis, and how it is called."""
+"""The interface between engine and analysis."""
 
 from __future__ import annotations
 
@@ -15,10 +15,8 @@ from memlint.project import Project
 
 
 class Problem(Protocol):
-    """Why a file, or a definition in it, cannot be analysed; line and column count from 1.
-
-    ``parses``: the code is right, and only this definition is left out.
-    """
+    """Why a file, or a definition in it, cannot be analysed; line and column count from 1. ``parses``: the code is
+    valid, and only this definition is left out."""
 
     @property
     def message(self) -> str: ...
@@ -31,9 +29,9 @@ class Problem(Protocol):
 
 
 class Analysis(Protocol):
-    """What the code does with memory. ``events`` and ``failures`` speak of linted files, by display path;
-    ``errors``, mistakes of memlint, of functions (display path, qualified name), or of whole files (an empty name);
-    ``failed``, those of the rules' own detection (display path, code)."""
+    """The result of the analysis. ``events`` and ``failures``: of linted files, by display path; ``errors``: internal
+    errors in functions (display path, qualified name) or whole files (an empty name); ``failed``: errors in rules' own
+    detection (display path, code)."""
 
     @property
     def events(self) -> Mapping[str, tuple[Event, ...]]: ...
@@ -56,8 +54,8 @@ class Analysis(Protocol):
 
 
 class Analyse(Protocol):
-    """``detectors``: the own detection of the rules that will ask; ``jobs``: worker processes; ``screen``: look only at
-    definitions that can matter; ``progress``: who is told how far it is."""
+    """``detectors``: the rules' own detection; ``jobs``: worker processes; ``screen``: analyse only modules that can
+    matter; ``progress``: is called with the progress."""
 
     def __call__(
         self, project: Project, *, detectors: tuple[Detector, ...], jobs: int, screen: bool, progress: Progress
@@ -67,8 +65,8 @@ class Analyse(Protocol):
 def analyse_with_flow(
     project: Project, *, detectors: tuple[Detector, ...], jobs: int, screen: bool, progress: Progress
 ) -> Analysis:
-    """Run `memlint.analysis`, with the proofs of fixes; they are imported here, so that a run without files does not
-    wait for them."""
+    """Run `memlint.analysis` with the proofs of fixes. Both are imported here, so that a run without files does not
+    load them."""
     from memlint.analysis import AnalysisOptions, analyse
     from memlint.fix.safety import places
 
@@ -78,8 +76,8 @@ def analyse_with_flow(
 
 @contextlib.contextmanager
 def one_of_many() -> Iterator[Analyse]:
-    """As `analyse_with_flow`; what an analysis needed is let go of at the end: the next one needs as much. (It is taken
-    apart first, since the collector would look at every object of it; that finds what still holds itself.)"""
+    """As `analyse_with_flow`, for many analyses in one process: the memory of one is released at the end. (It is taken
+    apart explicitly, as the collector would examine every object; that finds the remaining cycles.)"""
     made: list[Analysis] = []
 
     def analyse(

@@ -83,15 +83,14 @@ def apply_fixes(
     screen: bool = True,
     local_rules: bool = False,
 ) -> FixResult:
-    """Mend what is found in files and folders, as ``memlint check --fix`` does; the parameters not named here are those
-    of `lint`.
+    """Apply fixes to files and folders, as ``memlint check --fix`` does; the parameters not named here are those of
+    `lint`.
 
-    ``unsafe``: whether to make fixes that may change what the code computes; None: what the configuration says
-    (``unsafe-fixes``), which is no where it says nothing. ``write``: False changes no file, and gives the same result
-    and diff.
+    ``unsafe``: whether to apply fixes that may change what the code computes; None: as configured (``unsafe-fixes``, by
+    default no). ``write``: False changes no file, and gives the same result and diff.
 
     Raises `memlint.config.ConfigError` as `lint` does, and for standard input (``-``). Files that cannot be written are
-    in the result's ``failures``, and are as they were. Ctrl-C raises a KeyboardInterrupt whose ``written`` and
+    in the result's ``failures``, and are unchanged. Ctrl-C raises a KeyboardInterrupt whose ``written`` and
     ``unwritten`` name files, once there are any to be written.
     """
     options = _options(
@@ -169,10 +168,10 @@ def _options(
 
 
 def _named(paths: Iterable[str | os.PathLike[str]] | str | os.PathLike[str]) -> list[str]:
-    """The paths, of which one may come alone."""
+    """The paths; a single one need not be in a list."""
     return [os.fspath(path) for path in ([paths] if isinstance(paths, (str, os.PathLike)) else paths)]
 
 
 def _words(words: Iterable[str]) -> tuple[str, ...]:
-    """The words, of which one alone may come as it is: its letters are not meant."""
+    """The words; a single one need not be in a list."""
     return (words,) if isinstance(words, str) else tuple(words)

@@ -1,4 +1,4 @@
-"""What a tool asks for that has its own list of files: what is said of each, as if it were linted alone."""
+"""Linting for tools with their own list of files: the findings of each file as if it were linted alone."""
 
 from __future__ import annotations
 
@@ -14,17 +14,15 @@ from memlint.project import display_path, find_root
 
 
 class Said(msgspec.Struct):
-    """What there is to say of one file, suppressed findings included, and why it was not checked to its end."""
+    """The findings in one file, including suppressed ones, and why it was not checked completely."""
 
     findings: list[Finding]
     failures: list[str]
 
 
 def lint_each(paths: Iterable[str], options: Options) -> tuple[dict[str, Said], list[Failure], tuple[str, ...]]:
-    """What is said of each file, by its absolute path; the failures of other files; and what the user should know.
-
-    A file that the configuration excludes is passed over, with ``options.force_exclude``. Raises ConfigError.
-    """
+    """The findings of each file, by its absolute path; the failures of other files; and notices for the user. Excluded
+    files are skipped with ``options.force_exclude``. Raises ConfigError."""
     files = list(dict.fromkeys(absolute(path, options.cwd) for path in paths))
     said = {str(file): Said([], []) for file in files}
     shown = {display_path(file, options.cwd): said[str(file)] for file in files}
@@ -41,6 +39,6 @@ def lint_each(paths: Iterable[str], options: Options) -> tuple[dict[str, Said], 
 
 
 def check_configuration(path: str, options: Options) -> None:
-    """Raise ConfigError where a run on this file would: for a wrong configuration or option."""
+    """Raise ConfigError if a run on this file would, for a wrong configuration or option."""
     ruling = configured(find_root(absolute(path, options.cwd), options.cwd), options)
     read_proof(ruling.config, options.evidence)

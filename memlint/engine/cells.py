@@ -1,4 +1,4 @@
-"""Places of a notebook as people see them: the cell, and the line in it."""
+"""Positions in a notebook as users see them: the cell, and the line in it."""
 
 from __future__ import annotations
 
@@ -11,10 +11,8 @@ from memlint.project import Source
 
 
 def in_cells(finding: Finding, sources: Mapping[str, Source]) -> Finding:
-    """A finding, its trace and its fixes, whose lines are those of modules, with the cells of those that are notebooks.
-
-    Both ends of a span count from the cell in which it begins.
-    """
+    """A finding, its trace and its fixes with positions in notebooks' cells in place of those in modules. Both ends of
+    a span count from the cell in which it begins."""
     if not any(sources[path].cells for path in _paths(finding) if path in sources):
         return finding
     cell, span = _placed(

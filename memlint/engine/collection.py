@@ -1,4 +1,4 @@
-"""Python's garbage collection, while trees and summaries grow."""
+"""Python's garbage collection during the analysis."""
 
 from __future__ import annotations
 
@@ -9,7 +9,8 @@ from collections.abc import Iterator
 
 @contextlib.contextmanager
 def no_collection() -> Iterator[None]:
-    """Trees and summaries live as long as the run: looking for cycles in them finds nothing, a quarter of the time."""
+    """Switch the collector off: trees and summaries live as long as the run, and a quarter of the time would be spent
+    on searching cycles in them."""
     collects = gc.isenabled()
     gc.disable()
     try:

@@ -1,4 +1,4 @@
-"""Why rules report, or do not report, something on one line of a file."""
+"""Why rules report, or do not report, a finding on one line of a file."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from memlint.fix.safety import places
 from memlint.project import Project, Source, is_notebook
 from memlint.sdk import silent
 
-#: the kinds that a judged candidate is of, by how it was judged; "" is any other way
+#: the kinds of a judged candidate, by how it was judged; "" for any other way
 _KINDS: dict[tuple[str, str], tuple[CandidateKind, ...]] = {
     ("retain", ""): ("retain", "tensor"),
     ("carry", "add"): ("add", "carry"),
@@ -40,15 +40,15 @@ _KINDS: dict[tuple[str, str], tuple[CandidateKind, ...]] = {
 }
 
 
-#: what has a line and a column
+#: records with a line and a column
 Place = TypeVar("Place", StatementFacts, ValueFacts)
-#: files with callers that are looked at
+#: the most files that are searched for callers
 MAX_CALLERS = 20
 
 
 class Asked(msgspec.Struct, frozen=True):
-    """A line of a file, or of a cell of a notebook, and the rule (code or name) that is asked for; None for all that
-    have something to say."""
+    """A line of a file, or of a cell of a notebook, and the queried rule (code or name); None for all that report or
+    drop something."""
 
     path: str
     line: int
@@ -58,7 +58,7 @@ class Asked(msgspec.Struct, frozen=True):
 
 
 def explain(asked: Asked, options: Options) -> Explanation:
-    """What is known of a line. Raises ConfigError where there is no such line, file or rule."""
+    """The facts about a line. Raises ConfigError if there is no such line, file or rule."""
     path = absolute(asked.path, options.cwd)
     if not path.is_file():
         raise ConfigError(f"there is no file {asked.path}" if not path.exists() else f"{asked.path} is no file")
@@ -67,7 +67,7 @@ def explain(asked: Asked, options: Options) -> Explanation:
 
 
 def explain_in(asked: Asked, prepared: Prepared, project: Project, progress: Progress) -> Explanation:
-    """What is known of a line of the linted file of a project. Raises ConfigError."""
+    """The facts about a line of the linted file of a project. Raises ConfigError."""
     room = None if asked.rule is None else find_room(prepared.rooms, asked.rule)
     if not project.linted:
         skipped = next((row.reason for row in prepared.found.skipped), "it is not Python")
@@ -86,7 +86,7 @@ def _lines(text: str) -> list[str]:
 
 
 def _in_module(asked: Asked, source: Source) -> Asked:
-    """The line of the module that is asked for. Raises ConfigError where there is none."""
+    """The query with the line of the module. Raises ConfigError if there is none."""
     if source.foreign:
         raise ConfigError(f"{source.display} cannot be explained: it is a notebook in {source.foreign}")
     if asked.cell is None and source.cells:
@@ -117,7 +117,7 @@ def _of_cell(asked: Asked, source: Source) -> Asked:
 
 
 def _in_cell(found: Explanation, source: Source, asked: Asked) -> Explanation:
-    """An explanation whose lines count from the cell that was asked for."""
+    """An explanation with lines that count from the queried cell."""
     cell = source.cell(asked.line)
     if cell is None:
         return found
@@ -143,7 +143,7 @@ def _explained(
     watch, analysis = _analysed(asked, project, display, detectors, progress)
     callers = sorted(watch.callers - {display})
     if 0 < len(callers) <= MAX_CALLERS:
-        # (a run that lints this file alone does not look at what calls it; here that is the question)
+        # a run that lints this file alone does not search its callers; here they matter
         analysis.close()
         project = project.part((display, *callers))
         watch, analysis = _analysed(asked, project, display, detectors, progress)
@@ -183,7 +183,7 @@ def _explained(
 def _analysed(
     asked: Asked, project: Project, display: str, detectors: tuple[Detector, ...], progress: Progress
 ) -> tuple[LineWatch, Analysis]:
-    """What is known of the line. Raises ConfigError where the file does not parse, and where the line has no code."""
+    """The facts about the line. Raises ConfigError if the file does not parse, or the line has no code."""
     watch = LineWatch(display, asked.line, asked.column)
     options = AnalysisOptions(fixes=places, screen=False, detectors=detectors, observer=watch, progress=progress)
     analysis = analyse(project, options)
@@ -206,14 +206,14 @@ def _seeks(room: Room) -> str:
 
 
 def _is_masked(source: Source, number: int) -> bool:
-    """Whether a line of the text stands for what only IPython runs."""
+    """Whether a line of the text replaces one for IPython alone."""
     lines = source.text.splitlines(keepends=True)
     start, end = sum(map(len, lines[: number - 1])), sum(map(len, lines[:number]))
     return any(start <= mask.start < end for mask in source.masks)
 
 
 def _judged(prepared: Prepared, project: Project, raws: Sequence[Raw]) -> tuple[Finding, ...]:
-    """The findings with what the baseline and measurements say of them."""
+    """The findings after the baseline and evidence are applied."""
     fingerprints = fingerprinted(list(raws), project.relative)
     findings = tuple(in_cells(raw.finding, project.sources) for raw in fingerprints)
     findings = tuple(prepared.proof.applied(findings, project)[0])
@@ -224,7 +224,7 @@ def _judged(prepared: Prepared, project: Project, raws: Sequence[Raw]) -> tuple[
 
 
 class _Said:
-    """What each rule says of the line."""
+    """The facts about each rule for the line."""
 
     def __init__(
         self,
@@ -240,7 +240,7 @@ class _Said:
         self._own, self._elsewhere = own, elsewhere
 
     def rules(self, room: Room | None) -> Iterator[RuleFacts]:
-        """Of one rule, or of all that have a finding or a dropped candidate."""
+        """For one rule, or for all that have a finding or a dropped candidate."""
         rooms = [room] if room is not None else list(self._prepared.rooms.values())
         for one in rooms:
             own = [finding for finding in self._own if finding.code == one.meta.code]
@@ -269,7 +269,7 @@ class _Said:
     def _found(self, room: Room, finding: Finding) -> RuleFacts:
         hidden = list(self._hidden(finding))
         doubts = [self._why(one) for one in self._reasons(room) if one.effect == "low"]
-        # (a store may be judged in several functions, of which the surest is reported)
+        # a store may be judged in several functions; the most certain one is reported
         reasons = [*hidden, *(doubts if finding.confidence == "low" else ())]
         return self._facts(room, "not shown" if hidden else "reported", reasons, finding)
 
@@ -309,7 +309,7 @@ class _Said:
         return Why(one.name, one.text if one.effect == "dropped" else f"low confidence: {one.text}")
 
     def _dropped(self, room: Room) -> Iterator[Why]:
-        """The reasons of the rule itself for the events that it got, and those of the engine, each once."""
+        """The rule's own reasons for dropped events, and those of the engine, each once."""
         seen: set[Why] = set()
         for event in self._events:
             reason = silent(event, room.silent)
@@ -320,13 +320,13 @@ class _Said:
         yield from sorted(seen, key=lambda why: why.name)
 
     def _left(self, room: Room) -> Iterator[Why]:
-        """What was asked of the line, where the analysis left it without an event for the rule."""
+        """The queries about the line, if the analysis has no event on it for the rule."""
         asked = self._watch.asked.get(room.meta.code)
         if asked is not None:
             yield Why("left", f"{_seeks(room)}; asked of this line: {asked}")
 
     def _missing(self, room: Room) -> Iterator[Why]:
-        """What the rule looks for, and what of it is not there."""
+        """The conditions of the rule, and which of them are not met."""
         meta = room.meta
         if meta.code in {one.code for one in META_RULES}:
             yield Why(

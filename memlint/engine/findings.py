@@ -1,4 +1,4 @@
-"""From what rules report to findings: places resolved, one a code and place, in order."""
+"""From rules' reports to findings: positions resolved, one per code and position, in order."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def ask_rules(
     sources: Mapping[str, Source],
     config: Config,
 ) -> tuple[list[Raw], list[Failure]]:
-    """What the enabled rules say of one file. A rule that raises is a failure; the others go on."""
+    """The reports of the enabled rules on one file. A rule that raises is a failure; the others go on."""
     facts = Facts(events, config.device_memory, config.scalar_fix)
     found: dict[tuple[str, int, int], Raw] = {}
     failures: list[Failure] = []
@@ -59,13 +59,13 @@ def ask_rules(
         for report in reports:
             try:
                 _keep_best(found, _raw(room, report, analysis, sources))
-            except Exception as error:  # of a site that is none
+            except Exception as error:  # for an invalid site
                 failures.append(Failure(display, internal_error(f"the rule {code}", error)))
     return list(found.values()), failures
 
 
 def _keep_best(found: dict[tuple[str, int, int], Raw], raw: Raw) -> None:
-    """One finding a code and place: the one that we are surest of."""
+    """Keep one finding per code and position: the most certain one."""
     key = (raw.finding.code, raw.finding.line, raw.finding.column)
     other = found.get(key)
     if other is None or CONFIDENCE[other.finding.confidence] < CONFIDENCE[raw.finding.confidence]:
@@ -111,7 +111,7 @@ def _raw(room: Room, report: Report, analysis: Analysis, sources: Mapping[str, S
 
 
 def _reach(report: Report, analysis: Analysis) -> Reached:
-    """Whether the code of a finding is used and can run, and so some place by which alone it happens."""
+    """Whether the code of a finding is used and can run, for it and for any position that it depends on."""
     own = analysis.reach(report.site)
     if own.reach == "used":
         for step in report.trace:
@@ -129,7 +129,7 @@ def _step(step: Step, analysis: Analysis) -> TraceStep:
 def meta_finding(
     code: str, display: str, message: str, advice: str, line: int, column: int, end_column: int
 ) -> Finding:
-    """A finding of the engine's own: on a file that does not parse, or on a suppression."""
+    """A finding of the engine itself: on a file that does not parse, or on a suppression."""
     meta = next(meta for meta in META_RULES if meta.code == code)
     return Finding(
         code=code,

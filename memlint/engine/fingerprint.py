@@ -1,4 +1,4 @@
-"""What a finding is recognised by when lines move."""
+"""Fingerprints, which identify findings when lines move."""
 
 from __future__ import annotations
 
@@ -9,26 +9,24 @@ from collections import Counter
 
 from memlint.patterns import lazy_pattern
 
-#: what formatters put behind the last of several items, once each has its own line
+#: the comma that formatters add after the last of several items on separate lines
 _LAST_COMMA = lazy_pattern(r",(?=[)\]}])")
 
 
 class Fingerprints:
-    """Hands out fingerprints, counting the occurrences of what would else be the same."""
+    """Computes fingerprints, numbering those that would be equal."""
 
     def __init__(self) -> None:
         self._seen: Counter[tuple[str, ...]] = Counter()
 
     def of(self, code: str, path: str, function: str, statement: str) -> str:
         """16 hexadecimal digits for a finding of ``code`` in ``path`` (from the project's root), in the function of
-        this qualified name, at a statement of this source. Line numbers and white space play no part.
-
-        Call it in the order of the source: the n-th equal statement of a function keeps its number.
-        """
+        this qualified name, at a statement with this source. Line numbers and white space do not matter. To be called
+        in source order: the n-th equal statement of a function keeps its number."""
         return self._numbered(code, path, function, "".join(statement.split()))
 
     def anywhere(self, code: str, function: str, statement: str) -> str:
-        """As `of`, whatever the file is called, and however a formatter writes the statement."""
+        """As `of`, independent of the file's name and of the statement's formatting."""
         text = "".join(_without_comments(statement).split())
         return self._numbered(code, function, _LAST_COMMA.sub("", text).replace("'", '"'))
 
@@ -39,11 +37,11 @@ class Fingerprints:
 
 
 def _without_comments(statement: str) -> str:
-    """The statement without the comments between its lines; as it is where the tokenizer gives up."""
+    """The statement without the comments between its lines; unchanged if it does not tokenize."""
     if "#" not in statement:
         return statement
     try:
-        # (a header alone, and lines that are indented as they stand in their block, are no whole program)
+        # a header alone, and indented lines, are no complete program
         tokens = list(tokenize.generate_tokens(io.StringIO(f"({statement}\n)").readline))
     except (tokenize.TokenError, SyntaxError):
         return statement

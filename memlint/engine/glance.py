@@ -1,5 +1,5 @@
-"""A look at files before anything of memlint is loaded, which takes longer than checking most of them: whether there
-can be something to say of them at all. Where it cannot tell, there may be."""
+"""A check of files before the rest of memlint is loaded, which would take longer than to check most of them: whether
+there may be anything to report. If it cannot tell, there may be."""
 
 from __future__ import annotations
 
@@ -13,39 +13,37 @@ from memlint.reading import MAX_SETTINGS, MAX_SOURCE, read_file
 #: ``import`` or ``from`` and what may belong to its statement: the line, lines joined by a backslash, parentheses.
 #: No word boundary in front: the search is three times faster without it
 _IMPORT = r"(?:import|from)\b((?:[^\n\\#(]+|\\\r?\n?)*(?:\((?:[^)#]+|#[^\n]*)*\)?)?)"
-#: some of the folders that are never searched for code of the project
+#: some of the folders that contain no code of the project
 NOT_SEARCHED = frozenset(
     {".git", ".memlint_cache", ".mypy_cache", ".nox", ".pytest_cache", ".ruff_cache", ".tox", ".venv", "__pycache__",
      "node_modules", "site-packages", "venv"}
 )  # fmt: skip
-#: entries of a project's folders after which the look takes too long
+#: the most entries of a project's folders that are examined
 _MOST = 20_000
 _TEMPORARY = ("TMPDIR", "TEMP", "TMP")
 
 
 class _UnsureError(Exception):
-    """The look cannot tell."""
+    """The check cannot tell."""
 
 
 def may_import_torch(text: str) -> bool:
-    """Whether something in the text may be an import of a library of the torch family, wherever it stands; strings and
-    comments are taken for code."""
+    """Whether the text may contain an import of the torch family, in any scope; strings and comments count as code."""
     text = _normal(text)
-    # (most files name none of them, and the patterns take longer to be compiled than to be looked for)
+    # most files name none of them, and compiling the patterns takes longer than the search
     return any(name in text for name in TORCH_FAMILY) and not TORCH_FAMILY.isdisjoint(_imported(text))
 
 
 def _imported(text: str) -> Iterator[str]:
-    """All words that may be names of what is imported, and "." where an import is relative. ``text``: as `_normal`
-    gives it."""
-    if re.search(r"from[\s\\]*\.", text):  # (apart: what looks like an import may reach over the next one)
+    """All words that may be imported names, and "." for a relative import. ``text``: a result of `_normal`."""
+    if re.search(r"from[\s\\]*\.", text):  # separately, as an apparent import may span the next one
         yield "."
     for match in re.finditer(_IMPORT, text):
         yield from re.findall(r"\w+", match[1])
 
 
 def _normal(text: str) -> str:
-    """The text with its names as Python reads them."""
+    """The text with its names normalised as Python does."""
     if text.isascii():
         return text
     import unicodedata
@@ -54,9 +52,9 @@ def _normal(text: str) -> str:
 
 
 def says_nothing(files: Sequence[str]) -> bool:
-    """Whether there is certainly no finding in ``files`` (absolute paths), all of which parse, under the default
-    configuration and with no other for their projects: none imports torch or has a comment for us, and each project
-    imports no torch either, or has nothing that one of them may import and gives them no tensors."""
+    """Whether there is surely no finding in ``files`` (absolute paths), all of which parse, under the default
+    configuration and without one in their projects: none imports torch or has a suppression, and each project imports
+    no torch either, or has nothing that one of them may import and passes them no tensors."""
     try:
         projects: dict[str, dict[str, str]] = {}
         for file in files:
@@ -83,7 +81,7 @@ def _is_for_us(text: str) -> bool:
 
 
 def _root(folder: str) -> str:
-    """The project of a folder, where that says itself that it is one, and nothing configures memlint in it."""
+    """The project of a folder, if it is marked as one and does not configure memlint."""
     wide = {os.path.expanduser("~"), os.sep, "/tmp", "/var/tmp", "/usr/tmp", *map(os.environ.get, _TEMPORARY)}
     root, here = "", folder
     while True:
@@ -107,13 +105,13 @@ def _there(folder: str, name: str) -> bool:
 
 
 def _configures(folder: str) -> bool:
-    """Whether a pyproject.toml may have a table of ours; a name may be written in escapes."""
+    """Whether a pyproject.toml may have a table for memlint; a name may contain escapes."""
     raw = read_file(os.path.join(folder, "pyproject.toml"), MAX_SETTINGS)
     return b"memlint" in raw or b"\\u" in raw.lower()
 
 
 def _concerns(root: str, texts: dict[str, str]) -> bool:
-    """Whether one of the files may import a module of its project, or be handed tensors by whoever imports it, and
+    """Whether one of the files may import a module of its project, or get tensors from a module that imports it, and
     another file imports torch. ``texts``: by file."""
     sources, names = _listed(root)
     if not texts.keys() <= sources:
@@ -127,8 +125,8 @@ def _concerns(root: str, texts: dict[str, str]) -> bool:
 
 
 def _listed(root: str) -> tuple[set[str], set[str]]:
-    """The Python files and notebooks below a folder (ignored ones included), and the words that an import of one may
-    begin with."""
+    """The Python files and notebooks below a folder (including ignored ones), and the first words of imports that may
+    mean one."""
     files: set[str] = set()
     names, todo, count = {".", *root.split(os.sep)}, [root], 0
     while todo:

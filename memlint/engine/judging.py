@@ -1,4 +1,4 @@
-"""What the rules say of the linted files of one project."""
+"""The findings in the linted files of one project."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ from memlint.engine.rules.selection import ALWAYS, Selection, choose
 from memlint.finding import Failure, Finding, HeldBack, Severity
 from memlint.project import Cell, Project
 
-#: analyses of a project that may raise before the files that are left are given up: each costs its time
+#: the most failing analyses of a project before the remaining files are given up, as each takes time
 MAX_FAILED = 64
 
 
 class Ruling(msgspec.Struct, frozen=True):
-    """What is asked of a project: its configuration, all rules, and those that run."""
+    """The settings for a project: its configuration, all rules, and those that run."""
 
     config: Config
     rooms: Mapping[str, Room]
@@ -32,14 +32,14 @@ class Ruling(msgspec.Struct, frozen=True):
 
 
 class Compared(msgspec.Struct, frozen=True):
-    """Which entries of the baseline (by number) were found again, and which are stale."""
+    """The entries of the baseline (by number) that were found again, and those that are stale."""
 
     found: tuple[int, ...] = ()
     stale: tuple[int, ...] = ()
 
 
 class Linted(msgspec.Struct, frozen=True):
-    """What one project's linted files say."""
+    """The findings of one project."""
 
     findings: tuple[Finding, ...]
     failures: tuple[Failure, ...]
@@ -49,13 +49,13 @@ class Linted(msgspec.Struct, frozen=True):
 
 
 def added_up(counts: Iterable[HeldBack]) -> HeldBack:
-    """What several files or projects hold back together."""
+    """The sum of the findings held back in several files or projects."""
     rows = [msgspec.structs.astuple(one) for one in counts]
     return HeldBack(*map(sum, zip(*rows, strict=True)))
 
 
 def ruling_of(config: Config, options: Options) -> Ruling:
-    """What a configuration and the command line ask for. Raises ConfigError."""
+    """The settings by a configuration and the command line. Raises ConfigError."""
     rooms = load_rooms(config.rule_paths, config.closed_rules)
     return Ruling(config, rooms, choose(rooms, config, options.overrides))
 
@@ -65,7 +65,7 @@ def says_nothing(project: Project, options: Options) -> bool:
 
 
 def merged(found: Sequence[Linted]) -> Linted:
-    """What the parts of one project say together."""
+    """The findings of the parts of one project together."""
     return Linted(
         tuple(finding for one in found for finding in one.findings),
         tuple(dict.fromkeys(failure for one in found for failure in one.failures)),
@@ -75,7 +75,7 @@ def merged(found: Sequence[Linted]) -> Linted:
 
 
 def judge(ruling: Ruling, project: Project, options: Options, progress: Progress, analyse: Analyse) -> Linted:
-    """The findings of a project's linted files, without what measurements say of them."""
+    """The findings of a project's linted files, before evidence is applied."""
     unreadable = {
         display: source.unreadable
         for display in project.linted
@@ -90,19 +90,19 @@ def judge(ruling: Ruling, project: Project, options: Options, progress: Progress
 
 
 class _Judge:
-    """Analyses a project, and asks the rules. A mistake of memlint costs the file that it happened on."""
+    """Analyses a project, and runs the rules. An internal error affects only the file in which it happened."""
 
     def __init__(self, ruling: Ruling, options: Options, progress: Progress, analyse: Analyse) -> None:
         self._ruling = ruling
         self._options = options
         self._progress = progress
         self._analyse = analyse
-        #: how many analyses may still fail before files are given up unseen
+        #: how many more analyses may fail before files are given up
         self._patience = MAX_FAILED
 
     def parts(self, project: Project) -> list[Linted]:
-        """What a project's linted files say. Where the analysis as a whole raises, they are halved, down to the files
-        for which it does."""
+        """The findings of a project's linted files. If the analysis as a whole raises, the files are halved, down to
+        those for which it does."""
         self._progress("analysing", 0, 0)
         selection = self._ruling.selection
         try:
@@ -163,7 +163,7 @@ class _Judge:
         ran = selection.enabled - ignored
         raws = [raw for raw in (*raws, *broken) if raw.finding.code in ran]
         raws = silence(source, raws, rooms, ran, not broken and not problems)
-        # (that a preview rule fails is for those to know who ask for it)
+        # failures of preview rules are reported only to those who enable them
         more, _ = ask(selection.preview - ignored)
         more = silence(source, more, rooms, frozenset(), False) if more else more
         fingerprints = fingerprinted(raws, project.relative)
@@ -175,13 +175,13 @@ class _Judge:
         return Linted(tuple(findings), tuple(problems), (), self._held_back([*raws, *more]))
 
     def _is_shown(self, finding: Finding) -> bool:
-        """Whether the user wants to see it."""
+        """Whether a finding is shown by the configuration."""
         if CONFIDENCE[finding.confidence] < CONFIDENCE[self._ruling.selection.min_confidence]:
             return False
         return finding.reach != "unused" or self._ruling.config.unused_code != "ignore"
 
     def _held_back(self, raws: Iterable[Raw]) -> HeldBack:
-        """How many findings are not shown, each by the one thing that keeps it back."""
+        """The number of findings that are not shown, each counted under the single reason for that."""
         least = CONFIDENCE[self._ruling.selection.min_confidence]
         counts: Counter[str] = Counter()
         for finding in (raw.finding for raw in raws if raw.finding.suppressed is None):
@@ -198,7 +198,7 @@ class _Judge:
 
 
 def _unparsed(display: str, problem: Problem, cell: Cell | None = None) -> Raw:
-    """``cell``: of a notebook, where all of it and it alone was left out."""
+    """``cell``: of a notebook, if the whole cell and nothing else was left out."""
     what, line = ("file", problem.line) if cell is None else ("cell", problem.line - cell.line + 1)
     message = f"this {what} does not parse because of line {line}: {problem.message}"
     advice = "exclude the file if it is not meant to be Python (`exclude` in the configuration)"
@@ -211,7 +211,7 @@ def _unparsed(display: str, problem: Problem, cell: Cell | None = None) -> Raw:
 
 
 def _as_configured(finding: Finding, ruling: Ruling) -> Finding:
-    """A finding at the severity and with the fixes that the configuration gives it."""
+    """A finding with the configured severity and fixes."""
     is_fixable = finding.code in ruling.selection.fixable
     return msgspec.structs.replace(
         finding,

@@ -1,4 +1,4 @@
-"""What one run is asked to do."""
+"""The options of one run."""
 
 from __future__ import annotations
 
@@ -12,29 +12,28 @@ import msgspec
 from memlint.engine.rules.selection import Overrides
 from memlint.project import Patterns
 
-#: called with what is being done, how much of it is done and how much there is (0: not known)
+#: called with a stage, the work done and the total (0: unknown)
 Progress = Callable[[str, int, int], None]
 
 
 def no_progress(stage: str, done: int, total: int) -> None:
-    """Tell nobody."""
+    """Ignore the progress."""
 
 
 class Options(msgspec.Struct, frozen=True, kw_only=True):
     """``cwd``: what paths are relative to. ``config``: a file that is used in place of the closest one.
-    ``unsafe_fixes``: whether these are among the fixes that can be made, where it is not the configuration that
-    says so. ``exclude`` replaces what the configuration excludes, ``extend_exclude`` adds to it. ``jobs``: worker
-    processes, 0 for one a core; ``executor``: other machines in their place (``dask://HOST:PORT``). ``stdin``: what
-    ``-`` means, ``stdin_filename`` the path that it stands for. ``parsed``: the caller knows that the linted files
-    parse, so that they are read no further where nothing imports torch. ``each``: the paths are files, and each
-    gets what it would get alone, also where others in the run are gitignored. ``evidence``: files of evidence in
-    place of the configured ones. ``cache``: whether what earlier runs found in the same contents is taken, and what
-    this one finds is kept. ``local_rules``: the rules of the project, which are programs, are loaded. ``baseline``: a
-    file in place of the configured one; ``with_baseline``: whether one holds back what is in it; ``new_baseline``: it
-    is about to be written, so it holds back all, and may not be there yet. ``since``: report on lines alone that have
-    changed since this revision; True: since this branch left the default branch. ``unsaved``: what files (absolute
-    paths) hold in place of what is on the disk. ``trusting``: the user's own settings may allow the project's rules
-    where ``local_rules`` does not; else they never run."""
+    ``unsafe_fixes``: whether unsafe fixes can be applied, if not by the configuration. ``exclude`` replaces the
+    configured excludes, ``extend_exclude`` adds to them. ``jobs``: worker processes, 0 for one per core; ``executor``:
+    other machines in their place (``dask://HOST:PORT``). ``stdin``: the content of ``-``, ``stdin_filename`` the path
+    that it stands for. ``parsed``: the linted files are known to parse, so that they are read no further if nothing
+    imports torch. ``each``: the paths are files, and each gets the result that it would get alone, even if other files
+    of the run are gitignored. ``evidence``: files of evidence in place of the configured ones. ``cache``: whether
+    results of earlier runs are used, and those of this one stored. ``local_rules``: the rules of the project, which are
+    programs, are loaded. ``baseline``: a file in place of the configured one; ``with_baseline``: whether it holds
+    findings back; ``new_baseline``: it is about to be written, so that it holds back everything, and may not exist yet.
+    ``since``: report only lines that have changed since this revision; True: since this branch left the default branch.
+    ``unsaved``: contents of files (absolute paths) in place of those on the disk. ``trusting``: the user's own settings
+    may allow the project's rules if ``local_rules`` does not; otherwise they never run."""
 
     cwd: Path
     overrides: Overrides = Overrides()

@@ -14,12 +14,12 @@ if TYPE_CHECKING:
     from memlint.engine.filters.changed import Changed
 
 
-#: what `Suppressed.by` says of a finding in the baseline
+#: the value of `Suppressed.by` for a finding in the baseline
 BASELINE = "baseline"
 
 
 class Prepared(Ruling, frozen=True):
-    """One project, with all that is needed to lint it. ``folders``: those that were named."""
+    """One project, with everything that is needed to lint it. ``folders``: the given ones."""
 
     found: Discovery
     proof: Proof

@@ -37,8 +37,8 @@ STDIN = "-"
 
 
 class Outcome(msgspec.Struct, frozen=True):
-    """``said``: skipped files that the user had named. ``notices``: what the user should know of the configuration.
-    ``parts``: the projects, and what each says."""
+    """``said``: skipped files that the user had given. ``notices``: messages about the configuration. ``parts``: the
+    projects, each with its findings."""
 
     result: Result
     said: tuple[Skipped, ...]
@@ -74,7 +74,7 @@ def prepare(paths: Sequence[str], options: Options, progress: Progress) -> Itera
     groups: dict[Path, list[Named]] = {}
     roots: dict[Path, Path] = {}
     for named in _named(paths, options):
-        # files beside each other are of one project
+        # files in one folder belong to one project
         place = named.path if is_dir(named.path) else named.path.parent / "*"
         if place not in roots:
             roots[place] = find_root(named.path, options.cwd)
@@ -84,7 +84,7 @@ def prepare(paths: Sequence[str], options: Options, progress: Progress) -> Itera
 
 
 def outcome(parts: Sequence[tuple[Prepared, Linted]], options: Options, started: float) -> Outcome:
-    """What the projects say together. ``started``: when the run began, by `time.perf_counter`."""
+    """The result of all projects. ``started``: when the run began, by `time.perf_counter`."""
     findings = tuple(sorted((finding for _, part in parts for finding in part.findings), key=_place))
     suppressed = [None if finding.suppressed is None else finding.suppressed.by for finding in findings]
     counted = [finding.severity for finding in findings if finding.suppressed is None]
@@ -123,7 +123,7 @@ def _notices(prepared: Prepared) -> Iterator[str]:
 
 
 def takes_unsafe(prepared: Prepared, options: Options) -> bool:
-    """Whether unsafe fixes are to be made in a project."""
+    """Whether unsafe fixes are to be applied in a project."""
     return prepared.config.unsafe_fixes if options.unsafe_fixes is None else options.unsafe_fixes
 
 
@@ -140,7 +140,7 @@ def _named(paths: Sequence[str], options: Options) -> Iterable[Named]:
 
 
 def absolute(path: str, cwd: Path) -> Path:
-    """An absolute path without ``.`` and ``..``; symlinks stay, so that messages name what the user named."""
+    """An absolute path without ``.`` and ``..``; symlinks are kept, so that messages show the given name."""
     return Path(os.path.normpath(cwd / path))
 
 
@@ -160,13 +160,13 @@ def settings(root: Path, options: Options) -> Config:
 
 
 def local_rules(cwd: Path, *, asked: bool = False) -> Config:
-    """The configuration of the project around a folder, of which the rules are wanted. Raises ConfigError."""
+    """The configuration of the project around a folder, whose rules are needed. Raises ConfigError."""
     root = find_root(cwd, cwd)
     return settings(root, Options(cwd=cwd, local_rules=asked))
 
 
 def configured(root: Path, options: Options) -> Ruling:
-    """What is asked of the project at ``root``. Raises ConfigError."""
+    """The settings for the project at ``root``. Raises ConfigError."""
     return ruling_of(settings(root, options), options)
 
 
@@ -227,8 +227,8 @@ def _foreign(found: Discovery) -> Iterator[Skipped]:
 
 
 def lint(prepared: Prepared, project: Project, options: Options, *, progress: Progress, analyse: Analyse) -> Linted:
-    """The findings of a project's linted files. ``project``: the prepared one, maybe with other contents. A mistake of
-    memlint that concerns no single file of it is a failure of the project: others of the run go on."""
+    """The findings of a project's linted files. ``project``: the prepared one, possibly with other contents. An
+    internal error that concerns no single file is a failure of the project: other projects of the run go on."""
     try:
         return _lint(prepared, project, options, progress=progress, analyse=analyse)
     except ConfigError:
@@ -242,7 +242,7 @@ def _lint(prepared: Prepared, project: Project, options: Options, *, progress: P
         judged = _remembered(prepared, options, progress)
     else:
         judged = _judge(prepared, project, options, progress, analyse)
-    # fixes are tried on changed contents; what was measured is of those that the files had
+    # fixes are tried on changed contents; evidence is about the original ones
     findings, stale = prepared.proof.applied(judged.findings, prepared.found.project)
     linted = msgspec.structs.replace(judged, findings=tuple(findings), remarks=(*judged.remarks, *stale))
     if prepared.baseline is not None:
@@ -263,7 +263,7 @@ def _judge(prepared: Prepared, project: Project, options: Options, progress: Pro
 
 
 def _remembered(prepared: Prepared, options: Options, progress: Progress) -> Linted:
-    """What an earlier run found in the same contents, or else this one."""
+    """The stored result of an earlier run on the same contents, or else that of this run."""
     from memlint.engine.store.cache import Cache
     from memlint.engine.store.shelf import Shelf
 
@@ -279,8 +279,8 @@ def _remembered(prepared: Prepared, options: Options, progress: Progress) -> Lin
         judged = _judge(prepared, project, options, progress, analyse_with_flow)
         shelf.close()
         cache.remarks.extend(shelf.remarks)
-        # a mistake of ours, or a file that cannot be read, is tried again; one that was written meanwhile, too, and
-        # what hangs on a file that is no source (a compiled module that is not built yet)
+        # internal errors and unreadable files are retried, and so are files that were written meanwhile, and results
+        # that depend on a file that is no source (a compiled module that is not built yet)
         lasting = not judged.failures and not any(FAILS in finding.reach_reason for finding in judged.findings)
         lasting = lasting and not any(remark.startswith(ALONE) for remark in judged.remarks)
         if lasting and _key(prepared, options) == key:
@@ -289,7 +289,7 @@ def _remembered(prepared: Prepared, options: Options, progress: Progress) -> Lin
 
 
 def _key(prepared: Prepared, options: Options) -> bytes:
-    """All that the findings of a project depend on."""
+    """A hash of everything that the findings of a project depend on."""
     from memlint.engine.store.cache import Key, files_below
 
     project, config = prepared.found.project, prepared.config

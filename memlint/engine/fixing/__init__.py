@@ -1,1 +1,1 @@
-"""How are fixes made, pass by pass, and which of them count?"""
+"""How are fixes applied, pass by pass, and which of them hold?"""

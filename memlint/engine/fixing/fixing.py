@@ -1,4 +1,4 @@
-"""A run that fixes: lint, make the fixes in memory, write what holds, say what remains."""
+"""A run that fixes: lint, apply fixes in memory, write those that hold, report the rest."""
 
 from __future__ import annotations
 
@@ -26,8 +26,8 @@ from memlint.temporary import sweep
 
 
 class Interrupted(KeyboardInterrupt):
-    """Ctrl-C before all was written. ``written``: the files that hold their fixes by then; ``unwritten``: those that
-    hold what they held; both by display path, and empty where it was not known yet what to write."""
+    """Ctrl-C before everything was written. ``written``: the files that were fixed by then; ``unwritten``: the
+    unchanged ones; both by display path, and empty if it was not known yet what to write."""
 
     def __init__(self, written: tuple[str, ...] = (), unwritten: tuple[str, ...] = ()) -> None:
         super().__init__()
@@ -35,9 +35,9 @@ class Interrupted(KeyboardInterrupt):
 
 
 class Fixed(msgspec.Struct, frozen=True):
-    """What fixing came to. ``outcome``: what remains. ``changes``: the files that were written (or would be), standard
-    input among them. ``fixed``: what was mended, each as it was found. ``refused``: fixes that did not hold, which stay
-    unwritten."""
+    """The result of fixing. ``outcome``: the remaining findings. ``changes``: the files that were written (or would
+    be), including standard input. ``fixed``: the fixed findings, as they were reported. ``refused``: fixes that did not
+    hold, which are not written."""
 
     outcome: Outcome
     changes: tuple[Change, ...]
@@ -54,7 +54,7 @@ def run_and_fix(
     progress: Progress = no_progress,
     analyse: Analyse = analyse_with_flow,
 ) -> Fixed:
-    """As `run`, and make the fixes. Nothing is written before all of them are checked, nor without ``write_files``.
+    """As `run`, and apply the fixes. Nothing is written before all of them are checked, nor without ``write_files``.
     ``only``: the fingerprints of the findings to fix; None for all.
 
     Files that cannot be written are failures of the result. Raises ConfigError, and `Interrupted` in place of
@@ -81,7 +81,7 @@ def run_and_fix(
                 mended.append(one.mended)
                 parts.append((one.prepared, one.linted))
         except KeyboardInterrupt:
-            # asked of the files: it may have come right behind the last step of a write
+            # checked in the files, as the interrupt may have come just after the last write
             written = {change.display for change in wanted if is_written(change)}
             rest = {change.display for change in wanted} - written
             raise Interrupted(tuple(sorted(written)), tuple(sorted(rest))) from None
@@ -91,7 +91,7 @@ def run_and_fix(
     refused = {refusal.finding for one in mended for refusal in one.refused}
     result = msgspec.structs.replace(
         done.result,
-        # a fix that was tried and does not hold is none
+        # a fix that does not hold is no fix
         findings=tuple(
             msgspec.structs.replace(finding, fix=None, alternatives=()) if finding in refused else finding
             for finding in done.result.findings
@@ -107,13 +107,13 @@ def run_and_fix(
 
 
 def _unproved(linted: Linted, changes: Iterable[Change]) -> Linted:
-    """What was found, where evidence speaks of the files as they were before they were changed."""
+    """The findings without evidence on changed files, which is about the original ones."""
     changed = frozenset(change.display for change in changes)
     return msgspec.structs.replace(linted, findings=without_silence(linted.findings, changed))
 
 
 class _Work:
-    """The fixing of one project. ``linted`` and ``mended``: how it stands."""
+    """The fixing of one project. ``linted`` and ``mended``: the current results."""
 
     def __init__(
         self, prepared: Prepared, options: Options, *, write_files: bool, progress: Progress, analyse: Analyse
@@ -130,7 +130,7 @@ class _Work:
         self._lint: Lint = again
         self._unsafe = takes_unsafe(prepared, options)
         self._write_files = write_files
-        #: the bytes of the files that fixes are for, as they were analysed, or why these cannot be replaced
+        #: the bytes of the files with fixes, as they were analysed, or why these cannot be replaced
         self._originals: dict[str, bytes | str] = {}
 
     @property
@@ -138,7 +138,8 @@ class _Work:
         return self.prepared.found.project
 
     def mend(self, only: Collection[str] | None) -> None:
-        """Make what holds, in memory. ``only``: fingerprints. A mistake of memlint costs the fixes of this project."""
+        """Apply the fixes that hold, in memory. ``only``: fingerprints. An internal error loses the fixes of this
+        project."""
         try:
             self._mend(only)
         except ConfigError:
@@ -161,7 +162,7 @@ class _Work:
         self.linted = self.mended.linted or self.linted
 
     def files(self) -> list[Change]:
-        """What is to be written onto the disk."""
+        """The changes to be written."""
         given = self._project.sources.is_given
         return [change for group in self._groups() for change in group if not given(change.display)]
 
@@ -204,7 +205,7 @@ class _Work:
         return raw if same else "it has changed since it was read"
 
     def _groups(self) -> list[list[Change]]:
-        """The changed files, those together that one fix edits."""
+        """The changed files, grouped by the fixes that edit several of them."""
         groups: list[set[str]] = []
         for paths in [{path} for path in self.mended.changed] + [_paths(one) for one in self.mended.fixed]:
             apart = [group for group in groups if not group & paths]

@@ -1,4 +1,4 @@
-"""Fixes made pass by pass on the files of one project in memory, each checked by a new run before it counts."""
+"""Fixes that are applied pass by pass to the files of one project in memory, each checked by a new run."""
 
 from __future__ import annotations
 
@@ -17,17 +17,17 @@ from memlint.fix.spans import EditError
 from memlint.fix.text import harm
 from memlint.project import Project
 
-#: a comment that suppressed what a fix mended may go, but the fix is none the worse for it
+#: a suppression of a fixed finding may become unused, which does not speak against the fix
 CONSEQUENCES = frozenset({UNUSED})
 
-#: how often a fix may uncover a finding that is then fixed with it
+#: how many uncovered findings are fixed together with a fix
 MAX_FOLLOWING = 8
 
 Lint = Callable[[Project], Linted]
 
 
 class State(msgspec.Struct, frozen=True):
-    """A project as it would be. ``changed``: what its changed files then hold, by display path."""
+    """A project after fixes. ``changed``: the contents of its changed files, by display path."""
 
     project: Project
     linted: Linted
@@ -35,8 +35,8 @@ class State(msgspec.Struct, frozen=True):
 
 
 class Mended(msgspec.Struct, frozen=True):
-    """``fixed``: what the fixes that hold were for, each as it was found; ``changed``: what the files then hold, by
-    display path; ``linted``: what is then found in them."""
+    """``fixed``: the fixed findings, as they were reported; ``changed``: the contents of changed files, by display
+    path; ``linted``: the findings in them."""
 
     fixed: tuple[Finding, ...]
     refused: tuple[Refusal, ...]
@@ -45,8 +45,8 @@ class Mended(msgspec.Struct, frozen=True):
 
 
 class _Blame(msgspec.Struct, frozen=True):
-    """Why fixes do not hold together. ``suspects``: those among which the culprits are; ``sure``: all of them are.
-    ``uncovered``: what new findings speak against them."""
+    """Why fixes do not hold together. ``suspects``: the findings of which some are to blame; ``sure``: all of them are.
+    ``uncovered``: the new findings against them."""
 
     reason: str
     suspects: frozenset[Finding]
@@ -64,11 +64,11 @@ def mend(
     blocked: Callable[[str], bool],
     only: Collection[str] | None = None,
 ) -> Mended:
-    """Make the fixes of a project, in memory. ``blocked``: whether a file (by display path) cannot be written.
-    ``only``: the fingerprints of the findings to fix, and those that their fixes uncover; None for all.
+    """Apply the fixes of a project in memory. ``blocked``: whether a file (by display path) cannot be written.
+    ``only``: the fingerprints of the findings to fix, together with those that their fixes uncover; None for all.
 
-    Fixes that keep each other waiting take a pass each; every pass leaves fewer findings than the one before. A fix
-    that was refused is tried again after others were made, so a second run would change nothing.
+    Colliding fixes take a pass each; every pass leaves fewer findings than the one before. A refused fix is tried again
+    after others were applied, so that a second run would change nothing.
     """
     passes = _Passes(lint, unsafe, blocked)
     state = State(project, linted, {})
@@ -87,7 +87,7 @@ def mend(
 
 
 class _Held(msgspec.Struct, frozen=True):
-    """Fixes that hold, and the state with them."""
+    """Fixes that hold, and the project after them."""
 
     state: State
     made: tuple[Finding, ...]
@@ -97,19 +97,19 @@ _Accepted = tuple[State, list[Finding], dict[Finding, str]]
 
 
 class _Passes:
-    """How fixes are tried: what lints, and which fixes may be made at all."""
+    """How fixes are tried: the linter, and which fixes are allowed."""
 
     def __init__(self, lint: Lint, unsafe: bool, blocked: Callable[[str], bool]) -> None:
         self._lint, self._unsafe, self._blocked = lint, unsafe, blocked
 
     def wanted(self, findings: Iterable[Finding]) -> list[Finding]:
-        """Those whose fix is to be made and can be written."""
+        """The findings whose fix is to be applied and can be written."""
         return [
             one for one in fixable(findings, self._unsafe) if not any(self._blocked(edit.path) for edit in _edits(one))
         ]
 
     def accept(self, findings: Sequence[Finding], base: State) -> _Accepted:
-        """The state with as many of the fixes as hold, these, and the reasons why the others do not."""
+        """The state after as many of the fixes as hold, those, and the reasons against the others."""
         if not findings:
             return base, [], {}
         tried = self._try(findings, base, MAX_FOLLOWING)
@@ -129,7 +129,7 @@ class _Passes:
         return state, made + more, {**failed, **failed_too}
 
     def _remedy(self, findings: Sequence[Finding], base: State, blame: _Blame) -> str:
-        """How the user can have a fix that uncovers what only an unsafe fix mends; empty where that does not hold."""
+        """How the user can get a fix that uncovers what only an unsafe fix solves; empty if that does not hold."""
         bold = _Passes(self._lint, True, self._blocked)
         if self._unsafe or not blame.uncovered or not bold.wanted(blame.uncovered):
             return ""
@@ -137,11 +137,8 @@ class _Passes:
         return ", which --unsafe-fixes would fix with it" if isinstance(held, _Held) else ""
 
     def _try(self, findings: Sequence[Finding], base: State, following: int) -> _Held | _Blame:
-        """The state with all of the fixes, or what speaks against it.
-
-        Fixes that uncover another finding (the next call that wants the same guard) hold where its own fix does on top
-        of them, up to ``following`` times.
-        """
+        """The state after all of the fixes, or the reason against them. A fix that uncovers another finding (the next
+        call that lacks the same guard) holds if that one's fix does on top of it, up to ``following`` times."""
         edited = _edited(findings, base)
         if isinstance(edited, _Blame):
             return edited
@@ -164,7 +161,7 @@ class _Passes:
 
 
 def _edited(findings: Sequence[Finding], base: State) -> tuple[dict[str, bytes], dict[str, Move]] | _Blame:
-    """What the changed files hold after the fixes, and where their places went; or what speaks against it."""
+    """The contents of the changed files after the fixes, and the mapping of positions; or the reason against them."""
     changed, moves = dict(base.changed), dict[str, Move]()
     for path, edits in merged(findings).items():
         suspects = frozenset(one for one in findings if any(edit.path == path for edit in _edits(one)))

@@ -1,1 +1,1 @@
-"""Which rules are there, which of them run, and may those of a project run at all?"""
+"""Which rules exist, which of them run, and may those of a project run at all?"""

@@ -18,20 +18,20 @@ from memlint.engine.rules.selection import Overrides
 from memlint.engine.run import run
 from memlint.reading import read_text
 
-#: where a rule of the user's is while it is tested, in the folder of a program
+#: the folder of a user's rule in a program's folder, while it is tested
 _RULES = "rule_under_test"
 
 
 class Tested(msgspec.Struct, frozen=True):
-    """How many programs a page has, and what is wrong with them, a line each."""
+    """The number of programs of a page, and their errors, one per line."""
 
     programs: int
     wrong: tuple[str, ...]
 
 
 def run_programs(room: Room) -> Tested:
-    """Lint, and fix, the programs of a rule's page. Raises ConfigError where there is no page, where it is malformed,
-    and for a rule that may not run."""
+    """Lint and fix the programs of a rule's page. Raises ConfigError if there is no page, if it is malformed, and for a
+    rule that may not run."""
     if room.closed:
         raise ConfigError(f"{room.meta.code} is a rule of the project, which runs with --local-rules only")
     try:
@@ -63,7 +63,7 @@ def _wrong(room: Room, one: Example) -> Iterator[str]:
 
 
 def _written(room: Room, one: Example, folder: Path) -> Options:
-    """Write a program, and the rule beside it; how it is linted."""
+    """Write a program and the rule beside it; returns the options to lint it."""
     for path, text in {"pyproject.toml": "", "memlint.toml": "", **one.files}.items():
         target = folder / path
         if folder not in target.resolve().parents:
@@ -83,7 +83,7 @@ def _inside(folder: Path, path: str) -> str:
 
 
 def _compared(room: Room, one: Example, found: set[tuple[str, int]]) -> Iterator[str]:
-    """How findings differ from the markers of a program, and these from its section."""
+    """The differences between findings and the markers of a program, and between these and its section."""
     given = marks(one.files)
     is_bad = any(code == room.meta.code for _, _, code in given.errors | given.todo_errors)
     if is_bad != (one.section == "Bad"):

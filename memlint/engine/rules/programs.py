@@ -34,7 +34,7 @@ class Example:
     title: str
     files: dict[str, str]
     fixed: dict[str, str]
-    #: the files among those fixed that safe fixes alone give
+    #: the fixed files that safe fixes alone produce
     safe: set[str] = field(default_factory=set)
 
     @property

@@ -1,4 +1,4 @@
-"""The rules: one folder each, loaded by path, ours and users' alike."""
+"""The rules: one folder each, loaded by path, built-in and users' ones alike."""
 
 from __future__ import annotations
 
@@ -27,16 +27,16 @@ CODE = lazy_pattern(r"MEM\d{3}")
 
 
 class Room(msgspec.Struct, frozen=True):
-    """One rule. ``page`` is its README.md. ``package``: its modules; "" for one that is known, and does not run
-    (`closed`), or that the engine speaks itself."""
+    """One rule. ``page`` is its README.md. ``package``: its modules; "" for one that is known but does not run
+    (`closed`), or that the engine reports itself."""
 
     meta: Meta
     check: Callable[[Facts], Iterable[Report]]
     folder: Path
     package: str = ""
     closed: bool = False
-    #: what it looks for, the candidates of the analysis that are some for it, and why it says nothing of some events
-    #: (`memlint.sdk.Silent`), as far as it tells
+    #: its conditions, the candidates of the analysis that it may report, and its reasons to ignore events
+    #: (`memlint.sdk.Silent`), as far as it declares them
     seeks: str = ""
     candidates: frozenset[CandidateKind] = frozenset()
     silent: tuple[Silent, ...] = ()
@@ -46,7 +46,7 @@ class Room(msgspec.Struct, frozen=True):
         return self.folder / "README.md"
 
 
-#: codes that the engine itself speaks; their rooms, where there are any, hold the page only
+#: codes that the engine itself reports; their folders contain only the page
 META_RULES = (
     Meta(code="MEM000", name="unreadable-file", summary="The file does not parse", severity="warning"),
     Meta(code="MEM001", name="unused-suppression", summary="A suppression suppresses nothing", severity="warning"),
@@ -55,19 +55,16 @@ META_RULES = (
 
 
 def own_rooms() -> Path:
-    """The folder of our own rooms: the one beside the package in a checkout, which wins, else the one inside it."""
+    """The folder of the built-in rules: the one beside the package in a checkout, else the one inside it."""
     package = Path(__file__).resolve().parents[2]
     beside = package.parent / "rules"
     return beside if beside.is_dir() and (package.parent / "pyproject.toml").is_file() else package / "rules"
 
 
 def load_rooms(extra: Sequence[Path] = (), closed: Sequence[Path] = ()) -> dict[str, Room]:
-    """Every rule by code, in order of code: ours, then those in the folders ``extra``, and those in ``closed``, of
-    which nothing is run.
-
-    Raises ConfigError for a room that cannot be loaded, for two with one code or name, and where ours are not there: a
-    run that asks nothing would find nothing.
-    """
+    """Every rule by code, in order of code: built-in ones, those in the folders ``extra``, and those in ``closed``,
+    which do not run. Raises ConfigError for a rule that cannot be loaded, for two with one code or name, and if the
+    built-in ones are missing: a run without rules would find nothing."""
     rooms: dict[str, Room] = {}
     names: dict[str, str] = {}
     for place in (own_rooms(), *extra):
@@ -91,14 +88,14 @@ def load_rooms(extra: Sequence[Path] = (), closed: Sequence[Path] = ()) -> dict[
 
 
 def detectors_of(rooms: Mapping[str, Room], codes: AbstractSet[str]) -> tuple[Detector, ...]:
-    """The own detection of some rules, in order of code. It is loaded here, and what it is written with: whoever has
-    nothing to analyse does not wait for that. Raises ConfigError for a detect.py that cannot be loaded."""
+    """The detectors of some rules, in order of code. They are imported here, with the analysis, so that a run that
+    analyses nothing does not load them. Raises ConfigError for a detect.py that cannot be loaded."""
     found = (_detector(room) for code, room in rooms.items() if code in codes and room.package)
     return tuple(one for one in found if one is not None)
 
 
 def _detector(room: Room) -> Detector | None:
-    """What detect.py of a rule defines; None where there is none, and events of the analysis are all that it asks."""
+    """The detector in a rule's detect.py; None if there is none, as the rule uses events of the analysis."""
     if not is_file(room.folder / "detect.py"):
         return None
     module = _module(room.package, room.folder, "detect")
@@ -126,14 +123,14 @@ def _rooms_in(place: Path) -> Iterator[Room]:
 
 
 def _folders(place: Path) -> Iterator[Path]:
-    """The folders of rules in a place."""
+    """The folders of rules in a folder."""
     for name in sorted(listed(place) or ()):
         if ROOM.fullmatch(name) and is_file(place / name / "rule.py"):
             yield place / name
 
 
 def _told(folder: Path) -> Meta:
-    """What the text of a rule says of it, without running it; what it does not say, its folder's name does."""
+    """The metadata of a rule by its text, without running it; by its folder's name where the text has none."""
     code, _, name = folder.name.partition("_")
     meta = Meta(code=code.upper(), name=name.replace("_", "-"), summary="Not loaded.", severity="note")
     try:
@@ -190,8 +187,8 @@ def _silent(module: ModuleType, folder: Path) -> tuple[Silent, ...]:
 
 
 def _package(folder: Path) -> str:
-    """The package of a rule's modules: unique also where a user's room is named like one of ours, and another one when
-    its files have changed (a process that watches them loads them anew)."""
+    """The package of a rule's modules: unique even if a user's rule has the name of a built-in one, and new when its
+    files have changed (a watching process loads them again)."""
     from memlint.engine.store.cache import files_below
 
     stamps = [*files_below(folder)]

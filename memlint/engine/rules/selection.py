@@ -18,7 +18,7 @@ ALWAYS = "MEM000"
 
 
 class Overrides(msgspec.Struct, frozen=True, kw_only=True):
-    """What the command line says over the configuration; None or empty where it says nothing."""
+    """The options of the command line that override the configuration; None or empty if not given."""
 
     select: tuple[str, ...] | None = None
     extend_select: tuple[str, ...] = ()
@@ -28,8 +28,8 @@ class Overrides(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Selection(msgspec.Struct, frozen=True):
-    """``enabled``: codes of the rules whose findings are shown, ``preview`` of those whose findings ``--preview`` would
-    show, ``fixable`` of those whose fixes are given. ``notices``: what the user should know of the choice."""
+    """``enabled``: codes of the rules whose findings are shown, ``preview``: of those that ``--preview`` would show,
+    ``fixable``: of those whose fixes are given. ``notices``: messages about the choice."""
 
     enabled: frozenset[str]
     preview: frozenset[str]
@@ -139,12 +139,12 @@ def _meant(rooms: Mapping[str, Room], words: Iterable[str], where: str) -> dict[
 
 
 def _length(rooms: Mapping[str, Room], word: str, where: str) -> int:
-    """How closely a word of `severity` names a rule: the closest is the last to speak."""
+    """How closely a word of `severity` matches a rule; the closest one decides."""
     return max(_meant(rooms, [word], f"{where}: `severity`").values())
 
 
 def _ignored(rooms: Mapping[str, Room], words: Sequence[str], where: str) -> dict[str, int]:
-    """As `_meant`. Raises ConfigError where a rule is named that always runs."""
+    """As `_meant`. Raises ConfigError for a rule that always runs."""
     if ALWAYS in _exact(rooms, words, where):
         raise ConfigError(f"{where}: {ALWAYS} cannot be ignored; exclude the file instead")
     return _meant(rooms, words, where)

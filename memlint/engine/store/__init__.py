@@ -1,1 +1,1 @@
-"""What do earlier runs keep, where, and may it be trusted?"""
+"""What do earlier runs store, where, and can it be trusted?"""

@@ -25,17 +25,17 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-#: raised whenever the meaning of an entry changes
+#: incremented whenever the meaning of an entry changes
 _FORMAT = 1
 _TABLE = "entries (key BLOB PRIMARY KEY, used INTEGER, size INTEGER, value BLOB)"
-#: what the entries take in all, in bytes, and how many there are: the least recently used ones go first
+#: the most bytes and entries; the least recently used ones are removed first
 MAX_BYTES, MAX_ENTRIES = 64 * 2**20, 1000
 #: the bytes of the largest entry, before it is compressed
 MAX_ENTRY = 128 << 20
 
 
 class Cache(Generic[T]):
-    """The entries of one project. ``kind``: what they hold. ``remarks``: what the user may want to know of it."""
+    """The entries of one project. ``kind``: their type. ``remarks``: messages for the user."""
 
     def __init__(self, root: Path, kind: type[T]) -> None:
         self._database = Database(root, RESULTS, _TABLE)
@@ -43,7 +43,7 @@ class Cache(Generic[T]):
         self.remarks = self._database.remarks
 
     def get(self, key: bytes) -> T | None:
-        """The entry with a key; None where there is none that can be read."""
+        """The entry with a key; None if there is none that can be read."""
         if not self._database.exists:
             return None
 
@@ -55,7 +55,7 @@ class Cache(Generic[T]):
             return None if row is None else self._decoder.decode(inflated(row[0], MAX_ENTRY))
 
         def note(database: sqlite3.Connection) -> None:
-            with contextlib.suppress(Exception):  # a folder that is only read serves all the same
+            with contextlib.suppress(Exception):  # a read-only folder can still be used
                 database.execute("UPDATE entries SET used = ? WHERE key = ?", (time.time_ns(), key))
 
         found = self._database.read(look)
@@ -65,7 +65,7 @@ class Cache(Generic[T]):
         return found
 
     def put(self, key: bytes, entry: T) -> None:
-        """Keep an entry, and drop the least recently used ones beyond the bounds."""
+        """Store an entry, and remove the least recently used ones beyond the bounds."""
         content = msgspec.msgpack.encode(entry)
         value = zlib.compress(content, 1)
         if len(content) > MAX_ENTRY or len(value) > MAX_BYTES // 4 or not self._database.make():
@@ -88,20 +88,20 @@ class Cache(Generic[T]):
 
 
 class Key:
-    """A hash of all that an entry is made from."""
+    """A hash of everything that an entry is made from."""
 
     def __init__(self) -> None:
         self._hash = hashlib.blake2b(digest_size=20)
         self.add((_FORMAT, tuple(sys.version_info), sys.platform, *ourselves()))
 
     def add(self, part: Any) -> None:
-        """Take structs, sets, paths and plain values into account; the order of sets and tables plays no part."""
+        """Add structs, sets, paths and plain values; the order of sets and tables does not matter."""
         encoded = msgspec.json.encode(part, enc_hook=_plain, order="deterministic")
         self._hash.update(len(encoded).to_bytes(8, "little"))
         self._hash.update(encoded)
 
     def add_content(self, name: str, content: bytes | None) -> None:
-        """Take a file into account; None: it cannot be read."""
+        """Add a file; None: it cannot be read."""
         self.add((name, None if content is None else len(content)))
         self._hash.update(content or b"")
 

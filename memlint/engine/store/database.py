@@ -28,14 +28,14 @@ R = TypeVar("R")
 #: the folder that holds the cache of every project, in place of one in each project's root
 VARIABLE = "MEMLINT_CACHE_DIR"
 FOLDER = ".memlint_cache"
-#: names in the folder; nothing else is ours
+#: names of memlint's files in the folder
 RESULTS, INDEXES = "results.sqlite", "indexes.sqlite"
 _FILES = {
     "CACHEDIR.TAG": "Signature: 8a477f597d28d172789f06886806bc55\n# This folder is memlint's cache; see "
     "https://bford.info/cachedir/\n",
     ".gitignore": "# memlint made this\n*\n",
 }
-#: seconds that a lock of another process is waited for
+#: the seconds to wait for a lock of another process
 _PATIENCE = 2.0
 
 
@@ -48,7 +48,7 @@ def folder_of(root: Path) -> Path:
 
 
 class Database:
-    """One database of a project's cache, of one table. ``remarks``: what the user may want to know of it."""
+    """One database of a project's cache, with one table. ``remarks``: messages for the user."""
 
     def __init__(self, root: Path, name: str, table: str) -> None:
         """``table``: the name and the columns of the table."""
@@ -60,17 +60,17 @@ class Database:
 
     @property
     def exists(self) -> bool:
-        """Whether an earlier run has made it."""
+        """Whether the database exists."""
         return self._open is not None or os.path.lexists(self._path)
 
     def make(self) -> bool:
-        """Whether there is a folder for it, which says of itself what it is; it is made where it is not there."""
+        """Create the folder, with a file that describes it; returns whether it exists."""
         try:
             self._folder.mkdir(parents=True, exist_ok=True)
             if not self._is_ours():
                 return False
             for name, text in _FILES.items():
-                if _is_cut_short(self._folder / name):  # by a run that was killed
+                if _is_cut_short(self._folder / name):  # left by a killed run
                     (self._folder / name).unlink()
                 if not os.path.lexists(self._folder / name):
                     _create(self._folder / name, text)
@@ -80,12 +80,12 @@ class Database:
         return True
 
     def read(self, work: Callable[[sqlite3.Connection], R]) -> R | None:
-        """As `write`, of what only reads."""
+        """As `write`, for reading."""
         return self._do(work, reads=True)
 
     def write(self, work: Callable[[sqlite3.Connection], R]) -> R | None:
-        """Do something with the database. What goes wrong is a remark, and gives None; one that is broken goes, and
-        whoever writes next makes another. One that is not ours is neither used nor touched."""
+        """Run ``work`` on the database. An error is recorded as a remark and returns None; a broken database is
+        removed, and created again by the next write. A foreign one is neither used nor changed."""
         return self._do(work, reads=False)
 
     def _do(self, work: Callable[[sqlite3.Connection], R], *, reads: bool) -> R | None:
@@ -114,22 +114,22 @@ class Database:
         return why is None
 
     def _connect(self) -> bool:
-        """Open the database, if it is one of ours: its schema is looked at before anything in it is used."""
+        """Open the database if it is memlint's: its schema is checked before anything in it is used."""
         import sqlite3
 
         with _OPENING:
             if not self._is_ours():
                 return False
-            if self._path not in _OURS:  # (in this process: a lock of ours is none for ourselves)
+            if self._path not in _OURS:  # in this process: our own lock does not block us
                 left = ownership.left_by_others(self._path, _PATIENCE)
                 if left is None:
                     self.remarks.append(f"the cache in {self._folder} was not used: another run is writing it")
                     return False
-                if left:  # a killed run's, or a stranger's: SQLite would obey it
+                if left:  # from a killed run or a stranger; SQLite would apply it
                     _remove(self._path)
             if not os.path.lexists(self._path):
                 _create(self._path, "")
-            # (one thread uses it at a time, but not always the same one)
+            # one thread uses it at a time, but not always the same one
             opened = sqlite3.connect(
                 f"{self._path.absolute().as_uri()}?mode=rw",
                 uri=True,
@@ -162,7 +162,7 @@ class Database:
             return True
 
     def close(self) -> None:
-        """Let go of the file; it is opened again when it is needed."""
+        """Close the file; it is opened again when needed."""
         if self._open is not None:
             with _OPENING:
                 self._open.close()
@@ -172,13 +172,13 @@ class Database:
                     del _OURS[self._path]
 
 
-#: the databases that this process has open, and how often
+#: the open databases of this process, with their number of uses
 _OURS: dict[Path, int] = {}
 _OPENING = threading.Lock()
 
 
 def inflated(packed: bytes, most: int) -> bytes:
-    """What was compressed, of at most ``most`` bytes. Raises zlib.error for what is larger, or is no such thing."""
+    """The decompressed bytes, at most ``most``. Raises zlib.error if there are more, or for invalid data."""
     stream = zlib.decompressobj()
     content = stream.decompress(packed, most)
     if not stream.eof or stream.unused_data:
@@ -187,11 +187,9 @@ def inflated(packed: bytes, most: int) -> bytes:
 
 
 def remove(root: Path) -> tuple[Path | None, list[str]]:
-    """Remove the cache of the project at ``root``: the folder that was, None where there is none of ours, and what was
-    left and why. Raises OSError.
-
-    Only what memlint made there is removed, never through a link, and the folder where nothing else is in it.
-    """
+    """Remove the cache of the project at ``root``. Returns its folder, None if there is none of memlint's, and what was
+    left with the reasons. Raises OSError. Only files of memlint are removed, never through a link, and the folder if
+    nothing else is in it."""
     folder = folder_of(root)
     if not os.path.lexists(folder):
         return None, []
@@ -214,7 +212,7 @@ def remove(root: Path) -> tuple[Path | None, list[str]]:
 
 
 def _is_as_written(file: Path) -> bool:
-    """Whether a file is one of those that say what the folder is, as we wrote it."""
+    """Whether a file that describes the folder is as memlint wrote it."""
     try:
         return ownership.of_file(file) is None and read_text(file) == _FILES[file.name]
     except OSError:
@@ -222,7 +220,7 @@ def _is_as_written(file: Path) -> bool:
 
 
 def _is_cut_short(file: Path) -> bool:
-    """Whether one of those files holds the beginning of what it is to hold, and no more."""
+    """Whether such a file contains only the beginning of its text."""
     try:
         text = "" if ownership.of_file(file) is not None else read_text(file)
     except OSError:
@@ -231,7 +229,7 @@ def _is_cut_short(file: Path) -> bool:
 
 
 def _create(file: Path, text: str) -> None:
-    """A new file; what is there already, be it a link that leads nowhere, is an OSError."""
+    """Create a file; an existing one, even a broken link, is an OSError."""
     with file.open("x", encoding="utf-8", newline="") as out:
         out.write(text)
 

@@ -11,15 +11,15 @@ import stat
 import time
 from pathlib import Path
 
-#: the most bytes of a database that is opened: what is kept in it is a quarter of that
+#: the most bytes of a database that is opened, four times what it stores
 MAX_FILE = 256 << 20
 _SIDES = ("-journal", "-wal", "-shm")
-#: SQLite's own lock of the process that writes, a byte of the database file
+#: SQLite's lock of the writing process, a byte of the database file
 _RESERVED = 0x40000001
 
 
 def of_folder(folder: Path) -> str | None:
-    """Why a folder is none that we keep things in, a clause; None where it is one, or nothing is there."""
+    """Why a folder must not be used, a clause; None if it may, or does not exist."""
     try:
         status = folder.lstat()
     except FileNotFoundError:
@@ -32,7 +32,7 @@ def of_folder(folder: Path) -> str | None:
 
 
 def of_file(file: Path) -> str | None:
-    """Why a file is none that we use, a clause; None where it is one, or nothing is there."""
+    """Why a file must not be used, a clause; None if it may, or does not exist."""
     try:
         status = file.lstat()
     except FileNotFoundError:
@@ -49,18 +49,18 @@ def of_file(file: Path) -> str | None:
 
 
 def of_database(file: Path) -> str | None:
-    """As `of_file`, of a database and what lies beside it."""
+    """As `of_file`, for a database and the files beside it."""
     return next((why for one in (file, *sides(file)) if (why := of_file(one)) is not None), None)
 
 
 def sides(database: Path) -> list[Path]:
-    """What SQLite may leave beside a database."""
+    """The files that SQLite may leave beside a database."""
     return [database.with_name(database.name + end) for end in _SIDES]
 
 
 def left_by_others(database: Path, patience: float) -> bool | None:
-    """Whether journals lie beside a database that no process is writing: a killed run left them, or a stranger brought
-    them. None: one is still being written after ``patience`` seconds."""
+    """Whether there are journals beside a database that no process is writing, from a killed run or a stranger. None:
+    one is still being written after ``patience`` seconds."""
     end = time.monotonic() + patience
     while any(os.path.lexists(side) for side in sides(database)):
         if not _is_written(database):
@@ -76,8 +76,8 @@ def _owner(status: os.stat_result) -> str | None:
 
 
 def _is_written(database: Path) -> bool:
-    """Whether a process holds the lock under which a database is written. (Where there are no such locks, an open file
-    cannot be removed.)"""
+    """Whether a process holds the write lock of a database. (On systems without such locks, an open file cannot be
+    removed.)"""
     try:
         import fcntl
     except ImportError:

@@ -19,21 +19,19 @@ if TYPE_CHECKING:
     import sqlite3
 
 _TABLE = "shelf (key BLOB PRIMARY KEY, used INTEGER, size INTEGER, value BLOB)"
-#: what is kept in all, in bytes: what was not used for the longest goes first
+#: the most bytes in all; the least recently used ones are removed first
 MAX_BYTES = 64 * 2**20
-#: the bytes of the largest one
+#: the most bytes of one index
 MAX_INDEX = 32 << 20
-#: how many are written at once: processes beside each other find what the others have read so far
+#: how many are written at once, so that parallel processes can use them
 _AT_ONCE = 256
-#: seconds after which it is noted anew that something is still used
+#: seconds after which the time of use is updated
 _FRESH = 24 * 3600
 
 
 class Shelf:
-    """What earlier runs made of texts. ``remarks``: what the user may want to know of it.
-
-    Where the database cannot be used, nothing is found, nothing is kept, and nobody is kept waiting a second time.
-    """
+    """The results of earlier runs for texts. ``remarks``: messages for the user. If the database cannot be used,
+    nothing is found or stored, and no second attempt is made."""
 
     def __init__(self, root: Path) -> None:
         self._database = Database(root, INDEXES, _TABLE)
@@ -44,11 +42,11 @@ class Shelf:
         self._still_used: list[bytes] = []
 
     def get(self, text: str) -> bytes | None:
-        """What was made of a text; None where it is not known."""
+        """The stored result for a text; None if there is none."""
         return self._get(self.digest(text))
 
     def get_record(self, name: str) -> bytes | None:
-        """What was made of all texts together; None where it is not known."""
+        """The stored result for all texts together; None if there is none."""
         return self._get(self._key_of_record(name))
 
     def _get(self, key: bytes) -> bytes | None:
@@ -70,11 +68,11 @@ class Shelf:
         return self._database.read(look)
 
     def put(self, text: str, value: bytes) -> None:
-        """Keep what was made of a text."""
+        """Store the result for a text."""
         self._put(self.digest(text), value)
 
     def put_record(self, name: str, value: bytes) -> None:
-        """Keep what was made of all texts together, in place of what was kept."""
+        """Store the result for all texts together, replacing the previous one."""
         self._put(self._key_of_record(name), value)
 
     def _put(self, key: bytes, value: bytes) -> None:
@@ -86,7 +84,7 @@ class Shelf:
             self._write()
 
     def close(self) -> None:
-        """Write what is not written yet, and drop what is beyond the bounds."""
+        """Write pending results, and remove those beyond the bounds."""
         if self._new or self._still_used:
             self._write(last=True)
         self._database.close()
@@ -108,7 +106,7 @@ class Shelf:
         self._database.write(keep)
 
     def digest(self, text: str) -> bytes:
-        """What tells a text from others."""
+        """The digest of a text."""
         return self._hash(text, b"")
 
     def _key_of_record(self, name: str) -> bytes:
@@ -126,5 +124,5 @@ def _bound(database: sqlite3.Connection) -> None:
     for key, size in database.execute("SELECT rowid, length(value) FROM shelf ORDER BY used, key").fetchall():
         database.execute("DELETE FROM shelf WHERE rowid = ?", (key,))
         total -= size or 0
-        if total <= MAX_BYTES // 2:  # so that it is not for every run to do
+        if total <= MAX_BYTES // 2:  # so that not every run has to do it
             return
