@@ -216,7 +216,7 @@ def _runs(analyser: Analyser, summary: Summary, call: HookCall, place: Place) ->
 
 def _added_again(analyser: Analyser, summary: Summary, call: HookCall) -> Loop | None:
     """The loop that repeatedly adds the hook to the same module while none is removed; None if there is none."""
-    if not _unconditional(summary, call) or not _dropped(summary, call) or _tables_touched(analyser):
+    if not _unconditional(call) or not _dropped(summary, call) or _tables_touched(analyser):
         return None
     of_module = call.name in OF_MODULES
     root = root_of(summary, call.owner)
@@ -271,7 +271,7 @@ def _returns(held: LoopState) -> bool:
     return any(isinstance(one, ir.Return) for one in walk_statements(held.body, False))
 
 
-def _unconditional(summary: Summary, call: HookCall) -> bool:
+def _unconditional(call: HookCall) -> bool:
     """Whether the call depends on no condition but the type of a layer."""
     return all(
         any(

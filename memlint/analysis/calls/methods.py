@@ -210,12 +210,12 @@ def _held_module(fn: FunctionState, state: State, expr: ir.Call, receiver: V, na
     if receiver.kinds & MODULE:
         return None
     if receiver.kinds & TENSORS or dotted(func) not in fn.modules_by_use:
-        return _kept_by_classes(fn, state, receiver, name, expr)
+        return _kept_by_classes(fn, receiver, name, expr)
     member = known_by_use(fn, dotted(func), read_attribute(fn, state, receiver, name))
     return member if member.is_only(MODULE) and not member.refs else None
 
 
-def _kept_by_classes(fn: FunctionState, state: State, receiver: V, name: str, expr: ir.Call) -> V | None:
+def _kept_by_classes(fn: FunctionState, receiver: V, name: str, expr: ir.Call) -> V | None:
     """The module attribute of an unknown object (``learner.critic(x)``), if the project's classes store modules under
     that name and none has such a method; else None."""
     unknown = bool(receiver.kinds & UNKNOWN) and receiver.is_only(UNKNOWN | TENSORS | NONE) and not receiver.objs

@@ -117,13 +117,13 @@ class Attributes:
                     if value is not None and value.syms == {place} and value.kinds & ~UNKNOWN:
                         value = value.but(kinds=value.kinds & ~UNKNOWN)  # one path leaves the attribute as it is
                     if value is not None:
-                        value = as_held(summary.exit, self._through_parameters(method, summary, value))
+                        value = as_held(summary.exit, self._through_parameters(summary, value))
             if value is None:
                 value = self._shallow(method, name)
             found = join(found, outside(value))
         return found
 
-    def _through_parameters(self, method: Function, summary: Summary, value: V) -> V:
+    def _through_parameters(self, summary: Summary, value: V) -> V:
         if value.kinds & UNKNOWN and value.syms:
             known = self.facts.settled(summary, value)
             if known is not None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from memlint.analysis.domain.state import State
 from memlint.analysis.domain.summary.summary import Summary
 from memlint.analysis.domain.values import CALLABLE, UNKNOWN_VALUE, Ref, V, ordered
 from memlint.analysis.index.program import Class, Function, Program
@@ -51,7 +50,7 @@ class DefinitionValues:
             return callable_of("class", key, qual)
         return callable_of("func", key, qual) if module.function(qual) is not None else None
 
-    def local_function(self, summary: Summary, state: State, node: ir.FunctionDef | ir.Lambda) -> V:
+    def local_function(self, summary: Summary, node: ir.FunctionDef | ir.Lambda) -> V:
         """A nested function or lambda as a value."""
         unit = summary.function.unit
         if isinstance(node, ir.Lambda):

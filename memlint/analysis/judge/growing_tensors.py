@@ -130,7 +130,7 @@ def judged(analyser: Analyser, summary: Summary, store: Store, fixes: FixPlaces)
         in_model_loop=lacks_guard(summary, store.entering),
         bounded=loop.over == "rows"
         or store.selected
-        or _fed(summary, store)
+        or _fed(store)
         or _rows_of_argument(summary, store)
         or of_one_update(summary, store)
         or _over_parts(analyser, summary, store)
@@ -139,7 +139,7 @@ def judged(analyser: Analyser, summary: Summary, store: Store, fixes: FixPlaces)
     )
 
 
-def _fed(summary: Summary, store: Store) -> bool:
+def _fed(store: Store) -> bool:
     """Whether each iteration passes the whole grown tensor to a call (a model that generates token by token), or the
     loop tests its length. A list cannot replace it, and the callee bounds its length."""
     if store.loop is None:

@@ -337,7 +337,7 @@ def _dict(fn: FunctionState, state: State, expr: ir.DictDisplay) -> V:
 
 
 def _lambda(fn: FunctionState, state: State, expr: ir.Lambda) -> V:
-    return fn.analyser.local_function(fn, state, expr)
+    return fn.analyser.local_function(fn, expr)
 
 
 def _walrus(fn: FunctionState, state: State, expr: ir.Walrus) -> V:

@@ -207,7 +207,7 @@ def _define(fn: FunctionState, state: State, statement: ir.FunctionDef | ir.Clas
     if isinstance(statement, ir.ClassDef):
         value = fn.analyser.local_class(fn, statement)
     else:
-        value = fn.analyser.local_function(fn, state, statement)
+        value = fn.analyser.local_function(fn, statement)
     if statement.name in fn.function.locals:
         state.env[statement.name] = value
     return state

@@ -26,7 +26,7 @@ def call(watch: Watch, function: Function, expr: ir.Call) -> int:
     if isinstance(func, ir.Attr):
         receiver = watch.share(function, func.value)
         if receiver:
-            return _own_method(watch, function, func, receiver)
+            return _own_method(watch, func, receiver)
     elif watch.share(function, func):
         watch.doubtful(f"`{text(func, 40)}` is called, and is not resolved")
     if not held:
@@ -53,7 +53,7 @@ def call(watch: Watch, function: Function, expr: ir.Call) -> int:
     if isinstance(func, ir.Attr) and func.name in words.PUTS and not _has_method(watch, func.name):
         watch.into(function, func.value)
         return CLEAN
-    if isinstance(func, ir.Attr) and func.name in words.LOGS and _is_logger(watch, function, func.value):
+    if isinstance(func, ir.Attr) and func.name in words.LOGS and _is_logger(function, func.value):
         return CLEAN
     watch.doubtful(
         f"`{text(held[0], 40)}` is passed to `{text(func, 40)}`, which is not resolved and may need its graph"
@@ -71,7 +71,7 @@ def _look(watch: Watch, function: Function, expr: ir.Call) -> None:
         watch.doubtful(f"`{text(expr, 40)}` may read it")
 
 
-def _own_method(watch: Watch, function: Function, func: ir.Attr, receiver: int) -> int:
+def _own_method(watch: Watch, func: ir.Attr, receiver: int) -> int:
     """The share of the result of a method on the value itself, or on a container of it."""
     name, methods = func.name, knowledge.methods()
     if name in words.WANT_GRAPH:
@@ -172,7 +172,7 @@ def _follow(watch: Watch, function: Function, callee: Function, expr: ir.Call) -
     return ITSELF if inner.returned else CLEAN
 
 
-def _is_logger(watch: Watch, function: Function, expr: ir.Expr) -> bool:
+def _is_logger(function: Function, expr: ir.Expr) -> bool:
     if not isinstance(expr, ir.Name) or expr.id in function.locals:
         return False
     made = function.module.bindings.get(expr.id, ())

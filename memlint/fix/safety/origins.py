@@ -234,7 +234,7 @@ class Origins:
                     raise unknown
                 for other in functions_in(module, number):
                     for statement in _storing(other).get(name, ()):
-                        if not isinstance(statement, ir.Assign | ir.AnnAssign) or not _is_target(statement, name):
+                        if not isinstance(statement, ir.Assign | ir.AnnAssign) or not _is_target(statement):
                             raise unknown
                         assigned += 1
                         found |= self._of(other, statement.value) if statement.value is not None else set()
@@ -313,7 +313,7 @@ def _bound(target: ir.Expr) -> tuple[ir.Expr, ...]:
     return _bound(target.value) if isinstance(target, ir.Starred) else (target,)
 
 
-def _is_target(statement: ir.Assign | ir.AnnAssign, name: str) -> bool:
+def _is_target(statement: ir.Assign | ir.AnnAssign) -> bool:
     """Whether the attribute itself is assigned, not as one of several unpacked targets."""
     targets = statement.targets if isinstance(statement, ir.Assign) else (statement.target,)
     return all(not isinstance(target, ir.Display) for target in targets)

@@ -55,7 +55,7 @@ class _Survivors:
                             self._assigned(function, target)
                 case ir.AugAssign():
                     number = is_plain(self.analyser, function, statement.value)
-                    if not number or not self._is_counter(function, statement.target):
+                    if not number or not self._is_counter(statement.target):
                         self._updated(function, statement.target)
                 case ir.Try() if statement.handlers:
                     self.watch.doubtful("an `except` may handle an error that is raised with gradients only")
@@ -104,7 +104,7 @@ class _Survivors:
             case ir.Starred():
                 self._assigned(function, target.value)
 
-    def _is_counter(self, function: Function, target: ir.Expr) -> bool:
+    def _is_counter(self, target: ir.Expr) -> bool:
         """Whether the target of an addition is no tensor that requires gradients, by its name."""
         if not isinstance(target, ir.Attr):
             return True
