@@ -11,6 +11,7 @@ from collections.abc import Iterator
 
 from memlint.analysis.index.partners import Partners
 from memlint.analysis.index.program import Function, Program, in_tests
+from memlint.analysis.syntax.memo import kept_for
 
 #: if a name has more methods than this, none is followed
 MAX_METHODS = 8
@@ -24,9 +25,6 @@ class NamedMethods:
     def __init__(self, program: Program, partners: Partners) -> None:
         self._program = program
         self._partners = partners
-        self._files: dict[str, dict[str, list[str]]] = {}
-        self._places: dict[tuple[str, str], list[tuple[str, str]]] = {}
-        self._few: dict[tuple[str, str], list[Function]] = {}
         self._nearest: dict[tuple[str, str], list[Function]] = {}
 
     def are_many(self, name: str, near: str = "") -> bool:
@@ -37,14 +35,12 @@ class NamedMethods:
         """Whether there is any method of that name."""
         return bool(self._places_of(name, ""))
 
+    @kept_for
     def few(self, name: str, near: str = "") -> list[Function]:
         """The methods of that name; empty if there are more than are followed."""
-        question = (name, near)
-        if question not in self._few:
-            places = self._places_of(name, near)
-            classes = (self._program.module(key).cls(cls) for key, cls in places if len(places) <= MAX_METHODS)
-            self._few[question] = [cls.methods[name] for cls in classes if cls is not None and name in cls.methods]
-        return self._few[question]
+        places = self._places_of(name, near)
+        classes = (self._program.module(key).cls(cls) for key, cls in places if len(places) <= MAX_METHODS)
+        return [cls.methods[name] for cls in classes if cls is not None and name in cls.methods]
 
     def nearest(self, name: str, near: str) -> list[Function]:
         """For a name with many methods, those in the files nearest to ``near``, as many as are followed. Empty if too
@@ -65,29 +61,30 @@ class NamedMethods:
             del known[MAX_METHODS:]
         return known
 
+    @kept_for
     def _places_of(self, name: str, near: str) -> list[tuple[str, str]]:
         """The classes (module, name) with a method of that name, at most one more than are followed."""
-        question = (name, near)
-        if question not in self._places:
-            found = self._find(name, self._folder(name, near))
-            near_ones = ((key, cls) for key, cls in found if not near or self._partners.may_meet(near, key))
-            self._places[question] = list(itertools.islice(near_ones, MAX_METHODS + 1))
-        return self._places[question]
+        found = self._find(name, self._folder(name, near))
+        near_ones = ((key, cls) for key, cls in found if not near or self._partners.may_meet(near, key))
+        return list(itertools.islice(near_ones, MAX_METHODS + 1))
 
     def _folder(self, name: str, near: str) -> str:
         """The folder of ``near`` if the answer depends on it, because several files of the same name define such a
         method; else ""."""
-        if name not in self._files:
-            found: dict[str, list[str]] = {}
-            for key in self._program.words.defining(name):
-                found.setdefault(key.rpartition("/")[2], []).append(key)
-            self._files[name] = {file: keys for file, keys in found.items() if len(keys) > 1}
-        return near.rpartition("/")[0] if self._files[name] else ""
+        return near.rpartition("/")[0] if self._copies(name) else ""
+
+    @kept_for
+    def _copies(self, name: str) -> dict[str, list[str]]:
+        """By file name, the files with it that define a method of that name, if they are several."""
+        found: dict[str, list[str]] = {}
+        for key in self._program.words.defining(name):
+            found.setdefault(key.rpartition("/")[2], []).append(key)
+        return {file: keys for file, keys in found.items() if len(keys) > 1}
 
     def _find(self, name: str, folder: str) -> Iterator[tuple[str, str]]:
         for key in self._program.words.defining(name):
             at = _shared(key, folder)
-            copies = self._files[name].get(key.rpartition("/")[2], ()) if folder else ()
+            copies = self._copies(name).get(key.rpartition("/")[2], ()) if folder else ()
             nearer = {cls for one in copies if _shared(one, folder) > at for cls in self._classes(one, name)}
             yield from ((key, cls) for cls in self._classes(key, name) if cls not in nearer)
 

@@ -25,7 +25,7 @@ from memlint.analysis.reach.refused_calls import callee_of, is_bound_once, is_fo
 from memlint.analysis.syntax.bindings import names_bound_by
 from memlint.analysis.syntax.control_flow import ErrorsOnPaths, evaluated, surely
 from memlint.analysis.syntax.expression_text import text
-from memlint.analysis.syntax.memo import kept
+from memlint.analysis.syntax.memo import kept, kept_for
 from memlint.analysis.syntax.syntax import is_name, walk_statements
 from memlint.analysis.transfer.modules.inert_guards import last_ordinal
 from memlint.ir import nodes as ir
@@ -59,8 +59,6 @@ class Raising:
         self._constant_arguments = constant_arguments
         self._bodies: dict[tuple[str, str, int], str] = {}
         self._errors_before: dict[tuple[str, str, int, int], str] = {}
-        self._errors_of: dict[tuple[str, str], ErrorsOnPaths] = {}
-        self._tried: dict[tuple[str, str], bool] = {}
 
     def why(self, function: Function, at: int) -> str:
         """The error before a place in a function (an ordinal of its unit), as a clause; "" if none is known."""
@@ -80,19 +78,15 @@ class Raising:
             )
         return self._errors_before[key]
 
+    @kept_for
     def _errors(self, function: Function) -> ErrorsOnPaths:
-        if function.key not in self._errors_of:
-            decide = self._constant_arguments.of(function)
-            self._errors_of[function.key] = ErrorsOnPaths(
-                function.body, decide, lambda part: self._mistake(function, part)
-            )
-        return self._errors_of[function.key]
+        decide = self._constant_arguments.of(function)
+        return ErrorsOnPaths(function.body, decide, lambda part: self._mistake(function, part))
 
+    @kept_for
     def _is_tried(self, function: Function) -> bool:
         """Whether a caller may catch an exception of a function."""
-        if function.key not in self._tried:
-            self._tried[function.key] = any(_is_tried(call) for call in self._calls.of(function))
-        return self._tried[function.key]
+        return any(_is_tried(call) for call in self._calls.of(function))
 
     def _constructor(self, function: Function, depth: int) -> str:
         """The error because of which no object of a method's class can exist; "" if none is known."""

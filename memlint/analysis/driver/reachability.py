@@ -23,7 +23,6 @@ class Reachability:
 
     def __init__(self, analyser: Analyser) -> None:
         self._program = program = analyser.program
-        self._broken: dict[str, str] = {}
         self._unused = analyser.unused
         self._unnamed = Unnamed(program)
         self._constant_arguments = ConstantArguments(analyser.known_calls)
@@ -53,11 +52,9 @@ class Reachability:
 
     def _why_broken(self, path: str) -> str:
         """The error because of which a file cannot be imported or run; "" if none is known."""
-        if path not in self._broken:
-            old = self._program.project.sources[path].rewritten
-            why = "no Python of today reads it (MEM000)" if old else ""
-            self._broken[path] = why or broken_import(self._program, path)
-        return self._broken[path]
+        if self._program.project.sources[path].rewritten:
+            return "no Python of today reads it (MEM000)"
+        return broken_import(self._program, path)
 
 
 _BY_TEXT = "as far as its text tells, "

@@ -71,7 +71,6 @@ class Analysis:
         #: the lines of the last queried file
         self._split: dict[str, list[str]] = {}
         self._around: dict[tuple[str, int], _Around] = {}
-        self._dated: dict[str, str] = {}
         self._reach = Reachability(analyser)
 
     def close(self) -> None:
@@ -123,9 +122,7 @@ class Analysis:
 
     def dated(self, path: str) -> str:
         """The sign that a file is written for torch before 0.4, which has no grad mode; "" for none."""
-        if path not in self._dated:
-            self._dated[path] = dated(self._program, path)
-        return self._dated[path]
+        return dated(self._program, path)
 
     def qualified_name(self, site: Site) -> str:
         """The qualified name of the function around a site, "<module>" at the top."""

@@ -90,7 +90,6 @@ class Analyser(DefinitionValues):
         self.facts = Facts(self)
         self.summaries = Summaries(self._interpret, self._answer, spare=self.is_large)
         self._flags: dict[tuple[str, str], frozenset[str]] = {}
-        self._switched_off: dict[str, bool] = {}
         self._constants: dict[tuple[str, int, int], V] = {}
         #: by module, the networks that a computed name may select; empty if it may select anything
         self.networks_in: dict[str, frozenset[Ref]] = {}
@@ -266,9 +265,7 @@ class Analyser(DefinitionValues):
 
     def switched_off(self, module: Module) -> bool:
         """Whether the module's own statements turn grad mode off permanently."""
-        if module.key not in self._switched_off:
-            self._switched_off[module.key] = switches_off(module.statements)
-        return self._switched_off[module.key]
+        return switches_off(module.statements)
 
     def _made_off(self, function: Function) -> bool:
         """Whether the constructor of the method's class turns grad mode off permanently."""

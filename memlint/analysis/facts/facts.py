@@ -87,7 +87,6 @@ class Facts:
         self.trained: dict[Summary, list[Source]] = {}
         #: functions that are passed as values, whose callers may set a guard
         self._handed_on: frozenset[tuple[str, str]] = frozenset()
-        self._tabled: dict[tuple[str, str], bool] = {}
 
     def learn(self) -> None:
         """Take the call records of all summaries, and drop the answers that depend on them."""
@@ -136,9 +135,7 @@ class Facts:
     def is_handed_on(self, function: Function) -> bool:
         """Whether a call passes the function as a value, an attribute takes it (``net.forward = traced``), or a table
         holds it. Its calls, and their arguments, are then not all known."""
-        if function.key not in self._handed_on and function.key not in self._tabled:
-            self._tabled[function.key] = stands_in_table(self.analyser.program, function)
-        return function.key in self._handed_on or self._tabled[function.key]
+        return function.key in self._handed_on or stands_in_table(self.analyser.program, function)
 
     def calls_of(self, function: Function) -> list[tuple[Summary, CallRecord]]:
         """The known calls of a function. For a method without any, those of the base method that it overrides."""

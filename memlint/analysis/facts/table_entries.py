@@ -10,6 +10,7 @@ from typing import Any
 from memlint.analysis.domain.state import GUARDS
 from memlint.analysis.index.mentions import root, tree_of
 from memlint.analysis.index.program import Function, Module, Program
+from memlint.analysis.index.program_memo import memoized_in_program
 from memlint.frontend.index import members
 
 #: the most files with a function's name that are read
@@ -18,6 +19,7 @@ MAX_FILES = 20
 _RUNNERS = frozenset({"Fire"})
 
 
+@memoized_in_program
 def stands_in_table(program: Program, function: Function) -> bool:
     """Whether some code of the project puts a function, or a method by ``self`` or the class, into a container."""
     if function.node is None or function.enclosing is not None or function.name.startswith("__"):

@@ -187,6 +187,7 @@ def is_loaded(module: Module, names: frozenset[str]) -> bool:
     )
 
 
+@memoized_in_program
 def is_imported(program: Program, module: Module) -> bool:
     """Whether some file of the project may import this one. True for a package."""
     stem = module.key.rpartition("/")[2].removesuffix(".py")

@@ -12,6 +12,7 @@ from collections.abc import Collection, Iterable
 from memlint.analysis.index.loading import OUTSIDE, is_loaded, loaders
 from memlint.analysis.index.program import Program
 from memlint.analysis.index.programs import has_program, is_collected, is_distributed, is_program
+from memlint.analysis.syntax.memo import kept_for
 from memlint.patterns import lazy_pattern
 
 #: a call that makes pickled objects, or the import of one
@@ -29,12 +30,7 @@ class Partners:
 
     def __init__(self, program: Program) -> None:
         self._program = program
-        self._imports: dict[str, frozenset[str]] = {}
-        #: the files that may import each, and those of them that do
-        self._candidates: dict[str, Collection[str]] = {}
-        self._importers: dict[str, frozenset[str]] = {}
         self._above: dict[str, frozenset[str] | None] = {}
-        self._words: dict[str, frozenset[str]] = {}
 
     def may_meet(self, key: str, other: str) -> bool:
         """Whether code of one file may receive objects of what the other file defines; the order does not matter."""
@@ -75,19 +71,18 @@ class Partners:
         """Whether the code of other projects may import a file."""
         return is_distributed(self._program, key) or not has_program(self._program)
 
+    @kept_for
     def imports(self, key: str) -> frozenset[str]:
         """The files that a file imports, and the ``__init__.py`` of each package around them. An unresolved ``import
         model`` counts for every file of that name, since the program may run in any folder."""
-        if key not in self._imports:
-            found: set[str] = set()
-            for item in self._program.module(key).index.imports:
-                targets = self._program.imported_files(item, key)
-                if not targets and item.module not in OUTSIDE:
-                    targets = self._by_name.get(item.module, [])
-                for target in targets:
-                    found |= {target, *self._packages(target)}
-            self._imports[key] = frozenset(found - {key})
-        return self._imports[key]
+        found: set[str] = set()
+        for item in self._program.module(key).index.imports:
+            targets = self._program.imported_files(item, key)
+            if not targets and item.module not in OUTSIDE:
+                targets = self._by_name.get(item.module, [])
+            for target in targets:
+                found |= {target, *self._packages(target)}
+        return frozenset(found - {key})
 
     @functools.cached_property
     def _by_name(self) -> dict[str, list[str]]:
@@ -104,16 +99,15 @@ class Partners:
             yield f"{folder}/__init__.py"
             folder = folder.rpartition("/")[0]
 
+    @kept_for
     def _importers_of(self, key: str) -> frozenset[str]:
         """The direct importers of a file. A file that is neither a program nor a test may also be loaded by name."""
-        if key not in self._importers:
-            found = {other for other in self._candidates_of(key) if other != key and self._imports_directly(other, key)}
-            if key.endswith("conftest.py"):
-                found |= {other for other in self._below(key) if is_collected(other) and other != key}
-            elif not is_program(self._program, key) and not is_collected(key):
-                found |= self._loaders_of(key, all(is_collected(other) for other in found)) - {key}
-            self._importers[key] = frozenset(found)
-        return self._importers[key]
+        found = {other for other in self._candidates_of(key) if other != key and self._imports_directly(other, key)}
+        if key.endswith("conftest.py"):
+            found |= {other for other in self._below(key) if is_collected(other) and other != key}
+        elif not is_program(self._program, key) and not is_collected(key):
+            found |= self._loaders_of(key, all(is_collected(other) for other in found)) - {key}
+        return frozenset(found)
 
     def _imports_directly(self, key: str, other: str) -> bool:
         """Whether a file may import another one directly. A file that does not parse may import any."""
@@ -137,21 +131,19 @@ class Partners:
         named = self._program.words.files("load")
         return [key for key in named if _UNPICKLES.search(self._program.module(key).text) is not None]
 
+    @kept_for
     def _candidates_of(self, key: str) -> Collection[str]:
         """A superset of the importers, from the text alone: files whose imports name the file, or that are in its
         package."""
-        if key not in self._candidates:
-            name = _name(key)
-            naming = [other for other in self._program.words.files(name) if name in self._imported_words(other)]
-            package = self._below(key) if key.endswith("__init__.py") else ()
-            self._candidates[key] = {*naming, *package}
-        return self._candidates[key]
+        name = _name(key)
+        naming = [other for other in self._program.words.files(name) if name in self._imported_words(other)]
+        package = self._below(key) if key.endswith("__init__.py") else ()
+        return {*naming, *package}
 
+    @kept_for
     def _imported_words(self, key: str) -> frozenset[str]:
-        if key not in self._words:
-            imports = _IMPORT.findall(_COMMENT.sub("", self._program.module(key).text))
-            self._words[key] = frozenset(word for one in imports for word in _WORD.findall(one))
-        return self._words[key]
+        imports = _IMPORT.findall(_COMMENT.sub("", self._program.module(key).text))
+        return frozenset(word for one in imports for word in _WORD.findall(one))
 
     def _below(self, key: str) -> list[str]:
         """The files in the folder of a file, at any depth."""

@@ -14,6 +14,7 @@ from memlint.analysis.index.function import Function
 from memlint.analysis.index.indexes import Indexes
 from memlint.analysis.index.lineage import Lineage
 from memlint.analysis.index.word_index import Words, may_bind, may_define
+from memlint.analysis.syntax.memo import kept_for
 from memlint.analysis.syntax.syntax import dotted
 from memlint.frontend.index_records import Imported
 from memlint.ir import nodes as ir
@@ -72,7 +73,6 @@ class Program:
         self._below: dict[tuple[str, str], tuple[list[Class], Iterator[Class]]] = {}
         #: classes whose subclasses are being searched for
         self._looking: set[tuple[str, str]] = set()
-        self._overrides: dict[tuple[tuple[str, str], str, int], list[Function]] = {}
         self._methods: dict[tuple[Class, str], Function | None] = {}
         self._ancestors: dict[tuple[str, str], tuple[list[Class], frozenset[str]]] = {}
 
@@ -80,7 +80,7 @@ class Program:
         """Release all modules, as their definitions refer to each other."""
         for module in self._modules.values():
             module.close()
-        for held in (self._modules, self._found, self._below, self._overrides, self._methods, self._ancestors):
+        for held in (self._modules, self._found, self._below, self._methods, self._ancestors):
             held.clear()
         self.answers.clear()
 
@@ -353,13 +353,11 @@ class Program:
         """Whether a class is a subclass of tensor: a parameter with methods of its own."""
         return not self.ancestors(cls)[1].isdisjoint(TENSOR_BASES)
 
-    def overrides(self, cls: Class, name: str, limit: int = MAX_OVERRIDES) -> list[Function]:
-        """The overrides of a method in the project's subclasses; none if there are more than ``limit``."""
-        key = (cls.key, name, limit)
-        if key not in self._overrides:
-            found = list(itertools.islice(self._overriding(cls, name), limit + 1))
-            self._overrides[key] = found if len(found) <= limit else []
-        return self._overrides[key]
+    @kept_for
+    def overrides(self, cls: Class, name: str) -> list[Function]:
+        """The overrides of a method in the project's subclasses; none if there are more than `MAX_OVERRIDES`."""
+        found = list(itertools.islice(self._overriding(cls, name), MAX_OVERRIDES + 1))
+        return found if len(found) <= MAX_OVERRIDES else []
 
     def _overriding(self, cls: Class, name: str) -> Iterator[Function]:
         # the index tells faster which classes define the method than which are subclasses

@@ -11,6 +11,7 @@ from collections.abc import Iterable, Iterator
 
 from memlint.analysis.index.loading import LIBRARIES
 from memlint.analysis.index.program import Program, is_interactive
+from memlint.analysis.index.program_memo import memoized_in_program
 from memlint.analysis.reach.refused_calls import is_found_first
 from memlint.analysis.syntax.memo import kept_for
 from memlint.ir import nodes as ir
@@ -24,6 +25,7 @@ MAX_DEPTH = 4
 _LIBRARIES = LIBRARIES | sys.stdlib_module_names
 
 
+@memoized_in_program
 def broken_import(program: Program, key: str) -> str:
     """The module-level import of a file that certainly fails, as a clause; "" if none is known."""
     if is_interactive(key):  # a notebook's commands may install what it imports

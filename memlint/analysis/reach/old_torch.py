@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 
 from memlint.analysis.index.program import Program
+from memlint.analysis.index.program_memo import memoized_in_program
 from memlint.patterns import lazy_pattern
 
 #: the release that introduced ``torch.no_grad``
@@ -19,6 +20,7 @@ _NUMBER = lazy_pattern(r"^[^#\n\"']*?\b((?:\w+_)?loss\.data\[0\])", re.MULTILINE
 _SEVERAL = lazy_pattern(r"__version__|hasattr\(|torch\.compile|except\b")
 
 
+@memoized_in_program
 def dated(program: Program, key: str) -> str:
     """The evidence that a file is written for a torch before 0.4, as a clause; "" for none."""
     project = program.project

@@ -12,9 +12,9 @@ import re
 from memlint.analysis.index.bases import is_entered
 from memlint.analysis.index.definitions import Class, Module
 from memlint.analysis.index.function import Function
-from memlint.analysis.index.loading import is_loaded
+from memlint.analysis.index.loading import is_imported, is_loaded
 from memlint.analysis.index.mentions import FINDERS, finds_attributes
-from memlint.analysis.index.program import Program, in_tests
+from memlint.analysis.index.program import in_tests
 from memlint.analysis.index.programs import is_collected, is_of_hub, is_program
 from memlint.analysis.reach.broken_files import broken_import
 from memlint.analysis.reach.names_in_strings import in_strings
@@ -24,10 +24,6 @@ from memlint.project.published import has_users
 
 class Unnamed(Unused):
     """The definitions that nothing in the project names, computed on demand."""
-
-    def __init__(self, program: Program) -> None:
-        super().__init__(program)
-        self._broken: dict[str, bool] = {}
 
     def why(self, function: Function) -> Idle | None:
         found = super().why(function)
@@ -43,7 +39,7 @@ class Unnamed(Unused):
             return ""
         if self._loaded is None or is_loaded(module, self._loaded) or not module.index.complete:
             return ""
-        if self._is_imported(module) or is_collected(module.key) or in_tests(module.key):
+        if is_imported(self._program, module) or is_collected(module.key) or in_tests(module.key):
             return ""
         if is_program(self._program, module.key) or self._program.project.notebooks.mention(stem):
             return ""
@@ -71,16 +67,10 @@ class Unnamed(Unused):
         )
 
     def _uses(self, key: str, module: Module, name: str) -> bool:
-        return super()._uses(key, module, name) and not self._is_broken(key)
+        return super()._uses(key, module, name) and not broken_import(self._program, key)
 
     def _calls(self, key: str, cls: Class, name: str) -> bool:
-        return super()._calls(key, cls, name) and not self._is_broken(key)
-
-    def _is_broken(self, key: str) -> bool:
-        """Whether a file fails while it is loaded, so that its mentions do not run."""
-        if key not in self._broken:
-            self._broken[key] = bool(broken_import(self._program, key))
-        return self._broken[key]
+        return super()._calls(key, cls, name) and not broken_import(self._program, key)
 
     def _is_distributed(self, module: Module) -> bool:
         """Whether the project's package exports the definition to other users. A training program that is packaged only

@@ -64,7 +64,6 @@ class Unused:
         self._program = program
         self._known: dict[tuple[str, str], bool] = {}
         self._supposed: list[tuple[str, str]] = []
-        self._imported: dict[str, bool] = {}
 
     def why(self, function: Function) -> Idle | None:
         """The part of a function's definition that is unused, and why; None if it may be used."""
@@ -174,7 +173,7 @@ class Unused:
         if isinstance(what, Class) and is_entered(self._program, what):
             return False
         cls = what.cls if isinstance(what, Function) else None
-        if len(files) > MAX_FILES and (cls is not None or self._is_imported(module)):
+        if len(files) > MAX_FILES and (cls is not None or is_imported(self._program, module)):
             return False
         if self._is_in_strings(name, what) or self._is_distributed(module):
             return False
@@ -219,11 +218,6 @@ class Unused:
                     found[place] = around
         return any(not around or not self._is_unused(other, around) for _, around in sorted(found.items()))
 
-    def _is_imported(self, module: Module) -> bool:
-        if module.key not in self._imported:
-            self._imported[module.key] = is_imported(self._program, module)
-        return self._imported[module.key]
-
     def _may_mean(self, other: Module, node: ast.Attribute, module: Module) -> bool:
         """Whether an attribute may be a definition of a module, by the binding of the name before it."""
         receiver = node.value
@@ -247,7 +241,7 @@ class Unused:
                 bound.add(item.asname or name)
             elif item.name != "*":  # a module may have the name of its definition
                 attribute = attribute or self._brings_module(other, item, module)
-        return frozenset(bound), attribute and self._is_imported(module)
+        return frozenset(bound), attribute and is_imported(self._program, module)
 
     def _leads_to(self, other: Module, item: Imported, module: Module, name: str) -> bool:
         target = self._program.resolve(item.module, other.key, item.level)

@@ -8,6 +8,7 @@ from memlint.analysis.domain.summary.function_state import FunctionState, resume
 from memlint.analysis.domain.summary.summary import Summary
 from memlint.analysis.domain.values import CALLABLE, Ref, V, ordered
 from memlint.analysis.index.program import Class, Function
+from memlint.analysis.syntax.memo import kept
 from memlint.analysis.syntax.syntax import dotted, is_false, is_true
 from memlint.analysis.transfer.modules.flags import truth
 from memlint.ir import nodes as ir
@@ -155,6 +156,7 @@ def entered_by_hand(fn: FunctionState, state: State, receiver: V, name: str, arg
     return grad is not None
 
 
+@kept
 def switches_off(body: tuple[ir.Stmt, ...]) -> bool:
     """Whether the statements of a body leave grad mode off."""
     off = False
