@@ -70,7 +70,7 @@ class Facts:
         self.numbers = Numbers(analyser.program, self)
         self._calls: dict[tuple[str, str], list[tuple[Summary, CallRecord]]] = {}
         #: by name, the methods called on modules of unknown class, with the caller, the module and whether it is frozen
-        self.asked: dict[str, list[tuple[Summary, V, bool | None]]] = {}
+        self.unresolved_methods: dict[str, list[tuple[Summary, V, bool | None]]] = {}
         self._parameters: dict[tuple[tuple[str, str], str], V | None] = {}
         self._usual: dict[tuple[tuple[str, str], str], bool | None] = {}
         self.partners = Partners(analyser.program)
@@ -104,10 +104,10 @@ class Facts:
         self._usual.clear()
         self.numbers = Numbers(self.analyser.program, self)
         self.modes.learn(self.analyser.general_summaries())
-        self.asked = {}
+        self.unresolved_methods = {}
         for summary in self.analyser.general_summaries():
-            for name, module, frozen in summary.asked.values():
-                self.asked.setdefault(name, []).append((summary, module, frozen))
+            for name, module, frozen in summary.unresolved_methods.values():
+                self.unresolved_methods.setdefault(name, []).append((summary, module, frozen))
         self._overridden.clear()
         self.context_modes.clear()
         self.may_train.clear()
@@ -121,7 +121,7 @@ class Facts:
         """Drop the calls and all answers."""
         for held in (
             self._calls,
-            self.asked,
+            self.unresolved_methods,
             self._parameters,
             self._overridden,
             self.context_modes,

@@ -85,7 +85,7 @@ def _mode_by_method_name(analyser: Analyser, summary: Summary, paths: list[Path]
         return set()
     return {
         frozen if frozen is not None else _context_mode_at(analyser, caller, sorted(module.syms), tag, 1)
-        for caller, module, frozen in analyser.facts.asked.get(function.name, ())
+        for caller, module, frozen in analyser.facts.unresolved_methods.get(function.name, ())
         if caller is not summary
     }
 

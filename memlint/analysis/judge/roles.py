@@ -140,19 +140,19 @@ def holds(test: ir.Expr, name: str, value: _Value, aliases: dict[str, ir.Expr]) 
 
     def asks(part: ir.Expr) -> bool | None:
         match part:
-            case ir.Name(id=asked) if asked == name:
+            case ir.Name(id=variable) if variable == name:
                 return bool(value)
-            case ir.Name(id=asked) if asked in aliases:
-                rest = {other: expr for other, expr in aliases.items() if other != asked}
-                return holds(aliases[asked], name, value, rest)
+            case ir.Name(id=variable) if variable in aliases:
+                rest = {other: expr for other, expr in aliases.items() if other != variable}
+                return holds(aliases[variable], name, value, rest)
             case ir.Compare(
-                left=ir.Name(id=asked), ops=("is" | "is not" | "==" | "!=" as op,), rights=(ir.Const() as right,)
+                left=ir.Name(id=variable), ops=("is" | "is not" | "==" | "!=" as op,), rights=(ir.Const() as right,)
             ):
                 same = value is None if right.kind == "None" else right.value == value
-                return same == (op in ("is", "==")) if asked == name else None
+                return same == (op in ("is", "==")) if variable == name else None
             case ir.Compare(
-                left=ir.Name(id=asked), ops=("in" | "not in" as op,), rights=(ir.Display(elements=several),)
-            ) if asked == name:
+                left=ir.Name(id=variable), ops=("in" | "not in" as op,), rights=(ir.Display(elements=several),)
+            ) if variable == name:
                 literals = [one.value for one in several if isinstance(one, ir.Const)]
                 if len(literals) != len(several) or (value is _ANY_OBJECT and len(several) > 1):
                     return None  # the value may be any of them, or none

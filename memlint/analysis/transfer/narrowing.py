@@ -136,17 +136,17 @@ def asked_for_tensor(test: ir.Expr) -> ir.Expr | None:
 def asked_member(test: ir.Expr, body: tuple[ir.Stmt, ...] = ()) -> str:
     """The text of the member that a test checks for being a tensor, ``args[i]``; "" for another test, or where the
     body rebinds a variable of it."""
-    asked = asked_for_tensor(test)
-    if not isinstance(asked, ir.Subscript):
+    tested = asked_for_tensor(test)
+    if not isinstance(tested, ir.Subscript):
         return ""
-    names = names_read(asked)
-    return "" if names & assigned_names(body)[0] else text(asked, 200)
+    names = names_read(tested)
+    return "" if names & assigned_names(body)[0] else text(tested, 200)
 
 
 def tells_tensors(test: ir.Expr, names: frozenset[str]) -> bool:
     """Whether a test checks whether one of these variables is a tensor."""
-    asked = asked_for_tensor(test)
-    return isinstance(asked, ir.Name) and asked.id in names
+    tested = asked_for_tensor(test)
+    return isinstance(tested, ir.Name) and tested.id in names
 
 
 def _is_member(summary: Summary, name: str) -> bool:
@@ -211,13 +211,13 @@ _OF_TENSORS = frozenset({"item", "detach", "cpu", "numpy", "tolist", "data", "cl
 def narrow_to_raised(state: State, body: tuple[ir.Stmt, ...], handler: ir.Handler) -> None:
     """``try: return x.item()``, ``except AttributeError:``: in the handler, ``x`` lacks the method, so it is no
     tensor."""
-    asked = body[0].value if len(body) == 1 and isinstance(body[0], ir.Return | ir.Assign | ir.ExprStmt) else None
-    if asked is None or handler.type is None:
+    tested = body[0].value if len(body) == 1 and isinstance(body[0], ir.Return | ir.Assign | ir.ExprStmt) else None
+    if tested is None or handler.type is None:
         return
     caught = handler.type.elements if isinstance(handler.type, ir.Display) else (handler.type,)
     if any(dotted(one) not in _NO_MEMBER for one in caught):
         return
-    parts = [part for part in walk_expression(asked) if isinstance(part, ir.Attr)]
+    parts = [part for part in walk_expression(tested) if isinstance(part, ir.Attr)]
     first = [part for part in parts if isinstance(part.value, ir.Name)]
     if len(first) == 1 and first[0].name in _OF_TENSORS and all(part.name in _OF_TENSORS for part in parts):
         _narrow_to(state, first[0].value, TENSOR, False)
@@ -244,6 +244,6 @@ def leaves_numbers(fn: FunctionState, state: State, statement: ir.If) -> bool:
     loop = fn.loops[-1] if fn.loops else None
     if loop is None or not loop.replaces or not tells_tensors(statement.test, loop.targets):
         return False
-    asked = asked_for_tensor(statement.test)
-    left = state.env.get(asked.id) if isinstance(asked, ir.Name) else None
+    tested = asked_for_tensor(statement.test)
+    left = state.env.get(tested.id) if isinstance(tested, ir.Name) else None
     return left is None or not (left.objs or left.kinds & CONTAINER)  # a list of tensors is no tensor, but holds graphs

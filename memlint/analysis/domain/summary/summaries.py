@@ -29,7 +29,7 @@ MAX_WARM = 500
 #: module, qualified name, constant arguments
 Key = tuple[str, str, Flags]
 #: a query: its kind, and its identity among queries of that kind
-Question = tuple[str, Any]
+Query = tuple[str, Any]
 
 
 class Summaries:
@@ -43,22 +43,22 @@ class Summaries:
         self._ask = ask
         self._known: dict[Key, Summary | None] = {}
         #: by summary, its queries, and their answers in the same order
-        self._asked: dict[Key, tuple[tuple[Question, ...], tuple[Any, ...]]] = {}
+        self._dependencies: dict[Key, tuple[tuple[Query, ...], tuple[Any, ...]]] = {}
         #: the interned queries, each with its arguments
-        self._questions: dict[Question, tuple[Question, Any]] = {}
+        self._interned: dict[Query, tuple[Query, Any]] = {}
         self._variants: dict[tuple[str, str], set[Flags]] = {}
-        self._old: dict[Key, Summary | None] = {}
+        self._previous: dict[Key, Summary | None] = {}
         self._running: list[Key] = []
-        self._again: set[Key] = set()
-        self._open: list[dict[Question, Any]] = []
+        self._recursive: set[Key] = set()
+        self._recorded: list[dict[Query, Any]] = []
         self._warm: OrderedDict[Key, Summary] = OrderedDict()
         #: for each running interpretation, the stack position of the outermost one that it needs, directly or not
-        self._met: list[int] = []
+        self._lowest: list[int] = []
         #: summaries that were computed without a running one that they need, with that one's stack position
-        self._cut: dict[Key, tuple[int, Function, Flags]] = {}
+        self._cut_recursion: dict[Key, tuple[int, Function, Flags]] = {}
         self._remaking = False
         #: summaries of recursive functions that were computed without their inner calls
-        self._halves: set[Key] = set()
+        self._incomplete: set[Key] = set()
 
     def get(self, function: Function, flags: Flags = ()) -> Summary | None:
         """The function's summary, specialised to these constant arguments; None if it is being analysed (recursion), or
@@ -88,7 +88,7 @@ class Summaries:
         recursion have to end first."""
         if not self._running or self._running[-1][:2] != function.key or self._running[-1] in self._known:
             return False
-        self._again.add(self._running[-1])
+        self._recursive.add(self._running[-1])
         return True
 
     def is_running(self, function: Function) -> bool:
@@ -97,118 +97,121 @@ class Summaries:
 
     def note(self, kind: str, identity: Any, about: Any, answer: Any) -> None:
         """Record that the summary in the making depends on this answer."""
-        if not self._open:
+        if not self._recorded:
             return
-        question, asked = (kind, identity), self._open[-1]
-        if question not in asked:
-            known = self._questions.get(question)
+        query, answers = (kind, identity), self._recorded[-1]
+        if query not in answers:
+            known = self._interned.get(query)
             if known is None:
-                known = self._questions[question] = (question, about)
-            asked[known[0]] = answer
+                known = self._interned[query] = (query, about)
+            answers[known[0]] = answer
 
     def apart(self, find: Callable[[], _T]) -> _T:
         """Compute an answer without recording the queries that it makes. The summary in the making depends on the
         answer alone, which is recomputed to check it."""
-        if not self._open:
+        if not self._recorded:
             return find()
-        self._open.append({})
+        self._recorded.append({})
         try:
             return find()
         finally:
-            self._open.pop()
+            self._recorded.pop()
 
     def _get(self, function: Function, flags: Flags) -> Summary | None:
         key = (*function.key, flags)
         if key in self._known:
-            self._meet(self._cut[key][0] if key in self._cut else MAX_NESTING)
+            self._note_dependency(self._cut_recursion[key][0] if key in self._cut_recursion else MAX_NESTING)
             return self._known[key]
         if key in self._running:
-            self._meet(self._running.index(key))
+            self._note_dependency(self._running.index(key))
             return None
         if len(self._running) >= MAX_NESTING:
             return None
         self._running.append(key)
-        self._met.append(MAX_NESTING)
-        self._open.append({})
+        self._lowest.append(MAX_NESTING)
+        self._recorded.append({})
         try:
-            if key in self._old and key not in self._halves and self._holds(key):
-                summary = self._old[key]
+            if key in self._previous and key not in self._incomplete and self._holds(key):
+                summary = self._previous[key]
             else:
-                self._open[-1] = {}
+                self._recorded[-1] = {}
                 summary = self._make(function, flags)
-                if key in self._again and not summary.cut_short:
-                    if not self._remaking and self._met[-1] < len(self._running) - 1:
-                        self._halves.add(key)  # it needs a running one, and is recomputed after that
+                if key in self._recursive and not summary.cut_short:
+                    if not self._remaking and self._lowest[-1] < len(self._running) - 1:
+                        self._incomplete.add(key)  # it needs a running one, and is recomputed after that
                     else:
                         # a recursive function: once more, with its other paths as the effect of the inner call
                         self._known[key] = summary
                         summary = self._make(function, flags)
-                queries = self._open[-1]
-                self._asked[key] = (*queries,), (*queries.values(),)
-                old = self._old.get(key)
-                if old is not None and same_summary(old, summary):
-                    summary = old  # so that the summaries that depend on it stay valid
-                elif old is not None and not self._remaking:
-                    old.retire()  # while remaking, summaries that read the old one are kept
+                queries = self._recorded[-1]
+                self._dependencies[key] = (*queries,), (*queries.values(),)
+                previous = self._previous.get(key)
+                if previous is not None and same_summary(previous, summary):
+                    summary = previous  # so that the summaries that depend on it stay valid
+                elif previous is not None and not self._remaking:
+                    previous.retire()  # while remaking, summaries that read the old one are kept
         finally:
-            self._again.discard(key)
+            self._recursive.discard(key)
             self._running.pop()
-            self._open.pop()
-            met = self._met.pop()
+            self._recorded.pop()
+            met = self._lowest.pop()
         self._known[key] = summary
         if met < len(self._running):
-            self._cut[key] = (met, function, flags)
-            self._meet(met)
+            self._cut_recursion[key] = (met, function, flags)
+            self._note_dependency(met)
         else:
             self._complete()
         return summary
 
-    def _meet(self, place: int) -> None:
+    def _note_dependency(self, place: int) -> None:
         """Record that the running interpretation needs one that runs further down the stack: they are in one strongly
         connected component."""
-        if self._met and place < self._met[-1]:
-            self._met[-1] = place
+        if self._lowest and place < self._lowest[-1]:
+            self._lowest[-1] = place
 
     def is_cut(self, function: Function) -> bool:
         """Whether the summary was computed without another one of its strongly connected component."""
-        return (*function.key, ()) in self._cut
+        return (*function.key, ()) in self._cut_recursion
 
     def _complete(self) -> None:
         """Recompute the summaries of a strongly connected component that lacked another one, so that the result does
         not depend on which of them was requested first."""
         place = len(self._running)
-        cut = {key: self._cut.pop(key) for key in [key for key, (met, *_) in self._cut.items() if met >= place]}
+        cut = {
+            key: self._cut_recursion.pop(key)
+            for key in [key for key, (met, *_) in self._cut_recursion.items() if met >= place]
+        }
         if self._remaking:
             return
         self._remaking = True
         for key in cut:
-            self._old[key] = self._known.pop(key)
+            self._previous[key] = self._known.pop(key)
         for _, function, flags in cut.values():
             self._get(function, flags)
-        self._halves.difference_update(cut)
+        self._incomplete.difference_update(cut)
         self._remaking = False
 
     def _holds(self, key: Key) -> bool:
         """Whether every answer that a summary depends on is unchanged."""
-        for question, answer in zip(*self._asked[key], strict=True):
-            about = self._questions[question][1]
-            if question[0] == "summary":
+        for query, answer in zip(*self._dependencies[key], strict=True):
+            about = self._interned[query][1]
+            if query[0] == "summary":
                 if self._get(*about) is not answer:
                     return False
-            elif self._ask(question[0], about) != answer:
+            elif self._ask(query[0], about) != answer:
                 return False
         return True
 
     def renew(self) -> None:
         """Mark all summaries as possibly outdated."""
-        self._old, self._known = self._known, {}
+        self._previous, self._known = self._known, {}
 
     def settle(self) -> None:
         """Drop what only the computation of summaries needs. From here on they are only read."""
-        self._old = {key: summary for key, summary in self._old.items() if key not in self._known}
-        self._asked = {key: self._asked[key] for key in self._old if key in self._asked}
-        needed = {question for questions, _ in self._asked.values() for question in questions}
-        self._questions = {question: kept for question, kept in self._questions.items() if question in needed}
+        self._previous = {key: summary for key, summary in self._previous.items() if key not in self._known}
+        self._dependencies = {key: self._dependencies[key] for key in self._previous if key in self._dependencies}
+        needed = {query for queries, _ in self._dependencies.values() for query in queries}
+        self._interned = {query: kept for query, kept in self._interned.items() if query in needed}
         for summary in self._known.values():
             if summary is not None:
                 summary.compact()
@@ -219,10 +222,10 @@ class Summaries:
 
     def close(self) -> None:
         """Drop all summaries, which refer to each other."""
-        for known in (self._known, self._old):
+        for known in (self._known, self._previous):
             for summary in known.values():
                 if summary is not None:
                     vars(summary).clear()
             known.clear()
-        for held in (self._asked, self._questions, self._variants, self._warm):
+        for held in (self._dependencies, self._interned, self._variants, self._warm):
             held.clear()

@@ -55,7 +55,7 @@ class Summary(Compactable):
         #: the keys of functions that are passed to unresolved code, with the grad mode there
         self.handed_on: set[tuple[tuple[str, str], int]] = set()
         #: those of `named` that are called on modules, with the module and whether it is frozen there
-        self.asked: dict[int, tuple[str, V, bool | None]] = {}
+        self.unresolved_methods: dict[int, tuple[str, V, bool | None]] = {}
         self.notes = Observations()
         self.yields: list[tuple[V, State]] = []
         self.exit: State | None = None

@@ -27,7 +27,7 @@ from memlint.patterns import lazy_pattern
 if TYPE_CHECKING:
     from memlint.analysis.facts.analyser import Analyser
 
-_Question = Callable[[ir.Expr, bool], bool]
+_Predicate = Callable[[ir.Expr, bool], bool]
 
 _ENVIRONMENT = lazy_pattern(r"([a-z]\w*_)?(v?envs?|environment|gym)(_\w+)?")
 _TOKENIZER = lazy_pattern(r"(\w+_)?(tokenizer|processor|encode|encode_plus)")
@@ -140,21 +140,21 @@ def shows_a_picture(summary: Summary, run: ModelRun) -> bool:
     return any(name in _READS or by_name.of_name(name) is by_name.PICTURE for name in names if name)
 
 
-def _runs_on(analyser: Analyser, summary: Summary, run: ModelRun, asked: _Question) -> bool:
-    if run.origin is not None and _runs_on(analyser, *run.origin, asked):
+def _runs_on(analyser: Analyser, summary: Summary, run: ModelRun, predicate: _Predicate) -> bool:
+    if run.origin is not None and _runs_on(analyser, *run.origin, predicate):
         return True
     call = call_at(summary.function.body, run.site.at)
     source = None if call is None else call.args[0] if call.args else call.keywords[0].value if call.keywords else None
     if call is None or source is None or any(isinstance(arg, ir.Starred) for arg in call.args):
         return False
-    return _Given(analyser, summary, asked).holds(source, call.at) is True
+    return _Given(analyser, summary, predicate).holds(source, call.at) is True
 
 
 class _Given:
     """Evaluates a question for an expression of a function, and for the expressions that it is made of."""
 
-    def __init__(self, analyser: Analyser, summary: Summary, asked: _Question, depth: int = _CALLERS_UP) -> None:
-        self._analyser, self._summary, self._asked, self._depth = analyser, summary, asked, depth
+    def __init__(self, analyser: Analyser, summary: Summary, predicate: _Predicate, depth: int = _CALLERS_UP) -> None:
+        self._analyser, self._summary, self._predicate, self._depth = analyser, summary, predicate, depth
         self._seen: set[tuple[str, int]] = set()
 
     def holds(self, expr: ir.Expr, before: int) -> bool | None:
@@ -177,7 +177,7 @@ class _Given:
     def _is(self, expr: ir.Expr, unpacked: bool) -> bool:
         """The answer for the expression alone. A whole batch reshaped into one row does not count, as it takes as much
         memory."""
-        if not self._asked(expr, unpacked):
+        if not self._predicate(expr, unpacked):
             return False
         func = expr.func if isinstance(expr, ir.Call) else None
         reshaped = func.value if isinstance(func, ir.Attr) and func.name in _RESHAPES else None
@@ -239,7 +239,7 @@ class _Given:
         for caller, record in self._analyser.facts.calls_of(function) if self._depth and at is not None else ():
             call = call_at(caller.function.body, record.at)
             given = argument(call, at, name) if call is not None and at is not None else None
-            yield _Given(self._analyser, caller, self._asked, self._depth - 1), given, record.at
+            yield _Given(self._analyser, caller, self._predicate, self._depth - 1), given, record.at
 
 
 def _last_bound(body: tuple[ir.Stmt, ...], name: str, before: int) -> tuple[bool, ir.Assign | None]:

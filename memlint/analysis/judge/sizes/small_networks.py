@@ -312,13 +312,13 @@ def _is_product(part: ir.Expr) -> bool:
     return isinstance(part, ir.Call) and last_name(part.func) in _PRODUCTS and not _is_weight(*part.args)
 
 
-def _is_made_of(whole: ir.Expr, body: tuple[ir.Stmt, ...], asked: Callable[[ir.Expr], bool]) -> bool:
+def _is_made_of(whole: ir.Expr, body: tuple[ir.Stmt, ...], predicate: Callable[[ir.Expr], bool]) -> bool:
     """Whether an expression has a part for which ``asked`` holds, directly or through the names of the function."""
     seen: set[str] = set()
     todo = [whole]
     while todo:
         for part in walk_expression(todo.pop()):
-            if part is not whole and asked(part):
+            if part is not whole and predicate(part):
                 return True
             if isinstance(part, ir.Name) and part.id not in seen:
                 seen.add(part.id)

@@ -57,6 +57,6 @@ def note_metric(fn: FunctionState, name: str, method: str, expr: ir.Call) -> Non
 def note_call(fn: FunctionState, name: str, expr: ir.Call, args: Args, words: Words) -> None:
     """Record a call of a function outside the project that a rule asks about."""
     first = args[0] if args else words.get("dataset", NOTHING)
-    asked = fn.analyser
-    if name in asked.noted_calls or (name in asked.noted_of_loaders and over_loader(first)):
+    analyser = fn.analyser
+    if name in analyser.noted_calls or (name in analyser.noted_of_loaders and over_loader(first)):
         fn.notes.outside[expr.at] = OutsideCall(name, expr, fn.innermost(()), tuple(fn.tests), first)

@@ -118,4 +118,4 @@ def note_unresolved_method(fn: FunctionState, state: State, expr: ir.Call, recei
     place = expr.func.value if isinstance(expr.func, ir.Attr) else None
     shown = dotted(place) if place is not None else ""
     frozen = frozen_of(fn, state, receiver, place) or look_up(state.modes, receiver, shown, "frozen")
-    fn.asked[expr.at] = (name, receiver, frozen)
+    fn.unresolved_methods[expr.at] = (name, receiver, frozen)

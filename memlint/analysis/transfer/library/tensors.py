@@ -259,8 +259,8 @@ RETURN_INDICES = "return_indices"
 
 def gives_indices(words: Mapping[str, Any]) -> bool:
     """Whether the keywords of a pooling layer or call ask for indices beside values."""
-    asked = words.get(RETURN_INDICES)
-    return asked is not None and asked.const is True
+    indices = words.get(RETURN_INDICES)
+    return indices is not None and indices.const is True
 
 
 def _reduce(fn: FunctionState, state: State, method: _Method, inputs: list[V]) -> V:

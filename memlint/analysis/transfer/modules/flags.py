@@ -208,18 +208,18 @@ def case_split(body: tuple[ir.Stmt, ...], flags: frozenset[str]) -> tuple[str, t
     lose that a test which holds in one branch holds in the next."""
     if "backward" not in _names(*(expr for statement in walk_statements(body) for expr in expressions(statement))):
         return None
-    asked: dict[str, list[tuple[str, ...]]] = {}
+    tests_of: dict[str, list[tuple[str, ...]]] = {}
     for statement in walk_statements(body, into_definitions=False):
         if isinstance(statement, ir.If):
             for name, compared in _operands(statement.test):
                 if name in flags and (strings := _texts(compared)) is not None:
-                    asked.setdefault(name, []).append(strings)
+                    tests_of.setdefault(name, []).append(strings)
     assigned = assigned_names(body)[0]
-    often = [name for name, tests in asked.items() if len(tests) > 1 and name not in assigned]
+    often = [name for name, tests in tests_of.items() if len(tests) > 1 and name not in assigned]
     if not often:
         return None
-    name = max(often, key=lambda one: len(asked[one]))
-    texts = list(dict.fromkeys(text for test in asked[name] for text in test))
+    name = max(often, key=lambda one: len(tests_of[one]))
+    texts = list(dict.fromkeys(text for test in tests_of[name] for text in test))
     if len(texts) > _MAX_CASES:
         return None
     return name, (*texts, _ANOTHER) if texts else (True, False)
