@@ -1,1 +1,1 @@
-"""What the analysis knows of one line, for people who ask why something is reported or not."""
+"""The facts of the analysis about one line, for users who ask why something is reported or not."""

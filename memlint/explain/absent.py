@@ -1,4 +1,4 @@
-"""What a line lacks to be a candidate that rules ask for."""
+"""Why a line is no candidate of the kinds that rules report."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _CUTS = frozenset({"item", "detach", "tolist", "numpy", "cpu", "float"})
 def absent(
     summary: Summary, recording: Recording, statement: ir.Stmt, facts: StatementFacts
 ) -> dict[CandidateKind, str]:
-    """By kind of candidate, what is not there of one, as a clause."""
+    """By kind of candidate, what the line lacks for one, as a clause."""
     if not facts.reached:
         return {}
     found: dict[CandidateKind, str] = {}
@@ -60,7 +60,7 @@ def absent(
 
 
 def _unrepeated(summary: Summary, recording: Recording, statement: ir.Stmt, facts: StatementFacts) -> str:
-    """Why what is kept here does not grow; "" where something repeats the line."""
+    """Why the stored value does not accumulate; "" if something repeats the line."""
     around = recording.loops.get(statement.at, ())
     if not facts.loops:
         return "nothing in sight repeats this line: there is no loop around it or around a call of the function"
@@ -75,7 +75,7 @@ def _unrepeated(summary: Summary, recording: Recording, statement: ir.Stmt, fact
 
 
 def _local(summary: Summary, statement: ir.Stmt) -> str:
-    """The local variable that keeps something by the statement, "" for another place."""
+    """The local variable in which the statement stores something; "" for another place."""
     target: ir.Expr | None = None
     if isinstance(statement, ir.AugAssign):
         target = statement.target
@@ -97,7 +97,7 @@ def _calls(statement: ir.Stmt) -> Iterator[ir.Call]:
 
 
 def _added(statement: ir.Stmt) -> ir.Expr | None:
-    """What is added to a sum, or what a variable is computed from with its own value."""
+    """The term that is added to a sum, or the expression from which a variable is computed with its own value."""
     if isinstance(statement, ir.AugAssign):
         return statement.value
     if isinstance(statement, ir.Assign) and len(statement.targets) == 1:
@@ -112,7 +112,7 @@ def _added(statement: ir.Stmt) -> ir.Expr | None:
 
 
 def _stored(statement: ir.Stmt) -> ir.Expr | None:
-    """What is stored in a container or attribute."""
+    """The value that is stored in a container or attribute."""
     if isinstance(statement, ir.Assign) and any(isinstance(one, ir.Attr | ir.Subscript) for one in statement.targets):
         return statement.value
     for call in _calls(statement):
@@ -122,7 +122,7 @@ def _stored(statement: ir.Stmt) -> ir.Expr | None:
 
 
 def _graphless(recording: Recording, expr: ir.Expr, subject: str, facts: StatementFacts) -> str:
-    """Why what is added or stored has no graph; "" where it has one, or may have."""
+    """Why the added or stored value has no graph; "" if it has one, or may have."""
     value = recording.values.get(expr.at)
     if value is None or value.kinds & UNKNOWN:
         return f"{subject} a value of which nothing is known" if value is not None and not value.src else ""

@@ -1,8 +1,8 @@
-"""What the rules' own detection asks of a line, and what it is answered.
+"""The tests that the rules' own detection applies to a line, with their results.
 
-A detector goes from question to question (``Whether the handle that removes the hook is let go.``) and leaves a
-candidate at an answer that speaks against it. To tell which ones it asked, the functions of its rule are watched while
-it looks once more.
+A detector consists of functions with a question as docstring (``Whether the handle that removes the hook is
+discarded.``) and drops a candidate at a result against it. To find the tests, the calls of the rule's functions are
+recorded while it runs once more.
 """
 
 from __future__ import annotations
@@ -18,13 +18,13 @@ if TYPE_CHECKING:
     from memlint.analysis.facts.analyser import Analyser
 
 _ANSWERS = {True: "yes", False: "no", None: "nothing"}
-#: questions that are told, the last ones
+#: the most questions that are shown, the last ones
 _MOST = 3
 
 
 def asked(analyser: Analyser, summary: Summary, ordinals: Collection[int]) -> dict[str, str]:
-    """By rule: the questions that were asked of some nodes (by ordinal) of a function, and their answers, for the rules
-    that left them. (What a rule reports is no silence.)"""
+    """By rule: the questions about nodes (by ordinal) of a function, with their results, for the rules that report none
+    of these nodes."""
     found: dict[str, str] = {}
     for detector in analyser.detectors:
         watch = _Watch(detector.package, ordinals)
@@ -32,7 +32,7 @@ def asked(analyser: Analyser, summary: Summary, ordinals: Collection[int]) -> di
         sys.setprofile(watch.noted)
         try:
             events = detector.events(analyser, summary)
-        except (Exception, SystemExit):  # (a mistake in a rule is reported by the run itself)
+        except (Exception, SystemExit):  # an error in a rule is reported by the run itself
             continue
         finally:
             sys.setprofile(before)
@@ -42,8 +42,8 @@ def asked(analyser: Analyser, summary: Summary, ordinals: Collection[int]) -> di
 
 
 class _Watch:
-    """Is told of calls. ``said``: the questions about the nodes, each with its answer, in order. ``package``: what the
-    names of the modules begin with whose functions are watched."""
+    """A profiling hook. ``said``: the questions about the nodes, each with its result, in order. ``package``: the
+    prefix of the modules whose functions are recorded."""
 
     def __init__(self, package: str, ordinals: Collection[int]) -> None:
         self._package = package
@@ -66,7 +66,7 @@ class _Watch:
             self.said[said] = None
 
     def _is_here(self, value: Any) -> bool:
-        """Whether an argument is one of the nodes, or holds one (as a call that a detector has found)."""
+        """Whether an argument is one of the nodes, or holds one (such as the record of a call)."""
         return any(getattr(one, "at", None) in self._ordinals for one in (value, getattr(value, "expr", None)))
 
 

@@ -1,4 +1,4 @@
-"""What is known of one line once the analysis is done."""
+"""The facts about one line after the analysis."""
 
 from __future__ import annotations
 
@@ -27,14 +27,14 @@ if TYPE_CHECKING:
     from memlint.analysis.driver.run import Analysis
     from memlint.analysis.facts.analyser import Analyser
 
-#: values of one statement that are told of
+#: the most values of one statement that are shown
 _MOST = 40
 
 
 class LineWatch:
-    """Who is told what the analysis does on one line of a file. ``statements``: what is known of them in the end;
-    ``reasons``: what was decided of candidates there; ``absent``: by kind, what a candidate lacks;
-    ``asked``: by rule, the question at which its detection left what stands there."""
+    """Observes the analysis of one line of a file. ``statements``: the facts about its statements; ``reasons``: the
+    decisions about candidates there; ``absent``: by kind, what the line lacks for a candidate; ``asked``: by rule, the
+    question at which its detection dropped the line."""
 
     def __init__(self, path: str, line: int, column: int | None) -> None:
         self.path, self.line, self.column = path, line, column
@@ -42,7 +42,7 @@ class LineWatch:
         self.reasons: list[Judged] = []
         self.absent: dict[CandidateKind, str] = {}
         self.asked: dict[str, str] = {}
-        #: files that may call a function on the line of which no caller is known
+        #: files that may call a function on the line which has no known caller
         self.callers: set[str] = set()
         self._judged: list[Judged] = []
 
@@ -51,7 +51,7 @@ class LineWatch:
             self._judged.append(one)
 
     def finish(self, analysis: Analysis) -> None:
-        """Look at the statements on the line."""
+        """Collect the facts about the statements on the line."""
         found = statements_on(analysis, self.path, self.line, self.column)
         for one in found:
             summary, recording = _recorded(analysis.analyser, one)
@@ -74,7 +74,7 @@ class LineWatch:
 
 def _recorded(analyser: Analyser, one: Found) -> tuple[Summary, Recording]:
     parts = {part.at for part, _ in one.parts}
-    # what a method is called on, and what is added, tells as well
+    # receivers of methods and added values matter too
     for part, _ in one.parts:
         if isinstance(part, ir.Call):
             parts.add(part.func.at)
@@ -85,7 +85,7 @@ def _recorded(analyser: Analyser, one: Found) -> tuple[Summary, Recording]:
 
 
 class _Places:
-    """Places as people count them, told in a file."""
+    """Positions as users count them, relative to a file."""
 
     def __init__(self, analysis: Analysis, path: str) -> None:
         self._analysis, self._path = analysis, path
@@ -153,9 +153,9 @@ class _About:
             if value is None or not value.kinds or shown in seen:
                 continue
             if isinstance(part, ir.Call) and value.is_only(NONE):
-                continue  # (``items.append(x)`` gives nothing)
+                continue  # ``items.append(x)`` has no value
             if part.at in called and not value.kinds & (MODULE | UNKNOWN):
-                continue  # (what is called is told where it cannot be resolved)
+                continue  # a callee is shown only if it is unresolved
             if not isinstance(part, ir.Call) and value.is_only(CALLABLE) and value.resolved():
                 continue
             seen.add(shown)
@@ -166,13 +166,13 @@ class _About:
             )
 
     def _assigned(self, target: ir.Expr, after: State | None) -> V | None:
-        """What a variable is behind the statement; of another place, what was evaluated there."""
+        """The value of a variable after the statement; of another target, the evaluated value."""
         if isinstance(target, ir.Name) and after is not None and target.id in after.env:
             return after.env[target.id]
         return self._recording.values.get(target.at)
 
     def _unknown(self, part: ir.Expr, value: V) -> str:
-        """What would resolve a call whose callee is not known."""
+        """What would resolve a call with an unknown callee."""
         if not isinstance(part, ir.Call):
             return ""
         func = self._recording.values.get(part.func.at)
@@ -205,7 +205,7 @@ class _About:
 
 
 def _targets(statement: ir.Stmt) -> Iterator[ir.Expr]:
-    """The names and places that a statement gives a value."""
+    """The targets of a statement."""
     if isinstance(statement, ir.Assign):
         todo = list(statement.targets)
     elif isinstance(statement, ir.AugAssign | ir.AnnAssign | ir.For):

@@ -1,4 +1,4 @@
-"""The statements and expressions on a line of a file, and the functions that they stand in."""
+"""The statements and expressions on a line of a file, and the functions around them."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from memlint.ir import nodes as ir
 if TYPE_CHECKING:
     from memlint.analysis.driver.run import Analysis
 
-#: what is told of
+#: the expressions that are shown
 _SHOWN = (ir.Name, ir.Attr, ir.Call, ir.Subscript)
 
 
 class Found(NamedTuple):
-    """A statement on the line, the function around it, and its expressions there with their places."""
+    """A statement on the line, the function around it, and its expressions there with their spans."""
 
     statement: ir.Stmt
     function: Function
@@ -47,7 +47,7 @@ def statements_on(analysis: Analysis, path: str, line: int, column: int | None) 
 
 
 def _innermost(found: list[Found]) -> list[Found]:
-    """Without the statements whose header holds another one of them (``if x: f(x)`` has one that ends at the colon)."""
+    """Without the statements whose header contains another one of them (that of ``if x: f(x)`` ends at the colon)."""
     return [
         one
         for one in found

@@ -1,4 +1,4 @@
-"""The grad mode in which a statement runs, and who decides it; what repeats a statement."""
+"""The grad mode of a statement, what sets it, and what repeats the statement."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ from memlint.ir import nodes as ir
 if TYPE_CHECKING:
     from memlint.analysis.facts.analyser import Analyser
 
-#: a place in words: `line 4`
+#: a position in words: `line 4`
 PlaceOf = Callable[[Site], str]
-#: callers that are named
+#: the most callers that are named
 _NAMED = 3
 _MODES: dict[int, GradMode] = {ON: "on", OFF: "off", ON | OFF: "on or off"}
 
@@ -30,7 +30,7 @@ _MODES: dict[int, GradMode] = {ON: "on", OFF: "off", ON | OFF: "on or off"}
 def grad_mode(
     analyser: Analyser, summary: Summary, recording: Recording, statement: ir.Stmt, place_of: PlaceOf
 ) -> tuple[GradMode, str]:
-    """The grad mode at a statement, and who decides it."""
+    """The grad mode at a statement, and what sets it."""
     state, function = recording.before.get(statement.at), summary.function
     if state is not None:
         grad = state.grad
@@ -59,7 +59,7 @@ def grad_mode(
 
 
 def is_header(statement: ir.Stmt) -> bool:
-    """Whether the statement is a function's own definition: what is told of it is told of its body."""
+    """Whether the statement is the function's own definition, which stands for its body."""
     return isinstance(statement, ir.FunctionDef)
 
 
@@ -95,7 +95,7 @@ def _some(places: list[str]) -> str:
 def loops(
     analyser: Analyser, summary: Summary, recording: Recording, statement: ir.Stmt, place_of: PlaceOf
 ) -> Iterator[str]:
-    """What repeats a statement, the outermost first."""
+    """The loops and callers that repeat a statement, the outermost first."""
     function = summary.function
     if function.node is not None:
         if summary.hook is not None and summary.hook.every:

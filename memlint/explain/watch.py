@@ -1,4 +1,4 @@
-"""The values that the expressions of some statements have, by interpreting their function once more."""
+"""The values of expressions, recorded in another interpretation of their function."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 class Recording:
-    """``values``: by the ordinal of an expression, what it was in the last pass. ``before`` and ``after``: the states
+    """``values``: by the ordinal of an expression, its value in the last pass. ``before`` and ``after``: the states
     around each statement (None: nothing follows it); ``loops``: the loops around it."""
 
     def __init__(self) -> None:
@@ -32,8 +32,8 @@ class Recording:
 def recorded(
     analyser: Analyser, function: Function, statements: Collection[int], expressions: Collection[int]
 ) -> tuple[Summary, Recording]:
-    """Interpret a function once more, and keep what its statements and expressions (by ordinal) see. The interpreter
-    itself knows nothing of it: what it calls for each kind of node is replaced meanwhile."""
+    """Interpret a function once more and record the values of its statements and expressions (by ordinal). The
+    interpreter's dispatch tables are wrapped meanwhile."""
     recording = Recording()
 
     def is_own(summary: Summary) -> bool:
@@ -62,7 +62,7 @@ def recorded(
 
 @contextlib.contextmanager
 def _instead(table: dict[type, Any], observe: Any) -> Iterator[None]:
-    """Have each function of a table called through ``observe``, which gets it first."""
+    """Call each function of a table through ``observe``, which gets it as first argument."""
     originals = dict(table)
     for kind, original in originals.items():
         table[kind] = _through(observe, original)

@@ -60,19 +60,19 @@ _SIZES = {
     MODEL: "as large as the model",
     OUTPUT: "as large as the model's output",
 }
-#: graphs of one value that are named
+#: the most graphs of one value that are named
 _NAMED = 3
 
 
 class Places(Protocol):
-    """Places as people count them: the cell of a notebook (None in other files) and the line, and that in words."""
+    """Positions as users count them: the cell of a notebook (None in other files) and the line, and both in words."""
 
     def shown(self, site: Site) -> tuple[int | None, int]: ...
     def words(self, site: Site) -> str: ...
 
 
 class Words:
-    """The values of one function in words. ``places``: where something is; ``analyser``: what is asked."""
+    """The values of one function in words. ``places``: positions of sites; ``analyser``: for queries."""
 
     def __init__(self, analyser: Any, summary: Summary, places: Places) -> None:
         self._analyser = analyser
@@ -82,7 +82,7 @@ class Words:
     def facts(
         self, expr: ir.Expr, place: tuple[int, int], value: V, state: State, mode: str = "", unknown: str = ""
     ) -> ValueFacts:
-        """What is known of the value of an expression, which stands at a line and column."""
+        """The facts about the value of an expression at a line and column."""
         said = ValueFacts(
             expression=text(expr, 80),
             line=place[0],
@@ -95,7 +95,7 @@ class Words:
         )
         graph = self.attached(value) if value.kinds & (TENSORS | UNKNOWN) else ""
         if isinstance(expr, ir.Call) and state.grad == OFF and not value.src:
-            graph = "no"  # (nothing is recorded here)
+            graph = "no"  # nothing is recorded here
         if graph and graph != "no":
             freed = sorted(set(self._freed_by(value)), key=lambda at: (at[0] or 0, at[1]))
             said = msgspec.structs.replace(
@@ -127,7 +127,7 @@ class Words:
     def _kinds(self, value: V, state: State) -> Iterator[str]:
         for bit, words in _KINDS:
             if not value.kinds & bit or (bit == INSTANCE and value.kinds & MODULE):
-                continue  # (an object of a module's class is a module)
+                continue  # an instance of a module's class is a module
             objects = [state.heap[key] for key in value.objs if key in state.heap]
             if bit == CONTAINER and objects:
                 yield " or ".join(sorted({f"a {one.kind}" for one in objects}))
@@ -139,7 +139,7 @@ class Words:
                 yield words
 
     def _made_by(self, value: V) -> Iterator[str]:
-        """What recorded the graph: models first, then what else is definite, then what cannot be resolved."""
+        """The calls that recorded the graph: models first, then other definite ones, then unresolved ones."""
         nodes = [
             (not node.model, not node.definite, node.at, node)
             for item in self._summary.graphs.closure(value.src)
@@ -165,7 +165,7 @@ class Words:
                 yield self._places.shown(backward.site)
 
     def _is_freed_inside(self, value: V, state: State) -> bool:
-        """Whether a function that is called has freed the graph, here or later."""
+        """Whether a callee has freed the graph, here or later."""
         exit_ = self._summary.exit
         freed = state.freed_may if exit_ is None else state.freed_may | exit_.freed_may
         return any(item in freed for item in value.src if item in self._summary.graphs.nodes)
@@ -182,7 +182,7 @@ class Words:
                 yield f"`{store.place_text}`, which keeps it ({self._places.words(store.site)})"
 
     def _missing(self, value: V) -> str:
-        """What would tell whether there is a graph."""
+        """What would decide whether there is a graph."""
         for item in sorted(self._summary.graphs.closure(value.src), key=repr):
             node = self._summary.graphs.nodes.get(item)
             if node is not None and node.unknown:
@@ -194,7 +194,7 @@ class Words:
 
 
 def source_words(path: Path) -> str:
-    """What would tell more of a symbol."""
+    """What would tell more about a symbol."""
     name = path.text
     kind = path.root.partition(":")[0]
     if kind == "p" and path.steps:

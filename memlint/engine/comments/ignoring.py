@@ -1,4 +1,4 @@
-"""Comments that suppress what was found, written so that the program stays what it is."""
+"""Writing of comments that suppress findings, without a change of the program."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ from memlint.fix.spans import EditError, text_of
 from memlint.patterns import lazy_pattern
 from memlint.project import Project
 
-#: comments that others read, and that mean something else, or nothing, with more behind them
+#: comments of other tools that mean something else, or nothing, with more text after them
 _NEEDS_ITS_END = lazy_pattern(r"#\s*(?:type|fmt|yapf|isort)\s*:")
 _META = frozenset(meta.code for meta in META_RULES)
 
 
 class Ignored(msgspec.Struct, frozen=True):
-    """``changes``: the files that were written; ``added``: the findings that are suppressed now; ``left``: those that
-    are not, and why."""
+    """``changes``: the written files; ``added``: the findings that are now suppressed; ``left``: those that are not,
+    with the reason."""
 
     changes: tuple[Change, ...]
     added: tuple[Finding, ...]
@@ -36,7 +36,7 @@ class Ignored(msgspec.Struct, frozen=True):
 
 
 class _Line(msgspec.Struct, frozen=True):
-    """A logical line: the first and the last line of it, and the comment at its end."""
+    """A logical line: its first and last line, and the comment at its end."""
 
     first: int
     last: int
@@ -44,7 +44,7 @@ class _Line(msgspec.Struct, frozen=True):
 
 
 def check_reason(reason: str) -> None:
-    """Raises ConfigError for a reason that would not be read back."""
+    """Raises ConfigError for a reason that would not be parsed back."""
     if "#" in reason or not reason.isprintable():
         raise ConfigError("--add-ignore: a reason is one line without `#`")
 
@@ -85,7 +85,7 @@ def _by_file(linted: Linted, left: list[Refusal]) -> dict[str, list[Finding]]:
 
 
 def _change(project: Project, display: str, findings: list[Finding], reason: str) -> tuple[Change, list[Refusal]]:
-    """A file with comments, and the findings that get none. Raises EditError and what reading raises."""
+    """A file with comments, and the findings without one. Raises EditError, and what reading raises."""
     path, source = project.path(display), project.sources[display]
     if (problem := obstacle(path, project.root)) is not None:
         raise EditError(problem)
@@ -105,8 +105,8 @@ def _change(project: Project, display: str, findings: list[Finding], reason: str
 def ignores(
     text: str, wanted: Mapping[int, Collection[str]], reason: str = "", starts: Sequence[int] = ()
 ) -> tuple[list[Edit], set[int]]:
-    """Comments that suppress these codes at these lines of a text, and the lines that get them. ``starts``: where cells
-    begin. Raises EditError where it would not be the same program."""
+    """The edits that suppress these codes at these lines of a text, and the lines that get comments. ``starts``: the
+    first lines of cells. Raises EditError if the program would change."""
     lines = list(_logical_lines(text))
     codes: dict[int, set[str]] = {}
     placed: set[int] = set()
@@ -118,7 +118,7 @@ def ignores(
     known = read(text, starts=starts).suppressions
     edits = [Edit("", span, content) for span, content in _edits(text, lines, codes, reason, known)]
     after = splice(text, place(text, edits))
-    # (a comment above a statement moves the cells behind it)
+    # a comment above a statement moves the following cells
     moved = [start + sum(edit.span.line < start and "\n" in edit.content for edit in edits) for start in starts]
     if not _is_same(text, after) or not _holds(after, moved, lines, wanted, placed):
         raise EditError("a comment would change the program")
@@ -168,13 +168,13 @@ def _edits(
 
 
 def _is_same(before: str, after: str) -> bool:
-    """Whether two texts are one program, comments apart that nobody but memlint reads."""
+    """Whether two texts are the same program, apart from comments for memlint."""
     return _code(before) == _code(after) and _tree(before) == _tree(after)
 
 
 def _code(text: str) -> list[tuple[int, str]]:
     left_out = (tokenize.COMMENT, tokenize.NL)
-    # (an indentation shows in INDENT and DEDENT; the text of NEWLINE says only how the last line ends)
+    # INDENT and DEDENT show the indentation; the text of NEWLINE only shows how the last line ends
     return [
         (token.type, "" if token.type == tokenize.NEWLINE else token.string)
         for token in tokens_of(text)
@@ -187,9 +187,9 @@ def _tree(text: str) -> str:
         try:
             tree = ast.parse(text, type_comments=type_comments)
             for one in tree.type_ignores:
-                one.lineno = 0  # (it is a field, and no attribute as of other nodes)
+                one.lineno = 0  # a field here, and no attribute as of other nodes
             return ast.dump(tree)
-        except (SyntaxError, ValueError):  # type comments where none may be
+        except (SyntaxError, ValueError):  # misplaced type comments
             continue
         except RecursionError:
             break
@@ -203,7 +203,7 @@ def _holds(
     wanted: Mapping[int, Collection[str]],
     placed: Iterable[int],
 ) -> bool:
-    """Whether the comments do suppress what they are for."""
+    """Whether the comments suppress what they should."""
     lines, known = list(_logical_lines(after)), read(after, starts=starts).suppressions
     if len(lines) != len(before):
         return False

@@ -65,7 +65,7 @@ def _code(word: str, rooms: Mapping[str, Room]) -> str | None:
 class _Covering:
     """The suppressions of a file, by the lines that they cover."""
 
-    #: one of more lines is asked at every line
+    #: one that covers more lines is checked at every line
     MOST = 20
 
     def __init__(self, codes: Mapping[Suppression, frozenset[str]]) -> None:
@@ -80,7 +80,7 @@ class _Covering:
                     self._by_line.setdefault(line, []).append((place, one))
 
     def at(self, line: int) -> Iterator[tuple[Suppression, frozenset[str]]]:
-        """Those that cover a line, in order, with the codes that they name."""
+        """The suppressions of a line, in order, with the codes that they name."""
         wide = (each for each in self._wide if each[1].by == "ignore-file" or each[1].first <= line <= each[1].last)
         for _, one in sorted([*wide, *self._by_line.get(line, ())], key=itemgetter(0)):
             yield one, self._codes[one]
@@ -104,7 +104,7 @@ def _suppressed(raw: Raw, covering: _Covering, used: set[tuple[Suppression, str]
 
 def _unknown(display: str, one: Suppression, rooms: Mapping[str, Room]) -> Iterator[Finding]:
     for word in one.codes:
-        # codes of other tools in a noqa are theirs
+        # codes in a noqa may belong to other tools
         if _code(word, rooms) is not None or (one.by == "noqa" and not word.upper().startswith("MEM")):
             continue
         message = f"this suppression names `{word}`, which is not a rule of memlint{nearest(word, known_words(rooms))}"

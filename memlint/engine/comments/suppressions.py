@@ -45,7 +45,7 @@ class Suppression(msgspec.Struct, frozen=True):
 
 
 class Malformed(msgspec.Struct, frozen=True):
-    """A comment that looks like one of ours and is none; ``problem`` says why."""
+    """An invalid comment for memlint; ``problem`` says why."""
 
     line: int
     column: int
@@ -65,17 +65,14 @@ def may_suppress(text: str) -> bool:
 
 
 def may_be_ours(text: str) -> bool:
-    """Whether the text can hold a comment that speaks of memlint or its rules."""
+    """Whether the text may contain a comment for memlint or its rules."""
     return may_suppress(text) and _MAY_BE_OURS.search(text) is not None
 
 
 def read(text: str, *, ours_only: bool = False, starts: Sequence[int] = ()) -> Comments:
-    """The suppressions of a file. Where the tokenizer gives up, those before that place. ``starts``: the lines on which
-    cells begin, where there are any: a comment speaks of its own cell.
-
-    ``ours_only``: nothing was found in the file, so other tools' comments do not matter. The tokenizer takes a second
-    for 50,000 lines: two cheap tests come first.
-    """
+    """The suppressions of a file, up to the position where it does not tokenize. ``starts``: the first lines of cells,
+    if there are any: a comment applies to its own cell. ``ours_only``: nothing was found in the file, so other tools'
+    comments do not matter. The tokenizer takes a second for 50,000 lines, so two cheap tests come first."""
     if not (may_be_ours(text) if ours_only else may_suppress(text)):
         return Comments()
     suppressions: list[Suppression] = []
@@ -90,11 +87,8 @@ def read(text: str, *, ours_only: bool = False, starts: Sequence[int] = ()) -> C
 
 
 def _comments(text: str, starts: Sequence[int]) -> Iterator[tuple[tokenize.TokenInfo, int, int]]:
-    """Each comment with the lines that it covers.
-
-    Behind code: its statement, if it stands on the first or the last line of it, else its own line. Alone on a line:
-    the next statement, decorators and the definition under them counting as one.
-    """
+    """Each comment with the lines that it covers. After code: its statement, if it is on its first or last line, else
+    its own line. Alone on a line: the next statement, where decorators and their definition count as one."""
     inside: list[tokenize.TokenInfo] = []
     waiting: list[tokenize.TokenInfo] = []
     first = 0  # line of the statement that is being read; 0 between statements
@@ -133,7 +127,7 @@ LAYOUT = frozenset({
 
 
 def tokens_of(text: str) -> Iterator[tokenize.TokenInfo]:
-    """The tokens of a program, up to where the tokenizer gives up."""
+    """The tokens of a program, up to the position where it does not tokenize."""
     try:
         yield from tokenize.generate_tokens(io.StringIO(text, newline=None).readline)
     except (tokenize.TokenError, SyntaxError, RecursionError):
@@ -141,7 +135,7 @@ def tokens_of(text: str) -> Iterator[tokenize.TokenInfo]:
 
 
 def _parse(comment: tokenize.TokenInfo, first: int, last: int) -> Iterator[Suppression | Malformed]:
-    """What one comment says; ``# noqa: E501  # memlint: ignore[MEM101]`` says two things."""
+    """The suppressions in one comment; ``# noqa: E501 # memlint: ignore[MEM101]`` has two."""
     text, (line, start) = comment.string, comment.start
     end = start + 1 + len(text)
     for match in _NOQA.finditer(text):
@@ -150,7 +144,7 @@ def _parse(comment: tokenize.TokenInfo, first: int, last: int) -> Iterator[Suppr
     for match in _OURS.finditer(text):
         column, word, codes = start + 1 + match.start(), match["word"].lower(), _split(match["codes"])
         if word not in ("ignore", "ignore-file"):
-            # prose may begin with "memlint:"; a bracket says that a directive is meant
+            # prose may begin with "memlint:"; a bracket makes it a directive
             if match["codes"] is not None:
                 problem = f"unknown directive `{match['word']}`; there are `ignore[…]` and `ignore-file[…]`"
                 yield Malformed(line, column, end, problem)
@@ -162,7 +156,7 @@ def _parse(comment: tokenize.TokenInfo, first: int, last: int) -> Iterator[Suppr
 
 
 def codes_at(one: Suppression, line: str) -> int:
-    """Where the codes of an ``ignore[…]`` end in its line, from 0."""
+    """The offset in its line at which the codes of an ``ignore[…]`` end."""
     match = _OURS.match(line, one.column - 1)
     assert match is not None
     return match.end("codes")

@@ -1,1 +1,1 @@
-"""Which findings are held back: by a baseline, by lines that have not changed, by what was measured?"""
+"""Which findings are held back: by a baseline, by unchanged lines, by evidence?"""

@@ -1,4 +1,4 @@
-"""The findings that a team puts off: a file names them, and runs do not report them again."""
+"""The baseline: a file of accepted findings, which runs do not report again."""
 
 from __future__ import annotations
 
@@ -29,8 +29,8 @@ VERSION = 1
 
 
 class Entry(msgspec.Struct, frozen=True):
-    """One finding. ``path``: of its file, from the folder of the baseline; ``source``: the first line of its statement,
-    for people. The fingerprint alone decides, and the path only where several places have the same."""
+    """One finding. ``path``: its file, relative to the baseline's folder; ``source``: the first line of its statement,
+    for readers. The fingerprint alone decides, and the path only if several entries have the same."""
 
     path: str
     code: str
@@ -41,7 +41,7 @@ class Entry(msgspec.Struct, frozen=True):
 
 
 class _File(msgspec.Struct, frozen=True):
-    """``files``: the hash of what each file held, by which one is known that has another name now."""
+    """``files``: the hash of each file's content, by which a renamed file is recognised."""
 
     version: int
     findings: tuple[Entry, ...]
@@ -49,11 +49,9 @@ class _File(msgspec.Struct, frozen=True):
 
 
 def read_baseline(file: Path, where: str) -> Baseline:
-    """The baseline in a file (an absolute path). Raises ConfigError, beginning with ``where``.
-
-    Before it is written (``--write-baseline``), it may be empty or not there at all; what is no baseline is an error
-    even then, since it is not to be replaced by one.
-    """
+    """The baseline in a file (an absolute path). Raises ConfigError, beginning with ``where``. Before it is written
+    (``--write-baseline``), it may be empty or missing; a file that is no baseline is an error even then, as it must not
+    be overwritten."""
     is_written = where == "--write-baseline"
     if not os.path.lexists(file):
         if is_written:
@@ -89,7 +87,7 @@ def _decoded(raw: bytes, said: str) -> _File:
 
 
 class Baseline:
-    """What one file holds. ``file``: where it is; ``entries``: in its order."""
+    """The content of one file. ``file``: its path; ``entries``: in its order."""
 
     def __init__(self, file: Path, entries: Sequence[Entry], hashes: dict[str, str]) -> None:
         self.file = file
@@ -99,33 +97,34 @@ class Baseline:
     def applied(
         self, linted: Linted, project: Project, ruling: Ruling, folders: Sequence[Path], *, everything: bool = False
     ) -> Linted:
-        """The findings of a project, those in the baseline suppressed. ``everything``: and all others, too."""
+        """The findings of a project, with those in the baseline suppressed. ``everything``: and all others too."""
         matching = _Matching(self, linted, project, ruling, folders)
         found = matching.found()
         findings = tuple(
             _held_back(finding) if (everything or number in found) and _may_be_held_back(finding) else finding
             for number, finding in enumerate(linted.findings)
         )
-        # (a refuted finding stays so, and its entry as it is)
+        # a refuted finding stays refuted, and its entry unchanged
         held = (entry for number, entry in found.items() if _may_be_held_back(linted.findings[number]))
         compared = Compared(tuple(held), tuple(matching.stale(set(found.values()))))
         return msgspec.structs.replace(linted, findings=findings, compared=compared)
 
     def name(self, path: Path) -> str:
-        """What a file (absolute path) is called in the baseline."""
+        """The name of a file (absolute path) in the baseline."""
         try:
             text = os.path.relpath(path, self.file.parent)
-        except ValueError:  # of another drive
+        except ValueError:  # on another drive
             text = str(path)
         return os.fsencode(text.replace(os.sep, "/")).decode("utf-8", "backslashreplace")
 
     def place(self, entry: Entry) -> Path:
-        """Where the file of an entry is, or was."""
+        """The path of an entry's file."""
         return Path(os.path.normpath(self.file.parent / entry.path.replace("\0", "")))
 
 
 def _may_be_held_back(finding: Finding) -> bool:
-    """What a comment suppresses needs no entry, and that a file does not parse is always said."""
+    """Whether a baseline may hold a finding: a suppressed one needs no entry, and an unparsable file is always
+    reported."""
     return finding.code != ALWAYS and finding.suppressed is None
 
 
@@ -148,12 +147,12 @@ class _Matching:
         self._displays = {name: display for display, name in self._names.items()}
         failed = {failure.path for failure in linted.failures}
         broken = {finding.path for finding in linted.findings if finding.code == ALWAYS}
-        #: files of which not all findings may be known; a failure of something else may have cost any
+        #: files whose findings may be incomplete; None if any file's may be
         self._unsure = {*failed, *broken} if failed.issubset(project.linted) else None
         self._hashes: dict[str, str] = {}
 
     def found(self) -> dict[int, int]:
-        """The numbers of the findings that are in the baseline, with those of their entries."""
+        """The numbers of the findings in the baseline, with those of their entries."""
         open_at: dict[tuple[str, str], list[int]] = {}
         for number, entry in enumerate(self._baseline.entries):
             open_at.setdefault((entry.path, entry.fingerprint), []).append(number)
@@ -170,7 +169,7 @@ class _Matching:
         return found | self._moved(rest, [one for same in open_at.values() for one in same])
 
     def _moved(self, findings: Iterable[int], entries: Iterable[int]) -> dict[int, int]:
-        """As `found`, of those whose file or function is elsewhere now."""
+        """As `found`, for findings whose file or function has moved."""
         wanted = {self._print(number) for number in findings}
         by_print: dict[str, list[int]] = {}
         for number in sorted(entries):
@@ -191,7 +190,7 @@ class _Matching:
         return "" if statement is None else statement.fingerprint
 
     def _has_moved(self, entry: Entry) -> bool:
-        """Whether the file of an entry is gone, or the function that it is in."""
+        """Whether the file of an entry, or the function in it, no longer exists."""
         display = self._displays.get(entry.path)
         if display is None:
             return not exists(self._baseline.place(entry))
@@ -201,7 +200,7 @@ class _Matching:
         return re.search(rf"\bdef\s+{name}\b", self._project.sources[display].text) is None
 
     def _distance(self, finding: int, entry: int) -> tuple[bool, bool, str]:
-        """The less, the likelier that a finding is an entry's: the file had the same content, or has the same name."""
+        """A sort key, smaller for a more likely match of a finding and an entry: by the file's content and name."""
         path, old = self._findings[finding].path, self._baseline.entries[entry].path
         same = self._baseline.hashes.get(old) == self._hash(path)
         return not same, old.rpartition("/")[2] != self._names[path].rpartition("/")[2], old
@@ -215,7 +214,7 @@ class _Matching:
         return self._unsure is not None and display not in self._unsure
 
     def stale(self, found: set[int]) -> Iterable[int]:
-        """The numbers of the entries that this run would have found if they still held."""
+        """The numbers of the entries that this run would have found if they still existed."""
         for number, entry in enumerate(self._baseline.entries):
             if number not in found and self._is_looked_for(entry):
                 yield number
@@ -238,7 +237,7 @@ def _is_refuted(finding: Finding) -> bool:
 
 
 def _hash_of(project: Project, display: str) -> str:
-    """The hash of what a file holds; empty where it cannot be read any more."""
+    """The hash of a file's content; "" if it cannot be read."""
     try:
         return content_hash(project.sources.raw(display))
     except OSError:
@@ -246,8 +245,8 @@ def _hash_of(project: Project, display: str) -> str:
 
 
 class Ledger(msgspec.Struct, frozen=True):
-    """What a run says of one baseline. ``stale``: entries of which nothing is left; ``text``: what the file holds
-    without these, and with all that the run held back by it."""
+    """The result of a run for one baseline. ``stale``: the entries without a finding; ``text``: the file without these,
+    and with all findings that the run held back by it."""
 
     baseline: Baseline
     stale: tuple[Entry, ...]
@@ -297,7 +296,7 @@ def _entry(finding: Finding, path: str, project: Project) -> Entry:
 
 
 def _text(entries: Iterable[Entry], hashes: dict[str, str]) -> str:
-    """JSON with a line for each entry, in an order that hangs on nothing but what they say."""
+    """JSON with one line per entry, in an order that depends only on the entries."""
     rows = sorted(entries, key=lambda one: (one.path, one.code, one.function, one.source, one.fingerprint))
     findings = ",\n".join(f"    {_spaced(entry)}" for entry in rows)
     files = ",\n".join(f"    {_spaced(name)}: {_spaced(hashes[name])}" for name in sorted(hashes))

@@ -1,4 +1,4 @@
-"""The findings on lines that have changed since a revision; all others of a run are held back."""
+"""The findings on lines that have changed since a revision; all others are held back."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ from memlint.patterns import lazy_pattern
 from memlint.project import Project
 from memlint.project.changes import ALL, ChangesError, changed_lines
 
-#: ends a line for Python, and none for git
+#: a line end for Python, and none for git
 _OTHER_NEWLINE = lazy_pattern(r"\r(?!\n)")
 
 
 class Changed:
-    """The changed lines of one project, as it was found."""
+    """The changed lines of one project, in its original contents."""
 
     def __init__(self, project: Project, revision: str | None) -> None:
-        """``revision``: None is where this branch left the default branch. Raises ConfigError."""
+        """``revision``: None is the fork point of this branch. Raises ConfigError."""
         self._project = project
         paths = [project.path(display) for display in project.linted]
         try:
@@ -29,21 +29,21 @@ class Changed:
         except ChangesError as error:
             raise ConfigError(f"--since: {error}") from None
         self._lines = {display: found[path] for display in project.linted if (path := project.path(display)) in found}
-        #: fingerprints of what was held back: fixes move lines, and these stay
+        #: fingerprints of findings held back, which stay when fixes move lines
         self._held_back: set[str] = set()
 
     def applied(self, linted: Linted, project: Project) -> Linted:
-        """What is said of changed lines. ``project``: the one that was found, or (after that) with other contents."""
+        """The findings on changed lines. ``project``: the original one, or (after that) one with other contents."""
         if project is self._project:
             self._held_back = {one.fingerprint for one in linted.findings if not self._is_changed(one)}
         kept = tuple(one for one in linted.findings if one.fingerprint not in self._held_back)
         count = sum(one.suppressed is None for one in linted.findings) - sum(one.suppressed is None for one in kept)
-        # (which lines the others are on is not kept)
+        # the lines of the others are not kept
         return msgspec.structs.replace(linted, findings=kept, held_back=HeldBack(unchanged_lines=count))
 
     def _is_changed(self, finding: Finding) -> bool:
         lines = self._lines.get(finding.path)
-        # (where a file stops being one is seldom the line that breaks it)
+        # the error of an unparsable file is seldom on the line that causes it
         if lines is None or lines is ALL or finding.code == ALWAYS:
             return lines is not None
         if _OTHER_NEWLINE.search(self._project.sources[finding.path].text):

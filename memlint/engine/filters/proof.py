@@ -1,4 +1,4 @@
-"""What earlier measurements say of the findings of a run: bytes where they confirmed, silence where they refuted."""
+"""Evidence of earlier measurements for findings: bytes if they confirmed one, suppression if they refuted it."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from memlint.finding import Finding, Suppressed, shown_place
 from memlint.project import Project
 from memlint.reading import leads_out, most_of, read_file
 
-#: what `Suppressed.by` says of a finding that a measurement refuted
+#: the value of `Suppressed.by` for a refuted finding
 BY = "evidence"
 
 
 class Proof:
-    """The records of all evidence files that one project is given."""
+    """The records of all evidence files of one project."""
 
     def __init__(self, records: Iterable[Record] = ()) -> None:
         self._records: dict[str, list[Record]] = {}
@@ -28,8 +28,8 @@ class Proof:
                 self._records.setdefault(record.fingerprint, []).append(record)
 
     def applied(self, findings: Sequence[Finding], project: Project) -> tuple[list[Finding], list[str]]:
-        """The findings with what is known of them, and remarks on evidence that is out of date. ``project``: the one
-        whose contents were linted; a finding that a comment suppresses stays suppressed by it."""
+        """The findings with their evidence, and remarks on outdated evidence. ``project``: the one whose contents were
+        linted; a finding that a comment suppresses stays suppressed by it."""
         if not self._records:
             return list(findings), []
         contents = _Contents(project)
@@ -48,14 +48,14 @@ class Proof:
 
 
 def read_proof(config: Config, given: tuple[Path, ...] | None, more: tuple[Path, ...] = ()) -> Proof:
-    """The evidence of a configuration, or ``given`` in place of it, and ``more`` beside it. Raises ConfigError."""
+    """The evidence of a configuration, or ``given`` in place of it, with ``more``. Raises ConfigError."""
     where = "--evidence" if given is not None else f"{config.file}: `evidence`"
     paths = config.evidence if given is None else given
     return Proof(record for path in (*paths, *more) for record in load(path, where).findings)
 
 
 def without_silence(findings: Iterable[Finding], changed: frozenset[str]) -> tuple[Finding, ...]:
-    """The findings once files were changed (by display path): what was measured of these does not hold any more."""
+    """The findings after files were changed (by display path), for which their evidence no longer holds."""
     return tuple(
         msgspec.structs.replace(
             finding,
@@ -83,14 +83,14 @@ def _paths(finding: Finding) -> set[str]:
 
 
 class _Contents:
-    """The files of one project as they are now."""
+    """The current files of one project."""
 
     def __init__(self, project: Project) -> None:
         self._project = project
         self._hashes: dict[str, str | None] = {}
 
     def changed(self, finding: Finding, record: Record) -> str | None:
-        """Why a record speaks of another version of the finding's files; None where it does not."""
+        """Why a record is about another version of the finding's files; None if it is not."""
         project = self._project
         own = {project.relative(path): path for path in _paths(finding) if path in project.sources}
         if finding.path not in own.values() or len(own) < len(_paths(finding)):
@@ -115,7 +115,7 @@ class _Contents:
 
     @staticmethod
     def _beside(root: Path, name: str) -> bytes:
-        """What a file of the project holds that is no source of it. Raises OSError, also for one outside."""
+        """The content of a file of the project that is no source. Raises OSError, also for one outside."""
         if leads_out(root / name, root):
             raise OSError(errno.EINVAL, "it lies outside of the project")
         return read_file(root / name, most_of(name))

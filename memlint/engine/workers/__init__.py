@@ -1,1 +1,1 @@
-"""How is a large project parted, and who works on its parts?"""
+"""How is a large project divided, and which workers lint its parts?"""

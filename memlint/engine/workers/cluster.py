@@ -10,17 +10,15 @@ from typing import Any
 from memlint.config import ConfigError
 
 SCHEME = "dask://"
-#: seconds that a scheduler has to answer
+#: seconds to wait for a scheduler
 PATIENCE = 10
 
 
 @contextlib.contextmanager
 def cluster(address: str) -> Iterator[tuple[Callable[[], Executor], Callable[[BaseException], bool]]]:
-    """What makes an executor over a cluster's workers, and what tells that one of these was lost. ``address``:
-    ``dask://HOST:PORT`` of the scheduler.
-
-    Raises ConfigError where the extra is not installed, or nobody answers.
-    """
+    """A function that creates an executor over a cluster's workers, and one that recognises the loss of a worker.
+    ``address``: ``dask://HOST:PORT`` of the scheduler. Raises ConfigError if the extra is not installed, or no
+    scheduler answers."""
     try:
         import distributed
     except ImportError:
@@ -34,7 +32,7 @@ def cluster(address: str) -> Iterator[tuple[Callable[[], Executor], Callable[[Ba
         if not client.scheduler_info()["workers"]:
             raise ConfigError(f"--executor {address}: the scheduler has no workers")
         try:
-            # what a worker says hangs on files as well, and may be another thing the next time
+            # a worker's result also depends on files, and may change
             yield lambda: client.get_executor(pure=False), lambda error: isinstance(error, distributed.KilledWorker)
         except (OSError, CancelledError, TimeoutError) as error:
             raise ConfigError(f"--executor {address}: the cluster is gone: {error or type(error).__name__}") from None

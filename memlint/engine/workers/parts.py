@@ -14,9 +14,9 @@ from memlint.project import Project
 #: bytes of source in a part: the least, so that a part pays, which reads much of what the others read as well (timm, of
 #: 6 MB, takes 12 CPU s as one, and 27 in three parts), and the most, so that its summaries have room
 LEAST, MOST = 8_000_000, 16_000_000
-#: how a remark begins that tells of this run and of no other
+#: the beginning of a remark about this run alone
 ALONE = "one process did all of the work"
-#: parts that a project which is neither small nor very large has
+#: the parts of a project that is neither small nor very large
 USUAL = 4
 
 
@@ -26,6 +26,6 @@ def parts_of(project: Project) -> list[tuple[str, ...]]:
     sizes = {display: project.size(display) for display in project.linted}
     each = min(max(sum(sizes.values()) / USUAL, LEAST), MOST)
     ends = itertools.accumulate(sizes.values())
-    # a file belongs where its middle lies
+    # a file belongs to the part that contains its middle
     number = {display: int((end - sizes[display] / 2) / each) for display, end in zip(sizes, ends, strict=True)}
     return [tuple(group) for _, group in itertools.groupby(project.linted, key=number.__getitem__)]

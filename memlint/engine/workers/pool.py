@@ -1,4 +1,4 @@
-"""Parts of a project are handed to worker processes, here or on other machines, and what they say is put together."""
+"""Distribution of a project's parts to worker processes, here or on other machines, and the union of their results."""
 
 from __future__ import annotations
 
@@ -30,22 +30,20 @@ from memlint.project import Project
 from memlint.project.presence import listed
 
 KILLED = "not checked: the process that analysed it was killed, which is what happens where memory runs out"
-#: processes that Windows can wait for at once
+#: the most processes that Windows can wait for
 MOST = 61
 _STAGE = "analysing parts"
 
 
 class _NoWorkersError(Exception):
-    """This machine gives no process, no semaphore, or none that can import memlint."""
+    """This machine provides no process, no semaphore, or none that can import memlint."""
 
 
 def judge_parts(
     ruling: Ruling, project: Project, parts: Sequence[tuple[str, ...]], options: Options, progress: Progress
 ) -> Linted:
-    """As `judge`, part by part: by worker processes, or on other machines where the options ask for them.
-
-    Raises ConfigError where other machines are asked for and cannot be used.
-    """
+    """As `judge`, part by part: by worker processes, or on other machines if the options say so. Raises ConfigError if
+    these cannot be used."""
     progress(_STAGE, 0, len(parts))
     if options.executor is not None:
         from memlint.engine.workers.cluster import cluster
@@ -78,7 +76,7 @@ def _serial(
 
 
 def _of_part(progress: Progress, number: int, total: int) -> Progress:
-    """Tells how far one part is."""
+    """The progress of one part."""
     return lambda stage, done, of: progress(f"part {number + 1} of {total}: {stage}", done, of)
 
 
@@ -90,24 +88,24 @@ def _cores() -> int:
 
 
 class _Crew:
-    """Workers, and others in their place where some are killed. ``start``: makes an executor; ``is_loss``: whether an
-    error says that a worker is gone, and with it what it worked on."""
+    """Workers, replaced when they are killed. ``start``: creates an executor; ``is_loss``: whether an error means that
+    a worker and its task are lost."""
 
     def __init__(self, start: Callable[[], Executor], is_loss: Callable[[BaseException], bool]) -> None:
         self._start = start
         self._is_loss = is_loss
 
     def do(self, todo: Sequence[Task], progress: Progress) -> list[Linted]:
-        """The answer to each task, in order. A task that kills its workers is cut in halves, down to the file that
-        does, which is a failure of its own."""
+        """The result of each task, in order. A task that kills its workers is halved, down to the file that does, which
+        is a failure of its own."""
         answers = self._round(todo, progress)
         if not any(answers):
             self._probe()
-        # a worker that dies may take the others' work along: each part that was lost gets a worker of its own
+        # a dying worker may take the work of others along: each lost part gets a worker of its own
         return [self._alone(task) if answer is None else answer for task, answer in zip(todo, answers, strict=True)]
 
     def _probe(self) -> None:
-        """Raises _NoWorkersError where workers end before they do anything."""
+        """Raises _NoWorkersError if workers end before they do anything."""
         with _safe_path():
             executor = self._start()
         try:
@@ -130,7 +128,7 @@ class _Crew:
         return merged([self._alone(msgspec.structs.replace(task, part=part)) for part in halves])
 
     def _round(self, todo: Sequence[Task], progress: Progress) -> list[Linted | None]:
-        """The answers to some tasks; None for those that were lost."""
+        """The results of tasks; None for lost ones."""
         answers: list[Linted | None] = [None] * len(todo)
         executor, futures = self._handed_in(todo)
         try:
@@ -153,12 +151,12 @@ class _Crew:
         return answers
 
     def _handed_in(self, todo: Sequence[Task]) -> tuple[Executor, dict[Future[Linted], int]]:
-        """An executor, and what some tasks will give. Raises _NoWorkersError."""
+        """An executor, and the futures of tasks. Raises _NoWorkersError."""
         futures: dict[Future[Linted], int] = {}
         try:
             with _safe_path():
                 executor = self._start()
-                with _without_main(), contextlib.suppress(BrokenProcessPool):  # (those that are not there are lost)
+                with _without_main(), contextlib.suppress(BrokenProcessPool):  # missing ones are lost
                     for number, task in enumerate(todo):
                         futures[executor.submit(work, task)] = number
         except (OSError, EOFError, NotImplementedError, RuntimeError) as error:
@@ -168,7 +166,7 @@ class _Crew:
 
 def _processes(workers: int) -> Executor:
     """Processes of this machine."""
-    # a process that is forked off one with threads may hang; a fork server has none
+    # a process that is forked from one with threads may hang; a fork server has none
     methods = multiprocessing.get_all_start_methods()
     context = multiprocessing.get_context("forkserver" if "forkserver" in methods else "spawn")
     return ProcessPoolExecutor(workers, mp_context=context, initializer=_begin)
@@ -179,7 +177,7 @@ def _ready() -> bool:
 
 
 def _begin() -> None:
-    """Ctrl-C is the first process's to answer; workers go when it does, however it goes."""
+    """Leave Ctrl-C to the first process; workers end with it, however it ends."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     parent = multiprocessing.parent_process()
     if parent is not None:
@@ -192,9 +190,9 @@ def _follow(parent: multiprocessing.process.BaseProcess) -> None:
 
 
 def _stop(executor: Executor) -> None:
-    """Let go of the workers at once, whatever they are doing."""
+    """Terminate the workers at once."""
     if not isinstance(executor, ProcessPoolExecutor):
-        executor.shutdown(wait=False)  # which, on a cluster, cancels what it was given
+        executor.shutdown(wait=False)  # on a cluster, this cancels its tasks
         return
     processes = dict(getattr(executor, "_processes", None) or {})
     executor.shutdown(wait=False, cancel_futures=True)
@@ -204,8 +202,7 @@ def _stop(executor: Executor) -> None:
 
 @contextlib.contextmanager
 def _without_main() -> Iterator[None]:
-    """Processes that start import the program that called us, which may have no guard against that: nothing of it is
-    needed."""
+    """Hide the main module: new processes import it, and it may have no guard against that."""
     with _HIDING:
         main = sys.modules["__main__"]
         sys.modules["__main__"] = types.ModuleType("__main__")
@@ -215,14 +212,14 @@ def _without_main() -> Iterator[None]:
             sys.modules["__main__"] = main
 
 
-#: two threads that hide it at once would lose it
+#: two threads that hide it at the same time would lose it
 _HIDING = threading.Lock()
 
 
 @contextlib.contextmanager
 def _safe_path() -> Iterator[None]:
-    """Processes that start look for Python's own modules where Python has them, and not in the working directory, which
-    may be the linted project. Raises _NoWorkersError where that cannot be had."""
+    """Make new processes search Python's own modules in Python's folders, and not in the working directory, which may
+    be the linted project. Raises _NoWorkersError if that is impossible."""
     if sys.version_info < (3, 11):
         names = {name.partition(".")[0] for name in listed(Path.cwd()) or ()}
         if taken := sorted(names & sys.stdlib_module_names):

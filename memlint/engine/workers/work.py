@@ -1,5 +1,5 @@
-"""What a worker does: lint one part of a project. It gets and gives plain values, and may run in any process that can
-read the project's files."""
+"""The work of one worker: lint one part of a project. Arguments and results are plain values, so that it may run in any
+process that can read the project's files."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ from memlint.project import Project
 
 
 class Task(msgspec.Struct, frozen=True):
-    """A part of a project to be linted. ``run``: what tells the tasks of one run from those of others, which may see
-    other contents; ``project``: the pickled project, which they share; ``root``: its folder, for messages."""
+    """A part of a project to be linted. ``run``: identifies the tasks of one run, as others may see other contents;
+    ``project``: the pickled project, which they share; ``root``: its folder, for messages."""
 
     run: str
     project: bytes
@@ -35,19 +35,19 @@ class Task(msgspec.Struct, frozen=True):
 
 
 class WorkerError(Exception):
-    """The worker cannot do what it is asked for; the message says why."""
+    """The worker cannot do its task; the message says why."""
 
 
-#: the run and the project of the last task, with what was read of it
+#: the run and the project of the last task, with the parsed files
 _held: tuple[str, Project] | None = None
-#: the analysis keeps what it works out for a run, and a process may have several threads that take tasks
+#: the analysis has memos for one run, and a process may have several threads with tasks
 _one_at_a_time = threading.Lock()
 
 
 def tasks(ruling: Ruling, project: Project, options: Options, parts: Sequence[tuple[str, ...]]) -> list[Task]:
     """A task for each part."""
     run, pickled = secrets.token_hex(8), pickle.dumps(project)
-    # standard input is among the contents that the project was given
+    # standard input is among the project's contents
     slim = msgspec.structs.replace(options, stdin=None)
     return [Task(run, pickled, part, ruling.config, slim, project.root) for part in parts]
 
