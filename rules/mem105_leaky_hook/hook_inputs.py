@@ -22,7 +22,9 @@ def added_for_each_input(analyser: Analyser, summary: Summary, call: HookCall) -
     if function.node is None or function.name.startswith("__"):
         return None
     owners = _owners(summary, call)
-    given = {param.name for param in function.params[function.takes_self :] if not _is_whole(param.name)}
+    given = {
+        param.name for param in function.params[function.takes_self :] if not any(word in param.name for word in _WHOLE)
+    }
     if not owners or not any(
         other.at > call.expr.at and _runs_on(other, owners, given) for other in calls(function.body)
     ):
@@ -31,10 +33,6 @@ def added_for_each_input(analyser: Analyser, summary: Summary, call: HookCall) -
     if known and not any(record.loops for _, record in known) and repeated(analyser, function) is None:
         return None
     return each_call(function)
-
-
-def _is_whole(name: str) -> bool:
-    return any(word in name for word in _WHOLE)
 
 
 def _owners(summary: Summary, call: HookCall) -> set[str]:

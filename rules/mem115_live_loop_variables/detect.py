@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from memlint.sdk import Confidence, lazy_pattern
+from memlint.sdk import lazy_pattern
 from memlint.sdk.project import Analyser, Summary
 from memlint.sdk.syntax import binds, expressions, ir, names_bound_by, text, walk_expression, walk_statements
 from memlint.sdk.values import (
@@ -58,7 +58,7 @@ def detect(analyser: Analyser, summary: Summary) -> Iterator[LiveGraph]:
         yield LiveGraph(
             site=summary.site(at),
             function=summary.function.qual,
-            certainty=_certainty(run),
+            certainty="high" if run.resolved else "medium",
             names=names,
             model=run.text,
             test=test,
@@ -205,7 +205,3 @@ def _in_handlers(body: tuple[ir.Stmt, ...]) -> set[int]:
         for handler in statement.handlers
         for inner in walk_statements(handler.body)
     }
-
-
-def _certainty(run: ModelRun) -> Confidence:
-    return "high" if run.resolved else "medium"

@@ -122,15 +122,12 @@ def _described(summary: Summary, loop: LoopState) -> Loop | None:
     trains = steps(loop.body)
     if not trains and not over_data(loop.loop):
         # an inner loop runs the model many times for each time that the cache is emptied
-        inner = {call.at for one in walk_statements(loop.body) if _repeats(one) for call in calls((one,))}
+        inner_loops = (one for one in walk_statements(loop.body) if isinstance(one, ir.For | ir.While))
+        inner = {call.at for one in inner_loops for call in calls((one,))}
         models = {call.at for call in calls(loop.body)} & set(summary.notes.models)
         if not models or models & inner:
             return None
     return msgspec.structs.replace(loop.loop, trains=trains)
-
-
-def _repeats(statement: ir.Stmt) -> bool:
-    return isinstance(statement, ir.For | ir.While)
 
 
 def _goes_on(analyser: Analyser, summary: Summary, loop: LoopState) -> bool:

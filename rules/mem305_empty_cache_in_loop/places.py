@@ -90,7 +90,7 @@ def _found(body: tuple[ir.Stmt, ...], expr: ir.Call, bound: frozenset[str], into
             inner = (*statement.body, *statement.orelse)
         elif into_loops and isinstance(statement, ir.For | ir.While):
             inner = statement.body
-        elif isinstance(statement, ir.If) and _holds(statement, expr):
+        elif isinstance(statement, ir.If) and any(call.at == expr.at for call in calls((statement,))):
             return _under(statement, expr, bound, into_loops)
         else:
             if _skips(statement):
@@ -102,10 +102,6 @@ def _found(body: tuple[ir.Stmt, ...], expr: ir.Call, bound: frozenset[str], into
         if place is not None:
             return place
     return None
-
-
-def _holds(statement: ir.If, expr: ir.Call) -> bool:
-    return any(call.at == expr.at for call in calls((statement,)))
 
 
 def _under(statement: ir.If, expr: ir.Call, bound: frozenset[str], into_loops: bool) -> Place | None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from memlint.sdk.project import Analyser, Function, Names, Summary, knowledge, memory, unguarded, used_names
+from memlint.sdk.project import Analyser, Names, Summary, knowledge, memory, unguarded, used_names
 from memlint.sdk.syntax import expressions, identifiers, ir, text, walk_expression
 
 from .rule import MissingName
@@ -64,13 +64,10 @@ def _is_tensor(analyser: Analyser, names: Names, expr: ir.Expr) -> bool:
         elif isinstance(expr, ir.Call) and isinstance(expr.func, ir.Attr) and expr.func.name in _SAME:
             expr = expr.func.value
         elif isinstance(expr, ir.Call):
-            name = analyser.program.outside(names.module, expr.func, _scope(function))
+            scope = function if function.node is not None else None
+            name = analyser.program.outside(names.module, expr.func, scope)
             row = knowledge.function(name) if name.startswith("torch.") else None
             return row is not None and row.returns == "tensor" and row.allocates
         else:
             return False
     return False
-
-
-def _scope(function: Function) -> Function | None:
-    return function if function.node is not None else None

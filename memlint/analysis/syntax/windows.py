@@ -45,6 +45,3 @@ def _cuts(index: ir.Expr) -> bool:
 
 def _is_zero(expr: ir.Expr) -> bool:
     return isinstance(expr, ir.Const) and expr.value == 0
-
-
-__all__ = ["windows"]

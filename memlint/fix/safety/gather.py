@@ -8,7 +8,6 @@ from collections.abc import Iterator
 
 from memlint.analysis.domain.events import Gather
 from memlint.analysis.domain.summary.summary import Summary
-from memlint.analysis.index.program import Function
 from memlint.analysis.syntax.bindings import assigned_names
 from memlint.analysis.syntax.expression_text import text
 from memlint.analysis.syntax.memo import kept
@@ -46,7 +45,7 @@ def gather_of(summary: Summary, at: int) -> Gather | None:
         return None
     around = _loop_after_start(function.body, statement, target.id)
     name = f"{target.id}_parts"
-    if around is None or _bound(function, name):
+    if around is None or name in _all_names(function.body):
         return None
     options = (call.func, *call.args[1:], *(word.value for word in call.keywords))
     if any(word.name is None for word in call.keywords) or any(_changes(around, option) for option in options):
@@ -145,7 +144,3 @@ def _parts(expr: ir.Expr) -> Iterator[ir.Expr]:
 @kept
 def _all_names(body: Block) -> frozenset[str]:
     return frozenset(name for statement in walk_statements(body) for name in _names(statement))
-
-
-def _bound(function: Function, name: str) -> bool:
-    return name in _all_names(function.body)

@@ -54,7 +54,7 @@ def _layer(fn: FunctionState, member: ir.Expr) -> Layer | None:
     if call is None:
         return None
     words = {word.name: UNKNOWN_VALUE for word in call.keywords if word.name}
-    name = _class_of(fn, call)
+    name = fn.analyser.program.outside(fn.module, call.func, fn.function)
     return layer_extents.layer_of(
         name,
         [UNKNOWN_VALUE] * len(call.args),
@@ -80,10 +80,6 @@ def _made(fn: FunctionState, member: ir.Expr) -> ir.Call | None:
 
 def _is_reweighted(expr: ir.Expr) -> TypeGuard[ir.Call]:
     return isinstance(expr, ir.Call) and last_name(expr.func) in _REWEIGHTED and bool(expr.args)
-
-
-def _class_of(fn: FunctionState, call: ir.Call) -> str:
-    return fn.analyser.program.outside(fn.module, call.func, fn.function)
 
 
 def _keeps_width(fn: FunctionState, member: ir.Expr) -> bool:

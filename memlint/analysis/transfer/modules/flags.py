@@ -297,7 +297,7 @@ def _leaf(summary: Summary, state: State, test: ir.Expr) -> bool | None:
             others = () if literal is _OPEN else [_constant(summary, state, item) for item in parts]
             if literal is _OPEN or _OPEN in others:
                 return None
-            among = any(_same(item, literal) for item in others)
+            among = any(type(item) is type(literal) and item == literal for item in others)
             positive = ("in",) if isinstance(right, ir.Display) else ("is", "==")
             return among if op in positive else not among if op in ("is not", "!=", "not in") else None
         case _:
@@ -317,10 +317,6 @@ def _constant(summary: Summary, state: State, expr: ir.Expr) -> object:
 #: kinds of literals by which summaries are specialised
 _KINDS = ("bool", "str", "None")
 _OPEN = object()
-
-
-def _same(a: object, b: object) -> bool:
-    return type(a) is type(b) and a == b
 
 
 def _literal(summary: Summary, state: State, name: ir.Name) -> object:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from memlint.analysis.domain.state import ON, State
 from memlint.analysis.domain.summary.function_state import FunctionState
-from memlint.analysis.domain.values import EMPTY, MODULE, TENSORS, UNKNOWN, Source, V
+from memlint.analysis.domain.values import EMPTY, MODULE, TENSORS, UNKNOWN, V
 from memlint.analysis.transfer.modules.freezing import note_frozen_weight
 from memlint.analysis.transfer.modules.optimizer_parameters import parameters_of
 from memlint.analysis.transfer.modules.touched_parameters import note_disabled
@@ -42,8 +42,6 @@ def _leaf(fn: FunctionState, state: State, value: V, at: int) -> V:
 
 def _no_leaf(value: V) -> V:
     """The value without its mark as a leaf: operations on it are not recorded from here on."""
-    return value.but(src=frozenset(item for item in value.src if not _is_flag(item)))
-
-
-def _is_flag(item: Source) -> bool:
-    return isinstance(item, tuple) and item[:1] == (_FLAG,)
+    return value.but(
+        src=frozenset(item for item in value.src if not (isinstance(item, tuple) and item[:1] == (_FLAG,)))
+    )

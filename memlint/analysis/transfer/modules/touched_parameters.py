@@ -84,9 +84,7 @@ def note_applied(fn: FunctionState, state: State, receiver: V, place: ir.Expr, c
         own = Path(f"p:{function.given[0].name}")
         if summary.exit.modes.get(("frozen", own)) is True:
             freeze(state, receiver, place, True)
-        if ANY in summary.notes.switched or any(_is_of(key, own) for key in summary.notes.switched):
+        if ANY in summary.notes.switched or any(
+            isinstance(key, Path) and key.root == own.root for key in summary.notes.switched
+        ):
             note_disabled(fn, receiver)
-
-
-def _is_of(key: Source, own: Path) -> bool:
-    return isinstance(key, Path) and key.root == own.root
