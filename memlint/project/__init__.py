@@ -1,4 +1,4 @@
-"""From paths to sources: which files a run looks at, what they say, and how modules are found among them."""
+"""From paths to sources: the files of a run, their contents, and the resolution of modules among them."""
 
 from memlint.project.cells import Cell, NotebookError, cell_at, cell_texts, read_notebook
 from memlint.project.discovery import Discovery, Named, apart, discover, list_context

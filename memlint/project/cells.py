@@ -14,14 +14,14 @@ from memlint.project.ipython import Mask, masks_of, parse_error, python_of_cell
 from memlint.project.old_syntax import CHECKED_AS_OLD, modern
 from memlint.reading import MAX_SOURCE
 
-#: what stands between two cells: the line behind the first one, and a line that is part of none
+#: the text between two cells: the end of the last line of the first, and a line that belongs to none
 BETWEEN = "\n\n"
 
 
 class Cell(msgspec.Struct, frozen=True, gc=False, array_like=True):
-    """A code cell. ``number``: among all cells of the notebook, from 1. ``line``: the first one in the module, from 1.
-    ``start``, ``end``: its offsets there, without what stands between cells. ``indent``: blanks that IPython drops from
-    the beginning of its lines, so that columns of the module are less by that."""
+    """A code cell. ``number``: among all cells of the notebook, from 1. ``line``: its first line in the module, from 1.
+    ``start``, ``end``: its offsets there, without the text between cells. ``indent``: the blanks that IPython removes
+    from its lines, by which columns of the module are smaller."""
 
     number: int
     line: int
@@ -31,7 +31,7 @@ class Cell(msgspec.Struct, frozen=True, gc=False, array_like=True):
 
 
 class CellProblem(msgspec.Struct, frozen=True, gc=False, array_like=True):
-    """Why a cell does not parse; line and column count from 1, in the module. ``parses``: the rest of it was read."""
+    """Why a cell does not parse; line and column count from 1, in the module. ``parses``: the rest of it was parsed."""
 
     message: str
     line: int
@@ -40,8 +40,8 @@ class CellProblem(msgspec.Struct, frozen=True, gc=False, array_like=True):
 
 
 class Notebook(msgspec.Struct, frozen=True):
-    """What a notebook says. ``text``: its module. ``foreign``: the language that it is in, where that is not Python.
-    ``rewritten``: a cell is in an older grammar."""
+    """The content of a notebook. ``text``: its module. ``foreign``: its language, if that is not Python. ``rewritten``:
+    a cell has an older grammar."""
 
     text: str
     cells: tuple[Cell, ...] = ()
@@ -52,11 +52,11 @@ class Notebook(msgspec.Struct, frozen=True):
 
 
 class NotebookError(ValueError):
-    """Why a file is no notebook that can be read, a clause."""
+    """Why a file is no readable notebook, a clause."""
 
 
 def read_notebook(raw: bytes) -> Notebook:
-    """Raises NotebookError for what is no notebook."""
+    """Read a notebook. Raises NotebookError for an invalid one."""
     notebook = _decoded(raw)
     foreign = language(notebook)
     if foreign:
@@ -65,19 +65,19 @@ def read_notebook(raw: bytes) -> Notebook:
 
 
 def cell_texts(raw: bytes) -> dict[int, str]:
-    """The code cells of a notebook as they stand, by number. Raises NotebookError."""
+    """The unchanged code cells of a notebook, by number. Raises NotebookError."""
     return {number: source for number, source in code_cells(_decoded(raw)) if source is not None}
 
 
 def cell_at(cells: Sequence[Cell], line: int) -> Cell | None:
-    """The cell that a line of the module is in (or behind); None for a file without cells."""
+    """The cell that contains a line of the module (or precedes it); None for a file without cells."""
     at = bisect_right(cells, line, key=lambda cell: cell.line)
     return cells[at - 1] if at else None
 
 
 def code_cells(notebook: Mapping[str, Any]) -> Iterator[tuple[int, str | None]]:
-    """The code cells, numbered among all; None for the source of one in another language. Of formats before 4, which
-    keep them in worksheets, too."""
+    """The code cells, numbered among all, with None for a source in another language. Cells in worksheets (formats
+    before 4) are included."""
     sheets = notebook.get("worksheets") or ()
     cells = [*(notebook.get("cells") or ()), *(cell for sheet in sheets for cell in sheet.get("cells") or ())]
     for number, cell in enumerate(cells, 1):
@@ -93,7 +93,7 @@ def code_cells(notebook: Mapping[str, Any]) -> Iterator[tuple[int, str | None]]:
 
 
 def language(notebook: Mapping[str, Any]) -> str:
-    """The language of a notebook's kernel; "" where it is Python, or not said."""
+    """The language of a notebook's kernel; "" for Python, or if unknown."""
     metadata = notebook.get("metadata")
     metadata = metadata if isinstance(metadata, dict) else {}
     kernel, info = metadata.get("kernelspec"), metadata.get("language_info")
@@ -104,7 +104,7 @@ def language(notebook: Mapping[str, Any]) -> str:
 
 
 def _is_python(cell: Mapping[str, Any]) -> bool:
-    """Whether a code cell is in the language of the notebook: editors and old formats may name another."""
+    """Whether a code cell is in Python: editors and old formats may declare another language for it."""
     metadata = cell.get("metadata")
     editor = metadata.get("vscode") if isinstance(metadata, dict) else None
     said = cell.get("language") or (editor.get("languageId") if isinstance(editor, dict) else None) or "python"
@@ -112,7 +112,7 @@ def _is_python(cell: Mapping[str, Any]) -> bool:
 
 
 class _Document(msgspec.Struct):
-    """What is read of a notebook: outputs and attachments, most of its bytes, are passed over."""
+    """The decoded parts of a notebook; outputs and attachments, most of its bytes, are skipped."""
 
     cells: list[_Cell] | None = None
     worksheets: list[_Sheet] | None = None
@@ -138,7 +138,7 @@ def _decoded(raw: bytes) -> Mapping[str, Any]:
     try:
         notebook = msgspec.to_builtins(msgspec.json.decode(raw, type=_Document))
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-        notebook = _by_python(raw)  # which takes what others write all the same, and says what is wrong
+        notebook = _by_python(raw)  # accepts what other tools write, and describes errors
     if not isinstance(notebook, dict):
         raise NotebookError("not a notebook: its JSON is no object")
     sheets = notebook.get("worksheets") or []
@@ -162,7 +162,7 @@ def _by_python(raw: bytes) -> Any:
 
 
 def _joined(sources: Sequence[tuple[int, str]]) -> Notebook:
-    """The module of some cells."""
+    """The module made of cells."""
     if sum(len(source) for _, source in sources) > MAX_SOURCE:
         raise NotebookError(f"the code of its cells is larger than {MAX_SOURCE >> 20} MiB")
     texts: list[str] = []
@@ -184,7 +184,7 @@ def _joined(sources: Sequence[tuple[int, str]]) -> Notebook:
 
 
 def _python(source: str) -> tuple[str, int, CellProblem | None]:
-    """A cell as Python of the same length; the blanks that its lines lost; and what is wrong with it."""
+    """A cell as Python of the same length; the blanks removed from its lines; and its error."""
     dedented, indent = _dedented(source)
     masked = python_of_cell(dedented)
     error = parse_error(masked)
@@ -204,8 +204,8 @@ def _problem(error: SyntaxError | ValueError, indent: int) -> CellProblem:
 
 
 def _dedented(source: str) -> tuple[str, int]:
-    """A cell without the blanks that its first line of code begins with, as IPython runs it; each line is as long as it
-    was."""
+    """A cell without the indentation of its first line of code, as IPython runs it; the length of each line is
+    unchanged."""
     first = next((line for line in source.splitlines() if line.strip()), "")
     indent = first[: len(first) - len(first.lstrip(" \t"))]
     if not indent:
@@ -222,5 +222,5 @@ def _moved(line: str, indent: str) -> str:
 
 
 def _newlines(text: str) -> int:
-    """How many lines end in a text, as Python counts them."""
+    """The number of line ends in a text, as Python counts them."""
     return text.count("\n") + (text.count("\r") - text.count("\r\n") if "\r" in text else 0)

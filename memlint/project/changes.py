@@ -1,4 +1,4 @@
-"""Which lines of a work tree have changed since a revision, as git's own diff has it."""
+"""The lines of a work tree that have changed since a revision, by git's own diff."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ from memlint.project.git import git
 from memlint.project.presence import exists
 from memlint.reading import MAX_DATA, read_file
 
-#: seconds that git is waited for in all
+#: the most seconds to wait for git in all
 SECONDS = 60.0
 SUFFIXES = (".py", ".pyw", ".pyi", ".ipynb")
-#: the default branch, where the remote does not say which one it is
+#: names of the default branch, if the remote does not declare one
 _BRANCHES = ("refs/remotes/origin/main", "refs/remotes/origin/master", "refs/heads/main", "refs/heads/master")
 _HUNK = lazy_pattern(rb"@@ -\d+(?:,(\d+))? \+(\d+)(?:,(\d+))? @@")
 _ESCAPE = lazy_pattern(rb"\\([0-7]{3}|.)", re.DOTALL)
@@ -36,32 +36,29 @@ _SETTINGS = ("core.quotePath=false", "core.splitIndex=false", "core.hooksPath=/d
 
 
 class ChangesError(Exception):
-    """Why it cannot be told what has changed, a sentence without a period."""
+    """Why the changes are unknown, a sentence without a period."""
 
 
 class Lines(msgspec.Struct, frozen=True):
-    """The changed lines of a file: ranges (first and last, from 1), and the lines behind which some were deleted."""
+    """The changed lines of a file: ranges (first and last, from 1), and the lines after which some were deleted."""
 
     ranges: tuple[tuple[int, int], ...] = ()
     gaps: tuple[int, ...] = ()
 
     def touch(self, first: int, last: int) -> bool:
-        """Whether any of the lines ``first`` to ``last`` has changed, or some between them are gone."""
+        """Whether any of the lines ``first`` to ``last`` has changed, or some between them were deleted."""
         return any(start <= last and first <= end for start, end in self.ranges) or any(
             first <= gap < last for gap in self.gaps
         )
 
 
-#: of a new file, all lines
+#: all lines of a new file
 ALL = Lines(((1, 1 << 60),))
 
 
 def changed_lines(files: Iterable[Path], revision: str | None) -> dict[Path, Lines]:
-    """The changed lines of these files (absolute paths), for those that have any.
-
-    ``revision``: what to compare the work tree with; None is where this branch left the default branch. Raises
-    ChangesError.
-    """
+    """The changed lines of these files (absolute paths), for those that have any. ``revision``: what to compare the
+    work tree with; None is the fork point of this branch. Raises ChangesError."""
     by_top: dict[Path, dict[str, Path]] = {}
     tops: dict[str, Path | None] = {}
     for file in files:
@@ -88,18 +85,18 @@ def changed_lines(files: Iterable[Path], revision: str | None) -> dict[Path, Lin
         else:
             lines = repository.changed(base, names)
         found |= {names[name]: lines[name] for name in names if name in lines}
-    if unborn and len(unborn) == len(by_top):  # (a revision that no repository has may be a mistake)
+    if unborn and len(unborn) == len(by_top):  # a revision that no repository has may be a typing error
         raise unborn[0]
     return found
 
 
 def _top(folder: Path) -> Path | None:
-    """The work tree that a folder (links followed) belongs to."""
+    """The work tree that contains a folder (with links resolved)."""
     return next((place for place in (folder, *folder.parents) if exists(place / ".git")), None)
 
 
 class _Repository:
-    """One work tree. ``until``: when git is waited for no longer, by `time.monotonic`."""
+    """One work tree. ``until``: the deadline for git, by `time.monotonic`."""
 
     def __init__(self, top: Path, until: float) -> None:
         self._top = top
@@ -121,11 +118,11 @@ class _Repository:
         return commit
 
     def is_unborn(self) -> bool:
-        """Whether it has no commit at all, so that whatever lies in it is new."""
+        """Whether it has no commit, so that all its files are new."""
         return self._commit("HEAD") is None and self._said("for-each-ref", "--count=1") is None
 
     def _fork(self) -> str:
-        """Where this branch left the default branch."""
+        """The fork point of this branch from the default branch."""
         head = self._commit("HEAD")
         if head is None:
             raise ChangesError(f"{self._top} has no commit yet")
@@ -159,7 +156,7 @@ class _Repository:
         patch = self._run([*_DIFF, base, "--", *specs])
         found = self._lines(patch, base, names)
         if untracked and b"\ndeleted file mode " in patch:
-            # one of them may be a deleted one under a new name
+            # one of them may be a renamed file
             found = self._lines(self._with_added(untracked, [*_DIFF, base, "--", *specs]), base, names)
         else:
             found |= dict.fromkeys(untracked, ALL)
@@ -174,7 +171,7 @@ class _Repository:
         }
 
     def _of_notebook(self, path: Path, before: str) -> Lines:
-        """What has changed in the cells; all of it where one of the two is no notebook."""
+        """The changed lines of the cells; all lines if one of the two is no notebook."""
         try:
             old = read_notebook(self._run(["cat-file", "blob", before])).text
             new = read_notebook(read_file(path, MAX_DATA)).text
@@ -188,7 +185,7 @@ class _Repository:
         )
 
     def _with_added(self, names: Sequence[str], command: Sequence[str]) -> bytes:
-        """What a command says where these files are added, without their content: in a copy of the index."""
+        """The output of a command with these files added, without their content, in a copy of the index."""
         with tempfile.TemporaryDirectory(prefix="memlint-") as folder:
             index = Path(folder) / "index"
             own = self._top / os.fsdecode(self._run(["rev-parse", "--git-path", "index"]).rstrip(b"\n"))
@@ -201,7 +198,7 @@ class _Repository:
             return self._run(command, variables=variables)
 
     def _no_filters(self) -> Iterator[str]:
-        """Settings that turn off the programs which make of a file what git compares (Git LFS has one)."""
+        """Settings that disable filters of git, which convert files before they are compared (Git LFS has one)."""
         names = self._done(["config", "--null", "--name-only", "--get-regexp", r"^filter\..*\."]).stdout
         for name in sorted({os.fsdecode(name.rpartition(b".")[0]) for name in names.split(b"\0") if name}):
             if "=" in name:
@@ -209,7 +206,7 @@ class _Repository:
             yield from (f"{name}.clean=", f"{name}.smudge=", f"{name}.process=", f"{name}.required=false")
 
     def _said(self, *arguments: str) -> str | None:
-        """The answer to a question, None where git has none."""
+        """The output of a git command; None if it fails."""
         done = self._done(arguments)
         return None if done.returncode else os.fsdecode(done.stdout).strip() or None
 
@@ -240,7 +237,7 @@ def _parsed(patch: bytes) -> Iterator[tuple[str, str, Lines]]:
     old, name = "", ""
     ranges: list[tuple[int, int]] = []
     gaps: list[int] = []
-    left = 0  # lines of a hunk that are still to come
+    left = 0  # remaining lines of a hunk
     for row in patch.split(b"\n"):
         if left:
             left -= row[:1] in (b"+", b"-")
@@ -264,10 +261,10 @@ def _parsed(patch: bytes) -> Iterator[tuple[str, str, Lines]]:
 
 
 def _name(text: bytes, prefix: bytes) -> str:
-    """The name of a file as a patch writes it; "" where there is none."""
+    """The name of a file in a patch; "" for none."""
     if text == b"/dev/null":
         return ""
-    text = text.removesuffix(b"\t")  # which git puts behind a name with blanks
+    text = text.removesuffix(b"\t")  # git adds it after a name with blanks
     if text.startswith(b'"'):
         text = _ESCAPE.sub(_unescaped, text[1:-1])
     return os.fsdecode(text.removeprefix(prefix))

@@ -1,4 +1,4 @@
-"""From the paths that a user names to the files of a project, and what was left out and why."""
+"""From the given paths to the files of a project, and the skipped ones with their reasons."""
 
 from __future__ import annotations
 
@@ -19,15 +19,15 @@ from memlint.temporary import beside
 
 
 class Named(msgspec.Struct, frozen=True):
-    """A path as the user named it, made absolute. ``content``: what it holds, where that is not on the disk (stdin)."""
+    """A given path, made absolute. ``content``: its content, if that is not on the disk (stdin)."""
 
     path: Path
     content: bytes | None = None
 
 
 class Discovery(msgspec.Struct, frozen=True):
-    """``said``: skipped files that the user named, which are mentioned even without --verbose. ``temporary``: what a
-    killed run may have left."""
+    """``said``: skipped files that were given explicitly, which are mentioned even without --verbose. ``temporary``:
+    files that a killed run may have left."""
 
     project: Project
     failures: tuple[Failure, ...]
@@ -55,11 +55,11 @@ def discover(
     listing: Listing | None = None,
     unsaved: Mapping[Path, bytes] | None = None,
 ) -> Discovery:
-    """The project at ``root`` with the files that ``named`` mean. ``listing``: its `list_context`, where it is known.
-    ``unsaved``: what files of it hold in place of what is on the disk.
+    """The project at ``root`` with the files that ``named`` mean. ``listing``: its `list_context`, if known.
+    ``unsaved``: contents of files in place of those on the disk.
 
-    Named folders are searched; named files are taken as they are, ``excludes`` or not, unless
-    ``force_exclude``. A path that is not there, or is no Python file, is a failure.
+    Given folders are searched; given files are taken even if ``excludes`` match them, unless ``force_exclude``. A path
+    that does not exist, or is no Python file, is a failure.
     """
     excludes = tuple(excludes)
     listing = list_context(root, named, cwd) if listing is None else listing
@@ -88,14 +88,14 @@ def discover(
 
 def list_context(root: Path, named: Sequence[Named], cwd: Path) -> Listing:
     """The files of the project at ``root`` that are the context of what ``named`` mean."""
-    # where nothing marks a project (a package in site-packages, a script in /tmp), what lies beside is no context
+    # without a mark of a project (a package in site-packages, a script in /tmp), files beside it are no context
     guessed = root not in (cwd, *(one.path for one in named)) and not is_marked(root)
     return Listing((), (), ()) if guessed or (root == cwd and is_too_wide(root)) else list_files(root)
 
 
 def apart(named: Sequence[Named], listing: Listing, cwd: Path) -> list[list[Named]]:
-    """The files ``named`` of one project in groups: linted together, those of a group have the context that each has
-    alone. What the project lists is a group; other files (gitignored ones) are one for each folder around them."""
+    """The given files of one project in groups: linted together, the files of a group have the context that each would
+    have alone. Listed files are one group; other files (gitignored ones) are one group for each folder around them."""
     known = set(listing.python)
     strangers = [one for one in named if one.path not in known]
     if not strangers:
@@ -114,7 +114,7 @@ def _take_folder(folder: Path, listing: Listing, found: _Found, excludes: tuple[
         found.failures.append(Failure(display_path(folder, cwd), problem))
         return
     if not below.python:
-        # nothing there that git knows: an ignored place, which the user has asked for all the same
+        # no files known to git: an ignored folder, which was given all the same
         below = walk(folder)
         package = _outermost_package(folder)
         context = below if package == folder else walk(package)
@@ -150,7 +150,7 @@ def _nothing_left(skipped: Mapping[Path, str]) -> str:
 
 
 def _problem(named: Named) -> str | None:
-    """Why a named path that is no folder cannot be linted, or None."""
+    """Why a given path that is no folder cannot be linted, or None."""
     path = named.path
     if named.content is None and (problem := _no_file(path)) is not None:
         return problem
@@ -189,12 +189,12 @@ def _has_python_shebang(path: Path) -> bool:
         with path.open("rb") as file:
             first = file.readline(200)
     except OSError:
-        return True  # reading it will fail in the same way, and say why
+        return True  # reading it will fail in the same way, with a message
     return first.startswith(b"#!") and b"python" in first
 
 
 def _context_of_strangers(found: _Found, listing: Listing, cwd: Path) -> list[Path]:
-    """The context of named files that the project does not list (they are gitignored, or outside of it)."""
+    """The context of given files that the project does not list (they are gitignored, or outside of it)."""
     known = {*listing.python, *found.context}
     strangers = sorted({path.parent for path in found.linted if path not in known})
     if not strangers:
@@ -205,19 +205,19 @@ def _context_of_strangers(found: _Found, listing: Listing, cwd: Path) -> list[Pa
 
 
 def _parents(listing: Listing) -> set[Path]:
-    """All folders that a listed file is below."""
+    """All folders that contain listed files, at any depth."""
     return {parent for path in listing.python for parent in path.parents}
 
 
 def _base(folder: Path, listed: set[Path], cwd: Path) -> Path:
     """The folder that is the context of a file in ``folder``, which the project does not list."""
     if folder.is_relative_to(cwd) and cwd not in listed and not is_too_wide(cwd):
-        return cwd  # an unpacked tree that the user went to
+        return cwd  # an unpacked tree that is the working directory
     return _outermost_package(folder)
 
 
 def _outermost_package(folder: Path) -> Path:
-    """The outermost package around ``folder``, or itself where it is no package."""
+    """The outermost package around ``folder``; ``folder`` itself if it is no package."""
     outside = outside_packages(folder)
     return next((parent for parent in (folder, *folder.parents) if parent.parent == outside != folder), folder)
 

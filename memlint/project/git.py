@@ -1,4 +1,4 @@
-"""Git, asked so that nothing which a repository's configuration names is run."""
+"""Git, called so that no program that a repository's configuration names is run."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def git(
 ) -> subprocess.CompletedProcess[bytes]:
     """Run a command in a folder. ``content``: its standard input; ``variables``: more of its environment. Raises
     OSError where there is no git, and subprocess.TimeoutExpired."""
-    # hooks export GIT_DIR and GIT_INDEX_FILE, which would answer for another repository
+    # hooks export GIT_DIR and GIT_INDEX_FILE, which would mean another repository
     environment = {key: value for key, value in os.environ.items() if not key.startswith("GIT_")}
     # a repository's own fsmonitor is a program, and so may be what fetches objects that are not there: linting runs
     # nothing of the linted project (nor does it write to the index)

@@ -12,7 +12,7 @@ from collections.abc import Iterator, Sequence
 
 import msgspec
 
-#: no path is as long, so nothing that a longer pattern means is lost
+#: no path is longer, so that a longer pattern matches nothing
 MAX_LENGTH = 4096
 _STAR = ""
 _NAMED = {
@@ -23,12 +23,12 @@ _NAMED = {
 
 
 class GlobError(Exception):
-    """Why a line is no pattern, a clause, or "" where it merely is none."""
+    """Why a line is an invalid pattern, a clause; "" if it is merely no pattern."""
 
 
 class Glob(msgspec.Struct, frozen=True):
-    """``negated``: it takes back what an earlier line left out. ``folders``: it means folders alone. ``anchored``: the
-    whole path is matched, not the last name in it."""
+    """``negated``: it includes again what an earlier line excluded. ``folders``: it matches folders only. ``anchored``:
+    it matches the whole path, not its last component."""
 
     match: re.Pattern[str]
     negated: bool
@@ -36,12 +36,12 @@ class Glob(msgspec.Struct, frozen=True):
     anchored: bool
 
     def means(self, path: str, name: str, folder: bool) -> bool:
-        """Whether it means a path (relative, ``/`` between parts), whose last part is ``name``."""
+        """Whether it matches a path (relative, ``/`` between components), whose last component is ``name``."""
         return (folder or not self.folders) and self.match.fullmatch(path if self.anchored else name) is not None
 
 
 def glob(line: str) -> Glob | None:
-    """What a line means; None for an empty one or a comment. Raises GlobError."""
+    """The pattern of a line; None for an empty one or a comment. Raises GlobError."""
     if len(line) > MAX_LENGTH:
         raise GlobError(f"it is longer than {MAX_LENGTH:,} characters")
     text = _stripped(line)
@@ -64,7 +64,7 @@ def glob(line: str) -> Glob | None:
 
 
 def _stripped(line: str) -> str:
-    """The line without spaces at its end, but for one that a backslash keeps."""
+    """The line without trailing spaces, except one after a backslash."""
     text = line.rstrip(" \t\r\n")
     escaped = len(text) - len(text.rstrip("\\"))
     return text + line[len(text)] if escaped % 2 and len(text) < len(line) else text
@@ -82,7 +82,7 @@ class _Translator:
         for part in parts:
             if part != "**":
                 groups[-1].append(part)
-            elif groups[-1] or len(groups) == 1:  # (several in a row are one)
+            elif groups[-1] or len(groups) == 1:  # several in a row are one
                 groups.append([])
         first, *rest = groups
         found = "/".join(map(self._part, first))
@@ -96,12 +96,12 @@ class _Translator:
         return found + (f"(?:[^/]+/)*{'/'.join(map(self._part, last))}" if last else ".+")
 
     def _part(self, text: str) -> str:
-        """The expression of what stands between two slashes."""
+        """The expression of the text between two slashes."""
         chunks = [""]
         for one in _characters(text):
             if one != _STAR:
                 chunks[-1] += one
-            elif chunks[-1] or len(chunks) == 1:  # (several in a row are one)
+            elif chunks[-1] or len(chunks) == 1:  # several in a row are one
                 chunks.append("")
         first, *rest = chunks
         if not rest:
@@ -110,7 +110,7 @@ class _Translator:
         return f"{first}{middle}[^/]*{rest[-1]}(?=/|\\Z)"
 
     def _final(self, expression: str) -> str:
-        """What an expression matches first, and nothing else."""
+        """An atomic version of an expression, which matches only in the first way."""
         self._names += 1
         return f"(?=(?P<n{self._names}>{expression}))(?P=n{self._names})"
 

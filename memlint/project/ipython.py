@@ -1,7 +1,5 @@
-"""What only IPython understands in code cells, and in the exports of notebooks: shell commands, magics, help.
-
-Such code is masked: what stands in its place has the same length, so that all other places stay what they are.
-"""
+"""Masking of IPython syntax in code cells and exported notebooks: shell commands, magics, help. A mask has the length
+of the original, so that all other positions stay the same."""
 
 from __future__ import annotations
 
@@ -14,17 +12,17 @@ import msgspec
 
 from memlint.patterns import lazy_pattern
 
-#: a line and what ends it
+#: a line and its end
 _LINE = lazy_pattern(r"[^\r\n]*(?:\r\n?|\n)|[^\r\n]+\Z")
-#: what may need to be masked: most code has none of it, and is looked at no further
+#: text that may need a mask; most code has none
 _MAY_BE_MASKED = lazy_pattern(
     r"^[ \t\f]*(?:[!%?]|[^=\"'()#\r\n]+=[ \t]*[!%]\w|[\w.*]+\?\??[ \t]*(?:#[^\r\n]*)?\r?$)", re.MULTILINE
 )
 #: ``files = !ls``, ``path = %pwd``
 _ASSIGNED = lazy_pattern(r"([ \t]*[^=!%#()\s'\"][^=!%#()\r\n'\"]*(?:\[[^\]\r\n]*\])?[ \t]*=[ \t]*)(?:!|%(?=[A-Za-z]))")
-#: line magics that run the statement behind them, and their options
+#: line magics that run the statement after them, and their options
 _RUNS = lazy_pattern(r"([ \t]*)(%(?:time|timeit|memit)[ \t]+(?:-(?:[nrpti][ \t]*[\d.]+|[a-zA-Z]+)[ \t]+)*)(?=[^\s-])")
-#: names of magics that people write without the sign
+#: names of magics that are used without the sign
 _AUTOMAGIC = lazy_pattern(
     r"[ \t]*(?:pip3?|conda|mamba|uv|cd|ls|ll|cat|cp|mv|rm|mkdir|rmdir|less|more|man|load_ext|reload_ext|autoreload"
     r"|matplotlib|env|run|who|whos|time|timeit|alias|pylab|store)[ \t]"
@@ -34,7 +32,7 @@ _CELL_MAGIC = lazy_pattern(r"%%(\w+|!)(?!\S*\?[ \t]*$)", re.MULTILINE)
 _OF_PYTHON = frozenset(
     {"capture", "debug", "ipytest", "memit", "memlint", "mprun", "prun", "px", "scalene", "time", "timeit"}
 )
-#: those whose cell is something else, or runs elsewhere
+#: those whose cell is not Python, or runs elsewhere
 _OF_OTHERS = frozenset({
     "!", "HTML", "R", "SVG", "bash", "bigquery", "cmd", "configure", "cpp", "cu", "cuda", "cython", "file", "html",
     "javascript", "js", "julia", "latex", "markdown", "perl", "pypy", "python", "python2", "python3", "ruby", "script",
@@ -52,14 +50,14 @@ _CLOSED = {
 
 
 class Mask(msgspec.Struct, frozen=True, gc=False, array_like=True):
-    """What a file holds where its module holds something of the same length."""
+    """The original text of a mask of the same length."""
 
     start: int
     text: str
 
 
 def masks_of(original: str, text: str, start: int = 0) -> Iterator[Mask]:
-    """The lines of a text that stand otherwise in what is read in its place. ``start``: where both begin."""
+    """The masks: the lines of a file that differ in its module. ``start``: the offset of both."""
     if original == text:
         return
     for was, now in zip(original.split("\n"), text.split("\n"), strict=True):
@@ -69,7 +67,7 @@ def masks_of(original: str, text: str, start: int = 0) -> Iterator[Mask]:
 
 
 def parse_error(text: str) -> SyntaxError | ValueError | None:
-    """Why the Python that runs here does not parse a text; None where it does, or where the text is too deep for it."""
+    """Why this Python does not parse a text; None if it does, or if the text is too deeply nested."""
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
@@ -82,14 +80,15 @@ def parse_error(text: str) -> SyntaxError | ValueError | None:
 
 
 def python_of_export(text: str) -> str:
-    """A Python file with its masks, where it does not parse because of what only IPython understands; else the text."""
+    """A Python file with masks, if it does not parse because of IPython syntax; else the text."""
     if not _may_be_masked(text) or parse_error(text) is None:
         return text
     return _Masker(text).masked()
 
 
 def _may_be_masked(text: str) -> bool:
-    """Whether a text may need masks. (Of each file of a project: its signs are found much faster than its lines.)"""
+    """Whether a text may need masks. (The signs are searched first, which is much faster than splitting all files into
+    lines.)"""
     if "\r" in text:
         return _MAY_BE_MASKED.search(text) is not None
     for sign in "!%?":
@@ -137,12 +136,12 @@ def _blank(text: str) -> str:
 
 
 class _Masker:
-    """Goes through a text line by line. ``automagic``: magics count without their sign, too."""
+    """Masks a text line by line. ``automagic``: magics without their sign count too."""
 
     def __init__(self, text: str, *, automagic: bool = False) -> None:
         self._lines: list[str] = _LINE.findall(text)
         self._automagic = automagic
-        #: what is open at the end of a line: brackets, a string's quote, a backslash
+        #: what is open at a line's end: brackets, a string's quote, a backslash
         self._depth, self._quote, self._joined = 0, "", False
 
     def masked(self) -> str:
@@ -164,7 +163,7 @@ class _Masker:
         return "".join(lines)
 
     def _mask(self, line: str) -> str | None:
-        """What stands in place of a line that begins a statement; None where it is Python, as far as can be seen."""
+        """The mask of a line that begins a statement; None if it seems to be Python."""
         sign = line.lstrip()[:1]
         if sign and sign in "!%?":
             return _run(line) or _nothing(line)
@@ -179,7 +178,8 @@ class _Masker:
         return None
 
     def _end(self, at: int) -> int:
-        """The line behind a command, which may go on behind backslashes; or behind the cell, of a magic of others."""
+        """The index of the line after a command, with continuation lines; or after the cell, for a magic whose cell is
+        no Python."""
         lines, first = self._lines, at
         while at < len(lines) - 1 and lines[at].rstrip("\r\n").endswith("\\"):
             at += 1
@@ -190,7 +190,7 @@ class _Masker:
         return at + 1
 
     def _scan(self, line: str) -> str:
-        """Follow what a line opens and closes; its code, without a comment at its end."""
+        """Track the brackets and strings of a line; returns its code without a trailing comment."""
         position, self._joined = 0, False
         while position < len(line):
             if self._quote:
@@ -217,7 +217,7 @@ class _Masker:
 
 
 def _run(line: str) -> str | None:
-    """``%time loss = step()`` as the statement under a test that holds, at its own place."""
+    """``%time loss = step()`` as an ``if`` statement at the same position."""
     found = _RUNS.match(line)
     if found is None:
         return None
@@ -226,7 +226,7 @@ def _run(line: str) -> str | None:
 
 
 def _nothing(line: str) -> str:
-    """A statement of the same length that does nothing; blanks where none has to stand."""
+    """A no-op statement of the same length; blanks if none is needed."""
     indent = line[: len(line) - len(line.lstrip(" \t\f"))]
     blank = _blank(line[len(indent) :])
     return f"{indent}0{blank[1:]}" if indent and blank.strip("\r\n") else _blank(line)

@@ -1,9 +1,9 @@
-"""Names of installed libraries that a project's own file beside an importer may bear as well."""
+"""Names of installed libraries that may also be the name of a project's file beside an importer."""
 
 from __future__ import annotations
 
 # fmt: off
-#: what `import name` means in a package whose folder happens to hold `name.py`
+#: libraries that `import name` means even if the importer's folder contains `name.py`
 LIBRARIES = frozenset((
     "absl", "accelerate", "albumentations", "apex", "av", "boto3", "bs4", "catalyst", "clearml", "click", "clip",
     "comet_ml", "cupy", "cv2", "dask", "datasets", "deepspeed", "detectron2", "dgl", "diffusers", "dill", "docker",

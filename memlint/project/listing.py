@@ -17,19 +17,19 @@ from memlint.project.presence import is_dir, is_file
 from memlint.reading import read_text
 from memlint.temporary import NAME
 
-#: folders that hold no code of the project, wherever they are
+#: folders without code of the project
 DEFAULT_EXCLUDES = frozenset({
     ".bzr", ".direnv", ".eggs", ".git", ".hg", ".ipynb_checkpoints", ".memlint_cache", ".mypy_cache", ".nox",
     ".pytest_cache", ".ruff_cache", ".svn", ".tox", ".venv", "__pycache__", "__pypackages__", "node_modules",
     "site-packages", "venv",
 })  # fmt: skip
-#: the default excludes that nobody misses: leaving them out is not worth a word
+#: default excludes that are not mentioned
 _NOISE = DEFAULT_EXCLUDES - {".venv", "venv", "node_modules", "site-packages", ".tox", ".nox"}
-#: how the names of files begin that macOS writes beside others where it cannot keep their attributes: no Python
+#: the prefix of files in which macOS stores attributes of others; they are no Python
 _BESIDE_FILES = "._"
-#: what stands in the names of files that a template (cookiecutter, copier) makes Python of, once it is filled in
+#: a placeholder in the names of template files (cookiecutter, copier), which are not Python yet
 _PLACEHOLDER = "{{"
-#: seconds that git is waited for, and repositories that lie in each other
+#: the most seconds to wait for git, and the most nested repositories
 GIT_SECONDS, MAX_NESTED = 10.0, 20
 NOTEBOOK = ".ipynb"
 SUFFIXES = (".py", ".pyw", NOTEBOOK)
@@ -44,8 +44,8 @@ _LEADS_OUT = "a link that leads out of the project"
 
 
 class Listing(msgspec.Struct, frozen=True):
-    """``python``: what is read, absolute; the ``notebooks`` are among it. ``skipped`` says what was left out.
-    ``temporary``: what a killed run may have left."""
+    """``python``: the files to read, absolute, including the ``notebooks``. ``skipped``: the files left out, with
+    reasons. ``temporary``: files that a killed run may have left."""
 
     python: tuple[Path, ...]
     notebooks: tuple[Path, ...]
@@ -53,7 +53,7 @@ class Listing(msgspec.Struct, frozen=True):
     temporary: tuple[Path, ...] = ()
 
     def below(self, folder: Path) -> Listing:
-        """What of it lies below ``folder``."""
+        """The part of it below ``folder``."""
         prefix = str(folder) + os.sep
         return Listing(
             tuple(path for path in self.python if str(path).startswith(prefix)),
@@ -68,8 +68,7 @@ def list_files(folder: Path) -> Listing:
 
 
 class _Patience:
-    """How long git is waited for in all, in seconds, and how many repositories lie in each other at most: patterns
-    take it time exponential in their stars."""
+    """The remaining seconds for git and nested repositories: patterns may take time exponential in their stars."""
 
     def __init__(self) -> None:
         self.left = GIT_SECONDS
@@ -139,7 +138,7 @@ def walk(folder: Path) -> Listing:
             if reason is not None:
                 skipped.append((path, reason))
             elif entry.is_symlink():
-                continue  # what it leads to is listed under its own name
+                continue  # its target is listed under its own name
             elif is_folder:
                 stack.append((path, ignores))
             else:
@@ -186,7 +185,7 @@ def _folder_reason(path: Path, siblings: set[str]) -> str | None:
 
 
 def _ignored(ignores: tuple[Patterns, ...], path: Path, *, folder: bool) -> bool:
-    """Whether the .gitignore files above ``path`` leave it out; the deepest that speaks decides."""
+    """Whether the .gitignore files above ``path`` exclude it; the deepest one that matches decides."""
     verdicts = (patterns.verdict(path, folder=folder) for patterns in reversed(ignores))
     return next((verdict for verdict in verdicts if verdict is not None), False)
 
@@ -194,10 +193,10 @@ def _ignored(ignores: tuple[Patterns, ...], path: Path, *, folder: bool) -> bool
 def _gitignore(folder: Path) -> tuple[Patterns, ...]:
     file = folder / ".gitignore"
     try:
-        lines = [] if file.is_symlink() else read_text(file).splitlines()  # (git follows no link, either)
+        lines = [] if file.is_symlink() else read_text(file).splitlines()  # git follows no link either
     except OSError:
         return ()
-    # git passes over what is no pattern
+    # git ignores invalid patterns
     patterns = Patterns(folder, tuple(line for line in lines[:MAX_PATTERNS] if line.strip() and mistake(line) is None))
     return (patterns,) if patterns.lines else ()
 
@@ -222,7 +221,7 @@ def _git_files(folder: Path, patience: _Patience) -> list[str] | None:
 
 
 def _under_git(folder: Path) -> bool:
-    """Whether git would find a repository here: asking it costs more than linting a small file."""
+    """Whether git would find a repository here; to call git costs more than to lint a small file."""
     real = Path(os.path.realpath(folder))
     return any(os.path.lexists(place / ".git") for place in (real, *real.parents))
 
@@ -233,7 +232,7 @@ def _from_git(folder: Path, listed: list[str], patience: _Patience) -> Listing:
     temporary: list[Path] = []
     nested: set[Path] = set()
     reasons: dict[str, str | None] = {}
-    #: whether folders (relative) are where they seem to be, and no links to elsewhere
+    #: whether folders (relative) are inside, not links to elsewhere
     inside: dict[str, bool] = {}
     real_root = os.path.realpath(folder)
     for name in listed:
@@ -274,7 +273,7 @@ def _from_git(folder: Path, listed: list[str], patience: _Patience) -> Listing:
 
 
 def _is_listed_file(path: Path) -> bool:
-    """Whether a path is a regular file and no link: what a link leads to is listed under its own name."""
+    """Whether a path is a regular file and no link; the target of a link is listed under its own name."""
     try:
         return stat.S_ISREG(path.lstat().st_mode)
     except OSError:  # git still lists a file that was deleted
@@ -282,7 +281,7 @@ def _is_listed_file(path: Path) -> bool:
 
 
 def _left_out(folder: Path, parent: str, reasons: dict[str, str | None]) -> tuple[Path, str] | None:
-    """The outermost folder on the way to ``parent`` (relative, ``/`` between parts) that is left out, and why."""
+    """The outermost excluded folder on the path to ``parent`` (relative, ``/`` between components), and the reason."""
     parts = parent.split("/") if parent else []
     for end in range(1, len(parts) + 1):
         part = "/".join(parts[:end])

@@ -1,4 +1,4 @@
-"""What the notebooks of a project mention. They are not linted, and may be the programs that run what is."""
+"""The names that the notebooks of a project mention. They are not linted, but may be its programs."""
 
 from __future__ import annotations
 
@@ -11,19 +11,19 @@ from typing import Any
 from memlint.patterns import lazy_pattern
 from memlint.reading import MAX_DATA, read_file
 
-#: a notebook that is larger holds pictures, and is told apart by its size and time
+#: a larger notebook contains pictures, and is identified by its size and time
 _MAX_HASHED = 1 << 21
 _WORD = lazy_pattern(r"[^\W\d]\w*")
 
 
 class Notebooks:
-    """``paths``: where they are."""
+    """``paths``: their paths."""
 
     def __init__(self, paths: Iterable[Path]) -> None:
         self.paths = tuple(paths)
 
     def mention(self, name: str) -> bool:
-        """Whether the code of one of them may use a name; True also where one cannot be read."""
+        """Whether the code of one of them may use a name; True if one cannot be read."""
         return any(words is None or name in words for words in self._words)
 
     @functools.cached_property
@@ -31,7 +31,7 @@ class Notebooks:
         return tuple(_words(path) for path in self.paths)
 
     def state(self) -> tuple[tuple[str, str], ...]:
-        """What tells that one of them was changed, for each."""
+        """A value for each that changes with it."""
         return tuple((str(path), _state(path)) for path in self.paths)
 
 
@@ -46,7 +46,7 @@ def _words(path: Path) -> frozenset[str] | None:
 
 
 def _code(notebook: Any) -> Iterator[str]:
-    """The sources of the cells with code, in the format of today or that of version 3 and before."""
+    """The sources of the code cells, in the current format or that of version 3 and before."""
     sheets = notebook.get("worksheets", ())
     for cell in (*notebook.get("cells", ()), *(cell for sheet in sheets for cell in sheet.get("cells", ()))):
         if cell.get("cell_type") == "code":

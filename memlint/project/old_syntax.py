@@ -1,7 +1,7 @@
-"""Files in the grammar of Python 2, or of Python before 3.7, read as if they were written today.
+"""Files in the grammar of Python 2, or of Python before 3.7, rewritten to today's grammar.
 
-Every change leaves each character where it is: places in the text that is analysed are places in the file. (Fixes are
-not applied to such files, for what they would write is not what was read.)
+Every change keeps the offset of each character: positions in the analysed text are positions in the file. (Fixes are
+not applied to such files, as they would be in today's grammar.)
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ from memlint.patterns import lazy_pattern
 #: said of a file in an older grammar, behind what is wrong with it today
 CHECKED_AS_OLD = " (it was checked as Python 2 code, or as code of Python 3 before 3.7)"
 
-#: what no newer Python reads where it stands in code: `async` as a name, a second word in ``except``; and a word behind
-#: what became a function
+#: text that no newer Python parses as code: `async` as a name, a second word in ``except``; and a word after a former
+#: statement
 _OLD = tuple(
     map(
         re.compile,
@@ -34,17 +34,16 @@ _OLD = tuple(
 )
 _PRINT = lazy_pattern(r"print(?:[ \t]*[\"']|[ \t]+\w)")
 _STATEMENTS = frozenset({"print", "exec"})
-#: a name of the same length, for one that became a keyword
+#: a name of the same length for one that is a keyword now
 _ASYNC = "sync_"
-#: words that go on with an expression: ``print if x else y`` names the function
+#: words that continue an expression: ``print if x else y`` refers to the function
 _GOES_ON = frozenset({"if", "else", "in", "is", "and", "or", "for"})
 _LAYOUT = frozenset({tokenize.NL, tokenize.COMMENT, tokenize.INDENT, tokenize.DEDENT, tokenize.ENCODING})
 _OPEN, _CLOSE = frozenset("([{"), frozenset(")]}")
 
 
 def modern(text: str) -> str:
-    """The text as a newer Python would write it, character for character; the text itself where it is new, or too old
-    to tell."""
+    """The text in today's grammar, of the same length; unchanged if it is new, or too unclear."""
     if not _seems_old(text) or _parses(text):
         return text
     try:
@@ -55,7 +54,7 @@ def modern(text: str) -> str:
 
 
 def _seems_old(text: str) -> bool:
-    """Whether a text holds what may be old; it may as well stand in a comment."""
+    """Whether a text may contain old grammar, possibly in a comment."""
     if any(each.search(text) for each in _OLD):
         return True
     for found in _PRINT.finditer(text):
@@ -121,7 +120,7 @@ def _changed(text: str) -> str:
 
 
 def _is_value(token: tokenize.TokenInfo) -> bool:
-    """Whether what follows a name can only be what a statement of that name is given."""
+    """Whether the token after a name can only be the argument of a statement."""
     if token.type == tokenize.NAME:
         return token.string not in _GOES_ON and (not keyword.iskeyword(token.string) or token.string in _PREFIXES)
     return token.type in (tokenize.STRING, tokenize.NUMBER) or token.string in ("{", "~")

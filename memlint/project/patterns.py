@@ -1,4 +1,4 @@
-"""Which paths a list of patterns means: gitignore syntax, relative to the folder of the file that wrote them."""
+"""Matching of paths with gitignore patterns, relative to the folder of the file that contains them."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ class Patterns(msgspec.Struct, frozen=True):
     lines: tuple[str, ...]
 
     def match(self, path: Path) -> str | None:
-        """The pattern that means ``path`` or a folder above it, or None."""
+        """The pattern that matches ``path`` or a folder above it, or None."""
         verdict, index = self._check(path, folder=False)
         return self.lines[index] if verdict and index is not None else None
 
     def verdict(self, path: Path, *, folder: bool) -> bool | None:
-        """True where ``path`` is meant, False where a ``!pattern`` takes it back, None where nothing speaks of it."""
+        """True if a pattern matches ``path``, False if a ``!pattern`` includes it again, None if none matches."""
         return self._check(path, folder=folder)[0]
 
     def _check(self, path: Path, *, folder: bool) -> tuple[bool | None, int | None]:
@@ -45,22 +45,22 @@ def mistake(line: str) -> str | None:
 
 
 def first_match(patterns: Iterable[Patterns], path: Path) -> str | None:
-    """The first pattern of several lists that means ``path``."""
+    """The first pattern of several lists that matches ``path``."""
     return next((found for one in patterns if (found := one.match(path)) is not None), None)
 
 
 class _Matcher:
-    """The patterns of a list, the last one first: it is the first to speak."""
+    """The patterns of a list, the last one first, which decides."""
 
     def __init__(self, lines: tuple[str, ...]) -> None:
         found = ((glob(line), index) for index, line in enumerate(lines))
         self._globs: list[tuple[Glob, int]] = [(one, index) for one, index in found if one is not None][::-1]
-        #: for each folder that was asked about, the pattern by which all that is in it is left out
+        #: for each examined folder, the pattern that excludes all of it
         self._left_out: dict[str, int | None] = {"": None, ".": None}
 
     def check(self, path: str, folder: bool) -> tuple[bool | None, int | None]:
-        """What the patterns say of a path, and which one does. What is in a folder that is left out is left out,
-        whatever else speaks of it."""
+        """The verdict on a path, and the index of the deciding pattern. Everything in an excluded folder is
+        excluded."""
         parent = path.rpartition("/")[0]
         if parent not in self._left_out:
             self._look_at(parent)
@@ -68,7 +68,7 @@ class _Matcher:
         return (True, index) if index is not None else self._decide(path, folder)
 
     def _look_at(self, folder: str) -> None:
-        """Note of a folder, and of those around it, by what they are left out."""
+        """Record the excluding patterns of a folder and of those around it."""
         parts = folder.split("/")
         index = None
         for end in range(1, len(parts) + 1):

@@ -1,4 +1,4 @@
-"""The release of a package that a project says it needs."""
+"""The release of a package that a project declares."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from memlint.patterns import lazy_pattern
 from memlint.project.presence import listed
 from memlint.reading import read_inside
 
-#: where projects say so, relative to their root
+#: files with such declarations, relative to the root
 _FILES = ("requirements.txt", "setup.py", "setup.cfg", "pyproject.toml", "environment.yml", "environment.yaml")
-#: what a README says of the release of torch that it is for
+#: declarations of a torch release in a README
 _SAID = lazy_pattern(
     r"\b(?:py)?torch\b[\s*`_()\[\]-]{0,20}(?:version|ver\.?|v)?[\s:=~(`*-]{0,20}v?(\d+)\.(\d+)(?:\.\w+)*(?![\w.]|\s*s\b)",
     re.IGNORECASE,
 )
-#: what else a line says that speaks of several releases, or of all from one on
+#: words of a line about several releases, or about all from one on
 _OTHERS = lazy_pattern(
     r"\d\.\d|[+<>≥≤]|\b(?:later|newer|higher|above|greater|up|onwards?|least|from|since|min|minimum|or|to|ported)\b",
     re.IGNORECASE,
@@ -26,8 +26,8 @@ _ADDRESS = lazy_pattern(r"\]\([^)]*\)")
 
 
 def newest_allowed(root: Path, *names: str) -> tuple[int, int] | None:
-    """The (major, minor) release that the project below ``root`` pins one of the packages ``names`` to, or that it must
-    stay below; None where no file of its root says so. Where several do, the newest."""
+    """The (major, minor) release to which the project pins one of the packages, or below which it must stay; None if no
+    file in its root declares one, the newest of several."""
     pattern = re.compile(
         rf"(?:^|[\s\"'])(?:{'|'.join(map(re.escape, names))})\s*(?:={{1,3}}|~=|<=?)\s*v?(\d+)\.(\d+)", re.MULTILINE
     )
@@ -40,8 +40,8 @@ def newest_allowed(root: Path, *names: str) -> tuple[int, int] | None:
 
 
 def newest_said(root: Path) -> tuple[int, int] | None:
-    """The (major, minor) release of torch that the README of a project says it is for, the newest where it names
-    several; None where it names none, or says that later ones will do."""
+    """The (major, minor) release of torch in a project's README, the newest of several; None if it names none, or
+    allows later ones."""
     readme = next((name for name in sorted(listed(root) or ()) if name.lower().startswith("readme")), None)
     text = _ADDRESS.sub("]", read_inside(readme, root)) if readme is not None else ""
     lines = [line for line in text.splitlines() if _SAID.search(line)]

@@ -1,4 +1,4 @@
-"""Whether something is there. Before Python 3.14, `Path` raises where a folder may not be looked into."""
+"""Existence of files and folders. Before Python 3.14, `Path` raises if a folder may not be read."""
 
 from __future__ import annotations
 
@@ -7,22 +7,22 @@ from pathlib import Path
 
 
 def exists(path: Path) -> bool:
-    """Whether anything is at ``path``; False where that cannot be told."""
+    """Whether ``path`` exists; False if unknown."""
     return os.path.exists(path)  # noqa: PTH110
 
 
 def is_file(path: Path) -> bool:
-    """Whether a file is at ``path``; False where that cannot be told."""
+    """Whether ``path`` is a file; False if unknown."""
     return os.path.isfile(path)  # noqa: PTH113
 
 
 def is_dir(path: Path) -> bool:
-    """Whether a folder is at ``path``; False where that cannot be told."""
+    """Whether ``path`` is a folder; False if unknown."""
     return os.path.isdir(path)  # noqa: PTH112
 
 
 def listed(folder: Path) -> tuple[str, ...] | None:
-    """The names of what lies in a folder; None where it is no folder, or may not be looked into."""
+    """The names in a folder; None if it is no folder, or may not be read."""
     try:
         return tuple(os.listdir(folder))  # noqa: PTH208
     except OSError:

@@ -1,4 +1,4 @@
-"""One project: its files, and which of them a dotted module name means."""
+"""One project: its files, and the resolution of dotted module names to them."""
 
 from __future__ import annotations
 
@@ -24,22 +24,22 @@ _SINCE_04 = lazy_pattern(
 
 
 class Earlier(Protocol):
-    """What was made of texts, kept from run to run."""
+    """Results about texts, stored for later runs."""
 
     def get(self, text: str) -> bytes | None:
-        """What was made of a text; None where it is not known."""
+        """The stored result for a text; None if there is none."""
 
     def put(self, text: str, value: bytes) -> None:
-        """Keep what was made of a text."""
+        """Store the result for a text."""
 
     def digest(self, text: str) -> bytes:
-        """What tells a text from others."""
+        """The digest of a text."""
 
     def get_record(self, name: str) -> bytes | None:
-        """What was made of all texts together; None where it is not known."""
+        """The stored result for all texts together; None if there is none."""
 
     def put_record(self, name: str, value: bytes) -> None:
-        """Keep what was made of all texts together, in place of what was kept."""
+        """Store the result for all texts together, replacing the previous one."""
 
 
 class Project:
@@ -60,8 +60,8 @@ class Project:
         given: Mapping[Path, bytes] | None = None,
         notebooks: Iterable[Path] = (),
     ) -> None:
-        """``linted``, ``context`` and ``notebooks`` are absolute paths of files; ``given`` holds contents that are not
-        on the disk."""
+        """``linted``, ``context`` and ``notebooks``: absolute paths of files; ``given``: contents that are not on the
+        disk."""
         self.root = root
         self.notebooks = Notebooks(notebooks)
         self._made_of = (root, cwd, tuple(linted), tuple(context), tuple(extra_roots))
@@ -85,41 +85,41 @@ class Project:
         self.import_roots: tuple[Path, ...] = tuple(dict.fromkeys((*self._given_roots, *self._own_roots)))
         self._resolved: dict[tuple[str, Path, int], str | None] = {}
         self._asked: dict[tuple[str, str, int], str | None] = {}
-        #: what others read of the files and keep for as long as the project is there, its parts included
+        #: results about the files that live as long as the project and its parts
         self.kept: dict[str, Any] = {}
-        #: what earlier runs read of such files; None where nobody wants to know
+        #: results of earlier runs; None if they are not used
         self.earlier: Earlier | None = None
 
     @functools.cached_property
     def newest_torch(self) -> tuple[int, int] | None:
-        """The release (major, minor) of torch that the project says it needs, or must stay below; None for any."""
+        """The release (major, minor) of torch that the project requires, or below which it must stay; None for any."""
         return newest_allowed(self.root, "torch", "pytorch")
 
     @functools.cached_property
     def said_torch(self) -> tuple[int, int] | None:
-        """The release (major, minor) of torch that the project's README says it is for; None for any."""
+        """The release (major, minor) of torch in the project's README; None for any."""
         return newest_said(self.root)
 
     def knows_grad_mode(self, display: str) -> bool:
-        """Whether a file uses what came with torch 0.4, and ``volatile=True`` went."""
+        """Whether a file uses an API that came with torch 0.4, which removed ``volatile=True``."""
         return _SINCE_04.search(self.sources[display].text) is not None
 
     @functools.cached_property
     def predates_grad_mode(self) -> bool:
-        """Whether the files wrap tensors in ``Variable`` and use nothing that came with torch 0.4 or later."""
+        """Whether the files wrap tensors in ``Variable`` and use no API of torch 0.4 or later."""
         return any("Variable(" in self.sources[display].text for display in self.sources) and not any(
             self.knows_grad_mode(display) for display in self.sources
         )
 
     def with_contents(self, contents: Mapping[str, bytes]) -> Project:
-        """The same project, with other contents of some of its files (by display path)."""
+        """The project with other contents of some of its files (by display path)."""
         given = {**self._given, **{self._paths[display]: raw for display, raw in contents.items()}}
         project = Project(*self._made_of, given, self.notebooks.paths)
         project.sources.keep(self.sources, frozenset(contents))
         return project
 
     def part(self, linted: tuple[str, ...]) -> Project:
-        """The same project, of whose linted files these alone (by display path, in order) are reported on."""
+        """The project with these linted files alone (by display path, in order)."""
         part = object.__new__(Project)
         vars(part).update(vars(self))  # (`copy.copy` asks `__reduce__`, which leaves behind all that was read)
         part.linted = linted
