@@ -1,4 +1,4 @@
-"""What a person types. Exit codes: 0 clean or notes only, 1 errors or warnings, 2 the run itself failed."""
+"""The command line. Exit codes: 0 clean or notes only, 1 errors or warnings, 2 the run itself failed."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import os
 import sys
 from collections.abc import Sequence
 
-#: by command: the module of `memlint.cli.commands` that does it, and its function; imported only where it is asked for
+#: by command: its module in `memlint.cli.commands` and its function; imported only when it runs
 _DONE_BY = {
     "check": ("check", "check"),
     "rule": ("rule", "show"),
@@ -28,7 +28,7 @@ COMMANDS = ("check", "explain", "verify", "rule", "new-rule", "clean", "config",
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command line and return its exit code."""
     if argv is None:
-        # a process of our own: what it built goes with it, and looking for cycles in it takes longer than reporting
+        # the process ends after this: searching cycles would take longer than reporting
         gc.disable()
         atexit.register(gc.freeze)
     arguments = list(sys.argv[1:] if argv is None else argv)
@@ -44,7 +44,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     except KeyboardInterrupt:
         print("memlint: interrupted", file=sys.stderr)
         return 130
-    except BrokenPipeError:  # the reader (head, less) has gone
+    except BrokenPipeError:  # the reader (head, less) has ended
         _write_no_more()
         return 1
     except OSError as error:  # what concerns one source file is said of that file: this is the report, or a new rule
@@ -54,7 +54,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         what = error.filename or "the report cannot be written"
         print(printable(f"memlint: error: {what}: {error.strerror or error}"), file=sys.stderr)
         return 2
-    except Exception as error:  # a mistake of ours must not look like findings, whose exit code is that of a traceback
+    except Exception as error:  # an internal error must not look like findings, which have a traceback's exit code
         from memlint.engine.findings import internal_error
         from memlint.printable import printable
 
@@ -64,12 +64,12 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _write_no_more() -> None:
-    """A second failure, when Python flushes on exit, must not be shown either."""
+    """Prevent a second error when Python flushes at exit."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def _open_streams() -> None:
-    """Give what the caller closed (``>&-``) somewhere to go; Python has None in place of such a stream."""
+    """Replace streams that the caller closed (``>&-``), for which Python has None."""
     if sys.stdout is None:
         sys.stdout = open(os.devnull, "w", encoding="utf-8")  # noqa: PTH123, SIM115
     if sys.stderr is None:

@@ -1,4 +1,4 @@
-"""A result as text for people, or in the formats that services and editors read. Knows no rule."""
+"""Rendering of a result as text, or in the formats of services and editors. Knows no rule."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ Format = Literal["text", "concise", "json", "sarif", "github", "gitlab", "junit"
 FORMATS: tuple[Format, ...] = get_args(Format)
 _MODULES: dict[Format, str] = {"json": "as_json", "html": "as_html"}
 
-#: writes a result; what a file says is asked of `Lines`
+#: writes a result; the content of files comes from `Lines`
 Writer = Callable[[Result, Lines, TextIO], None]
-#: what the module of a format has as ``render``, but for text
+#: the ``render`` function of a format's module, except text
 Render = Callable[[Result, Lines, Setting], str]
 
 
 def writer(name: Format, setting: Setting | None = None) -> Writer:
-    """The function that writes this format; only it is imported (rich is slow to import)."""
+    """The function that writes a format; only that one is imported, as rich is slow to import."""
     used = Setting() if setting is None else setting
     if name == "text":
         return lambda result, lines, out: _text(result, lines, out, used)
@@ -40,7 +40,7 @@ def _put(out: TextIO, text: str) -> None:
 
 
 def _text(result: Result, lines: Lines, out: TextIO, setting: Setting) -> None:
-    """Where nothing is shown or styled, the concise report says the same, and rich is not waited for."""
+    """Write the text report; if nothing is shown or styled, the concise report is equal and does not import rich."""
     shown = result.failures or any(finding.suppressed is None for finding in result.findings)
     if shown or out.isatty() or os.environ.get("FORCE_COLOR"):
         from memlint.report.text import write

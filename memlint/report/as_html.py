@@ -1,10 +1,10 @@
-"""A run as one HTML page that needs nothing but itself."""
+"""A run as one self-contained HTML page."""
 
 from __future__ import annotations
 
 import posixpath
 
-from markdown_it import MarkdownIt  # rich depends on it, and so does the page of a rule on a terminal
+from markdown_it import MarkdownIt  # a dependency of rich, and used for a rule's page on a terminal
 
 from memlint import __version__
 from memlint.amounts import plural
@@ -20,7 +20,7 @@ from memlint.report.summary import offer, summary
 
 _TONES: dict[Severity, str] = {"error": "bad", "warning": "warn", "note": ""}
 _CONFIDENCES: tuple[Confidence, ...] = ("high", "medium", "low")
-#: the headings of a rule's page, below those of ours
+#: the levels of a rule page's headings, below those of the report
 _LOWER = {"h1": "h4", "h2": "h4", "h3": "h5"}
 
 
@@ -40,7 +40,7 @@ def render(result: Result, lines: Lines, setting: Setting) -> str:
         element("p", esc(f"memlint {__version__}"), class_="soft"),
     ]
     text = page("memlint", "\n".join(parts) + "\n", style=resource("lint.css"), script=resource("lint.js"))
-    # names of files may hold what UTF-8 cannot
+    # names of files may contain characters that UTF-8 cannot encode
     return text.encode("utf-8", "backslashreplace").decode("utf-8")
 
 
@@ -60,7 +60,7 @@ def _charts(found: list[Finding]) -> list[str]:
 
 
 def _filters(found: list[Finding]) -> str:
-    """Shown by the script: without it, everything is there."""
+    """The filters, which the script shows; without it, everything is visible."""
     codes = {one.code: _rule(one) for one in sorted(found, key=lambda one: one.code)}
     options = "".join(element("option", esc(name), value=code) for code, name in codes.items())
     choice = element("select", element("option", "all rules", value="") + options, name="rule")
@@ -147,12 +147,12 @@ def _page(rule: Rule) -> str:
 
 
 def _markdown(text: str) -> str:
-    """A rule's page as HTML. Its own HTML is text, and it loads no image."""
+    """A rule's page as HTML. HTML in it is escaped, and it loads no image."""
     reader = MarkdownIt("commonmark", {"html": False}).enable("table").disable("image")
     tokens = reader.parse("\n".join(map(printable, text.split("\n"))))
     for token in tokens:
         token.tag = _LOWER.get(token.tag, token.tag)
-    # the first heading and the first sentence are the title of what it stands in
+    # the first heading and the first sentence are shown as the title of the section
     for opening in ("heading_open", "paragraph_open"):
         tokens = tokens[3:] if tokens and tokens[0].type == opening else tokens
     html: str = reader.renderer.render(tokens, reader.options, {})

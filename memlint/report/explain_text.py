@@ -1,4 +1,4 @@
-"""An explanation as text for people."""
+"""An explanation as text."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _STYLES = {
 
 
 def write(found: Explanation, out: TextIO) -> None:
-    """The line, the values on it, and what each rule says of it."""
+    """Write the line, its values, and the facts about each rule."""
     target = console(out)
     wrap = target.width if out.isatty() else None
     column = found.column or len(found.source) - len(found.source.lstrip()) + 1

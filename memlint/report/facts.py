@@ -1,4 +1,4 @@
-"""What a finding says, in the words that are the same in every report."""
+"""The parts of a finding that have the same words in every report."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from memlint.report.setting import Setting
 
 
 def shown(result: Result) -> list[Finding]:
-    """The findings that are reported: those that nothing suppresses."""
+    """The reported findings: those that are not suppressed."""
     return [one for one in result.findings if one.suppressed is None]
 
 
 def facts(finding: Finding) -> list[tuple[str, str]]:
-    """What follows the message and the trace, each under a word: what was measured, the help, the fixes."""
+    """The lines after the message and the trace, each with its label: measurements, help, fixes."""
     rows = [] if finding.evidence is None else [("measured", what_was_measured(finding.evidence))]
     rows += [("help", finding.help)] if finding.help else []
     rows += [] if finding.fix is None else [("fix", said_of(finding.fix))]
@@ -21,7 +21,7 @@ def facts(finding: Finding) -> list[tuple[str, str]]:
 
 
 def said_of(fix: Fix) -> str:
-    """What a fix does, and how safely."""
+    """The effect of a fix, and its safety."""
     kind = "not applied by --fix" if fix.safety == "display" else f"{fix.safety} fix"
     return f"{fix.title} [{kind}: {fix.doubt}]" if fix.doubt else f"{fix.title} [{kind}]"
 

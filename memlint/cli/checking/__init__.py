@@ -1,1 +1,1 @@
-"""What ``memlint check`` does besides one run and its report: fixes, baselines, suppressions, files that change."""
+"""The parts of ``memlint check`` besides one run and its report: fixes, baselines, suppressions, watching."""

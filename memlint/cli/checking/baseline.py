@@ -1,4 +1,4 @@
-"""The baseline after a run: written, pruned, or what is stale in it said."""
+"""The baseline after a run: it is written or pruned, or its stale entries are named."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from memlint.project import display_path
 
 
 def keep_up(outcome: Outcome, parsed: argparse.Namespace) -> int:
-    """Do with the baselines of a run what the command line asks for; an exit code. Raises ConfigError."""
+    """Update the baselines of a run as the command line says; returns an exit code. Raises ConfigError."""
     found = ledgers(outcome.parts)
     if not found and not outcome.result.failures:
         option = "--prune-baseline" if parsed.prune_baseline else "--error-stale"
@@ -36,7 +36,7 @@ def _write(ledger: Ledger, outcome: Outcome, parsed: argparse.Namespace) -> int:
 
 
 def _tend(ledger: Ledger, parsed: argparse.Namespace) -> int:
-    """Remove stale entries if that is asked for, else name them."""
+    """Remove stale entries if the command line says so, else name them."""
     if not ledger.stale:
         return CLEAN
     file = display_path(ledger.baseline.file, Path.cwd())

@@ -47,7 +47,7 @@ def fix(paths: Sequence[str], options: Options, parsed: argparse.Namespace) -> i
 
 
 def _say_interrupted(stop: KeyboardInterrupt) -> None:
-    """Which files were written by then; each is whole, one way or the other."""
+    """Name the files that were written before the interrupt; no file is written partially."""
     written, unwritten = (stop.written, stop.unwritten) if isinstance(stop, Interrupted) else ((), ())
     for path in written:
         tell(f"{path}: fixed")
@@ -64,7 +64,7 @@ def _diff(done: Fixed, parsed: argparse.Namespace) -> int:
     if sys.stdout.isatty():
         shown = [_for_terminal(diff) for diff in shown]
     elif os.environ.get("GITHUB_ACTIONS") == "true":
-        shown = [_guarded(b"".join(shown))]  # (a program that reads a patch skips what is around the hunks)
+        shown = [_guarded(b"".join(shown))]  # programs that read a patch skip the text around the hunks
     for diff in shown:
         _write(diff)
     if not parsed.quiet:
@@ -77,7 +77,7 @@ def _diff(done: Fixed, parsed: argparse.Namespace) -> int:
 def _fixed(done: Fixed, paths: Sequence[str], options: Options, parsed: argparse.Namespace) -> int:
     out = sys.stdout
     if STDIN in paths:
-        # what came from standard input goes on, fixed or as it was; people read the report beside it
+        # standard input is passed on, fixed or not; the report goes beside it
         out, content = sys.stderr, options.stdin or b""
         name = display_path(options.stdin_path, options.cwd)
         content = next((change.after for change in done.changes if change.display == name), content)
@@ -98,7 +98,7 @@ def _fixed(done: Fixed, paths: Sequence[str], options: Options, parsed: argparse
 
 
 def _would(done: Fixed) -> str:
-    """What a run with --fix would fix, and what more it would with --unsafe-fixes."""
+    """The numbers of findings that --fix and --unsafe-fixes would fix."""
     result = done.outcome.result
     hidden = hidden_fixes(result)
     more = f" ({hidden} more with --unsafe-fixes)" if hidden else ""
@@ -108,20 +108,20 @@ def _would(done: Fixed) -> str:
 
 
 def _for_terminal(diff: bytes) -> bytes:
-    """A diff to be looked at: what a program takes it for is another matter."""
+    """A diff for display on a terminal, without characters that control it."""
     lines = diff.decode("utf-8", "backslashreplace").split("\n")
     return "\n".join("\t".join(map(printable, line.split("\t"))) for line in lines).encode()
 
 
 def _guarded(diff: bytes) -> bytes:
-    """A diff, byte for byte, of which the runner of a job takes no line for a command."""
+    """A diff in which the runner of a CI job takes no line for a command."""
     from memlint.report.github import guarded
 
     return guarded(diff.decode("latin-1")).encode("latin-1")
 
 
 def _write(content: bytes) -> None:
-    """Bytes to standard output as they are."""
+    """Write bytes to standard output unchanged."""
     sys.stdout.flush()
     sys.stdout.buffer.write(content)
     sys.stdout.buffer.flush()

@@ -1,4 +1,4 @@
-"""``memlint check --add-ignore``: a suppression at each finding, before the run that reports what is left."""
+"""``memlint check --add-ignore``: write a suppression at each finding, before the run that reports the rest."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from memlint.engine.run import run
 
 
 def add(paths: Sequence[str], options: Options, parsed: argparse.Namespace) -> None:
-    """Lint, write the comments, and say where none could be written. Raises ConfigError."""
+    """Lint, write the comments, and name the findings without one. Raises ConfigError."""
     reason = parsed.add_ignore.strip()
     check_reason(reason)
     with progress_bar(sys.stderr, quiet=parsed.quiet, verbose=parsed.verbose) as progress:

@@ -1,1 +1,1 @@
-"""What each command does: one module a command."""
+"""The commands, one module each."""

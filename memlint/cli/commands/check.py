@@ -58,7 +58,7 @@ def _check(paths: Sequence[str], options: Options, parsed: argparse.Namespace) -
 
 
 def keep_up(outcome: Outcome, parsed: argparse.Namespace) -> int:
-    """Write the baseline, or say what is wrong with it; an exit code. Raises ConfigError."""
+    """Write the baseline, or report its errors; returns an exit code. Raises ConfigError."""
     asked = parsed.write_baseline or parsed.prune_baseline or parsed.error_stale
     if not asked and all(prepared.baseline is None for prepared, _ in outcome.parts):
         return CLEAN
@@ -119,14 +119,14 @@ def agree(parsed: argparse.Namespace) -> None:
 
 
 def _exclude(options: dict[str, bool]) -> None:
-    """Raises ConfigError where more than one of some options is there."""
+    """Raises ConfigError if more than one of these options is given."""
     given = [option for option, is_given in options.items() if is_given]
     if len(given) > 1:
         raise ConfigError(f"{given[0]} cannot be combined with {given[1]}")
 
 
 def options_of_check(parsed: argparse.Namespace) -> Options:
-    """What the command line asks of the engine. Raises ConfigError."""
+    """The engine's options by the command line. Raises ConfigError."""
     cwd = Path.cwd()
     if parsed.stdin_filename is not None and STDIN not in parsed.paths:
         raise ConfigError("--stdin-filename needs `-` among the paths")

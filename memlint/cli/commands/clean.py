@@ -1,4 +1,4 @@
-"""``memlint clean``: remove what earlier runs have kept."""
+"""``memlint clean``: remove the caches of earlier runs."""
 
 from __future__ import annotations
 

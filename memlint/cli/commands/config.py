@@ -1,4 +1,4 @@
-"""``memlint config``: the settings in force, and where each comes from."""
+"""``memlint config``: the effective settings, and their origins."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ from memlint.printable import printable
 from memlint.project import display_path, find_root
 
 VERSION = 1
-#: what several files that extend each other say together; of all other keys the nearest file alone counts
+#: keys that are merged over files which extend each other; for all others the nearest file counts
 _ADDED_UP = ("extend-select", "extend-exclude", "per-file-ignores", "severity")
 _PATHS = ("import-roots", "rule-paths", "evidence", "baseline")
-#: keys that the command line may say something of, with the option and how it does so
+#: keys with a command-line option, and its effect on them
 _REPLACED = {
     "select": "select",
     "min-confidence": "min_confidence",
@@ -50,8 +50,8 @@ _DEFAULTS = {
 
 
 class Origin(msgspec.Struct, frozen=True):
-    """Where a value, or a part of it, comes from: ``file`` has the key, or the command line has the ``option``; neither
-    where it is the default."""
+    """The origin of a value, or of a part of it: the ``file`` with the key, or the ``option`` of the command line;
+    neither for the default."""
 
     file: str | None = None
     option: str | None = None
@@ -67,7 +67,7 @@ class Setting(msgspec.Struct, frozen=True, rename={"origins": "from"}):
 
 
 def show(parsed: argparse.Namespace) -> int:
-    """Print the settings of a project. Raises ConfigError where they are wrong."""
+    """Print the settings of a project. Raises ConfigError if they are invalid."""
     if parsed.schema:
         from memlint.config_schema import text
 
@@ -126,7 +126,7 @@ def _setting(key: str, layers: list[Layer], parsed: argparse.Namespace, options:
 
 
 def _of_command_line(key: str, parsed: argparse.Namespace, layers: list[Layer]) -> Setting | None:
-    """What the command line says of a key."""
+    """The command line's value of a key; None if it has none."""
     name = (_REPLACED | _EXTENDED).get(key)
     option = f"--{key}"
     if key == "preview":
@@ -149,7 +149,7 @@ def _value(key: str, layer: Layer, cwd: Path) -> Any:
 
 
 def _together(values: list[Any]) -> Any:
-    """One value of several, of which the first is the nearest."""
+    """The merged value of several, of which the first is the nearest."""
     if isinstance(values[0], Mapping):
         return {key: value for table in reversed(values) for key, value in table.items()}
     if isinstance(values[0], list):

@@ -1,4 +1,4 @@
-"""``memlint explain``: what the analysis knows of a line, and why a rule fired there or did not."""
+"""``memlint explain``: the facts of the analysis about a line, and why a rule reported it or not."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from memlint.engine.explaining import explain as explained
 from memlint.report.explain_text import write
 
 _PLACE = re.compile(r"(?P<path>.+?):(?:cell ?(?P<cell>\d+):)?(?P<line>\d+)(?::(?P<column>\d+))?", re.DOTALL)
-#: of a notebook, whose lines count from a cell in any case
+#: a place in a notebook, whose lines always count from a cell
 _IN_NOTEBOOK = re.compile(
     r"(?P<path>.+?\.ipynb):(?:cell ?)?(?P<cell>\d+):(?P<line>\d+)(?::(?P<column>\d+))?", re.DOTALL
 )
@@ -47,7 +47,7 @@ def explain_parser() -> argparse.ArgumentParser:
 
 
 def explain(parsed: argparse.Namespace) -> int:
-    """Explain one line. Raises ConfigError for what is no line of a file, and for an unknown rule."""
+    """Explain one line. Raises ConfigError for an invalid line, and for an unknown rule."""
     asked = asked_of(parsed.place, parsed.rule)
     options = msgspec.structs.replace(options_of(parsed, Path.cwd()), with_baseline=True)
     found = explained(asked, options)

@@ -72,8 +72,8 @@ memlint:
 
 
 class Piece(msgspec.Struct, frozen=True):
-    """``text``: what is to stand in the file ``path``; ``before``: what it holds, where that is kept in front of it.
-    ``reason``: why it is not written. Without a text, it is there."""
+    """``text``: the content for the file ``path``; ``before``: its old content, if that is kept before it. ``reason``:
+    why it is not written. Without a text, it exists already."""
 
     path: Path
     text: str = ""
@@ -82,7 +82,7 @@ class Piece(msgspec.Struct, frozen=True):
 
 
 def init(parsed: argparse.Namespace) -> int:
-    """Write what is absent, and print it. Raises ConfigError."""
+    """Write the missing pieces, and print them. Raises ConfigError."""
     cwd = Path.cwd()
     folder = absolute(parsed.folder, cwd)
     if not is_dir(folder):
@@ -113,7 +113,7 @@ def _configuration(root: Path) -> Piece:
 
 
 def _is_toml(before: bytes, table: str) -> bool:
-    """Whether a table may stand behind what a file holds (``tool`` may be a value there)."""
+    """Whether a table may be appended to a file's content (``tool`` may be a value there)."""
     try:
         configuration.parse_toml(before.decode("utf-8-sig") + table)
     except ValueError:
@@ -146,7 +146,7 @@ def _gitlab(top: Path) -> Piece:
 
 
 def _put(piece: Piece, top: Path, cwd: Path, *, dry: bool) -> None:
-    """Write a piece, and say what was done."""
+    """Write a piece, and print what was done."""
     name = display_path(piece.path, cwd)
     if not piece.text:
         print(printable(f"{name}: memlint is there"))
@@ -166,7 +166,7 @@ def _show(lines: Iterable[str]) -> None:
 
 
 def _write(piece: Piece, top: Path) -> None:
-    """Raises ConfigError; nothing that is there is replaced."""
+    """Write a new file. Raises ConfigError; existing files are not replaced."""
     path = piece.path
     try:
         if leads_out(path, top):

@@ -34,13 +34,13 @@ def parse_lsp(arguments: Sequence[str]) -> argparse.Namespace:
 
 
 def run_lsp(parsed: argparse.Namespace) -> int:
-    """Serve until the client goes, and return the exit code. Raises ConfigError."""
+    """Serve until the client ends, and return the exit code. Raises ConfigError."""
     address = None if parsed.tcp is None else _address(parsed.tcp)
     if importlib.util.find_spec("pygls") is None or importlib.util.find_spec("lsprotocol") is None:
         raise ConfigError(INSTALL)
     from memlint.lsp.server import serve
 
-    gc.enable()  # (this process lasts)
+    gc.enable()  # a long-lived process
     return serve(address)
 
 

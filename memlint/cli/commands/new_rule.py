@@ -1,4 +1,4 @@
-"""``memlint new-rule``: the folder of a new rule, ready to be filled in."""
+"""``memlint new-rule``: create the folder of a new rule, with templates."""
 
 from __future__ import annotations
 
@@ -164,7 +164,7 @@ def scaffold(parsed: argparse.Namespace) -> int:
 
 
 def _place() -> tuple[Path, tuple[Path, ...]]:
-    """Where a new rule goes, and the users' folders of rules."""
+    """The folder for a new rule, and the users' folders of rules."""
     cwd = Path.cwd()
     config = local_rules(cwd)
     rule_paths = config.rule_paths or config.closed_rules

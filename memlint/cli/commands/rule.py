@@ -54,12 +54,12 @@ def _test(room: Room) -> int:
 
 def _row(room: Room) -> dict[str, Any]:
     meta = msgspec.to_builtins(room.meta)
-    del meta["fix_rank"], meta["of_grad_mode"]  # between rules and the engine, and nothing to users
+    del meta["fix_rank"], meta["of_grad_mode"]  # internal to rules and engine
     return {**meta, "page": page(room)}
 
 
 def page(room: Room) -> str:
-    """The text of a rule's page; of one that has none, what the rule says of itself."""
+    """The text of a rule's page; for a rule without one, its metadata."""
     try:
         return read_text(room.page)
     except OSError:

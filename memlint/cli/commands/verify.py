@@ -1,4 +1,4 @@
-"""``memlint verify``: run the program and report what each finding really costs."""
+"""``memlint verify``: run the program and report the real cost of each finding."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ def run_verify(parsed: argparse.Namespace) -> int:
 
 
 def _refuse(parsed: argparse.Namespace) -> None:
-    """What one rank of several that were started outside cannot do. Raises ConfigError."""
+    """Raises ConfigError for options that one rank of several, which were started outside, cannot have."""
     for option in ("--nproc-per-node", "--compare-fix", "--compare-with"):
         if getattr(parsed, option[2:].replace("-", "_")):
             raise ConfigError(
@@ -85,9 +85,9 @@ def _refuse(parsed: argparse.Namespace) -> None:
 
 
 def exit_code(report: Report, fail_on: str = "confirmed", limit: int = 0) -> int:
-    """2 where memlint could not do all of it, 3 where the program itself failed, whatever was found; 1 where something
-    is confirmed, or grows unexplained where ``fail_on`` is "growth", by ``limit`` bytes an iteration or more. A program
-    that took too long has not failed."""
+    """2 if memlint could not complete the run, 3 if the program itself failed; else 1 if something is confirmed, or
+    grows unexplained with ``fail_on`` "growth", by at least ``limit`` bytes per iteration. A program that took too long
+    has not failed."""
     if report.run.end == "interrupted":
         return INTERRUPTED
     if report.failures or report.run.end == "broken":
@@ -102,7 +102,7 @@ def exit_code(report: Report, fail_on: str = "confirmed", limit: int = 0) -> int
 
 
 def _weighs(verdict: Verdict, limit: int) -> bool:
-    """Whether a finding costs as much as that an iteration. What is not known in bytes is not known to be less."""
+    """Whether a finding costs at least ``limit`` bytes per iteration, or an unknown number."""
     per = verdict.bytes_per_iteration
     known = [each for each in (None if per is None else per.mean, verdict.host_bytes_per_iteration) if each is not None]
     return not known or max(known) >= limit
@@ -122,7 +122,7 @@ def _write(report: Report, program: Program, parsed: argparse.Namespace, out: Te
 
 
 def _write_to(report: Report, program: Program, parsed: argparse.Namespace, out: TextIO) -> None:
-    """The report in its format; only what that needs is imported."""
+    """Write the report in its format, and import only what that needs."""
     from memlint.report import verify_html, verify_json, verify_text
 
     if parsed.output_format == "html":

@@ -1,4 +1,4 @@
-"""``memlint verify --rules``: run the rules' own probes and say which claims are true."""
+"""``memlint verify --rules``: run the rules' own probes and check their claims."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def parse_verify_rules(rest: Sequence[str]) -> argparse.Namespace:
 
 
 def run_verify_rules(parsed: argparse.Namespace) -> int:
-    """Measure, report and keep. Raises ConfigError."""
+    """Measure, report and store the results. Raises ConfigError."""
     rooms = probed_rooms(parsed.rules, local_rules(Path.cwd(), asked=parsed.local_rules))
     live = not parsed.quiet and sys.stderr.isatty()
 
@@ -83,7 +83,7 @@ def run_verify_rules(parsed: argparse.Namespace) -> int:
 
 
 def _without(words: Sequence[str], *options: str) -> list[str]:
-    """The words without what names places on this machine."""
+    """The words without options that name paths on this machine."""
     kept, skip = [], False
     for word in words:
         if skip or word.partition("=")[0] in options:

@@ -1,1 +1,1 @@
-"""What a person sees: reports, progress while there is none yet, and the last words of a command."""
+"""Output for users: reports, progress, and the final messages of a command."""

@@ -13,7 +13,7 @@ class Cells:
         self._texts: dict[str, dict[int, str]] = {}
 
     def get(self, path: str, cell: int) -> str | None:
-        """What a cell holds, by its number; None where that cannot be had."""
+        """The content of a cell, by its number; None if it cannot be read."""
         if path not in self._texts:
             self._texts[path] = self._read(path)
         return self._texts[path].get(cell)

@@ -1,4 +1,4 @@
-"""What every command says when it ends, and how it exits."""
+"""Final messages and exit codes of the commands."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from memlint.finding import Result
 from memlint.printable import printable
 
 _SKIPS_SHOWN = 10
-#: of functions that were cut short
+#: the most functions that are named because their analysis was cut short
 _CUTS_SHOWN = 3
 CLEAN, FINDINGS, FAILED = 0, 1, 2
 
 
 def exit_code(result: Result, *, exit_zero: bool) -> int:
-    """2 where anything failed, which ``exit_zero`` does not hide; 1 for errors and warnings; else 0."""
+    """2 if anything failed, which ``exit_zero`` does not hide; 1 for errors and warnings; else 0."""
     if result.failures:
         return FAILED
     return FINDINGS if result.summary.errors + result.summary.warnings and not exit_zero else CLEAN
@@ -30,7 +30,7 @@ def tell(text: str) -> None:
 
 
 def say(outcome: Outcome, parsed: argparse.Namespace, *, reported: bool = True) -> None:
-    """On standard error: failures, where no report shows them to a person, and what was not looked at."""
+    """Print to standard error: failures, if no report shows them to a user, and what was not analysed."""
     result = outcome.result
     if not reported or not is_read(parsed):
         for failure in result.failures:

@@ -1,4 +1,4 @@
-"""Where the page of a rule is: on the documentation's site, or on this machine."""
+"""The address of a rule's page: on the documentation's site, or on this machine."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from memlint.project.presence import exists
 
 
 def address(room: Room) -> str | None:
-    """The address of a rule's page; None where it has none."""
+    """The address of a rule's page; None if it has none."""
     site = _site()
     if site and room.folder.is_relative_to(own_rooms()):
         return f"{site}/rules/{room.folder.name}/"
@@ -19,7 +19,7 @@ def address(room: Room) -> str | None:
 
 @functools.cache
 def _site() -> str:
-    """The documentation's address (``[project.urls]``), where the distribution names one."""
+    """The documentation's address (``[project.urls]``), if the distribution has one."""
     try:
         rows = metadata.metadata("torch-memlint").get_all("Project-URL") or []
     except metadata.PackageNotFoundError:

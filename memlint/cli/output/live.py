@@ -1,7 +1,7 @@
-"""A table at the foot of the terminal while a program runs above it.
+"""A table at the bottom of the terminal while a program runs above it.
 
-The program writes to the same terminal, so redrawing below its last line would tear its lines apart. The last rows are
-taken out of what scrolls instead: whatever the program prints, unfinished lines and progress bars too, stays whole.
+The program writes to the same terminal, so that redrawing below its last line would break its lines. Instead, the last
+rows are excluded from scrolling, and the program's output stays intact, including unfinished lines and progress bars.
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ from memlint.report.verify_text import claim, size
 from memlint.verifier.probing.planning import Probes
 from memlint.verifier.processes.ranks import steps
 
-#: findings that get a line
+#: the most findings that get a line
 _MOST = 6
-#: rows that are left to the program, at least
+#: the fewest rows that are left to the program
 _LEFT = 10
 _NARROWEST = 40
 
@@ -31,14 +31,14 @@ _SAVE, _BACK, _CLEAR, _DOWN = "\x1b7", "\x1b8", "\x1b[2K", "\x1bD"
 
 
 class Live:
-    """Shows what is measured so far, on a terminal that understands; nothing elsewhere, nor where ``quiet`` is set."""
+    """Shows the measurements so far on a capable terminal; nothing elsewhere, or if ``quiet`` is set."""
 
     def __init__(self, *, quiet: bool) -> None:
         stream = sys.stderr
         capable = os.name == "posix" and os.environ.get("TERM", "dumb") != "dumb"
         self._quiet = quiet or stream is None
         self._on = not quiet and capable and stream is not None and stream.isatty()
-        #: columns and rows of the terminal, and how many rows are ours, while there are any
+        #: the terminal's columns and rows, and the number of our rows, while there are any
         self._taken: tuple[int, int, int] | None = None
 
     def __enter__(self) -> Live:
@@ -48,12 +48,12 @@ class Live:
         self._write(self._given_back())
 
     def say(self, label: str) -> None:
-        """The program is about to be run again."""
+        """Announce another run of the program."""
         if not self._quiet:
             self._write(f"{self._given_back()}memlint: the program runs again: {label}\n")
 
     def show(self, put_in: Probes, measured: Sequence[Mapping[str, Any]]) -> None:
-        """Draw the table anew, with what the first process of the program has measured."""
+        """Redraw the table, with the measurements of the program's first process."""
         if not self._on or not measured:
             return
         try:
@@ -81,7 +81,7 @@ class Live:
         self._write(text)
 
     def _given_back(self) -> str:
-        """What lets the whole terminal scroll again, with the table gone."""
+        """The control sequence that restores scrolling of the whole terminal, without the table."""
         if self._taken is None:
             return ""
         _, rows, ours = self._taken
@@ -89,19 +89,20 @@ class Live:
         return f"{_SAVE}\x1b[r\x1b[{rows - ours + 1};1H\x1b[0m\x1b[J{_BACK}"
 
     def _write(self, text: str) -> None:
-        """At once, so that nothing of the program comes in between."""
+        """Write in one call, so that the program's output does not interleave."""
         if text:
             sys.stderr.flush()
             os.write(sys.stderr.fileno(), text.encode("utf-8", "replace"))
 
 
 def _take(rows: int, ours: int) -> str:
-    """What keeps the last rows out of what scrolls. The cursor moves up with the lines, and keeps its column."""
+    """The control sequence that excludes the last rows from scrolling. The cursor moves up with the lines, and keeps
+    its column."""
     return f"{_DOWN * ours}\x1b[{ours}A{_SAVE}\x1b[1;{rows - ours}r{_BACK}"
 
 
 def table(put_in: Probes, measured: Mapping[str, Any], width: int) -> list[str]:
-    """What is measured so far: one line of the whole, then one a finding."""
+    """The measurements so far: one line for the whole, then one per finding."""
     sites = measured["sites"]
     done = sum(_is_measured(site) for site in sites)
     out = io.StringIO()
@@ -134,7 +135,7 @@ def _is_measured(site: Mapping[str, Any]) -> bool:
 
 
 def so_far(site: Mapping[str, Any]) -> str:
-    """What one site keeps, as far as that is known while the program runs."""
+    """The memory that one site keeps, as far as known while the program runs."""
     if not site["hits"]:
         return "not reached yet"
     if not _is_measured(site):

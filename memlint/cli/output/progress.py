@@ -1,4 +1,5 @@
-"""How far a long run is: a bar on a terminal, after a second; elsewhere a line each half minute, with ``--verbose``."""
+"""The progress of a long run: a bar on a terminal, after a second; elsewhere a line each half minute, with
+``--verbose``."""
 
 from __future__ import annotations
 
@@ -15,7 +16,7 @@ DELAY, PAUSE = 1.0, 30.0
 
 
 class _State:
-    """What is being done. ``done`` of ``total``, 0 where the total is not known."""
+    """The current stage. ``done`` of ``total``, 0 if the total is unknown."""
 
     def __init__(self) -> None:
         self.stage, self.done, self.total = "starting", 0, 0
@@ -27,8 +28,8 @@ class _State:
 
 @contextlib.contextmanager
 def progress_bar(out: TextIO, *, quiet: bool, verbose: bool = False) -> Iterator[Progress]:
-    """A function to call with stage, done and total; nothing is shown where ``out`` is no terminal, unless ``verbose``
-    asks for lines."""
+    """A function to call with stage, done and total; nothing is shown if ``out`` is no terminal, unless ``verbose``
+    requests lines."""
     if quiet or not (out.isatty() or verbose):
         yield no_progress
         return

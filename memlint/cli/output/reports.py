@@ -1,4 +1,4 @@
-"""Where reports go: to standard output or to files, several of them in one run."""
+"""Destinations of reports: standard output or files, several in one run."""
 
 from __future__ import annotations
 
@@ -30,14 +30,14 @@ from memlint.report.setting import Rule, Setting
 from memlint.report.summary import statistics
 from memlint.temporary import Temporary
 
-#: the formats that people read as they are
+#: the formats for reading
 _FOR_PEOPLE = ("text", "concise")
-#: other names of standard output: opened anew, what a file of it holds would be written over
+#: other names of standard output; opened anew, its file would be overwritten
 _STDOUT = ("-", "/dev/stdout", "/dev/fd/1", "/proc/self/fd/1")
 
 
 class Output(msgspec.Struct, frozen=True):
-    """One report. ``file``: None for standard output; ``option``: what asked for it."""
+    """One report. ``file``: None for standard output; ``option``: the option that requests it."""
 
     format: Format
     file: str | None
@@ -45,10 +45,8 @@ class Output(msgspec.Struct, frozen=True):
 
 
 def outputs(parsed: argparse.Namespace) -> list[Output]:
-    """The reports of a run. Raises ConfigError where two of them would be written to one place, or one over a program.
-
-    That of ``--output-format`` is left out where nothing asks for it and another one goes to standard output.
-    """
+    """The reports of a run. Raises ConfigError if two of them would have one destination, or one would overwrite a
+    program. That of ``--output-format`` is omitted if it is not requested and another one goes to standard output."""
     more = [Output(name, _file(file), f"--output {name}:{file}") for name, file in parsed.output or ()]
     given = parsed.output_format is not None or parsed.output_file is not None
     first = [Output(parsed.output_format or "text", _file(parsed.output_file), "--output-file")]
@@ -74,13 +72,13 @@ def _file(name: str | None) -> str | None:
 
 
 def is_read(parsed: argparse.Namespace) -> bool:
-    """Whether a report for people is on standard output."""
+    """Whether a readable report is on standard output."""
     return any(one.file is None and one.format in _FOR_PEOPLE for one in outputs(parsed))
 
 
 def report(outcome: Outcome, options: Options, parsed: argparse.Namespace, out: TextIO) -> bool:
-    """Write the reports: those in files first, and ``out`` in place of standard output. Whether all were written; what
-    could not be is said on standard error, and the others are."""
+    """Write the reports: those in files first, and to ``out`` in place of standard output. Returns whether all were
+    written; errors are printed to standard error, and do not affect other reports."""
     cells = Cells(lambda path: _content(path, outcome, options))
     result, lines = outcome.result, Lines(lambda path: _source(path, outcome, options), cells.get)
     setting = _setting(outcome, options.cwd)
@@ -112,11 +110,11 @@ def _wrote(one: Output, file: str, result: Result, lines: Lines, setting: Settin
 def _printed(
     one: Output, parsed: argparse.Namespace, result: Result, lines: Lines, setting: Setting, out: TextIO
 ) -> bool:
-    """Whether a report went to standard output. In a job of GitHub Actions, no line of what people read is taken for a
-    command, and those that annotate the lines follow the text report."""
+    """Write a report to standard output; returns whether it was written. In a job of GitHub Actions, no line of a
+    readable report is taken for a command, and the annotations follow the text report."""
     in_job = one.format in _FOR_PEOPLE and out is sys.stdout and os.environ.get("GITHUB_ACTIONS") == "true"
     if not in_job and one.format == "text":
-        writer(one.format, setting)(result, lines, out)  # which asks whether it is a terminal
+        writer(one.format, setting)(result, lines, out)  # it checks whether it is a terminal
         return True
     text = _text(one, result, lines, setting)
     if text is None:
@@ -131,7 +129,7 @@ def _printed(
 
 
 def _text(one: Output, result: Result, lines: Lines, setting: Setting) -> str | None:
-    """A report; None, which is said, where making it is a mistake of ours, which costs no other report."""
+    """A report; None after an internal error, which is printed and does not affect other reports."""
     text = io.StringIO()
     try:
         writer(one.format, setting)(result, lines, text)
@@ -172,7 +170,7 @@ def _rules(outcome: Outcome) -> dict[str, Rule]:
 
 
 def _source(path: str, outcome: Outcome, options: Options) -> str | None:
-    """The text of a file once more, for its excerpts."""
+    """The text of a file, read again for excerpts."""
     try:
         return decode(_content(path, outcome, options))
     except (OSError, SyntaxError, LookupError, UnicodeError):
@@ -182,21 +180,21 @@ def _source(path: str, outcome: Outcome, options: Options) -> str | None:
 def _content(path: str, outcome: Outcome, options: Options) -> bytes:
     if options.stdin is not None and path == display_path(options.stdin_path, options.cwd):
         return options.stdin
-    # (what is printed of an odd name is not the name)
+    # the printed form of an odd name is not the name
     projects = (prepared.found.project for prepared, _ in outcome.parts)
     file = next((project.path(path) for project in projects if path in project.sources), options.cwd / path)
     return read_file(file, most_of(file))
 
 
 def _spare_programs(target: Path, option: str) -> None:
-    """Raises ConfigError where a report would replace a program (``-o *.py``)."""
+    """Raises ConfigError if a report would replace a program (``-o *.py``)."""
     place = Path(os.path.realpath(target))
     if place.name.endswith((*SUFFIXES, ".pyi")) and is_file(place):
         raise ConfigError(f"{option}: {target} is a program, which no report replaces")
 
 
 def check_writable(target: Path, option: str = "--output-file") -> None:
-    """Raises ConfigError where `write_whole` would, as far as that can be known before; leaves nothing behind."""
+    """Raises ConfigError if `write_whole` would, as far as known before; leaves nothing behind."""
     _spare_programs(target, option)
     try:
         if _is_stream(target):
@@ -211,10 +209,8 @@ def check_writable(target: Path, option: str = "--output-file") -> None:
 
 
 def write_whole(target: Path, text: str, option: str = "--output-file") -> None:
-    """Write a file so that nobody sees half of it: beside it first, then moved into place. Raises ConfigError.
-
-    A symlink stays one, and what is no file (/dev/stdout, a pipe) is written to and not replaced.
-    """
+    """Write a file atomically: beside it first, then moved into place. Raises ConfigError. A symlink stays one, and
+    what is no regular file (/dev/stdout, a pipe) is written to and not replaced."""
     try:
         if _is_stream(target):
             with target.open("w", encoding="utf-8", newline="\n") as stream:
@@ -240,7 +236,7 @@ def _replace(target: Path, text: str) -> None:
 
 
 def _mode(target: Path) -> int:
-    """Who may read and write a file: as before, or as for any new one."""
+    """The mode of a file: as before, or as for any new one."""
     try:
         return stat.S_IMODE(target.stat().st_mode)
     except FileNotFoundError:

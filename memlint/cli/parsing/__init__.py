@@ -1,1 +1,1 @@
-"""What may be typed: the options of every command, what is made of them, and how a shell completes them."""
+"""Parsing: the options of every command, their meaning, and shell completion."""

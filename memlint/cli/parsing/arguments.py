@@ -30,7 +30,7 @@ failed
 
 
 def parse(arguments: Sequence[str]) -> argparse.Namespace:
-    """The parsed command line; ``command`` is one of COMMANDS. Raises ConfigError for what cannot be meant."""
+    """The parsed command line; ``command`` is one of COMMANDS. Raises ConfigError for invalid input."""
     command, rest = ("check", list(arguments))
     if arguments and arguments[0] in COMMANDS:
         command, rest = arguments[0], list(arguments[1:])
@@ -53,9 +53,9 @@ def parse(arguments: Sequence[str]) -> argparse.Namespace:
         _refuse_files_like_options(rest)
     parser = _MAKERS[command]()
     if command in ("check", "config"):
-        # options may stand between paths; behind `--` everything is one
+        # options may be between paths; after `--` everything is a path
         end = rest.index("--") if "--" in rest else len(rest)
-        # (what follows it is a path; its reason stands behind `=`)
+        # the next word is a path; its reason follows `=`
         rest[:end] = ["--add-ignore=" if word == "--add-ignore" else word for word in rest[:end]]
         parsed, unknown = parser.parse_known_intermixed_args(rest[:end])
         parsed.paths += rest[end + 1 :]
@@ -72,8 +72,8 @@ def parse(arguments: Sequence[str]) -> argparse.Namespace:
 
 
 def _refuse_files_like_options(words: Sequence[str]) -> None:
-    """Raises ConfigError for an option that is the name of a file as well: a hook or `*` may have meant the file, which
-    then says where the report is written to."""
+    """Raises ConfigError for an option that is also the name of a file: a hook or `*` may have meant the file, which
+    would then be overwritten by the report."""
     for word in words:
         if word.startswith("-") and word != "-" and os.path.lexists(word):
             raise ConfigError(

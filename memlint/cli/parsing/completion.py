@@ -1,4 +1,4 @@
-"""``memlint --print-completion SHELL``: what makes a shell complete commands, options and files."""
+"""``memlint --print-completion SHELL``: completion of commands, options and files in a shell."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from memlint.config import ConfigError, nearest
 
 OPTION = "--print-completion"
 SHELLS = ("bash", "zsh", "tcsh")
-#: the first word may be a command or a path, of which shtab takes one
+#: the first word may be a command or a path, of which shtab supports one
 _PREAMBLE: Any = {"bash": "_shtab_memlint_pos_0_COMPGEN=_shtab_compgen_files"}
 _IN_ZSH = ("_describe 'memlint commands' _commands", "_describe 'memlint commands' _commands\n  _files")
-#: what an option takes, by the name that its help gives it
+#: the kind of an option's argument, by its name in the help
 _FILES, _FOLDERS = ("FILE", "PATH", "SCRIPT"), ("FOLDER", "DIR")
 
 
@@ -50,7 +50,7 @@ def _whole(file: object, folder: object) -> argparse.ArgumentParser:
 
 
 def _complete(parser: argparse.ArgumentParser, file: object, folder: object) -> None:
-    """Say of each option what it takes."""
+    """Declare the argument of each option."""
     for action in parser._actions:
         name = str(action.metavar or "").lstrip("=")
         if isinstance(action.type, OneOf):

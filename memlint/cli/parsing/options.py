@@ -1,4 +1,4 @@
-"""Which rules, and which configuration: the options that every command that lints has."""
+"""The options for rules and configuration, which every linting command has."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from memlint.engine.rules.selection import Overrides
 
 
 def options_of(parsed: argparse.Namespace, cwd: Path) -> Options:
-    """What a command line says of the rules and their configuration. Raises ConfigError where it contradicts itself."""
+    """The rules and their configuration by a command line. Raises ConfigError for a contradiction."""
     if parsed.config is not None and parsed.isolated:
         raise ConfigError("--config and --isolated exclude each other")
     if parsed.config is not None and not (cwd / parsed.config).is_file():

@@ -1,4 +1,4 @@
-"""What the parsers of all commands share."""
+"""Common parts of all commands' parsers."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from memlint.config import ConfigError, nearest
 
 
 class Parser(argparse.ArgumentParser):
-    """A parser whose mistakes are ConfigError."""
+    """A parser that raises ConfigError."""
 
     def error(self, message: str) -> NoReturn:
         message = re.sub(r"ignored explicit argument '.*'", "takes no value", message)
@@ -37,12 +37,12 @@ def local_rules_option(group: argparse._ActionsContainer) -> None:
 
 
 def words(text: str) -> list[str]:
-    """What stands between commas."""
+    """The words between commas."""
     return [word.strip() for word in text.split(",") if word.strip()]
 
 
 class OneOf:
-    """Takes one of some words. (It gives it as it is: what is made of it goes to other processes.)"""
+    """A type that accepts one of some words and returns it unchanged, as a plain value for other processes."""
 
     def __init__(self, *valid: str) -> None:
         self.words = valid
@@ -55,7 +55,7 @@ class OneOf:
 
 
 def at_least(least: int) -> Callable[[str], int]:
-    """A type that takes whole numbers from ``least`` on."""
+    """A type that accepts whole numbers from ``least`` on."""
 
     def count(text: str) -> int:
         if not text.isdigit() or int(text) < least:

@@ -15,15 +15,15 @@ _EPILOG = """\
 After the program's name, options that memlint does not have are passed to the program, and so is everything after `--`.
 Exit codes: 0 nothing confirmed, 1 something confirmed (--fail-on), 2 it cannot be run as asked, 3 the program failed
 """
-#: what makes the exit code 1
+#: the conditions for exit code 1
 FAIL_ON = ("confirmed", "growth", "never")
-#: from where on a word behind the program's name is taken for a misspelt option
+#: the similarity from which a word after the program's name is taken for a misspelt option
 _ALIKE = 0.85
 _FORMATS = ("text", "json", "html")
 
 
 def parse_verify(rest: Sequence[str]) -> argparse.Namespace:
-    """The parsed command line. Raises ConfigError for what cannot be meant."""
+    """The parsed command line. Raises ConfigError for invalid input."""
     parser = verify_parser()
     words_before = list(rest)
     arguments: list[str] = []
@@ -52,8 +52,8 @@ def parse_verify(rest: Sequence[str]) -> argparse.Namespace:
 
 
 def _split(parser: argparse.ArgumentParser, words: Sequence[str]) -> tuple[list[str], list[str]]:
-    """The words that are memlint's, and those behind the program's name that can only be the program's own. Raises
-    ConfigError for what may be a misspelt option of memlint's."""
+    """The words for memlint, and those after the program's name that can only be the program's own. Raises ConfigError
+    for a word that may be a misspelt option of memlint."""
     actions = {option: action for action in parser._actions for option in action.option_strings}
     mine: list[str] = []
     own: list[str] = []
@@ -62,7 +62,7 @@ def _split(parser: argparse.ArgumentParser, words: Sequence[str]) -> tuple[list[
     while waiting:
         word = waiting.pop(0)
         name, sign, _ = word.partition("=")
-        # (behind the program's name ``-opt`` is an option of its own, not ``-o pt``)
+        # after the program's name, ``-opt`` is one option, not ``-o pt``
         short = word[:2] if not named and not word.startswith("--") else name
         action = actions.get(name) or actions.get(short)
         if action is not None and word.startswith("-") and not (named and action.dest == "module"):
