@@ -64,6 +64,13 @@ HELD = [
         LOOP,
         id="of several",
     ),
+    pytest.param(
+        "parts = [nn.Linear(512, 512, bias=bool(at)) for at in range(2)]"
+        "\n        parts += [nn.Linear(512, 512), nn.ReLU()]"
+        "\n        parts += [nn.Dropout(0.1), nn.GELU(), Layer()]\n        self.parts = nn.ModuleList(parts)",
+        LOOP,
+        id="of many",
+    ),
     pytest.param("self.parts = nn.ModuleList([Layer()])", "x = self.parts[0](x)", id="by position"),
     pytest.param("self.parts = nn.ModuleDict({'a': Layer()})", "x = self.parts['a'](x)", id="by name"),
     pytest.param("self.parts = nn.ModuleDict({'a': Layer()})", LOOP.replace("parts:", "parts.values():"), id="values"),

@@ -156,7 +156,9 @@ def _through_classes(fn: FunctionState, state: State, run: _Run, freezes: bool |
     does. ``freezes``: whether the model is frozen here, None for unknown."""
     found: list[V] = []
     forwards = _Forwards()
-    for ref in fitting_classes(fn, run.module.refs, run.expr, run.method)[:_MAX_CLASSES]:
+    # the project's classes first: what their methods keep is not known by their names
+    classes = sorted(fitting_classes(fn, run.module.refs, run.expr, run.method), key=lambda ref: ref.kind != "instance")
+    for ref in classes[:_MAX_CLASSES]:
         one = _through_class(fn, state, run, freezes, ref)
         if isinstance(one, V):
             found.append(one)
