@@ -254,6 +254,8 @@ class Carry(Event, frozen=True, gc=False, kw_only=True):
     gather: Gather | None = None
     #: each iteration passes it to a callee, or its parts are those of one batch, or its rows are a few numbers
     bounded: bool = False
+    #: the loop also reads what has grown so far
+    read: bool = False
 
 
 class ModelCall(Event, frozen=True, gc=False, kw_only=True):

@@ -20,7 +20,7 @@ from memlint.analysis.index.program import Class, Function
 from memlint.analysis.judge.bounded_places import begun_by_inner_loop, of_one_update
 from memlint.analysis.judge.described import lacks_guard, value_of
 from memlint.analysis.judge.reasons import Reason, first, report_store_reason
-from memlint.analysis.syntax.bindings import mentions
+from memlint.analysis.syntax.bindings import mentions, targets
 from memlint.analysis.syntax.expression_text import text
 from memlint.analysis.syntax.memo import kept
 from memlint.analysis.syntax.syntax import (
@@ -135,6 +135,7 @@ def judged(analyser: Analyser, summary: Summary, store: Store, fixes: FixPlaces)
         or of_one_update(summary, store)
         or _over_parts(analyser, summary, store)
         or _begun_by_others(analyser, store),
+        read=_is_read(store),
         gather=fixes.gather_of(summary, store.site.at) if store.site.path == summary.module.key else None,
     )
 
@@ -149,6 +150,20 @@ def _fed(store: Store) -> bool:
     renamed, passed = _handed(store.loop.body)
     names = {store.place_text, *renamed.get(store.place_text, ())}
     return any(at != store.site.at for name in names for at in passed.get(name, ()))
+
+
+def _is_read(store: Store) -> bool:
+    """Whether the loop reads what has grown so far, other than to put it together or to see whether it has begun."""
+    for statement in walk_statements(store.loop.body) if store.loop is not None else ():
+        if any(text(target, 200) == store.place_text for target in targets(statement)):
+            continue
+        others: set[int] = set()
+        for part in (part for expr in expressions(statement) for part in walk_expression(expr)):
+            if isinstance(part, ir.Compare) and "None" in map(text, part.rights):
+                others.add(id(part.left))
+            elif id(part) not in others and text(part, 200) == store.place_text:
+                return True
+    return False
 
 
 def _rows_of_argument(summary: Summary, store: Store) -> bool:
