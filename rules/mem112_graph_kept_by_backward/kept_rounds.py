@@ -14,6 +14,7 @@ from memlint.sdk.syntax import (
     last_name,
     loops_around,
     names_bound_by,
+    parts,
     text,
     walk_statements,
 )
@@ -41,6 +42,8 @@ def kept_by_rounds(analyser: Analyser, summary: Summary) -> Iterator[KeptGraph]:
             continue
         if len(loops) > 1 and not any(held in names_bound_by(one) for one in walk_statements(loops[-2].body)):
             continue  # the next iteration of the outer loop uses the same graphs
+        if len(loops) == 1 and not _goes_on_behind(summary, loop):
+            continue  # the graphs are freed with the function's variables
         yield KeptGraph(
             site=summary.site(at),
             function=summary.function.qual,
@@ -78,6 +81,12 @@ def _differentiates_again(summary: Summary, loop: ir.For, at: int) -> bool:
         return True
     later = [other for other in named.union(tests) - inside if other > at]
     return any(other not in tests or not excluded(tests[other], tests.get(at, ())) for other in later)
+
+
+def _goes_on_behind(summary: Summary, loop: ir.For) -> bool:
+    """Whether the function calls anything behind a loop."""
+    end = max((part.at for part in parts((loop,))), default=loop.at)
+    return any(call.at > end for call in calls(summary.function.body))
 
 
 def _is_own(analyser: Analyser, summary: Summary, name: str) -> bool:
