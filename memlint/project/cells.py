@@ -134,7 +134,7 @@ class _Cell(msgspec.Struct, omit_defaults=True):
 def _decoded(raw: bytes) -> Mapping[str, Any]:
     raw = raw.removeprefix(codecs.BOM_UTF8)
     if not raw.strip():
-        raise NotebookError("not a notebook: it is empty")
+        return {"cells": []}  # a place holder, as an empty module is
     try:
         notebook = msgspec.to_builtins(msgspec.json.decode(raw, type=_Document))
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):

@@ -163,6 +163,12 @@ def test_other_forms_of_a_notebook(text: str) -> None:
     assert read_notebook(text.encode()).text == "x = 1\n\n\ny = 2"
 
 
+@pytest.mark.parametrize("raw", [b"", b"\n", b"\xef\xbb\xbf"])
+def test_an_empty_file_has_no_cells(raw: bytes) -> None:
+    found = read_notebook(raw)
+    assert not found.cells and not found.text and not found.problems
+
+
 def test_numbers_that_only_python_writes_as_json() -> None:
     text = json.dumps({"cells": [code("x = 1")], "metadata": {"score": float("nan")}, "nbformat": 4})
     assert read_notebook(text.encode()).text == "x = 1"
@@ -171,7 +177,6 @@ def test_numbers_that_only_python_writes_as_json() -> None:
 @pytest.mark.parametrize(
     ("raw", "said"),
     [
-        (b"", "it is empty"),
         (b"{", "its JSON is broken: .* line 1, column 2"),
         (b'{\n "cells": [,]\n}', "its JSON is broken: .* line 2, column 12"),
         (b"[]", "no object"),
