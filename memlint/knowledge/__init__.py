@@ -221,5 +221,5 @@ TENSOR_BASES = frozenset(
 
 #: qualified names that mark a class as a module
 MODULE_BASES = lazy_pattern(
-    r"torch\.nn\.(?!Parameter)[A-Z]\w*|torch\.nn\.modules\..*|.*LightningModule|.*PreTrainedModel|.*ModelMixin|fairseq\.models\..*Model\w*|timm\.models\..*|torchvision\.models\..*|transformers\.\w*(Model|For)\w*|torch_geometric\.nn\..*|flash\..*|torch\.jit\.ScriptModule"
+    r"torch\.nn\.(?!Parameter)[A-Z]\w*|torch\.nn\.modules\..*|.*LightningModule|.*PreTrainedModel|.*ModelMixin|fairseq\.models\..*Model\w*|timm\.models\..*|torchvision\.models\..*|transformers\.\w*(Model|For)\w*|torch_geometric\.nn\..*|flash\..*|torch\.jit\.ScriptModule|(mmcv|mmengine)\.(\w+\.)*(BaseModule|BaseModel|Sequential|ModuleList|ModuleDict)"
 )

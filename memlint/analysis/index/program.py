@@ -13,6 +13,7 @@ from memlint.analysis.index.definitions import Class, Module
 from memlint.analysis.index.function import Function
 from memlint.analysis.index.indexes import Indexes
 from memlint.analysis.index.lineage import Lineage
+from memlint.analysis.index.modules_by_use import is_module_by_use
 from memlint.analysis.index.word_index import Words, may_bind, may_define
 from memlint.analysis.syntax.memo import kept_for
 from memlint.analysis.syntax.syntax import dotted
@@ -346,8 +347,9 @@ class Program:
         return self._modules_known[cls.key]
 
     def _derives_from_module(self, cls: Class) -> bool:
-        _, outside = self.ancestors(cls)
-        return any(MODULE_BASES.fullmatch(name) or name in ("?.nn.Module", "?.LightningModule") for name in outside)
+        order, outside = self.ancestors(cls)
+        named = any(MODULE_BASES.fullmatch(name) or name in ("?.nn.Module", "?.LightningModule") for name in outside)
+        return named or is_module_by_use(order, outside)
 
     def is_tensor(self, cls: Class) -> bool:
         """Whether a class is a subclass of tensor: a parameter with methods of its own."""

@@ -1,0 +1,43 @@
+"""Classes with a base out of sight that are torch modules all the same, by what they use of it."""
+
+from __future__ import annotations
+
+import builtins
+import sys
+from collections.abc import Iterable, Sequence
+
+from memlint.analysis.index.definitions import Class
+from memlint.analysis.syntax.syntax import parts
+from memlint.ir import nodes as ir
+
+#: the attribute of a module that says whether it trains
+_MODE = "training"
+
+
+def is_module_by_use(order: Sequence[Class], outside: Iterable[str]) -> bool:
+    """Whether a class is a module: it, or a base of the project, has a forward and reads ``self.training``, which none
+    of them assigns, so that a base out of sight has it. ``order``: the class and its bases of the project; ``outside``:
+    the names of its other bases."""
+    if not any(map(_may_be_modules, outside)) or not any("forward" in one.methods for one in order):
+        return False
+    units = [one.module.index.units[one.unit] for one in order]
+    if not any(_MODE in unit.names for unit in units) or any(_MODE in unit.stores for unit in units):
+        return False
+    if any(_MODE in one.methods or _MODE in one.attributes for one in order):
+        return False
+    return any(
+        isinstance(part, ir.Attr)
+        and part.name == _MODE
+        and isinstance(part.value, ir.Name)
+        and part.value.id == method.own_name
+        for one in order
+        for method in one.methods.values()
+        if method.takes_self
+        for part in parts(method.body)
+    )
+
+
+def _may_be_modules(base: str) -> bool:
+    """Whether a base by its qualified name may be a module: Python's own are none."""
+    first, _, rest = base.partition(".")
+    return not hasattr(builtins, rest) if first == "?" else first not in sys.stdlib_module_names
