@@ -141,12 +141,9 @@ def _fix(grown: list[Carry]) -> Plan | None:
 
 
 def _help(event: Carry, graph: bool) -> str:
-    allocated = (
-        f"write `{detached(event.value.text) if graph else event.value.text}` into a tensor allocated before the loop"
-    )
+    part = detached(event.value.text) if graph else event.value.text
+    allocated = f"write `{part}` into a tensor allocated before the loop"
+    gathered = "collect the parts in a list and concatenate once after the loop"
     if event.read:
         return f"{allocated}, and pass on the part of it that is filled"
-    gathered = "collect the parts in a list and concatenate once after the loop"
-    if event.needed and not graph:
-        return f"{gathered}, which avoids the copies"
-    return f"{allocated}; or, to avoid the copies only, {gathered}"
+    return gathered if event.needed and not graph else f"{allocated}; or, to avoid the copies only, {gathered}"

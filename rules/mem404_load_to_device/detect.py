@@ -126,10 +126,14 @@ def _beside(taken: list[Taken]) -> Literal["model", "nothing", "assigned"]:
 
 
 def _is_run_as_test(analyser: Analyser, function: Function) -> bool:
-    """Whether only a test runner calls a function."""
+    """Whether only a test runner calls a function, or the function lies in a folder of tests."""
+    if is_program(analyser.program, function.module.key):
+        return False
+    if in_tests(function.module.key):
+        return True
     if function.node is None or not function.name.startswith("test_") or not is_collected(function.module.key):
         return False
-    return not analyser.facts.calls_of(function) and not is_program(analyser.program, function.module.key)
+    return not analyser.facts.calls_of(function)
 
 
 def _is_alone(test: ir.Expr) -> bool:

@@ -424,6 +424,13 @@ def test_what_a_test_of_the_project_looks_at(tmp_path: Path, file: str, name: st
     assert len(found(tmp_path, SAVED.format(name=name, given=given), file)) == expected
 
 
+@pytest.mark.parametrize(("folder", "expected"), [("tests/fixtures", 0), ("testing/fixtures", 1)])
+def test_what_lies_with_the_tests(tmp_path: Path, folder: str, expected: int) -> None:
+    (tmp_path / folder).mkdir(parents=True)
+    (tmp_path / folder / "values.py").write_text(SAVED.format(name="load_checkpoint", given=""))
+    assert len([one for one in memlint.lint([tmp_path]).findings if one.code == "MEM404"]) == expected
+
+
 def test_a_test_that_a_program_runs_is_none(tmp_path: Path) -> None:
     code = SAVED.format(name="test_model", given="") + "\n\nif __name__ == '__main__':\n    test_model()\n"
     assert len(found(tmp_path, code, "test_model")) == 1

@@ -1,5 +1,5 @@
-"""Classes whose base is out of sight: one that reads ``self.training`` in its forward is a module, whose callers set the
-grad mode. Beside it, the same class where that attribute is its own."""
+"""Classes whose base is out of sight: one that reads ``self.training`` in its forward is a module, whose callers set
+the grad mode. Beside it, the same class where that attribute is its own."""
 
 from __future__ import annotations
 

@@ -625,3 +625,35 @@ class Score(nn.Module):
 def test_a_module_without_trained_parameters_records_nothing(tmp_path: Path, parts: str, out: str, found: bool) -> None:
     source = SCORES.replace("{parts}", parts).replace("{out}", out)
     assert ("MEM201" in codes(tmp_path, score=source)) is found
+
+
+MAKER = """
+import torch
+from torch import nn
+
+
+def rebuild(model: nn.Module, options, path):
+    {made} = model(**options)
+    {used}
+    return {made}
+
+
+def show(loader, model, path):
+    net = rebuild(model, {{"width": 8}}, path)
+    for x in loader:
+        print(net(x.cuda()).detach().cpu().numpy())
+"""
+
+
+@pytest.mark.parametrize(
+    ("made", "used", "lines"),
+    [
+        ("made", "made.load_state_dict(torch.load(path, 'cpu'))", [15]),
+        ("made", "made.eval()", [15]),
+        ("made", "made = made.detach().cpu().numpy()", [7]),
+    ],
+)
+def test_a_parameter_that_makes_a_module_is_a_class(tmp_path: Path, made: str, used: str, lines: list[int]) -> None:
+    (tmp_path / "case.py").write_text(MAKER.format(made=made, used=used), encoding="utf-8")
+    found = memlint.lint([tmp_path], isolated=True, min_confidence="low").findings
+    assert [one.line for one in found if one.code == "MEM201"] == lines

@@ -134,7 +134,13 @@ def test_an_export_with_commands_is_fixed_around_them(toy: Toy) -> None:
     assert (root / "a.py").read_text() == text.replace(SAFE, "fixed = 1")
 
 
-@pytest.mark.parametrize("content", ["{", "[]", "{}", ""])
+def test_an_empty_notebook_is_not_changed(toy: Toy) -> None:
+    root = toy({"a.ipynb": "", "b.ipynb": notebook(SAFE)})
+    assert main([".", "--fix"]) == 0
+    assert (root / "a.ipynb").read_text() == ""
+
+
+@pytest.mark.parametrize("content", ["{", "[]", "{}"])
 def test_what_is_no_notebook_is_not_changed(toy: Toy, capsys: Capture, content: str) -> None:
     root = toy({"a.ipynb": content, "b.ipynb": notebook(SAFE)})
     assert main([".", "--fix"]) == 2

@@ -36,7 +36,7 @@ from memlint.analysis.domain.values import (
 )
 from memlint.analysis.index.program import Class, Function
 from memlint.analysis.syntax.expression_text import text
-from memlint.analysis.syntax.syntax import last_name
+from memlint.analysis.syntax.syntax import dotted, last_name
 from memlint.analysis.transfer.held_values import tensors_within
 from memlint.analysis.transfer.library import batches, instances, layer_extents
 from memlint.analysis.transfer.library.computing import prepares
@@ -92,7 +92,7 @@ def run_module(
     """The output of a model's run. The forward is followed where the class is known; otherwise the output has a
     graph as ``graph`` says of the method: "yes", "no", "unknown", or "unheard" for a method that may not run the
     model at all."""
-    if _is_class(fn, expr.func):
+    if _is_class(fn, expr):
         return V(MODULE, store=frozenset((expr.at,)))
     if prepares(words) and not module.resolved():
         return V(TREE, size=BATCH)
@@ -270,9 +270,14 @@ def _computes_only(fn: FunctionState, function: Function, expr: ir.Call, known: 
     return not any(node.definite or node.unknown for node in summary.graphs.nodes.values())
 
 
-def _is_class(fn: FunctionState, func: ir.Expr) -> bool:
-    """Whether a parameter is a class, by its name: ``def evaluate(Model: nn.Module): agent = Model(envs)``,
-    ``model_cls``."""
+def _is_class(fn: FunctionState, expr: ir.Call) -> bool:
+    """Whether a called parameter is a class, by its name (``def evaluate(Model: nn.Module): agent = Model(envs)``,
+    ``model_cls``), or because the result is used as a module: ``net = model(**options); net.load_state_dict(saved)``"""
+    func, statement = expr.func, fn.statement
+    made = statement.targets if isinstance(statement, ir.Assign) and statement.value is expr else ()
+    given = isinstance(func, ir.Name) and any(param.name == func.id for param in fn.function.params)
+    if given and dotted(func) not in fn.modules_by_use and any(dotted(one) in fn.modules_by_use for one in made):
+        return True
     if isinstance(func, ir.Name) and func.id.endswith(("_cls", "_class")):
         return True
     if not isinstance(func, ir.Name) or not func.id[:1].isupper() or func.id.isupper() or "_" in func.id:
