@@ -1,10 +1,10 @@
-"""Amounts as people write them."""
+"""Parsing and formatting of amounts."""
 
 from __future__ import annotations
 
 import re
 
-#: no machine has as many bytes
+#: more bytes than any machine has
 MOST = 1 << 63
 _UNITS = {"": 1, "b": 1}
 for _power, _letter in enumerate("kmgt", 1):
@@ -12,7 +12,8 @@ for _power, _letter in enumerate("kmgt", 1):
 
 
 def bytes_in(text: str) -> int | None:
-    """The bytes of a text such as "80 GiB", "500MB" or "1024" (KB, MB, GB count in thousands); None for no amount."""
+    """The number of bytes in a text such as "80 GiB", "500MB" or "1024" (KB, MB, GB are powers of a thousand); None for
+    another text."""
     match = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*([a-z]*)\s*", text.lower())
     if match is None or match[2] not in _UNITS:
         return None

@@ -8,9 +8,9 @@ import msgspec
 
 from memlint.finding import Confidence, Severity
 
-#: what a mend writes for a value that is only reported: ``.detach()``, or ``.item()``, which is never safe
+#: what a fix writes for a value that is only reported: ``.detach()``, or ``.item()``, which is never safe
 ScalarFix = Literal["detach", "item"]
-#: what is done with findings in code that nothing in the project is seen to use
+#: the treatment of findings in code that nothing in the project uses
 UnusedCode = Literal["report", "note", "ignore"]
 
 

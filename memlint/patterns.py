@@ -1,22 +1,19 @@
-"""Regular expressions that are compiled when they are first used.
-
-Some two hundred stand at the head of modules, and a run uses few of them: compiled on import, they were a third of the
-time in which a short run starts.
-"""
+"""Regular expressions that are compiled on first use. Two hundred modules define some, and a run uses few: compiled on
+import, they took a third of a short run's time."""
 
 import re
 from typing import AnyStr, cast
 
 
 class _Lazy:
-    """What passes for the compiled pattern: each of its attributes is fetched once, and then found without a call."""
+    """A stand-in for the compiled pattern, whose attributes are fetched once and then found without a call."""
 
     def __init__(self, source: str | bytes, flags: int) -> None:
         self._source = source
         self._flags = flags
 
     def __getattr__(self, name: str) -> object:
-        if name.startswith("__"):  # who copies or pickles it asks for these before it has a source
+        if name.startswith("__"):  # copy and pickle look these up before the source is set
             raise AttributeError(name)
         found = getattr(re.compile(self._source, self._flags), name)  # compiled once: `re` keeps it
         self.__dict__[name] = found

@@ -1,4 +1,4 @@
-"""Text that a stranger wrote, made fit to be printed: it steers no terminal, and stays on its line."""
+"""Escaping of untrusted text for output: it controls no terminal, and stays on its line."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import re
 
 from memlint.patterns import lazy_pattern
 
-#: control characters, what ends lines, what turns the direction of text, and halves of characters
+#: control characters, line ends, direction marks and lone surrogates
 _CONTROL = lazy_pattern(
     "[\x00-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028\u2029\u202a-\u202e\u2066-\u2069\ufeff\ud800-\udfff]"
 )
@@ -18,7 +18,7 @@ def printable(text: str) -> str:
 
 
 def clipped(text: str, most: int = 100) -> str:
-    """A text that may be very long, in a message."""
+    """A text, shortened for a message."""
     return text if len(text) <= most else f"{text[: most // 2]}…{text[-most // 10 :]} ({len(text):,} characters)"
 
 

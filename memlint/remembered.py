@@ -1,6 +1,6 @@
-"""What was made of texts, for a process that reads the same ones again and again.
+"""Memoised functions of texts, for a process that reads the same texts repeatedly.
 
-A run reads each text once or twice, and lets go of what it made; the language server's worker remembers (`remember`).
+A run reads each text once or twice, and keeps nothing; the language server's worker remembers (`remember`).
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ T = TypeVar("T")
 
 
 class _Memory:
-    """What was made of texts, the least recently used one first. ``most``: the characters of all of them; 0 remembers
+    """The results by text, the least recently used one first. ``most``: the characters of all texts; 0 remembers
     nothing."""
 
     def __init__(self) -> None:
@@ -39,7 +39,7 @@ _MEMORY = _Memory()
 
 
 class Remembered(Generic[T]):
-    """A function of a text alone, whose results nobody changes."""
+    """A memoised function of a text, whose results are immutable."""
 
     def __init__(self, make: Callable[[str], T]) -> None:
         self._make = make
@@ -50,5 +50,5 @@ class Remembered(Generic[T]):
 
 
 def remember(characters: int) -> None:
-    """Keep what is made of so many characters from now on."""
+    """Remember the results for texts of so many characters from now on."""
     _MEMORY.most = characters

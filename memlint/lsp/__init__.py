@@ -1,1 +1,1 @@
-"""The language server: a process that speaks the protocol, and a worker that analyses. Nothing else imports it."""
+"""The language server: a process for the protocol, and a worker for the analysis. Nothing else imports it."""

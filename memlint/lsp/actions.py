@@ -22,18 +22,18 @@ from memlint.lsp.notebooks import NotebookDocument, Unit
 from memlint.project import Cell, Source, Sources, cell_texts, decode
 
 FIX_ALL = "source.fixAll.memlint"
-#: what notebooks are asked for as they are saved
+#: the action kind for notebooks on save
 FIX_NOTEBOOK = f"notebook.{FIX_ALL}"
 FIXES_ALL = (FIX_ALL, FIX_NOTEBOOK)
-#: the kinds of actions that there are
+#: the supported kinds of actions
 KINDS = (types.CodeActionKind.QuickFix, types.CodeActionKind.SourceFixAll, *FIXES_ALL, verifying.KIND)
 VERIFY_TITLE = "Verify this script: run it with `memlint verify`"
 _META = frozenset(meta.code for meta in META_RULES)
 
 
 class Desk(msgspec.Struct, frozen=True):
-    """What actions are made for and from. ``unit``: the file or notebook; ``versioned``: whether the client takes edits
-    that say which version they are for."""
+    """The context of actions. ``unit``: the file or notebook; ``versioned``: whether the client supports versioned
+    edits."""
 
     unit: Unit
     report: Report
@@ -42,7 +42,7 @@ class Desk(msgspec.Struct, frozen=True):
 
 
 def edit_of(edits: Iterable[tuple[View, list[types.TextEdit]]], versioned: bool) -> types.WorkspaceEdit:
-    """Edits of texts as they are now."""
+    """A workspace edit of the current texts."""
     if not versioned:
         return types.WorkspaceEdit(changes={view.uri: rows for view, rows in edits})
     return types.WorkspaceEdit(
@@ -54,12 +54,12 @@ def edit_of(edits: Iterable[tuple[View, list[types.TextEdit]]], versioned: bool)
 
 
 def is_wanted(kind: str, only: Sequence[str] | None) -> bool:
-    """Whether a client asks for a kind of actions, or for one that it is of."""
+    """Whether a client requests a kind of actions, or a kind that includes it."""
     return not only or any(kind == one or kind.startswith(f"{one}.") for one in only)
 
 
 def quick_fixes(desk: Desk, place: types.Range) -> Iterator[types.CodeAction]:
-    """The actions for the findings at a place: their fixes first."""
+    """The actions for the findings in a range, fixes first."""
     here = [
         (finding, shown)
         for finding, shown in zip(desk.report.findings, desk.report.diagnostics, strict=False)
@@ -72,7 +72,7 @@ def quick_fixes(desk: Desk, place: types.Range) -> Iterator[types.CodeAction]:
             if edit is not None:
                 safe = fix.safety == "safe"
                 yield _action(_title(finding, fix), shown, edit, preferred=safe)
-    # (one comment is for all that is found of a rule on a line)
+    # one comment suppresses all findings of a rule on a line
     for finding, shown in {(one.code, one.line): (one, shown) for one, shown in here}.values():
         edit = _ignore(desk, finding)
         if edit is not None:
@@ -80,7 +80,7 @@ def quick_fixes(desk: Desk, place: types.Range) -> Iterator[types.CodeAction]:
 
 
 def verify(unit: Unit) -> types.CodeAction:
-    """The action that runs a script and measures its findings, once somebody chooses it."""
+    """The action that runs a script and measures its findings when it is chosen."""
     command = types.Command(VERIFY_TITLE, verifying.VERIFY, arguments=[unit.uri])
     return types.CodeAction(VERIFY_TITLE, verifying.KIND, command=command)
 
@@ -91,18 +91,18 @@ def is_verifiable(unit: Unit, report: Report) -> bool:
 
 
 def fix_all_kind(unit: Unit, only: Sequence[str] | None) -> str | None:
-    """The kind of the action that makes all safe fixes, where a client asks for one."""
+    """The kind of the action for all safe fixes, if a client requests one."""
     kinds = FIXES_ALL if isinstance(unit, NotebookDocument) else FIXES_ALL[:1]
     return next((kind for kind in kinds if is_wanted(kind, only)), None)
 
 
 def fix_all(kind: str, data: Any = None) -> types.CodeAction:
-    """The action that makes all safe fixes of a document. ``data``: what it is resolved by."""
+    """The action for all safe fixes of a document. ``data``: for its resolution."""
     return types.CodeAction("Fix all safe memlint findings", kind, data=data)
 
 
 def all_fixed(views: Mapping[int | None, View], after: bytes, versioned: bool) -> types.WorkspaceEdit:
-    """The edits that make the texts of a file what ``after`` holds."""
+    """The edits that turn the texts of a file into ``after``."""
     texts: dict[int | None, str] = {None: decode(after)}
     if None not in views:
         texts.update(cell_texts(after).items())
@@ -115,7 +115,7 @@ def has_safe_fixes(report: Report) -> bool:
 
 
 def replaced(places: Places, after: str) -> list[types.TextEdit]:
-    """The edits that make one text of another, each within the lines that differ."""
+    """The edits that turn one text into another, each within the lines that differ."""
     old, new = places.text.splitlines(keepends=True), after.splitlines(keepends=True)
     starts = [0]
     for row in old:
@@ -128,7 +128,7 @@ def replaced(places: Places, after: str) -> list[types.TextEdit]:
         before, text = "".join(old[low:high]), "".join(new[begin:end])
         head = _shared(before, text)
         tail = _shared(before[head:][::-1], text[head:][::-1])
-        # (no place is between the two characters of a Windows line end)
+        # no position is between the two characters of a Windows line end
         head, tail = (0, 0) if "\r" in before + text else (head, tail)
         start, stop = places.at(starts[low] + head), places.at(starts[high] - tail)
         edits.append(types.TextEdit(types.Range(start, stop), text[head : len(text) - tail]))
@@ -136,7 +136,7 @@ def replaced(places: Places, after: str) -> list[types.TextEdit]:
 
 
 def _shared(one: str, other: str) -> int:
-    """How many characters two texts begin with in common."""
+    """The length of the common prefix of two texts."""
     pairs = enumerate(zip(one, other, strict=False))
     return next((number for number, (left, right) in pairs if left != right), min(len(one), len(other)))
 
@@ -170,7 +170,7 @@ def _touch(one: types.Range, other: types.Range) -> bool:
 
 
 def _fixed(desk: Desk, fix: Fix) -> types.WorkspaceEdit | None:
-    """The edits of a fix; None where it has none, or where a file is not what it was."""
+    """The edits of a fix; None if it has none, or if a file has changed."""
     by_path: dict[str, list[Edit]] = {}
     for edit in fix.edits:
         by_path.setdefault(desk.report.answer.paths.get(edit.path, ""), []).append(edit)
@@ -216,13 +216,13 @@ def _text_edit(places: Places, one: Placed) -> types.TextEdit:
 
 
 def _source(unit: Unit) -> tuple[Source, bytes]:
-    """A document as it is read, and its bytes."""
+    """The source of a document, and its bytes."""
     name, raw = str(unit.path), unit.content()
     return Sources({name: unit.path}, frozenset({name}), {name: raw})[name], raw
 
 
 def _ignore(desk: Desk, finding: Finding) -> types.WorkspaceEdit | None:
-    """A comment that suppresses a finding; None where none can be written."""
+    """The edit that adds a comment to suppress a finding; None if that is impossible."""
     if finding.code in _META:
         return None
     try:

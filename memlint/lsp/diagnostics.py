@@ -23,14 +23,13 @@ _SEVERITY = {
     "warning": types.DiagnosticSeverity.Warning,
     "note": types.DiagnosticSeverity.Information,
 }
-#: the text of a file (absolute path) or of a cell in it, as open or on the disk; None where it cannot be read
+#: the text of a file (absolute path) or of a cell in it, as open or on the disk; None if it cannot be read
 Views = Callable[[str, int | None], View | None]
 
 
 class Report(msgspec.Struct, frozen=True):
-    """What was found in a text. ``findings`` and ``diagnostics`` go together; behind them come ``problems``.
-    ``version``: of the file or notebook that was analysed; ``text``: of the text itself; ``number``: which analysis it
-    was."""
+    """The findings in a text. ``findings`` and ``diagnostics`` correspond; ``problems`` follow them. ``version``: of
+    the analysed file or notebook; ``text``: of the text itself; ``number``: of the analysis."""
 
     version: int
     text: int | None
@@ -40,20 +39,20 @@ class Report(msgspec.Struct, frozen=True):
     diagnostics: tuple[types.Diagnostic, ...] = ()
 
     def says_as(self, other: Report | None) -> bool:
-        """Whether another report says the same of the same text."""
+        """Whether another report is equal, for the same text."""
         return other is not None and (other.text, other.diagnostics) == (self.text, self.diagnostics)
 
     @property
     def identity(self) -> str:
-        """What a client that pulls knows it by."""
+        """The result id for a pulling client."""
         return str(self.number)
 
 
 def report_of(
     answer: Answer, version: int, path: str, cell: int | None, view: View, views: Views, *, first: bool = True
 ) -> Report:
-    """What an answer says of a file, or of one cell of it. The first one says as well why the file was not checked,
-    where that is so."""
+    """The report of an answer for a file, or for one cell of it. The first one includes why the file was not checked,
+    if so."""
     findings = tuple(one for one in answer.findings if answer.paths.get(one.path) == path and one.cell == cell)
     diagnostics = [diagnostic(one, view.places, answer.paths, views) for one in findings]
     start = types.Range(types.Position(0, 0), types.Position(0, 0))
@@ -66,7 +65,7 @@ def report_of(
 
 
 def diagnostic(finding: Finding, places: Places, paths: Mapping[str, str], views: Views) -> types.Diagnostic:
-    """One finding. ``data`` tells code actions and hovers which one it is."""
+    """One finding. ``data`` identifies it for code actions and hovers."""
     page = page_of(finding.code)
     return types.Diagnostic(
         range=range_of(finding, places),
@@ -92,7 +91,7 @@ def range_of(finding: Finding, places: Places) -> types.Range:
 
 @functools.cache
 def page_of(code: str) -> Path | None:
-    """The page of one of our own rules."""
+    """The page of a built-in rule."""
     rooms = own_rooms()
     folder = next((name for name in sorted(listed(rooms) or ()) if name.startswith(f"{code.lower()}_")), None)
     page = None if folder is None else rooms / folder / "README.md"

@@ -1,4 +1,4 @@
-"""The open documents: their texts as the client sees them, and places in them in the client's units."""
+"""The open documents: their texts in the client's view, and positions in the client's units."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ Encoding = str
 
 
 class Places:
-    """Places of a text in the units of a client, from 0 and back. (Neither form feeds nor other separators end a line:
-    the protocol knows \\n, \\r\\n and \\r.)"""
+    """Positions of a text in a client's units, from 0, and back. (Only \\n, \\r\\n and \\r end a line in the protocol,
+    not form feeds.)"""
 
     def __init__(self, text: str, encoding: Encoding) -> None:
         self.text = text
@@ -26,14 +26,14 @@ class Places:
         self._encoding = encoding
 
     def position(self, line: int, column: int) -> types.Position:
-        """A line and a column that count from 1, columns in characters; what lies outside is moved inside."""
+        """The position of a line and a column that count from 1, columns in characters; clipped to the text."""
         row = self._row(line)
         if row is None:
             return self.end()
         return types.Position(line - 1, self._units(row[: max(column - 1, 0)]))
 
     def end(self) -> types.Position:
-        """Where the text ends."""
+        """The end of the text."""
         number = self._lines.line(len(self.text))
         return types.Position(number - 1, self._units(self._row(number) or ""))
 
@@ -43,25 +43,25 @@ class Places:
         return types.Range(start, max(start, end, key=lambda at: (at.line, at.character)))
 
     def at(self, offset: int) -> types.Position:
-        """The place of an offset."""
+        """The position of an offset."""
         line = self._lines.line(offset)
         return self.position(line, offset - self._lines.offset(line, 1) + 1)
 
     def offset(self, position: types.Position) -> int:
-        """The offset of a place; of one behind the end of its line, that end."""
+        """The offset of a position; beyond the end of its line, that end."""
         row = self._row(position.line + 1)
         if row is None:
             return len(self.text)
         return self._lines.offset(position.line + 1, 1) + self._characters(row, position.character)
 
     def place(self, position: types.Position) -> tuple[int, int]:
-        """The line and column of a place, which count from 1."""
+        """The line and column of a position, from 1."""
         offset = self.offset(position)
         line = self._lines.line(offset)
         return line, offset - self._lines.offset(line, 1) + 1
 
     def _row(self, line: int) -> str | None:
-        """A line without its end; None behind the last one."""
+        """A line without its end; None after the last one."""
         if 1 <= line <= len(self._lines.lines):
             return self._lines.lines[line - 1].rstrip("\r\n")
         return "" if line == self._lines.line(len(self.text)) else None
@@ -74,7 +74,7 @@ class Places:
         return len(text.encode("utf-16-le", "surrogatepass")) // 2
 
     def _characters(self, row: str, units: int) -> int:
-        """How many characters of a line take so many units; a place inside of a character is before it."""
+        """The number of characters in so many units of a line; a position inside a character is before it."""
         if row.isascii() or self._encoding == types.PositionEncodingKind.Utf32:
             return min(units, len(row))
         done = 0
@@ -86,7 +86,7 @@ class Places:
 
 
 class View(msgspec.Struct, frozen=True):
-    """A text as the client knows it; ``version``: None where it is not open."""
+    """A text in the client's view; ``version``: None if it is not open."""
 
     uri: str
     version: int | None
@@ -94,8 +94,8 @@ class View(msgspec.Struct, frozen=True):
 
 
 class Document(msgspec.Struct):
-    """One open file, or a cell of an open notebook. ``path``: absolute; ``places``: its text. ``saved``: whether it is
-    what the disk holds, as far as the client has said."""
+    """One open file, or a cell of an open notebook. ``path``: absolute; ``places``: its text. ``saved``: whether it
+    equals the file on the disk, by the client's notifications."""
 
     uri: str
     path: Path
@@ -109,11 +109,11 @@ class Document(msgspec.Struct):
 
     @property
     def views(self) -> dict[int | None, View]:
-        """Its texts, by the number of the cell."""
+        """Its texts by cell number."""
         return {None: View(self.uri, self.version, self.places)}
 
     def change(self, changes: Iterable[types.TextDocumentContentChangeEvent], version: int, encoding: Encoding) -> None:
-        """Take what the client says was typed, in order."""
+        """Apply the client's changes in order."""
         for change in changes:
             if isinstance(change, types.TextDocumentContentChangePartial):
                 start, end = self.places.offset(change.range.start), self.places.offset(change.range.end)
@@ -124,8 +124,8 @@ class Document(msgspec.Struct):
         self.version, self.saved = version, False
 
     def content(self) -> bytes:
-        """The bytes that the file would hold: in the encoding that it declares, where there is such a one. What that
-        cannot hold becomes a question mark: each character stays at its place."""
+        """The file's bytes in its declared encoding, if that exists, with a question mark for each character that it
+        cannot represent."""
         plain = self.text.encode("utf-8", "replace")
         try:
             return self.text.encode(encoding_of(plain), "replace")
@@ -134,7 +134,7 @@ class Document(msgspec.Struct):
 
 
 def path_of(uri: str) -> Path | None:
-    """The absolute path that a document has; None for one that is no file."""
+    """The absolute path of a document; None if it is no file."""
     try:
         name = to_fs_path(uri)
     except ValueError:

@@ -1,4 +1,4 @@
-"""What is shown for the place of a finding: what it says, why, and the page of its rule."""
+"""Hovers on findings: message, trace, and the rule's page."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from memlint.reading import read_text
 from memlint.report.measured import said
 from memlint.report.setting import brief
 
-#: expressions around one place that are told of
+#: the most expressions around one position that are shown
 MOST_VALUES = 3
 _CODE = re.compile(r"(`[^`]*`)")
 _MARKUP = re.compile(r"[\\`*_\[\]<>#|~]")
 
 
 def hover(report: Report, position: types.Position, known: Explanation | None) -> types.Hover | None:
-    """What is said of a place: what was found, and what is ``known`` of the values; None where that is nothing."""
+    """The hover at a position: its findings, and the ``known`` facts about values; None if there is nothing."""
     here = [
         (finding, shown.range)
         for finding, shown in zip(report.findings, report.diagnostics, strict=False)
@@ -37,13 +37,13 @@ def hover(report: Report, position: types.Position, known: Explanation | None) -
 
 
 def has_finding(report: Report, position: types.Position) -> bool:
-    """Whether something was found at a place."""
+    """Whether there is a finding at a position."""
     shown = report.diagnostics[: len(report.findings)]
     return any(is_inside(position, one.range) for one in shown)
 
 
 def _known(known: Explanation) -> str:
-    """What the analysis knows at a place, the smallest expression first; "" where no expression is there."""
+    """The facts of the analysis at a position, the smallest expression first; "" without an expression."""
     rows = []
     for statement in known.statements:
         values = sorted(statement.values, key=lambda value: len(value.expression))
@@ -59,7 +59,7 @@ def _known(known: Explanation) -> str:
 
 
 def _quoted(code: str) -> str:
-    """Code between as many backticks as it takes."""
+    """Code in as many backticks as it needs."""
     return f"`` {code} ``" if "`" in code else f"`{code}`"
 
 
@@ -98,7 +98,7 @@ def _because(reason: str) -> str:
 def _steps(finding: Finding, paths: Mapping[str, str]) -> Iterable[str]:
     for number, step in enumerate(finding.trace, 1):
         place, path = shown_place(step, column=False), paths.get(step.path)
-        linked = path is not None and step.cell is None  # (an address of a cell is known to its editor alone)
+        linked = path is not None and step.cell is None  # only the editor knows a cell's address
         link = f"[{plain(place)}]({uri_of(path or '')}#L{step.line})" if linked else plain(place)
         yield f"{number}. {plain(step.message)} ({link})"
 
@@ -117,6 +117,6 @@ def _page(code: str) -> str:
 
 
 def plain(text: str) -> str:
-    """A text whose words are of the linted project: no markup but code between backticks."""
+    """Text from the linted project without markup, except code in backticks."""
     parts = _CODE.split(text)
     return "".join(part if number % 2 else _MARKUP.sub(r"\\\g<0>", part) for number, part in enumerate(parts))

@@ -1,4 +1,4 @@
-"""What the server and its worker say to each other: MessagePack, each message behind its length."""
+"""Messages between server and worker: MessagePack, each with its length before it."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ T = TypeVar("T")
 
 
 class Lint(msgspec.Struct, frozen=True, tag=True):
-    """Lint the file ``path`` (absolute). ``texts``: what open files hold, by absolute path; ``cwd``: what paths in the
-    findings are relative to. ``fresh``: files may have come or gone since the last request; ``evidence``: files of
-    what was measured in this session."""
+    """Lint the file ``path`` (absolute). ``texts``: the contents of open files, by absolute path; ``cwd``: the folder
+    that paths in the findings are relative to. ``fresh``: files may have been added or removed since the last request;
+    ``evidence``: files of evidence from this session."""
 
     number: int
     path: str
@@ -31,7 +31,7 @@ class Lint(msgspec.Struct, frozen=True, tag=True):
 
 
 class Fix(msgspec.Struct, frozen=True, tag=True):
-    """Make all safe fixes in one file, as if it were saved; the fields are those of `Lint`."""
+    """Apply all safe fixes in one file, as if it were saved; the fields are those of `Lint`."""
 
     number: int
     path: str
@@ -41,8 +41,8 @@ class Fix(msgspec.Struct, frozen=True, tag=True):
 
 
 class Explain(msgspec.Struct, frozen=True, tag=True):
-    """Say what is known of a place of one file: a line and column from 1, of a cell of a notebook. The other fields are
-    those of `Lint`."""
+    """Explain a position of one file: a line and column from 1, in a cell for a notebook. The other fields are those of
+    `Lint`."""
 
     number: int
     path: str
@@ -55,7 +55,7 @@ class Explain(msgspec.Struct, frozen=True, tag=True):
 
 
 class Cancel(msgspec.Struct, frozen=True, tag=True):
-    """Nobody waits for the answer to this request any more."""
+    """The answer to this request is no longer needed."""
 
     number: int
 
@@ -64,10 +64,10 @@ Request = Lint | Fix | Explain | Cancel
 
 
 class Answer(msgspec.Struct, frozen=True):
-    """The answer to a request. ``paths``: the absolute path of each file that the findings name. ``fixed``: what the
-    file holds after all fixes, None where nothing changes; ``explained``: None where there is nothing to say.
-    ``problems``: why the file was not checked, or not all of it; ``error``: what is wrong with the configuration;
-    ``mistake``: a mistake of ours, with its traceback. ``cancelled``: there is no answer."""
+    """The answer to a request. ``paths``: the absolute path of each file in the findings. ``fixed``: the file's content
+    after all fixes, None if unchanged; ``explained``: None if there is nothing to show. ``problems``: why the file was
+    not checked completely; ``error``: an error in the configuration; ``mistake``: an internal error with its traceback.
+    ``cancelled``: there is no answer."""
 
     number: int
     findings: tuple[Finding, ...] = ()

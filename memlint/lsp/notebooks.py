@@ -1,4 +1,4 @@
-"""The open notebooks: cells as the client sees them, and the file that they would be."""
+"""The open notebooks: cells in the client's view, and the equivalent file."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from memlint.lsp.documents import Document, Encoding, Places, View
 
 
 class NotebookDocument(msgspec.Struct):
-    """One open notebook. ``cells``: all of them in order, those of text included, so that numbers are the file's;
-    ``texts``: what they hold, by their URI; ``languages``: in which language. ``version``: how often it was changed
-    (clients are free to count anew)."""
+    """One open notebook. ``cells``: all in order, including text cells, so that numbers are the file's; ``texts``:
+    their contents by URI; ``languages``: their languages. ``version``: the number of changes (clients may restart their
+    own count)."""
 
     uri: str
     path: Path
@@ -27,7 +27,7 @@ class NotebookDocument(msgspec.Struct):
 
     @property
     def views(self) -> dict[int | None, View]:
-        """The texts of its code cells, by number."""
+        """The texts of its code cells by number."""
         found: dict[int | None, View] = {}
         for number, cell in enumerate(self.cells, 1):
             document = self.texts.get(cell.document)
@@ -36,7 +36,7 @@ class NotebookDocument(msgspec.Struct):
         return found
 
     def content(self) -> bytes:
-        """The notebook as a file: what is read of it, and nothing else."""
+        """The notebook as a file with the parts that are read, and nothing else."""
         cells = [self._cell(cell) for cell in self.cells]
         return msgspec.json.encode({"cells": cells, "metadata": {}, "nbformat": 4, "nbformat_minor": 5})
 
@@ -46,8 +46,8 @@ class NotebookDocument(msgspec.Struct):
             self.languages[item.uri] = item.language_id
 
     def change(self, change: types.NotebookDocumentChangeEvent, encoding: Encoding) -> None:
-        """Take what the client says was changed: first which cells there are, then what they hold. What it says of
-        cells that are not there says nothing."""
+        """Apply the client's changes: first to the list of cells, then to their contents. Changes to unknown cells are
+        ignored."""
         self.version, self.saved = self.version + 1, False
         cells = change.cells
         if cells is None:
@@ -65,7 +65,7 @@ class NotebookDocument(msgspec.Struct):
                 document.change(text.changes, text.document.version, encoding)
 
     def _replace(self, cells: Sequence[types.NotebookCell]) -> None:
-        """Other data (kind, metadata) of cells."""
+        """Replace other data (kind, metadata) of cells."""
         data = {cell.document: cell for cell in cells}
         self.cells = [data.get(cell.document, cell) for cell in self.cells]
 
@@ -78,5 +78,5 @@ class NotebookDocument(msgspec.Struct):
         return {"cell_type": "code", "metadata": {}, "source": source, "language": language}
 
 
-#: what is analysed at once
+#: the unit of analysis
 Unit = Document | NotebookDocument

@@ -1,7 +1,7 @@
-"""What the worker keeps of projects between two keystrokes: the list of files, their texts and their indexes.
+"""The worker's state of projects between keystrokes: the list of files, their texts and their indexes.
 
-The texts of open files come with each request. Of the others it is asked each time whether they have changed on the
-disk, which takes a fraction of the time that reading them does.
+The texts of open files come with each request. The others are checked for changes on the disk each time, which takes a
+fraction of the time of reading them.
 """
 
 from __future__ import annotations
@@ -26,16 +26,16 @@ from memlint.engine.run import Outcome, lint, outcome, prepare
 from memlint.explanation import Explanation
 from memlint.project import Project
 
-#: files whose projects are kept, and the seconds after which new files are looked for in any case
+#: the most files whose projects are kept, and the seconds after which new files are searched for
 MOST, FRESH = 8, 10.0
-#: indexes that are kept, in bytes
+#: the most bytes of kept indexes
 _MOST_BYTES = 256 << 20
 
 _State = tuple[tuple[int, int], ...]
 
 
 class _Texts:
-    """What was made of texts (`memlint.project.Earlier`), in memory."""
+    """Results about texts (`memlint.project.Earlier`), in memory."""
 
     def __init__(self) -> None:
         self._known: dict[str, bytes] = {}
@@ -67,8 +67,8 @@ class _Texts:
 
 
 class _Kept(msgspec.Struct):
-    """A project for one of its files. ``project``: with what open files held last, which ``given`` says; ``state``: how
-    its files on the disk were when they were listed, ``when``."""
+    """A project for one of its files. ``project``: with the last contents of open files, ``given``; ``state``: of its
+    files on the disk when they were listed, ``when``."""
 
     prepared: Prepared
     project: Project
@@ -78,7 +78,7 @@ class _Kept(msgspec.Struct):
 
 
 class Projects:
-    """Lints and explains files of projects that it knows from before."""
+    """Lints and explains files of known projects."""
 
     def __init__(self) -> None:
         self._texts = _Texts()
@@ -86,31 +86,28 @@ class Projects:
         self._after = contextlib.ExitStack()
 
     def tidy(self) -> None:
-        """Let go of what the last analysis needed, which nobody has to wait for."""
+        """Release the memory of the last analysis, while no request waits."""
         self._after.close()
 
     def forget(self) -> None:
-        """Look for the files of every project anew."""
+        """Search for the files of every project again."""
         self._kept.clear()
 
     def lint(self, path: Path, options: Options, progress: Progress) -> tuple[Outcome, Project | None]:
-        """What a run on one file says, and the project that the file is of; None where it cannot be linted.
-
-        Raises ConfigError.
-        """
+        """The result of a run on one file, and the file's project; None if it cannot be linted. Raises ConfigError."""
         started = time.perf_counter()
         kept = self._kept_for(path, options, progress)
         if isinstance(kept, Prepared):
             return outcome([(kept, Linted((), (), ()))], options, started), None
         analyse = self._after.enter_context(one_of_many())
-        # (what was measured is of the files as they were; here they are what their editor holds)
+        # evidence is about the files on the disk; these are the editor's contents
         found = msgspec.structs.replace(kept.prepared.found, project=kept.project)
         prepared = msgspec.structs.replace(kept.prepared, found=found)
         linted = lint(prepared, kept.project, options, progress=progress, analyse=analyse)
         return outcome([(prepared, linted)], options, started), kept.project
 
     def explain(self, asked: Asked, options: Options, progress: Progress) -> Explanation | None:
-        """What is known of a line; None where the file cannot be linted. Raises ConfigError."""
+        """The explanation of a line; None if the file cannot be linted. Raises ConfigError."""
         kept = self._kept_for(Path(asked.path), options, progress)
         if isinstance(kept, Prepared):
             return None
@@ -118,7 +115,7 @@ class Projects:
         return explain_in(asked, kept.prepared, kept.project, progress)
 
     def _kept_for(self, path: Path, options: Options, progress: Progress) -> _Kept | Prepared:
-        """The project for one of its files as it is now; what was prepared where the file cannot be linted."""
+        """The current project for one of its files; what was prepared if the file cannot be linted."""
         key = (str(path), msgspec.msgpack.encode((str(options.cwd), options.overrides)))
         kept = self._kept.pop(key, None)
         if kept is None or not _is_fresh(kept, options):
@@ -139,7 +136,7 @@ class Projects:
 
 
 def _update(kept: _Kept, given: Mapping[Path, bytes], changed: Mapping[Path, bytes]) -> None:
-    """Let the project hold what its open files hold now."""
+    """Update the contents of the project's open files."""
     base = kept.prepared.found.project
     names = {base.path(display): display for display in base.sources}
     contents = {names[path]: content for path, content in given.items() if path in names}
@@ -149,14 +146,14 @@ def _update(kept: _Kept, given: Mapping[Path, bytes], changed: Mapping[Path, byt
 
 
 def _is_fresh(kept: _Kept, options: Options) -> bool:
-    """Whether the same files are open, and those on the disk are what they were."""
+    """Whether the same files are open, and those on the disk are unchanged."""
     if kept.given.keys() != options.unsaved.keys() or time.monotonic() - kept.when > FRESH:
         return False
     return kept.state == _state(kept.prepared, options)
 
 
 def _state(prepared: Prepared, options: Options) -> _State:
-    """What tells that a file on the disk was changed: its size and time."""
+    """The sizes and times of the files on the disk."""
     project = prepared.found.project
     files = [path for path in map(project.path, project.sources) if path not in options.unsaved]
     files += [project.root / name for name in (PYPROJECT, OWN_FILE)]

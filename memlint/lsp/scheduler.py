@@ -1,7 +1,5 @@
-"""Who is analysed next, and by whom: one worker process, the document that was typed in last first.
-
-Nothing here waits for an analysis: the worker is written to and read from in threads.
-"""
+"""Scheduling of analyses: one worker process, the last edited document first. Nothing here waits for an analysis:
+threads write to the worker and read from it."""
 
 from __future__ import annotations
 
@@ -17,25 +15,25 @@ import msgspec
 
 from memlint.lsp.messages import ANSWERS, Answer, Cancel, Explain, Fix, Lint, Request, read, write
 
-#: what the worker runs: it imports what this process would, and nothing out of the working directory
+#: the worker's program: it imports from the same path as this process, and nothing from the working directory
 _PROGRAM = "import sys; sys.path[:] = {path!r}; from memlint.lsp.worker import main; main()"
 
-#: seconds after which an analysis that is to end is ended
+#: the seconds after which a cancelled analysis is killed
 PATIENCE = 5.0
 
 Log = Callable[[str], None]
 
 
 class WorkerGone(Exception):  # noqa: N818 (it says what has happened)
-    """The worker ended before it answered. The next request starts another one."""
+    """The worker ended without an answer. The next request starts another one."""
 
 
 class Crew:
-    """The worker process; it is started when it is first needed, and again when it was killed."""
+    """The worker process; it is started when first needed, and again after it was killed."""
 
     def __init__(self) -> None:
         self._process: subprocess.Popen[bytes] | None = None
-        #: one thread that writes and one that reads: a message is never mixed with another
+        #: one writing and one reading thread, so that messages do not interleave
         self._writes = ThreadPoolExecutor(1, "memlint-writes")
         self._reads = ThreadPoolExecutor(1, "memlint-reads")
         self._number = 0
@@ -57,7 +55,7 @@ class Crew:
         return answer
 
     def cancel(self, number: int) -> None:
-        """Let a running request end."""
+        """Cancel a running request."""
         if self._process is not None:
             self._writes.submit(_send, cast(BinaryIO, self._process.stdin), Cancel(number))
 
@@ -66,19 +64,19 @@ class Crew:
         return self._number
 
     def kill(self) -> None:
-        """End the worker, whose request is then answered by WorkerGone."""
+        """Kill the worker, whose request then raises WorkerGone."""
         if self._process is not None:
             self._process.kill()
 
     def stop(self) -> None:
-        """End the worker, and wait for that."""
+        """Stop the worker, and wait for its end."""
         if self._process is not None:
             self._process.kill()
             self._process.wait()
             self._process = None
 
     def close(self) -> None:
-        """End the worker for good."""
+        """Stop the worker permanently."""
         self.stop()
         self._writes.shutdown(wait=False)
         self._reads.shutdown(wait=False)
@@ -93,7 +91,7 @@ class Crew:
 def _send(stream: BinaryIO, message: Request) -> None:
     try:
         write(stream, message)
-    except (OSError, ValueError):  # it is gone, which who waits for its answer notices
+    except (OSError, ValueError):  # it has ended, which the reader of its answer notices
         pass
 
 
@@ -104,8 +102,8 @@ def _ended(code: int) -> str:
 
 
 class _Job(msgspec.Struct):
-    """An analysis that runs; ``uri``: "" for a question. ``stopped``: "again" where something more urgent came, "never"
-    where nobody wants it."""
+    """A running analysis; ``uri``: "" for a query. ``stopped``: "again" if something more urgent came, "never" if it is
+    no longer needed."""
 
     uri: str
     number: int
@@ -113,10 +111,10 @@ class _Job(msgspec.Struct):
 
 
 class Scheduler:
-    """Lets documents be analysed, once nobody has typed in them for a while, and hands on what was found.
+    """Schedules the analysis of documents after a pause in typing, and passes the results on.
 
-    ``make``: the request for a document as it is now, None where it is not to be analysed any more; ``done``: takes
-    the answer; ``log``: told of a mistake of ours.
+    ``make``: the current request for a document, None if it is no longer to be analysed; ``done``: takes the answer;
+    ``log``: takes internal errors.
     """
 
     def __init__(
@@ -124,7 +122,7 @@ class Scheduler:
     ) -> None:
         self._crew, self._make, self._done, self._log = crew, make, done, log
         self._timers: dict[str, asyncio.TimerHandle] = {}
-        #: the documents to be analysed, the first one next
+        #: the documents to be analysed, the next one first
         self._queue: list[str] = []
         self._fixes: list[tuple[Fix, asyncio.Future[Answer]]] = []
         self._question: tuple[Explain, asyncio.Future[Answer]] | None = None
@@ -133,19 +131,19 @@ class Scheduler:
         self._task: asyncio.Task[None] | None = None
 
     def schedule(self, uri: str, delay: float, *, first: bool = True) -> None:
-        """Analyse a document in ``delay`` seconds, or later if this is said again until then. What was begun on it
-        before is given up. ``first``: before others that wait."""
+        """Analyse a document in ``delay`` seconds; a further call restarts the delay and cancels a running analysis of
+        it. ``first``: before others that wait."""
         self.drop(uri)
         self._start()
         self._timers[uri] = asyncio.get_running_loop().call_later(delay, self._queued, uri, first)
 
     def has(self, uri: str) -> bool:
-        """Whether a document is analysed, or is about to be."""
+        """Whether a document is being analysed, or scheduled."""
         running = self._job is not None and self._job.uri == uri and self._job.stopped != "never"
         return running or uri in self._timers or uri in self._queue
 
     def drop(self, uri: str) -> None:
-        """Analyse a document no more."""
+        """Remove a document."""
         timer = self._timers.pop(uri, None)
         if timer is not None:
             timer.cancel()
@@ -183,7 +181,7 @@ class Scheduler:
             raise
 
     def _give_up(self) -> None:
-        """Let go of the question that waits or is answered."""
+        """Cancel the waiting or running query."""
         if self._question is not None:
             request, future = self._question
             self._question = None
@@ -197,7 +195,7 @@ class Scheduler:
             self._task = asyncio.get_running_loop().create_task(self._work())
 
     def close(self) -> None:
-        """Let go of all of it."""
+        """Cancel everything."""
         for timer in self._timers.values():
             timer.cancel()
         if self._task is not None:
@@ -218,7 +216,7 @@ class Scheduler:
         asyncio.get_running_loop().call_later(PATIENCE, self._overdue, self._job)
 
     def _overdue(self, job: _Job) -> None:
-        """An analysis that does not notice that it is to end keeps all others waiting: its process ends instead."""
+        """Kill the process of a cancelled analysis that does not end, as all others wait for it."""
         if self._job is job:
             self._crew.kill()
 

@@ -1,4 +1,4 @@
-"""The server: what a client asks, and what it is told."""
+"""The server: handlers of a client's requests."""
 
 from __future__ import annotations
 
@@ -20,19 +20,19 @@ from memlint.lsp.notebooks import Unit
 from memlint.lsp.session import Session
 from memlint.lsp.settings import SECTION, section_of
 
-#: the files of a project that change what is found in others
+#: the files of a project that influence the findings in others
 WATCHED = ("**/*.{py,pyi,pyw,ipynb}", "**/{pyproject,memlint}.toml")
-#: seconds that a hover on a finding waits for what is known of the values
+#: the seconds that a hover on a finding waits for facts about values
 PATIENCE = 1.0
 _P = TypeVar("_P")
 _R = TypeVar("_R")
 
 
 class Server(Session):
-    """Answers what a client asks."""
+    """Answers a client's requests."""
 
     def begin(self, params: types.InitializeParams) -> None:
-        """Note what the client can do and wants."""
+        """Record the client's capabilities and options."""
         document = params.capabilities.text_document
         self.pulls = document is not None and document.diagnostic is not None
         self.initial = params.initialization_options
@@ -55,7 +55,7 @@ class Server(Session):
             item = types.ConfigurationItem(section=SECTION)
             answer = await self.workspace_configuration_async(types.ConfigurationParams([item]))
             found = answer[0] if answer else None
-        if section_of(found) is not None:  # (some send an empty table as they begin, which takes nothing back)
+        if section_of(found) is not None:  # some send an empty table at the start, which must not reset anything
             self.configure(found)
             self.look_again()
 
@@ -91,7 +91,7 @@ class Server(Session):
         asked = self.scheduler.explain(
             lambda number: Explain(number, str(unit.path), cwd, texts, line, column, cell, overrides)
         )
-        # (what was found there is known already, and need not wait for a long analysis)
+        # its findings are known already, and need not wait for a long analysis
         patience = PATIENCE if has_finding(self.reports[uri], position) else None
         try:
             answer = await asyncio.wait_for(asked, patience)
@@ -137,14 +137,15 @@ class Server(Session):
         return action
 
     def ending(self, _: None) -> None:
-        """The client will go. (It may say so at once, and nothing here may wait: the exit code hangs on the order.)"""
+        """The client will exit. (It may do so at once, and nothing here may wait: the exit code depends on the
+        order.)"""
         self.verifier.finish()
 
     def cancelled(self, params: types.WorkDoneProgressCancelParams) -> None:
         self.verifier.cancelled(params.token)
 
     def _reports(self, unit: Unit) -> list[Report]:
-        """What was found in all of a file."""
+        """The reports of all texts of a file."""
         return [self.reports[view.uri] for view in unit.views.values() if view.uri in self.reports]
 
     def _desk(self, unit: Unit, report: Report) -> actions.Desk:
@@ -152,7 +153,7 @@ class Server(Session):
 
     @property
     def _resolves(self) -> bool:
-        """Whether the client asks for the edits of an action when it is chosen."""
+        """Whether the client requests the edits of an action when it is chosen."""
         document = self.client_capabilities.text_document
         action = None if document is None else document.code_action
         support = None if action is None else action.resolve_support
@@ -160,13 +161,13 @@ class Server(Session):
 
     @property
     def _versioned(self) -> bool:
-        """Whether the client takes edits that say which version they are for."""
+        """Whether the client supports versioned edits."""
         workspace = self.client_capabilities.workspace
         edits = None if workspace is None else workspace.workspace_edit
         return bool(edits and edits.document_changes)
 
 
-#: the documents are ours: pygls takes a form feed for the end of a line, and rewrites the places of changes by that
+#: replaces pygls's documents, which take a form feed for a line end and convert positions of changes by that
 _OURS = (
     types.TEXT_DOCUMENT_DID_OPEN,
     types.TEXT_DOCUMENT_DID_CHANGE,
@@ -178,7 +179,7 @@ _OURS = (
 
 
 def make_server() -> Server:
-    """A server that answers what it can."""
+    """A server with all handlers."""
     server = Server()
 
     def quiet(handler: Callable[[_P], _R]) -> Callable[[_P], _R | None]:
@@ -230,12 +231,12 @@ def make_server() -> Server:
 
 
 def serve(address: tuple[str, int] | None) -> int:
-    """Serve one client, on standard input and output or on a port, until it goes; the exit code, which is 0 where the
-    client has said that it goes."""
+    """Serve one client, on standard input and output or on a port, until it exits; returns the exit code, which is 0
+    after a regular exit."""
     server = make_server()
     try:
         if address is None:
-            # what is printed by mistake must not get between the messages
+            # accidental prints must not get between the messages
             out = os.fdopen(os.dup(sys.stdout.fileno()), "wb")
             os.dup2(sys.stderr.fileno(), sys.stdout.fileno())
             server.start_io(sys.stdin.buffer, out)

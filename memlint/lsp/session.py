@@ -1,4 +1,4 @@
-"""What a session holds: the settings, the open documents, and what was found in them."""
+"""The state of a session: settings, open documents, reports."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ from memlint.lsp.verifying import Verifier
 from memlint.project import decode, is_notebook
 from memlint.reading import MAX_SOURCE, read_file
 
-#: seconds in which nobody types before an analysis begins, and after which files that changed on the disk are read
+#: the seconds without typing before an analysis, and those after changes on the disk before a new one
 TYPING, CHANGES = 0.1, 0.3
-#: the notebooks that are checked, with all of their cells: findings name a cell by its number among all
+#: the notebooks that are synchronised, with all cells: findings number a cell among all
 NOTEBOOKS = types.NotebookDocumentSyncOptions(
     [types.NotebookDocumentFilterWithNotebook(types.NotebookDocumentFilterNotebookType("jupyter-notebook", "file"))],
     save=True,
@@ -31,8 +31,7 @@ NOTEBOOKS = types.NotebookDocumentSyncOptions(
 
 
 class Session(LanguageServer):
-    """The state of a session. ``documents``: what is open, by URI; ``reports``: what was found, by the URI of the file
-    or of the cell."""
+    """The state of a session. ``documents``: the open ones, by URI; ``reports``: by the URI of the file or cell."""
 
     def __init__(self) -> None:
         super().__init__(SECTION, __version__, notebook_document_sync=NOTEBOOKS)
@@ -40,41 +39,41 @@ class Session(LanguageServer):
         self.documents: dict[str, Unit] = {}
         self.reports: dict[str, Report] = {}
         self.scheduler = Scheduler(Crew(), self._request, self._answered, self.mistake)
-        #: whether the client asks for diagnostics, so that it is sent none
+        #: whether the client pulls diagnostics, so that none are pushed
         self.pulls = False
         self.initial: Any = None
         self.verifier = Verifier(self, self.look_again)
         self._waiting: dict[str, list[asyncio.Future[None]]] = {}
-        #: the versions that analyses which run are of, by the number of the request
+        #: the document versions of running analyses, by request number
         self._asked: dict[int, int] = {}
-        #: whether files may have come or gone since the last analysis
+        #: whether files may have been added or removed since the last analysis
         self._fresh = True
-        #: documents whose report may not be true any more, since other files changed
+        #: documents whose report may be outdated, as other files have changed
         self._stale: set[str] = set()
         self._told: set[str] = set()
 
     def tell(self, text: str, kind: types.MessageType = types.MessageType.Info) -> None:
-        """A line of the client's log, once."""
+        """Write a line to the client's log, once."""
         if text not in self._told:
             self._told.add(text)
             self.window_log_message(types.LogMessageParams(kind, f"memlint: {text}"))
 
     def mistake(self, what: str) -> None:
-        """A mistake of ours is something for the log, and the end of nothing."""
+        """Log an internal error, and go on."""
         self.window_log_message(types.LogMessageParams(types.MessageType.Error, f"memlint: internal error: {what}"))
 
     def report_server_error(self, error: Exception, source: Any) -> None:
-        """What the protocol could make nothing of."""
+        """Log a protocol error."""
         self.mistake(f"{type(error).__name__}: {error}")
 
     def configure(self, data: Any) -> None:
-        """Take settings over those that the client began with, and say which of them are wrong."""
+        """Apply settings over the initial ones, and report invalid ones."""
         self.settings, problems = settings_of(self.initial, data)
         for problem in problems:
             self.tell(problem, types.MessageType.Warning)
 
     def look_again(self, delay: float = 0.0) -> None:
-        """Something other than a text has changed: what was found may not be true any more."""
+        """Analyse the open documents again, as something besides their texts has changed."""
         self._fresh = True
         self._stale.update(self.documents)
         workspace = self.client_capabilities.workspace
@@ -135,7 +134,7 @@ class Session(LanguageServer):
         self._close(params.notebook_document.uri)
 
     def watched(self, params: types.DidChangeWatchedFilesParams) -> None:
-        """Files were written by others. (What an open file holds is said by the client alone.)"""
+        """Handle files that other programs have written. (Open files have the client's contents.)"""
         if any(
             change.uri not in self.documents or change.type != types.FileChangeType.Changed for change in params.changes
         ):
@@ -153,7 +152,7 @@ class Session(LanguageServer):
             self._release(uri)
 
     def _saved(self, uri: str) -> None:
-        """What others import is now what was written; they are looked at again after this one."""
+        """Handle a save: other documents that may import the file are analysed again after it."""
         if uri in self.documents:
             self.documents[uri].saved = True
             self.look_again()
@@ -167,17 +166,17 @@ class Session(LanguageServer):
             del self.documents[uri]
 
     def owner(self, uri: str) -> Unit | None:
-        """What is analysed for a text: the file, or the notebook of a cell."""
+        """The unit of analysis of a text: the file, or the notebook of a cell."""
         return self.documents.get(uri) or next(
             (one for one in self.documents.values() if isinstance(one, NotebookDocument) and uri in one.texts), None
         )
 
     def view(self, path: str, cell: int | None) -> View | None:
-        """The text of a file or a cell, as open or on the disk."""
+        """The text of a file or a cell, as open or on the disk; None if unknown."""
         for document in self.documents.values():
             if str(document.path) == path:
                 return document.views.get(cell)
-        if cell is not None:  # (of a notebook that is not open no place is known)
+        if cell is not None:  # positions in a closed notebook are unknown
             return View(uri_of(path), None, self._places(""))
         try:
             return View(uri_of(path), None, self._places(decode(read_file(path, MAX_SOURCE))))
@@ -200,7 +199,7 @@ class Session(LanguageServer):
         await future
 
     def is_current(self, uri: str) -> bool:
-        """Whether a text's report is of what it holds."""
+        """Whether a text's report is about its current content."""
         report, unit = self.reports.get(uri), self.owner(uri)
         if report is None or unit is None:
             return False
@@ -224,7 +223,7 @@ class Session(LanguageServer):
         self.log(answer)
         if unit is None or unit.version != version:
             return
-        # (many traces lead through few files)
+        # many traces use few files
         views = functools.cache(self.view)
         first = True
         for cell, view in unit.views.items():
@@ -238,7 +237,7 @@ class Session(LanguageServer):
         self._release(uri)
 
     def log(self, answer: Answer) -> None:
-        """What an answer says to whoever reads the client's log."""
+        """Write the problems and errors of an answer to the client's log."""
         if answer.mistake:
             self.mistake(answer.mistake)
         if answer.error:
@@ -249,13 +248,13 @@ class Session(LanguageServer):
             self.tell(notice)
 
     def _clear(self, uri: str) -> None:
-        """Take back what was said of a document."""
+        """Withdraw the diagnostics of a document."""
         for view in self.documents[uri].views.values():
             self._withdraw(view.uri)
         self._release(uri)
 
     def _withdraw(self, uri: str) -> None:
-        """Take back what was said of a text."""
+        """Withdraw the diagnostics of a text."""
         if self.reports.pop(uri, None) is not None and not self.pulls:
             self._publish(uri, (), None)
 
@@ -263,17 +262,18 @@ class Session(LanguageServer):
         self.text_document_publish_diagnostics(types.PublishDiagnosticsParams(uri, list(found), version))
 
     def _release(self, uri: str) -> None:
-        """Let go on who waits for a report."""
+        """Release the requests that wait for a report."""
         for future in self._waiting.pop(uri, ()):
             if not future.done():
                 future.set_result(None)
 
     def texts(self) -> dict[str, bytes]:
-        """What the open files hold, by absolute path."""
+        """The contents of the open files, by absolute path."""
         return {str(one.path): one.content() for one in self.documents.values()}
 
     def cwd(self, path: Path) -> str:
-        """The folder that a file's paths are relative to: the innermost workspace folder around it, else its own."""
+        """The folder that a file's paths are relative to: the innermost workspace folder around it, else its own
+        folder."""
         folders = [place for uri in self.workspace.folders if (place := path_of(uri)) and path.is_relative_to(place)]
         root = path_of(self.workspace.root_uri or "")
         if not folders and root is not None and path.is_relative_to(root):

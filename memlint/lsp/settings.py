@@ -1,4 +1,4 @@
-"""What the user has set in the editor."""
+"""The user's settings in the editor."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ SECTION = "memlint"
 
 
 class Settings(msgspec.Struct, frozen=True, kw_only=True):
-    """``enable``: whether anything is checked; ``run``: when; ``explain``: whether hovers say what is known of values;
-    ``verify``: options of ``memlint verify``. The others stand over the configuration, as options of the command line
+    """``enable``: whether anything is checked; ``run``: when; ``explain``: whether hovers show facts about values;
+    ``verify``: options of ``memlint verify``. The others override the configuration, as options of the command line
     do."""
 
     enable: bool = True
@@ -48,12 +48,13 @@ _FIELDS: dict[str, tuple[str, Any]] = {
     "select": ("select", tuple[str, ...] | None),
     "ignore": ("ignore", tuple[str, ...] | None),
 }
-#: what the extension reads, and the server does not
+#: settings for the extension alone
 _OTHERS = frozenset({"path", "interpreter", "trace.server", "args"})
 
 
 def section_of(data: Any) -> Mapping[str, Any] | None:
-    """Our part of what a client sends, under our name or alone; None where it sends none, so that it may be asked."""
+    """The part of a client's settings for memlint, under its name or alone; None if there is none, so that it may be
+    requested."""
     if not isinstance(data, Mapping):
         return None
     for key in ("settings", SECTION):
@@ -65,8 +66,7 @@ def section_of(data: Any) -> Mapping[str, Any] | None:
 
 
 def settings_of(*layers: Any) -> tuple[Settings, list[str]]:
-    """The settings, of which the last layer that names one decides, and what is wrong with them: each wrong one is as
-    if it were not there."""
+    """The settings, where the last layer with a setting decides, and errors; an invalid setting is ignored."""
     values: dict[str, Any] = {}
     problems: list[str] = []
     flat = {name: value for data in layers for name, value in _flat(section_of(data) or {}, "")}
@@ -86,14 +86,14 @@ def settings_of(*layers: Any) -> tuple[Settings, list[str]]:
             continue
         if found is not None:
             values[field] = found
-    # an editor sends a list that nobody has filled in as an empty one
+    # editors send an unset list as an empty one
     if not values.get("select", True):
         del values["select"]
     return Settings(**values), problems
 
 
 def _flat(data: Mapping[str, Any], prefix: str) -> Iterator[tuple[str, Any]]:
-    """The settings by their names, dots in place of tables."""
+    """The settings by dotted names."""
     for key, value in data.items():
         if isinstance(value, Mapping):
             yield from _flat(value, f"{prefix}{key}.")
