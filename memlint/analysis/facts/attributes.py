@@ -71,11 +71,11 @@ class Attributes:
         found, unfinished = NOTHING, self._unfinished
         for item in order:
             found = join(found, self._assigned(item, name)) if self._mentions(item, name) else found
-        place = f"self.{name}"
-        if (found.may_be_module() or not found.kinds & ~NONE) and any(
-            place in self.used_as_modules(item) for item in order
-        ):
-            found = V(MODULE, refs=found.refs)
+        if found.may_be_module() or not found.kinds & ~NONE:
+            used = frozenset().union(*(self.used_as_modules(item) for item in order))
+            read_as = {name}.union(*(self._getters(item).get(name, ()) for item in order)) if used else ()
+            if any(f"self.{one}" in used for one in read_as):
+                found = V(MODULE, refs=found.refs)
         if self._unfinished == unfinished:
             self._values[key] = found
         else:
@@ -149,6 +149,19 @@ class Attributes:
     def used_as_modules(self, cls: Class) -> frozenset[str]:
         """The places that the methods of a class use as only modules are used."""
         return frozenset().union(*(uses_of(method) for method in cls.methods.values()))
+
+    @kept_for
+    def _getters(self, cls: Class) -> dict[str, set[str]]:
+        """By attribute, the properties of a class all of whose returns are ``return self.attribute``."""
+        found: dict[str, set[str]] = {}
+        for prop, method in cls.methods.items():
+            if "property" in method.decorator_names:
+                returned = [one.value for one in walk_statements(method.body) if isinstance(one, ir.Return)]
+                places = {dotted(value) if value is not None else "" for value in returned}
+                own, _, name = places.pop().partition(".") if len(places) == 1 else ("", "", "")
+                if own == "self" and name.isidentifier():
+                    found.setdefault(name, set()).add(prop)
+        return found
 
     def _shallow(self, method: Function, name: str) -> V:
         """The join of a method's assignments without interpreting it: calls and literals, in the module's scope."""
