@@ -5,14 +5,16 @@ from __future__ import annotations
 from typing import Any
 
 from memlint.analysis.calls.translation import Translation
+from memlint.analysis.domain.bound_names import argument
 from memlint.analysis.domain.events import PlaceKind, Step
-from memlint.analysis.domain.summary.effects import Store
+from memlint.analysis.domain.summary.effects import LoopState, Store
 from memlint.analysis.domain.summary.summary import Summary
 from memlint.analysis.domain.values import CONTAINER, EMPTY, Path, Source, Sources, V
 from memlint.analysis.syntax.expression_text import text
 from memlint.analysis.transfer.held_values import tensors_within
 from memlint.analysis.transfer.modules.flags import test_value
 from memlint.analysis.transfer.stores.made_places import MADE, made_places
+from memlint.analysis.transfer.stores.sample_keys import by_parameter, identified_by
 from memlint.analysis.transfer.stores.step_outputs import OUTPUT_OF_STEP
 from memlint.analysis.transfer.stores.stores import (
     carried_loosely,
@@ -45,11 +47,11 @@ class Lifting:
         for store in list(self.callee.stores.values()):
             if not isinstance(store.place, Path) or store.lifted >= MAX_DEPTH or count >= MAX_LIFTED:
                 continue
-            if store.kind == "cat" or store.how in ("key", OUTPUT_OF_STEP):
+            if store.kind == "cat" or store.how == OUTPUT_OF_STEP or (store.how == "key" and store.keyed is None):
                 # each call starts its keys from the same number, and so overwrites the entries of the last call. Only
                 # a framework collects the outputs of a step
                 continue
-            if store.key not in self.call.exit.pending and store.loop is None:
+            if store.key not in self.call.exit.pending and store.loop is None and store.keyed is None:
                 continue
             if store.kind == "carry" and self._is_overwritten(store, store.place):
                 continue
@@ -107,7 +109,10 @@ class Lifting:
     def _retained(
         self, store: Store, where: Source, kind: PlaceKind, shown: str, incoming: V, trace: tuple[Step, ...]
     ) -> Store | None:
-        return note_store(
+        growing, keyed = self._keyed(store)
+        if store.how == "key" and not growing and (keyed is None or not isinstance(where, Path)):
+            return None  # its keys recur, as far as is known
+        made = note_store(
             self.fn,
             self.state,
             "retain",
@@ -120,7 +125,29 @@ class Lifting:
             self._argument(store),
             trace=trace,
             tag=(*self.call.key, store.key),
+            growing=growing,
         )
+        if made is not None:
+            made.keyed = keyed
+        return made
+
+    def _keyed(self, store: Store) -> tuple[tuple[LoopState, ...] | None, tuple[str, str] | None]:
+        """For a store under keys that identify samples: the loops of the caller each round of which has new ones, and
+        the caller's own parameter that has them. No loops at all for a store of another kind."""
+        if store.keyed is None:
+            return None, None
+        name, member = store.keyed
+        function, expr = self.callee.function, self.call.expr
+        params = [param.name for param in function.params]
+        if expr is None or name not in params:
+            return (), None
+        given = argument(expr, params.index(name) - int(function.takes_self), name)
+        if given is not None and member:
+            given = ir.Subscript(given.at, given, ir.Const(given.at, "str", member))
+        if given is None:
+            return (), None
+        growing = identified_by(self.fn, given, name if not member else "")
+        return growing, None if growing else by_parameter(self.fn, given)
 
     def _carried(
         self, store: Store, where: Source, kind: PlaceKind, shown: str, incoming: V, trace: tuple[Step, ...]

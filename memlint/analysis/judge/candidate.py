@@ -20,6 +20,7 @@ from memlint.analysis.judge.described import self_name, value_of
 from memlint.analysis.judge.judged_runs import of_layers
 from memlint.analysis.judge.reasons import Reason, report_store_reason
 from memlint.analysis.transfer.stores.made_places import MADE
+from memlint.analysis.transfer.stores.sample_keys import identifies
 from memlint.finding import Confidence
 
 if TYPE_CHECKING:
@@ -117,11 +118,17 @@ def _loop_of(analyser: Analyser, summary: Summary, store: Store) -> Loop | None:
         seen = summary.seen(store.loop)
         if store.local or summary.hook is None or seen.over == "loader":
             return seen
-    if store.how == "key":
+    if store.how == "key" and not _by_new_samples(summary, store):
         return None  # each call starts its keys from the same number, and so overwrites the entries of the last call
     if seen is None and state_of(summary, store) and is_carried_alone(analyser, summary, store):
         return each_call(summary.function)  # it reads what its last call has stored
     return _calls_from_elsewhere(analyser, summary, store) or seen
+
+
+def _by_new_samples(summary: Summary, store: Store) -> bool:
+    """Whether a framework's hook sets members of a dictionary by the identifiers of the samples of its batch."""
+    keyed = store.keyed
+    return summary.hook is not None and keyed is not None and bool(keyed[1]) and identifies(*keyed)
 
 
 def _calls_from_elsewhere(analyser: Analyser, summary: Summary, store: Store) -> Loop | None:

@@ -56,7 +56,7 @@ from memlint.analysis.transfer.stores.class_places import class_places
 from memlint.analysis.transfer.stores.emptied_places import drop_stores
 from memlint.analysis.transfer.stores.made_places import made_places
 from memlint.analysis.transfer.stores.releases import empty, is_rebuilt, rebind, release
-from memlint.analysis.transfer.stores.sample_keys import by_sample
+from memlint.analysis.transfer.stores.sample_keys import by_parameter, by_sample
 from memlint.analysis.transfer.stores.stores import kind_of, note_store, own_sources, parts_of
 from memlint.analysis.transfer.stores.view_writes import write_into_view
 from memlint.analysis.transfer.stores.written_keys import counted_by, is_of_pairs, is_replaced, over_itself
@@ -280,9 +280,13 @@ def write_item(
         state.sym[place] = (
             value if step != "[]" or all_of_them else join(state.sym.get(place) or untouched(place), value)
         )
-        if counted and not base.may_be(TENSORS) and not _is_rebuilt(fn, path.then("[]"), inner, target):
+        if name is not None or by_carry or base.may_be(TENSORS) or all_of_them:
+            continue
+        growing = counted or (by_sample(fn, target) if base.kinds & CONTAINER else ())
+        keyed = by_parameter(fn, target.index) if base.kinds & CONTAINER and not growing else None
+        if (growing or keyed) and not _is_rebuilt(fn, path.then("[]"), inner, target):
             parts = parts_of(fn, state, value)
-            _note_key(fn, state, (path, kind_of(path)), inner, target, counted, parts)
+            _note_key(fn, state, (path, kind_of(path)), inner, target, growing, parts, keyed)
     of_pairs = all_of_them and is_of_pairs(fn, target)
     if of_pairs and not inner.src and base.kinds & TENSORS and isinstance(target.value, ir.Name):
         # a model's output, or a criterion's result, is a dict here: replace it by one of the written members
@@ -339,12 +343,15 @@ def _note_key(
     target: ir.Subscript,
     growing: tuple[LoopState, ...],
     parts: dict[str, V],
+    keyed: tuple[str, str] | None = None,
 ) -> None:
     """Record that the value is retained under a new key."""
     statement = fn.statement
     shown = text(statement.value) if isinstance(statement, ir.Assign) else text(target)
     where, at = text(target.value), current_position(fn)
-    note_store(fn, state, "retain", "key", *place, where, value, at, shown, parts=parts, growing=growing)
+    made = note_store(fn, state, "retain", "key", *place, where, value, at, shown, parts=parts, growing=growing)
+    if made is not None:
+        made.keyed = keyed
 
 
 def _write_slice(fn: FunctionState, state: State, base: V, value: V, target: ir.Subscript) -> None:

@@ -96,7 +96,7 @@ def call(
         empty(fn, state, receiver)
         return NONE_VALUE
     if name in ("pop", "popleft", "popitem", "remove", "discard", "get_nowait"):
-        if name not in ("pop", "popitem") or not args or receiver.objs:
+        if name not in ("pop", "popitem") or not args or receiver.objs or args[0].const is None:
             drop_stores(fn, state, receiver.objs | receiver.syms)
         return elements_of(fn, state, receiver)
     if name == "get":

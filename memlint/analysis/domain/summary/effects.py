@@ -94,6 +94,9 @@ class Store:
     evaluates: bool = False
     #: the stored value is a tuple or dictionary whose members are read elsewhere
     record: bool = False
+    #: the parameter that identifies the samples by which a dictionary's members are set, and the key of the member of
+    #: it that does (``batch["image_id"]``); "" for the parameter itself
+    keyed: tuple[str, str] | None = None
     #: the tests of the ifs around it
     tests: tuple[ir.Expr, ...] = ()
     #: the members of a tuple or dictionary that is stored, by position or key

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from collections.abc import Set as AbstractSet
+
 from memlint.analysis.domain.summary.effects import LoopState
 from memlint.analysis.domain.summary.function_state import FunctionState
 from memlint.analysis.syntax.bindings import names_bound_by
@@ -15,12 +18,15 @@ from memlint.patterns import lazy_pattern
 #: names of variables and keys that identify a sample
 _OF_SAMPLE = lazy_pattern(
     r"(?:(?:im(?:a)?ge?|img|file|wav|audio|video|clip|sample|base)_?)?(?:names?|paths?|files?|stems?)|f_?names?"
-    r"|(?:image|img|sample)_?ids?|u(?:tt_?|u)?ids?|urls?"
+    r"|(?:image|img|sample)_?ids?|u(?:tt_?|u)?ids?|ids?|urls?"
 )
 #: names of iterables over files
 _OF_FILES = lazy_pattern(r"listdir|glob|scandir|iterdir|files?\b|paths?\b|filenames\b")
 #: operations on a text or number that keep it unique
-_OF_TEXT = frozenset({"Path", "basename", "decode", "item", "join", "replace", "split", "splitext", "str", "strip"})
+_OF_TEXT = frozenset({
+    "Path", "basename", "cpu", "decode", "int", "item", "join", "replace", "split", "splitext", "str", "strip",
+    "tolist",
+})  # fmt: skip
 #: calls that iterate over their arguments
 _IN_TURN = frozenset({"enumerate", "zip"})
 
@@ -29,40 +35,77 @@ def by_sample(fn: FunctionState, target: ir.Subscript) -> tuple[LoopState, ...]:
     """The loops over batches whose loop variable has the identifier of a sample by which a dictionary's member is
     set: ``names[0]``, ``batch["image_id"]``, or the variable of an inner loop over it. (A key that is computed from
     a batch may recur.)"""
+    return tuple(loop for loop in identified_by(fn, target.index) if not _is_moved_on(loop, target))
+
+
+def identified_by(fn: FunctionState, expr: ir.Expr, given: str = "") -> tuple[LoopState, ...]:
+    """The loops over batches whose loop variable has the identifiers of samples that an expression is or comes from.
+    ``given``: what the callee that gets the expression calls it, which may tell as well."""
     return tuple(
         loop
         for loop in fn.loops
         if loop.counts
         and loop.loop.over == "loader"
-        and (not loop.loop.assumed or _OF_FILES.search(loop.loop.source) is not None)
-        and _is_mark(loop, target.index)
-        and not _is_moved_on(loop, target)
+        and _has_many_items(loop)
+        and any(
+            name in loop.targets - loop.counters and (identifies(name, member) or identifies(given, ""))
+            for name, member in _roots(loop.body, loop.targets, expr)
+        )
     )
 
 
-def _is_mark(loop: LoopState, expr: ir.Expr, depth: int = 3) -> bool:
-    """Whether an expression identifies a sample by the loop's variable. ``depth``: variables that are followed."""
+def _has_many_items(loop: LoopState) -> bool:
+    """Whether a loop surely runs over samples or batches: by what it runs over, or by the name of that. The keys of a
+    mapping (``for name, data in sets.items()``) are most often a handful."""
+    if not loop.loop.assumed or _OF_FILES.search(loop.loop.source) is not None:
+        return True
+    return loop.loop.over_data and ".items()" not in loop.loop.source
+
+
+def by_parameter(fn: FunctionState, expr: ir.Expr) -> tuple[str, str] | None:
+    """The parameter that has the identifier of a sample that an expression is or comes from, and the key of the member
+    that it is; "" for the parameter itself. None for another expression."""
+    body = fn.function.body
+    names = frozenset(param.name for param in fn.function.given) - _made_in(body).keys()
+    found = list(_roots(body, names, expr))
+    return next((one for one in found if identifies(*one)), next(iter(found), None))
+
+
+def identifies(name: str, member: str) -> bool:
+    """Whether a name, or the key of a member of what it names, is one by which a sample is known."""
+    return _OF_SAMPLE.fullmatch((member or name).lower()) is not None
+
+
+def _roots(
+    body: tuple[ir.Stmt, ...], names: AbstractSet[str], expr: ir.Expr, depth: int = 3
+) -> Iterator[tuple[str, str]]:
+    """Those of some names that an expression identifies a sample by, each with the key of the member that does; "" for
+    the name itself. ``depth``: variables that are followed."""
     match expr:
         case _ if depth == 0:
-            return False
+            return
+        case ir.Name(id=name) if name in names:
+            yield name, ""
         case ir.Name(id=name):
-            if name in loop.targets:
-                return name not in loop.counters and _OF_SAMPLE.fullmatch(name.lower()) is not None
-            made = _made_in(loop.body).get(name, ())
-            return len(made) == 1 and _is_mark(loop, made[0], depth - 1)
+            made = _made_in(body).get(name, ())
+            if len(made) == 1:
+                yield from _roots(body, names, made[0], depth - 1)
         case ir.Subscript(value=ir.Name(id=name), index=ir.Const(value=str(key))):
-            return name in loop.targets and _OF_SAMPLE.fullmatch(key.lower()) is not None
+            if name in names:
+                yield name, key
         case ir.Subscript(value=value, index=ir.Const() | ir.Name() | ir.Unary()) | ir.Attr(value=value, name="stem"):
-            return _is_mark(loop, value, depth)
+            yield from _roots(body, names, value, depth)
         case ir.Call(func=ir.Attr(value=value, name=name)) if name in _OF_TEXT:
-            return any(_is_mark(loop, one, depth) for one in (value, *expr.args))
+            for one in (value, *expr.args):
+                yield from _roots(body, names, one, depth)
         case ir.Call(func=ir.Name(id=name), args=(value,)) if name in _OF_TEXT:
-            return _is_mark(loop, value, depth)
+            yield from _roots(body, names, value, depth)
         case ir.FormattedString(parts=parts) | ir.Display(elements=parts):
-            return any(_is_mark(loop, part, depth) for part in parts)
+            for part in parts:
+                yield from _roots(body, names, part, depth)
         case ir.Binary(op="+", left=left, right=right):
-            return _is_mark(loop, left, depth) or _is_mark(loop, right, depth)
-    return False
+            yield from _roots(body, names, left, depth)
+            yield from _roots(body, names, right, depth)
 
 
 def _is_moved_on(loop: LoopState, target: ir.Subscript) -> bool:
