@@ -22,6 +22,7 @@ from memlint.analysis.domain.values import (
     UNKNOWN,
     UNKNOWN_VALUE,
     Path,
+    Ref,
     Source,
     Sources,
     V,
@@ -30,6 +31,7 @@ from memlint.analysis.domain.values import (
 )
 from memlint.analysis.facts.attributes import Attributes
 from memlint.analysis.facts.called_modes import CalledModes
+from memlint.analysis.facts.handlers import handed_over
 from memlint.analysis.facts.sizes.known_numbers import Numbers
 from memlint.analysis.facts.table_entries import stands_in_table
 from memlint.analysis.index.partners import Partners
@@ -235,6 +237,10 @@ class Facts:
             return None
         refs = bound_at(found, Path(f"p:{name}")).refs
         return V(found.kinds, refs=refs, device=found.device, size=found.size, extent=found.extent)
+
+    def handlers(self, function: Function, callee: V) -> frozenset[Ref]:
+        """See `memlint.analysis.facts.handlers.handed_over`."""
+        return handed_over(self.analyser, function, callee)
 
     def number(self, expr: ir.Expr, function: Function) -> int | None:
         """The upper bound of an integer expression of a function; None if it is unknown."""
