@@ -16,7 +16,7 @@ def _runs() -> list[object]:
 
 def check(run: Run, device: str) -> None:
     """Verify a run of a program, and compare what is said with what is so."""
-    done = verify(*arguments(run, device), cwd=PROGRAMS, forked=device == "cpu")
+    done = verify(*arguments(run, device), cwd=PROGRAMS)
     try:
         report = json.loads(done.stdout)
     except ValueError:
