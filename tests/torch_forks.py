@@ -31,7 +31,9 @@ _CLIENT = """
 import json, os, signal, socket, struct, sys
 server = socket.socket(socket.AF_UNIX)
 server.connect(sys.argv[1])
-said = json.dumps({"arguments": sys.argv[2:], "environment": dict(os.environ), "folder": os.getcwd()}).encode()
+ignores = signal.getsignal(signal.SIGINT) == signal.SIG_IGN
+said = {"arguments": sys.argv[2:], "environment": dict(os.environ), "folder": os.getcwd(), "ignores Ctrl-C": ignores}
+said = json.dumps(said).encode()
 socket.send_fds(server, [struct.pack("!Q", len(said))], [0, 1, 2])
 server.sendall(said)
 for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
@@ -134,6 +136,7 @@ def _look_after(program: int, client: socket.socket) -> None:
 def _become(said: dict[str, Any], path: list[str]) -> None:
     """Run what a client was given, as Python would."""
     arguments = said["arguments"]
+    signal.signal(signal.SIGINT, signal.SIG_IGN if said["ignores Ctrl-C"] else signal.default_int_handler)
     os.chdir(said["folder"])
     os.environ.clear()
     os.environ.update(said["environment"])
