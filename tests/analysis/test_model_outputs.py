@@ -64,3 +64,52 @@ def encode(loader):
 )
 def test_outputs_hold_what_they_are_given(tmp_path: Path, made: str, kept: str, codes: list[str]) -> None:
     assert codes_in(tmp_path, ENCODER.format(made=made, kept=kept)) == codes
+
+
+EITHER = """
+import torch
+from torch import nn
+
+
+class Early(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.layers = nn.ModuleList([nn.Linear(8, 8) for _ in range(4)])
+
+    def forward(self, x):
+        used = 0.0
+        for layer in self.layers:
+            x = layer(x)
+            used += x.shape[0] * 1e-12
+        return x, len(self.layers), {used}
+
+
+class Whole(nn.Module):
+    def __init__(self, early):
+        super().__init__()
+        self.early = early
+        self.network = Early() if early else nn.Sequential(nn.Linear(8, 8), nn.ReLU(), nn.Linear(8, 8))
+        self.total = 0.0
+
+    def forward(self, x):
+        if self.early:
+            out, count, used = self.network(x)
+            self.total += used
+            return out
+        return self.network(x)
+
+
+def main(loader):
+    net = Whole(True)
+    optimizer = torch.optim.SGD(net.parameters(), lr=0.1)
+    for x in loader:
+        loss = net(x).sum()
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+"""
+
+
+@pytest.mark.parametrize(("used", "expected"), [("used", []), ("x.mean()", ["MEM101"])])
+def test_only_the_model_that_gives_several_is_unpacked(tmp_path: Path, used: str, expected: list[str]) -> None:
+    assert codes_in(tmp_path, EITHER.format(used=used)) == expected

@@ -166,7 +166,7 @@ def _unpack(
                 rest = rest.but(objs=rest.objs - {key})
             elif obj.kind == "tuple" and obj.fields and not obj.elem.kinds and not starred:
                 rest = rest.but(objs=rest.objs - {key})  # the tuple of another path, with another length
-        if found.kinds and not rest.objs and not found.is_only(DATA | NONE):
+        if found.kinds and not rest.objs and (not found.is_only(DATA | NONE) or rest.is_only(TENSOR | CONTAINER)):
             # only the tuple of this length can be unpacked here, not the single tensor of another path
             found = found.but(kinds=found.kinds | rest.kinds & UNKNOWN)
         elif rest.objs or rest.syms or rest.kinds & ~CONTAINER:
