@@ -1,1 +1,1 @@
-"""Proves findings: runs the user's program with probes, and judges each finding by what was measured."""
+"""Verification of findings: runs the user's program with probes, and judges each finding by the measurements."""

@@ -1,5 +1,5 @@
-"""The block of a ``with`` statement that is about to run: found in its source, run from another tree in its place, in
-the variables of its own frame, and then skipped. Functions that exist already get the code of that tree meanwhile."""
+"""The block of a ``with`` statement that is about to run: found in its source, run from another tree of the source in
+its own frame's variables, and then skipped. Existing functions get the code of that tree meanwhile."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _LOOPS = (ast.For, ast.AsyncFor, ast.While)
 _OPTIMIZED = 0x1
 _FEATURES = importlib.import_module("__future__")
 _FUTURE = sum(getattr(_FEATURES, name).compiler_flag for name in _FEATURES.all_feature_names)
-#: a builtin while a block runs: what the name behind ``as`` stands for
+#: a builtin while a block runs: the value of the name after ``as``
 _ENTERED = "_memlint_entered"
 _ELSEWHERE = "put it into a function that the block calls"
 
@@ -32,12 +32,12 @@ class BlockError(RuntimeError):
 
 
 class Skipped(BaseException):
-    """Raised at the first line of a block that has been run already."""
+    """Raised at the first line of a block that was run already."""
 
 
 class Block:
-    """The block of the ``with`` statement that a frame is entering. Raises BlockError where it is none that can be run
-    in its place."""
+    """The block of the ``with`` statement that a frame is entering. Raises BlockError if it cannot be run in its
+    place."""
 
     def __init__(self, text: str, frame: FrameType) -> None:
         self.frame = frame
@@ -57,7 +57,7 @@ class Block:
         self._name = node.items[0].optional_vars
         #: the first line of its body
         self.first = min([node.body[0].lineno, *(one.lineno for one in getattr(node.body[0], "decorator_list", ()))])
-        #: where the loops begin that stand in it and in no other
+        #: the first lines of its outermost loops
         self.loops = [*_outermost(node.body)]
         self.lines = range(node.lineno, (node.end_lineno or node.lineno) + 1)
         self._function = next((one for one in reversed(path) if isinstance(one, _SCOPES)), None)
@@ -67,7 +67,7 @@ class Block:
             _refuse_shared(self._function, node, frame.f_code)
 
     def run(self, tree: ast.Module, entered: object) -> None:
-        """Run it as it stands in another tree of the same source, with ``entered`` under the name behind ``as``."""
+        """Run the block of another tree of the same source, with ``entered`` as the value of the name after ``as``."""
         node = next(
             one for one in ast.walk(tree) if isinstance(one, ast.With) and (one.lineno, one.col_offset) == self.position
         )
@@ -101,7 +101,7 @@ class Block:
             inner.body.insert(0, ast.Global(declared))
         bound: list[ast.stmt] = [ast.Assign([ast.Name(name, ast.Store())], ast.Constant(None)) for name in names]
         outer: ast.stmt = _function("outer", [*bound, inner])
-        if self._class is not None:  # private names are mangled by it
+        if self._class is not None:  # it mangles private names
             outer = ast.ClassDef(self._class, [], [], [outer], [])
             if sys.version_info >= (3, 12):
                 outer.type_params = []
@@ -125,13 +125,13 @@ class Block:
                 ctypes.pythonapi.PyFrame_LocalsToFast(ctypes.py_object(frame), ctypes.c_int(1))
 
     def skip(self) -> Callable[[], None]:
-        """Have the first line of the block raise `Skipped`; gives what puts tracing back as it was, for then."""
+        """Make the first line of the block raise `Skipped`; returns a function that restores tracing."""
         before, own = sys.gettrace(), self.frame.f_trace
         first = self.first
 
         def leave(frame: FrameType, *_: Any) -> Any:
             if frame.f_lineno < first:
-                return leave  # (the head goes on over several lines: the name behind ``as`` is bound there)
+                return leave  # a header over several lines binds the name after ``as`` there
             raise Skipped
 
         def put_back() -> None:
@@ -145,7 +145,8 @@ class Block:
 
 @contextlib.contextmanager
 def with_code_of(trees: Mapping[str, ast.Module]) -> Iterator[None]:
-    """Meanwhile the functions of files (by their real paths) run the code of other trees of the same sources."""
+    """Replace the code of functions in files (by their real paths) by that of other trees of the same sources
+    meanwhile."""
     made: dict[str, dict[tuple[Any, ...], CodeType | None]] = {}
     changed: list[tuple[FunctionType, CodeType]] = []
     for one in heap():
@@ -167,14 +168,14 @@ def with_code_of(trees: Mapping[str, ast.Module]) -> Iterator[None]:
 
 
 def _as_it_was(tree: ast.Module, code: CodeType) -> CodeType:
-    """A tree compiled under the future statements of its own file, not of this one."""
+    """A tree compiled with the future statements of its own file, not of this one."""
     compiled = compile(tree, code.co_filename, "exec", code.co_flags & _FUTURE, dont_inherit=True)
     assert isinstance(compiled, CodeType)
     return compiled
 
 
 def _by_place(code: CodeType) -> dict[tuple[Any, ...], CodeType | None]:
-    """The code of each function, by where it is defined; None where two are told apart by nothing."""
+    """The code of each function, by its position; None if two share it."""
     found: dict[tuple[Any, ...], CodeType | None] = {}
     waiting = [code]
     while waiting:
@@ -197,7 +198,7 @@ def _function(name: str, body: list[ast.stmt]) -> ast.FunctionDef:
 
 
 def _innermost(code: CodeType, name: str) -> CodeType:
-    """The code of the function ``name`` in that of the outer one."""
+    """The code of the function ``name`` in the code of the outer one."""
     waiting = [code]
     while True:
         code = waiting.pop(0)
@@ -208,7 +209,7 @@ def _innermost(code: CodeType, name: str) -> CodeType:
 
 
 def _path_to(tree: ast.Module, frame: FrameType) -> list[ast.AST] | None:
-    """The nodes around the ``with`` statement of a frame, and that itself."""
+    """The nodes around the ``with`` statement of a frame, and the statement itself."""
     found: list[ast.AST] | None = None
     waiting: list[list[ast.AST]] = [[tree]]
     while waiting:
@@ -223,7 +224,7 @@ def _path_to(tree: ast.Module, frame: FrameType) -> list[ast.AST] | None:
 
 
 def _own(body: Sequence[ast.AST]) -> Iterator[ast.AST]:
-    """The nodes of a block that are of its own scope, functions and classes themselves included."""
+    """The nodes in the scope of a block, including inner functions and classes themselves."""
     waiting = list(body)
     while waiting:
         node = waiting.pop()
@@ -265,7 +266,7 @@ def _refuse_jumps(body: list[ast.stmt]) -> None:
 
 
 def _refuse_shared(function: ast.AST, node: ast.With, code: CodeType) -> None:
-    """Variables that inner functions see change while the block runs have two places then."""
+    """Refuse variables that inner functions share and that change while the block runs: they would have two places."""
     inside = {id(one) for one in ast.walk(node)}
     own = list(_own(list(ast.iter_child_nodes(function))))
     stored_in = {name for one in own if id(one) in inside for name in _stored(one)}

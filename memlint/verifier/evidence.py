@@ -1,4 +1,4 @@
-"""A report as evidence that the linter reads back."""
+"""A report as evidence for the linter."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from memlint.verifier.model import Report, Verified
 
 
 def document(report: Report, paths: Mapping[str, Path], hashes: Mapping[str, str], cwd: Path) -> Document:
-    """What was measured, by finding. ``paths`` and ``hashes``: the program's files by display path, and the hashes of
-    what was linted; a finding one of whose files has changed while the program ran is left out."""
+    """The measurements by finding. ``paths`` and ``hashes``: the program's files by display path, and the hashes of the
+    linted contents; a finding with a file that has changed while the program ran is left out."""
     files = _Files(paths, hashes, cwd)
     records = (_record(one, files) for one in report.verified)
     run = report.run
@@ -54,7 +54,7 @@ def _relative(path: Path, root: Path) -> str:
 
 
 class _Files:
-    """The files of the program and of the traces, and what they hold now."""
+    """The files of the program and of the traces, with their current contents."""
 
     def __init__(self, paths: Mapping[str, Path], linted: Mapping[str, str], cwd: Path) -> None:
         self.cwd = cwd
@@ -66,7 +66,7 @@ class _Files:
         return self._paths.get(display, self.cwd / display)
 
     def hash(self, display: str) -> str | None:
-        """The hash of a file; None where it is gone, or not what was linted."""
+        """The hash of a file; None if it is gone, or differs from the linted one."""
         if display not in self._now:
             try:
                 self._now[display] = content_hash(self.path(display).read_bytes())

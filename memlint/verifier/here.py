@@ -1,4 +1,4 @@
-"""Verifies a piece of code in this process, and lets it run to its end."""
+"""Verification of a piece of code in this process, which runs to its end."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ from memlint.verifier.probing.planning import probes
 from memlint.verifier.processes.child import Ran
 from memlint.verifier.run import Program, Wanted, judged, plan_for
 
-#: the numbers of probes, which may stay in this process as long as it runs
+#: the numbers of probes, which may remain in this process as long as it runs
 _NUMBERS = itertools.count(1)
-#: how it is verified where nobody says otherwise
+#: how it is verified by default
 WANTED = Wanted(full=True, picture=True)
 
 

@@ -1,4 +1,4 @@
-"""What a verification says. All of it is JSON; bytes are bytes, seconds are seconds."""
+"""The records of a verification, all serialisable as JSON; bytes are bytes, seconds are seconds."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from memlint.evidence import VerdictName as VerdictName
 from memlint.finding import Failure, Finding
 from memlint.finding import PerIteration as PerIteration
 
-#: these say that the program wastes memory
+#: the verdicts that the program wastes memory
 BAD: frozenset[str] = frozenset({"confirmed", "confirmed-host", "cycle", "peak-only"})
 
-#: what growth is on that is none of tensors on a device
+#: the places of growth that is not in tensors on a device
 HOST, WORKERS = "host", "workers"
 
 
@@ -71,7 +71,7 @@ class Frame(msgspec.Struct, frozen=True):
 
 
 class Stack(msgspec.Struct, frozen=True):
-    """Where memory was asked for, innermost first, how much of it an iteration leaves, and who keeps it."""
+    """Where memory was allocated, innermost first, how much of it an iteration leaves, and what holds it."""
 
     bytes_per_iteration: int
     frames: tuple[Frame, ...]
@@ -91,7 +91,7 @@ class Unattributed(msgspec.Struct, frozen=True):
 
     @property
     def in_words(self) -> str:
-        """What an iteration leaves, a clause."""
+        """The memory that an iteration leaves, a clause."""
         where = {HOST: "of host memory beside tensors", WORKERS: "of host memory in worker processes"}
         said = (
             f"each iteration leaves {self.bytes_per_iteration:,} B {where.get(self.device or '', f'on {self.device}')}"
@@ -101,8 +101,8 @@ class Unattributed(msgspec.Struct, frozen=True):
 
 
 class Fragmentation(msgspec.Struct, frozen=True):
-    """What the allocator has reserved and not given out, at the first and the last top of a loop's window. ``peak``:
-    the most that was given out until then. ``advice``: what to do."""
+    """The allocator's reserved but unused memory, at the first and the last iteration of a loop's window. ``peak``: the
+    most allocated until then. ``advice``: what to do."""
 
     device: str
     reserved: tuple[int, int]
@@ -188,12 +188,10 @@ class Rank(msgspec.Struct, frozen=True):
 
 
 class Run(msgspec.Struct, frozen=True):
-    """How the program ran. ``exit``: its exit code; None where it was stopped when all was measured. ``end``:
-    finished, stopped, failed, timeout, interrupted, killed, or broken, where the program went well and memlint's probes
-    failed in it. ``broken``: that, a sentence. ``steps``: iterations of the loop that ran most.
-    ``out_of_memory``: after such an error, what was asked for, and whether a setting of the allocator would have
-    helped.
-    """
+    """How the program ran. ``exit``: its exit code; None if it was stopped when everything was measured. ``end``:
+    finished, stopped, failed, timeout, interrupted, killed, or broken, if the program succeeded and memlint's probes
+    failed in it. ``broken``: that, a sentence. ``steps``: iterations of the loop that ran most. ``out_of_memory``:
+    after such an error, the requested amount, and whether a setting of the allocator would have helped."""
 
     python: str | None
     torch: str | None

@@ -1,4 +1,4 @@
-"""Measures the rules themselves: each room's `probe.py` shows what the rule claims, and that its good form does not."""
+"""Measurement of the rules: each rule's `probe.py` shows what the rule claims, and that its good form does not."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ from memlint.verifier.processes.child import python_for, scratch_folder, termina
 
 PROBE = "probe.py"
 VERSION = 1
-#: how much more a bad variant must need at once, or take longer, for a claim of peak or time to be true
+#: the least factor by which a bad variant must need more memory or time, for a claim of peak or time to be true
 LEAST_RATIO = 1.2
 
-#: called with the code of each room that begins
+#: called with the code of each rule when it begins
 Watch = Callable[[str], None]
 
 
@@ -39,7 +39,7 @@ class Case(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Probed(msgspec.Struct, frozen=True):
-    """A room's cases; ``error`` where its probe did not run."""
+    """A rule's cases; ``error`` if its probe did not run."""
 
     code: str
     name: str
@@ -64,7 +64,7 @@ class Measured(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def probed_rooms(words: Sequence[str], config: Config) -> list[Room]:
-    """The rooms that codes or names mean, or all that have a probe. Raises ConfigError."""
+    """The rules of these codes or names, or all with a probe. Raises ConfigError."""
     rooms = load_rooms(config.rule_paths, config.closed_rules)
     if not words:
         return [room for room in rooms.values() if _probe(room).is_file() and not room.closed]
@@ -98,8 +98,8 @@ def measure(
     watch: Watch,
     timeout: float | None = None,
 ) -> Measured:
-    """Run the probes of rooms in a child that has torch; a probe that ends the child costs only its own room. Raises
-    ConfigError where nothing can be measured."""
+    """Run the probes of rules in a child with torch; a probe that ends the child affects only its own rule. Raises
+    ConfigError if nothing can be measured."""
     interpreter = python_for(python)
     machine: dict[str, str] = {}
     done: dict[str, Probed] = {}
@@ -132,7 +132,7 @@ def measure(
 def _run(
     rooms: Sequence[Room], python: str, device: str, warmup: int, window: int, watch: Watch, timeout: float | None
 ) -> tuple[list[dict[str, Any]], str]:
-    """The rows that one child wrote, and how it ended."""
+    """The rows of one child, and how it ended."""
     with scratch_folder() as folder:
         output = Path(folder) / "rows.jsonl"
         output.touch()
@@ -152,7 +152,7 @@ def _run(
 
 
 def _wait(process: subprocess.Popen[bytes], output: Path, watch: Watch, timeout: float | None) -> str:
-    """How the child ended; ``timeout``: seconds that one room may take."""
+    """How the child ended; ``timeout``: seconds for one rule."""
     told, waited = "", 0.0
     while True:
         try:
@@ -170,7 +170,7 @@ def _wait(process: subprocess.Popen[bytes], output: Path, watch: Watch, timeout:
 
 
 def _rows(output: Path) -> list[dict[str, Any]]:
-    # the last line may be half written
+    # the last line may be incomplete
     return [json.loads(line) for line in output.read_text("utf-8").split("\n")[:-1]]
 
 
@@ -190,8 +190,8 @@ def _judged(row: Mapping[str, Any]) -> Case:
 
 
 def why_not(claim: str, bad: Mapping[str, Any], good: Mapping[str, Any]) -> str:
-    """Why a pair does not show its claim; empty where it does. A claim of device or host memory is one of growth: in
-    each iteration of the bad variant and in none of the good one. One of peak or time is a ratio."""
+    """Why a pair does not show its claim; "" if it does. A claim of device or host memory is one of growth: in each
+    iteration of the bad variant and in none of the good one. One of peak or time is a ratio."""
     if claim in ("device", "host"):
         key, what = {"device": ("bytes_per_iteration", "bytes"), "host": ("graph_nodes_per_iteration", "graph nodes")}[
             claim
@@ -207,7 +207,7 @@ def why_not(claim: str, bad: Mapping[str, Any], good: Mapping[str, Any]) -> str:
 
 
 def default_output(measured: Measured) -> Path | None:
-    """Where a run of all rules is kept: in a checkout, ``benchmarks/results/rules-DEVICE.json``."""
+    """The file for a run of all rules: in a checkout, ``benchmarks/results/rules-DEVICE.json``."""
     folder = own_rooms().parent / "benchmarks" / "results"
     return folder / f"rules-{slug(measured.machine)}.json" if folder.is_dir() else None
 

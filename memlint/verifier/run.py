@@ -39,10 +39,10 @@ _FORKED = Verdict(
     "starts by spawn are",
 )
 
-#: what random generators start from in runs that are compared
+#: the random seed of runs that are compared
 SEED = 0
 
-#: called while the program runs with the probes and what is measured so far, by rank
+#: called while the program runs, with the probes and the measurements so far, by rank
 Live = Callable[["Probes", Sequence[Mapping[str, Any]]], None]
 
 
@@ -78,8 +78,8 @@ class Program(msgspec.Struct, frozen=True):
 
 
 def locate(name: str, module: bool, arguments: Sequence[str], cwd: Path, python: str | None = None) -> Target:
-    """What the user means by a script or a module, which ``python`` may have installed. Raises ConfigError where it is
-    not there."""
+    """The script or module that the user means, which ``python`` may have installed. Raises ConfigError if it does not
+    exist."""
     if not module:
         script = cwd / name
         if not script.is_file():
@@ -99,15 +99,15 @@ def locate(name: str, module: bool, arguments: Sequence[str], cwd: Path, python:
         raise ConfigError(
             f"-m {name}: there is no such module below the working directory, nor in the program's environment"
         )
-    # what it runs is the user's: the files that it is given, else all below the working directory
+    # it runs the user's code: the given files, else all below the working directory
     given = [cwd / word.partition("::")[0] for word in arguments if not word.startswith("-")]
     starts = tuple(path for path in given if path.is_dir() or (path.suffix == ".py" and path.is_file()))
     return Target(name, True, installed, tuple(arguments), None, starts or (cwd,))
 
 
 def read(target: Target, options: Options) -> Program:
-    """Lint the script and what of its project it imports. Raises ConfigError."""
-    options = msgspec.structs.replace(options, evidence=())  # what was measured before is not taken for granted
+    """Lint the script and the modules of its project that it imports. Raises ConfigError."""
+    options = msgspec.structs.replace(options, evidence=())  # earlier evidence is not presumed
     files = program_files(target.starts or (target.script,), options)
     result = lint([str(path) for path in files], options).result
     texts, paths, hashes = {}, {}, {}
@@ -162,13 +162,13 @@ def run_once(
         to_stderr=wanted.program_to_stderr,
         silent=silent,
         shared=shared,
-        # sets of strings keep their order from run to run
+        # for an equal order of sets of strings in all runs
         environment={"PYTHONHASHSEED": os.environ.get("PYTHONHASHSEED", "0")} if wanted.compared else None,
     )
 
 
 def plan_for(target: Target, put_in: Probes, wanted: Wanted) -> Plan:
-    """The child's plan; where it writes to is not known yet."""
+    """The child's plan, without its output file."""
     return Plan(
         target=target.name,
         module=target.module,
@@ -191,7 +191,7 @@ def plan_for(target: Target, put_in: Probes, wanted: Wanted) -> Plan:
 
 
 def judged(program: Program, put_in: Probes, ran: Ran, wanted: Wanted) -> Report:
-    """What the processes of one run measured, judged and put together."""
+    """The measurements of one run's processes, judged and merged."""
     for measured in ran.measured:
         if measured["end"]["kind"] == "environment":
             raise ConfigError(str(measured["end"]["reason"]))
@@ -254,7 +254,7 @@ def how_it_ran(ran: Ran, wanted: Wanted) -> Run:
     first = ran.measured[0] if ran.measured else {}
     ends = [measured["end"]["kind"] for measured in ran.measured]
     end, code = "failed", ran.exit
-    if ran.timed_out:  # it was interrupted for that
+    if ran.timed_out:  # it was interrupted for the timeout
         end = "timeout"
     elif ran.interrupted or "interrupted" in ends:
         end = "interrupted"

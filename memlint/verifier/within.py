@@ -32,7 +32,7 @@ _DEVICES = ("auto", "cuda", "cpu")
 
 
 class Verification:
-    """What measuring a block says; empty until it has ended. ``report`` is all of it."""
+    """The results of measuring a block; empty until it has ended. ``report`` is all of it."""
 
     def __init__(self) -> None:
         self.report: Report | None = None
@@ -40,12 +40,12 @@ class Verification:
 
     @property
     def verdicts(self) -> tuple[Verified, ...]:
-        """Each finding that the block came to, or that stands in it, with its verdict."""
+        """Each finding that the block reached, or that is in it, with its verdict."""
         return () if self.report is None else self.report.verified
 
     @property
     def confirmed(self) -> tuple[Verified, ...]:
-        """The findings that waste memory here."""
+        """The findings that are confirmed to waste memory."""
         return tuple(one for one in self.verdicts if one.verdict.verdict in BAD)
 
     @property
@@ -59,7 +59,7 @@ class Verification:
 
     @property
     def bytes_per_iteration(self) -> dict[str, int]:
-        """What an iteration of a loop leaves on each device, of the loop that leaves most there."""
+        """The memory that an iteration leaves on each device, for the loop that leaves most there."""
         found: dict[str, int] = {}
         for loop in self.loops:
             for device, count in (loop.bytes_per_iteration or {}).items():
@@ -171,7 +171,7 @@ class verify:  # noqa: N801 - used as a function is
             with with_code_of(by_path):
                 try:
                     block.run(trees[own], said)
-                except BaseException as error:  # raised again when the block is over
+                except BaseException as error:  # raised again at the end of the block
                     self._error = error
             return self._error is None
 
@@ -191,7 +191,7 @@ class verify:  # noqa: N801 - used as a function is
         )
 
     def _read(self, frame: FrameType) -> tuple[Program, list[Finding]]:
-        """What is linted: the file of a frame and what that imports, or the cells of its notebook."""
+        """The linted files: the file of a frame and its imports, or the cells of its notebook."""
         name = frame.f_code.co_filename
         shell = getattr(sys.modules.get("IPython"), "get_ipython", lambda: None)()
         if shell is not None and (not Path(name).is_file() or _is_cell(name)):

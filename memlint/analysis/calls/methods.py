@@ -321,8 +321,8 @@ MAX_CANDIDATES = 3
 
 
 def _worth_keeping(value: V) -> bool:
-    """Whether a value matters for memory if somebody keeps it or a part of it: it has a graph, holds values, is a
-    model's output, or is an object that may hold such values (``callback.on_step(self)``)."""
+    """Whether a value matters for memory if it, or a part of it, is stored: it has a graph, holds values, is a model's
+    output, or is an object that may hold such values (``callback.on_step(self)``)."""
     if value.src or value.objs or (value.kinds & INSTANCE and value.syms):
         return True
     return value.size in (OUTPUT, ACTIVATION) and value.is_only(TENSORS)

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 #: through how many callers a loop is looked for
 MAX_DEPTH = 5
-#: callers of callers that are asked whether users of the library start them
+#: the most callers, over all levels, that are examined for users of the library
 MAX_CALLERS = 64
 
 
@@ -45,8 +45,8 @@ def is_training_step(analyser: Analyser, summary: Summary) -> bool:
 
 def is_started_elsewhere(analyser: Analyser, function: Function) -> bool:
     """Whether no known call of the function is in a loop, and every chain of callers begins in a function without known
-    calls, which users of the library call. A program calls its ``main`` once; a function that is handed on as a value
-    may be called by anything. Each function is asked once."""
+    calls, which users of the library call. A program calls its ``main`` once; a function that is passed as a value may
+    be called by anything. Each function is examined once."""
     seen, todo = {function.key}, [function]
     while todo:
         callee = todo.pop()

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from memlint.analysis.facts.analyser import Analyser
 
 
-#: the most classes that are asked about; with more of them, two methods may run on one object
+#: the most classes that are examined; with more of them, two methods may run on one object
 MAX_BELOW = 64
 
 

@@ -1,4 +1,4 @@
-"""Classes with a base out of sight that are torch modules all the same, by what they use of it."""
+"""Classes with an unknown base that are torch modules by their use of it."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from memlint.analysis.index.definitions import Class
 from memlint.analysis.syntax.syntax import parts
 from memlint.ir import nodes as ir
 
-#: the attribute of a module that says whether it trains
+#: the attribute of a module that holds its mode
 _MODE = "training"
 
 
 def is_module_by_use(order: Sequence[Class], outside: Iterable[str]) -> bool:
     """Whether a class is a module: it, or a base of the project, has a forward and reads ``self.training``, which none
-    of them assigns, so that a base out of sight has it. ``order``: the class and its bases of the project; ``outside``:
-    the names of its other bases."""
+    of them assigns, so that an unknown base must. ``order``: the class and its bases in the project; ``outside``: the
+    names of its other bases."""
     if not any(map(_may_be_modules, outside)) or not any("forward" in one.methods for one in order):
         return False
     units = [one.module.index.units[one.unit] for one in order]

@@ -34,9 +34,9 @@ if TYPE_CHECKING:
 
 
 def confidence_unneeded(analyser: Analyser, summary: Summary, store: Store, value: Value) -> Confidence:
-    """The confidence that nobody needs the graph that the place keeps.
+    """The confidence that nothing needs the graph that the place keeps.
 
-    A backward that frees the graph, or a part of it, proves that nobody does; so does a model in eval mode, or a
+    A backward that frees the graph, or a part of it, proves that nothing does; so does a model in eval mode, or a
     framework that runs the backward itself. Without such proof, code that neither trains nor evaluates may pass the
     graph on. The function's name is then the only evidence.
     """
@@ -60,7 +60,7 @@ def confidence_unneeded(analyser: Analyser, summary: Summary, store: Store, valu
     leaves = summary.escaped
     if store.local and marks_of(summary, store) & summary.notes.returned and not dropped_by_callers(analyser, summary):
         leaves = leaves | summary.notes.returned
-    # without a backward here, nobody can need a graph that stays in the function, or that its callers drop
+    # without a backward here, nothing can need a graph that stays in the function, or that its callers drop
     sure = (
         store.local
         and store.loop is not None

@@ -132,8 +132,8 @@ def _loop_around(run: ModelRun) -> Loop | None:
 
 
 def _by_itself(analyser: Analyser, summary: Summary, verdict: Verdict, kept: dict[Source, Keeper]) -> ModelCall | None:
-    """The event of a run that needs a guard of its own: the model is trained by nobody, or its output teaches another
-    model. None for other runs."""
+    """The event of a run that needs a guard of its own: nothing trains the model, or its output teaches another model.
+    None for other runs."""
     run = verdict.run
     owner = owner_of(analyser, summary, run)
     if owner == "no" and not _may_be_asked(summary) and not differentiates_itself(analyser, run):

@@ -73,7 +73,7 @@ def evaluated_inside(analyser: Analyser, summary: Summary) -> Sources:
 
 
 def _is_evaluated(analyser: Analyser, summary: Summary, run: ModelRun) -> bool:
-    """Whether the function itself puts the model into eval mode and no gradient is wanted."""
+    """Whether the function itself puts the model into eval mode and needs no gradient."""
     verdict = judge_run(analyser, summary, run) if run.mode is True else None
     return verdict is not None and verdict.evaluation == "eval" and not verdict.wanted
 

@@ -41,7 +41,7 @@ if TYPE_CHECKING:
 
 #: how many callers up stored graphs are followed
 _LEVELS = 3
-#: callers, of all these levels, that are asked for one function
+#: the most callers, over all levels, that are examined for one function
 _MAX_CALLERS = 24
 
 #: the rule that reports a place with a growing graph, by how the place grows

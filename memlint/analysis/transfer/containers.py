@@ -84,7 +84,7 @@ def call(
         value, shown = args[position], expr.args[position]
         fn.notes.note_kinds(shown, value)
         if name.startswith("put"):
-            # a queue hands its members over to whoever takes them
+            # a queue passes its members to unknown code
             fn.escape(tensors_within(fn, state, value).src)
             return NONE_VALUE
         value = elements_of(fn, state, value) if name in _SPREADERS else value

@@ -112,8 +112,8 @@ def _part(summary: Summary, steps: tuple[str, ...]) -> V | None:
 
 
 def graph_by_name(name: str) -> str:
-    """What the name alone tells of the graph of a call that no code of the project defines: "yes" for a model inside
-    the module (``model.encoder(x)``), "unknown" for a method that returns what layers compute, else "unheard"."""
+    """Whether a call that no code of the project defines has a graph, by its name: "yes" for a model inside the module
+    (``model.encoder(x)``), "unknown" for a method that returns what layers compute, else "unheard"."""
     if names_model(name) or _LAYERS.fullmatch(name) or name in knowledge.computing_methods():
         return "yes"
     return "unknown" if _GIVES.fullmatch(name.lower()) is not None else "unheard"

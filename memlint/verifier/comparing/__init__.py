@@ -1,1 +1,1 @@
-"""What does a change to the program save? Two runs of it, side by side."""
+"""How much does a change to the program save? Two runs of it, compared."""

@@ -1,10 +1,10 @@
-"""The program as it is beside the program as it would be: two processes, the same seed, stopped at the same iteration.
+"""Comparison of the program with a changed version: two processes, the same seed, stopped at the same iteration.
 
 The first run is the one that verifies: it has probes at the findings. The second has none there (its findings are
-mended), so its step time cannot be compared with the first one's; where runs are cheap, a third one gives the program
-as it is without those probes, and tells whether the program is deterministic at all. A finding that claims a peak, or
-time, is decided here: with its fix alone where runs are cheap and such findings few, else with all fixes together,
-which is said.
+fixed), so that its step time cannot be compared with the first one's; if runs are cheap, a third one runs the program
+without those probes, and shows whether the program is deterministic. A finding that claims a peak, or time, is decided
+here: with its fix alone if runs are cheap and such findings are few, else with all fixes together, which the report
+mentions.
 """
 
 from __future__ import annotations
@@ -29,14 +29,14 @@ from memlint.verifier.probing.planning import Probes, probes
 from memlint.verifier.processes.child import Ran, python_for
 from memlint.verifier.run import Live, Program, Wanted, how_it_ran, judged, of_program, run_once
 
-#: told before each run that follows the first, with what it is
+#: called before each run after the first, with its description
 Say = Callable[[str], None]
 #: the program with the fixes of some findings (fingerprints); None where none of them holds
 Mended = Callable[[Collection[str]], Version | None]
 
-#: runs of at most so many seconds are repeated, to tell time and single fixes
+#: runs of at most so many seconds are repeated, to measure time and single fixes
 CHEAP = 120.0
-#: single fixes are run alone where there are at most so many
+#: the most single fixes that are run alone
 MOST_ALONE = 4
 #: the share of a peak, or of a step's time, that a fix has to save to count
 SHARE = 0.01
@@ -61,7 +61,7 @@ def compare_with(program: Program, other: Program, wanted: Wanted, live: Live, s
 
 
 class _Work:
-    """One comparison. ``put_in``: the probes of the first run; ``interrupted``: the user wants no more of it."""
+    """One comparison. ``put_in``: the probes of the first run; ``interrupted``: the user has interrupted it."""
 
     def __init__(self, program: Program, wanted: Wanted, live: Live, say: Say) -> None:
         self._started = time.perf_counter()
@@ -74,7 +74,7 @@ class _Work:
         self.interrupted = False
 
     def without(self, label: str, reason: str) -> Report:
-        """The verification alone, where there is nothing to compare with."""
+        """The verification alone, if there is nothing to compare with."""
         report, ran = self._first()
         before = sides.side(ran.measured, self.warmup)
         none = Comparison(
@@ -108,7 +108,7 @@ class _Work:
             fixed=version.fixed,
             left_out=tuple(each for each in whole if each not in version.fixed),
             before=sides.side(first.measured, self.warmup, None if third is None else third.measured),
-            # what broke off says nothing of how much is saved
+            # an aborted run shows no savings
             after=_NOTHING if broke(second) else sides.side(second.measured, self.warmup),
             losses=told.losses,
             largest_difference=told.largest_difference,
@@ -149,7 +149,7 @@ class _Work:
         return fewer, self.again(fewer, first), said
 
     def again(self, version: Version, first: Ran) -> Ran:
-        """Run a version as far as the first run came. What it prints was printed once already."""
+        """Run a version to the iteration where the first run ended. Its output was printed once already."""
         self._say(version.label)
         wanted = msgspec.structs.replace(self._wanted, program_to_stderr=True)
         stop_at, most, full = where_to_stop(first, version)
@@ -200,7 +200,7 @@ class _Work:
 
 
 class _Decide:
-    """Decides what findings claim of peaks and of time. ``savings``: what was measured for that."""
+    """Decides the claims of findings about peaks and time. ``savings``: the measurements for that."""
 
     def __init__(
         self,
@@ -269,7 +269,7 @@ class _Decide:
         return decide(finding, verdict, ran, version, alone)
 
     def _run_for(self, finding: Finding) -> tuple[Ran | None, Version, bool]:
-        """The run that tells what fixing this finding does, and whether it has its fix alone."""
+        """The run that shows the effect of this fix, and whether it has this fix alone."""
         if len(self._version.fixed) == 1:
             return self._second, self._version, True
         if self._alone is None or self._count >= MOST_ALONE or self._work.interrupted:
@@ -277,7 +277,7 @@ class _Decide:
         version = self._alone((finding.fingerprint,))
         if version is None:
             return self._second, self._version, False
-        if set(version.fixed) == set(self._version.fixed):  # one fix mends them all
+        if set(version.fixed) == set(self._version.fixed):  # one fix solves them all
             return self._second, self._version, False
         self._count += 1
         label = f"the fix of {finding.code} at {finding.path}:{finding.line} alone"
@@ -326,7 +326,7 @@ class _Decide:
         return msgspec.structs.replace(verdict, verdict="refuted", reason=f"the step time does not fall{shared}")
 
     def _shared(self, alone: bool) -> str:
-        """Whose fixes as well what was measured may be due to."""
+        """The other findings whose fixes may have contributed to the measurement."""
         return "" if alone else f" (shared with the fixes of {plural(len(self._version.fixed) - 1, 'other finding')})"
 
     def _faster(self, finding: Finding, ran: Ran, version: Version) -> tuple[float, bool] | None:

@@ -1,4 +1,4 @@
-"""How the runs of a comparison ended, where the later ones are to end, and what has to be said of that."""
+"""How the runs of a comparison ended, where the later ones have to end, and the remarks on that."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def where_to_stop(first: Ran, version: Version) -> tuple[tuple[int, int] | None,
     loops: Sequence[Mapping[str, Any]] = one["loops"]
     if one["end"]["kind"] == "stopped" and "at" in one["end"]:
         loop, top = one["end"]["at"]
-    elif failed(first):  # out of memory: one iteration further shows that the fix helps
+    elif failed(first):  # out of memory: one more iteration shows that the fix helps
         busiest = max(loops, key=lambda each: (each["inner"], each["tops"]))
         loop, top = busiest["id"], busiest["tops"] + 1
     else:
@@ -40,7 +40,7 @@ def failed(ran: Ran) -> bool:
 
 
 def broke(ran: Ran) -> bool:
-    """Whether the program failed by itself, and not for want of memory."""
+    """Whether the program itself failed, not for lack of memory."""
     return failed(ran) and not (ran.timed_out or ran.interrupted or out_of_memory(ran))
 
 
@@ -49,7 +49,7 @@ def out_of_memory(ran: Ran) -> bool:
 
 
 def no_second(first: Ran, report: Report) -> str | None:
-    """Why there is no second run, where the first one says enough."""
+    """Why there is no second run, if the first one is enough."""
     if not first.measured:
         return "the program left no measurements, so it was not run again"
     if first.interrupted or first.timed_out or (failed(first) and not out_of_memory(first)):
@@ -60,7 +60,7 @@ def no_second(first: Ran, report: Report) -> str | None:
 
 
 def said_of(first: Ran, second: Ran, report: Report, end: str) -> str:
-    """What has to be said of the two runs."""
+    """The remarks on the two runs."""
     if failed(second):
         said = f"the second run {in_words(end)}"
         if out_of_memory(second):

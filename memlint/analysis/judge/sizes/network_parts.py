@@ -223,7 +223,7 @@ def _added(body: tuple[ir.Stmt, ...]) -> dict[str, list[ir.Expr]]:
 
 
 def _bound_to(body: tuple[ir.Stmt, ...], name: str) -> Iterator[ir.Expr | None]:
-    """The values of a name, or collections of which it is an element; None for a value that cannot be told."""
+    """The values of a name, or collections of which it is an element; None for an unknown value."""
     for value, unpacked in bindings(body).get(name, []):
         if not unpacked:
             yield value

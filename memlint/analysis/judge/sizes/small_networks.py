@@ -313,7 +313,7 @@ def _is_product(part: ir.Expr) -> bool:
 
 
 def _is_made_of(whole: ir.Expr, body: tuple[ir.Stmt, ...], predicate: Callable[[ir.Expr], bool]) -> bool:
-    """Whether an expression has a part for which ``asked`` holds, directly or through the names of the function."""
+    """Whether an expression has a part for which ``predicate`` holds, directly or through the names of the function."""
     seen: set[str] = set()
     todo = [whole]
     while todo:

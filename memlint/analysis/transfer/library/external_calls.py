@@ -206,7 +206,7 @@ def _module_made(fn: FunctionState, state: State, call: _Call) -> V:
     chain = instances.members(name, args)
     if chain:
         note_made(fn, expr)
-    # (the members of a list that is spread are told apart in the list)
+    # the list holds the members of a starred argument separately
     whole = [
         fn.interpreter.evaluate(fn, state, shown.value) if isinstance(shown, ir.Starred) else value
         for shown, value in itertools.zip_longest(expr.args[: len(args)], args)
@@ -267,8 +267,8 @@ def _without_graph(fn: FunctionState, state: State, call: _Call) -> V:
 def _made_with(
     layer: layer_extents.Layer | None, words: dict[str, V], contained: V | None
 ) -> tuple[tuple[str, Any], ...]:
-    """What the constructor call tells of a module: the sizes of a layer, whether it returns indices beside values, and
-    which modules a container begins with."""
+    """The facts about a module from its constructor call: the sizes of a layer, whether it returns indices beside
+    values, and the first modules of a container."""
     found: list[tuple[str, Any]] = [("layer", layer)] if layer is not None else []
     found += [(word, value) for word, value in words.items() if word == RETURN_INDICES]
     return (*found, (CONTAINED, contained)) if contained is not None else tuple(found)

@@ -194,8 +194,8 @@ def _operands(test: ir.Expr) -> Iterator[tuple[str, ir.Compare | None]]:
 
 
 def _is_literal(expr: ir.Expr) -> bool:
-    """Whether an expression is a constant, be it a member of an enumeration or class (``Phase.TRAIN``), or a display
-    of constants."""
+    """Whether an expression is a constant, including a member of an enumeration or class (``Phase.TRAIN``), or a
+    display of constants."""
     if isinstance(expr, ir.Display):
         return all(map(_is_literal, expr.elements))
     return isinstance(expr, ir.Const) or (isinstance(expr, ir.Attr) and expr.name.isupper())

@@ -31,7 +31,7 @@ from memlint.ir import nodes as ir
 if TYPE_CHECKING:
     from memlint.analysis.facts.analyser import Analyser
 
-#: calls that show pictures, of which nobody looks at a whole data set
+#: calls that show pictures, which do not take a whole data set
 _PICTURES = frozenset({"save_image", "make_grid", "add_image", "add_images", "imshow", "imsave"})
 #: products of two tensors: of a sample with all that was collected
 _AGAINST_ALL = frozenset({"mm", "matmul", "bmm", "addmm", "baddbmm", "einsum", "cdist", "inner", "tensordot"})
@@ -119,8 +119,8 @@ def _trained_on(analyser: Analyser, summary: Summary, names: set[str], since: in
 
 
 def _reads(body: tuple[ir.Stmt, ...], names: AbstractSet[str]) -> bool:
-    """Whether a body reads one of the variables before it rebinds it. (An evaluation in each epoch and one before
-    the first often bind the same names, which nobody reads in between.)"""
+    """Whether a body reads one of the variables before it rebinds it. (An evaluation in each epoch and one before the
+    first often bind the same names, without a read in between.)"""
     unbound = set(names)
     #: by test, the names that were rebound where it held (``if rank == 0:``, which may be tested again)
     rebound_under: dict[str, set[str]] = {}

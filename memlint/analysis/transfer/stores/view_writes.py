@@ -13,9 +13,9 @@ _VIEWS = frozenset({"T", "mT", "H", "mH", "real", "imag"})
 
 
 def write_into_view(fn: FunctionState, state: State, place: ir.Expr, base: V, value: V) -> None:
-    """Record a write of graphs into the tensor ``base``, which ``place`` gives: ``rows[i]`` in ``rows[i][j] = value``
-    and in ``rows[i].copy_(value)``. The variable with the whole tensor takes them over. Where the whole has no name,
-    or several, the graphs are out of sight."""
+    """Record a write of graphs into the tensor ``base``, the value of ``place``: ``rows[i]`` in ``rows[i][j] = value``
+    and in ``rows[i].copy_(value)``. The variable with the whole tensor takes the graphs over. If the whole has no name,
+    or several, they are unknown."""
     if not value.src or base.syms or state.grad == OFF:
         return
     whole = _whole(place)
