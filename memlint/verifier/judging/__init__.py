@@ -1,1 +1,1 @@
-"""What does the report say, given what was measured? Pure: it runs nothing."""
+"""What does the report contain, given the measurements? Pure: it runs nothing."""

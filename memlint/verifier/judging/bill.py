@@ -1,4 +1,4 @@
-"""A clean bill: what each loop was seen to leave, in words that say as well how far it was seen."""
+"""The bill of a run: the memory that each loop was observed to leave, and how far it was observed."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def _loop(run: Mapping[str, Any], loop: Mapping[str, Any], place: str, needed: i
         left = dict.fromkeys(short["passing"], 0)
         passing = {device: each for device, each in short["passing"].items() if each >= BLOCK}
     fills, beside = rings(run, loop), beside_rings(run, loop)
-    if beside:  # (what a loop in it puts into a ring is given back in no round)
+    if beside:  # what an inner loop puts into a ring is not freed in any iteration
         passing = {device: each for device, each in passing.items() if device == HOST and each > beside}
         host = None if host is None else 0 if host <= beside else host
     return LoopBill(
@@ -78,7 +78,7 @@ def _why_not(run: Mapping[str, Any], loop: Mapping[str, Any], needed: int) -> st
 
 
 def peak(ranks: Sequence[Mapping[str, Any]]) -> dict[str, int]:
-    """The most that was held on each device."""
+    """The peak memory on each device."""
     found: dict[str, int] = {}
     for one in ranks:
         for device, count in one["peak"].items():

@@ -1,4 +1,4 @@
-"""Who keeps what stays, as a report says it."""
+"""The holders of remaining memory, as a report shows them."""
 
 from __future__ import annotations
 

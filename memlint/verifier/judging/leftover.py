@@ -1,4 +1,4 @@
-"""Growth that no finding explains, and memory that is reserved and cannot be used."""
+"""Unexplained growth, and memory that is reserved and unusable."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from memlint.verifier.judging.rings import filled, objects, without_rings
 from memlint.verifier.judging.verdicts import BLOCK, by_iteration, host_growth
 from memlint.verifier.model import BAD, HOST, WORKERS, Fragmentation, Frame, Stack, Unattributed, Verdict
 
-#: two segments of the allocator for tensors of 1 to 10 MiB; as much is left unused where all is well
+#: two segments of the allocator for tensors of 1 to 10 MiB, which a healthy program may leave unused
 _SEGMENTS = 2 * 20 * 2**20
 
 
@@ -33,14 +33,14 @@ def unattributed(
         if not loop["readings"]:
             continue
         for device, each, stacks in growth(run, loop, bad):
-            # one growth shows in each loop that runs meanwhile: around it, or beside it in a generator
+            # one growth appears in each loop that runs meanwhile: around it, or beside it in a generator
             where = [(device, *((frame["path"], frame["line"]) for frame in row["frames"])) for row in stacks]
             if each < BLOCK or (where and told.issuperset(where)) or (not where and found):
                 continue
             told.update(where)
             rows = tuple(_stack(row, shown) for row in stacks)
             found.append(Unattributed(each, rows, device, names[loop["id"]]))
-    # (what keeps tensors keeps their graph's nodes and their records on the host)
+    # held tensors also hold their graph's nodes and their records on the host
     explained = found or any(verdict.verdict in BAD for verdict in verdicts.values())
     return found if explained else _on_host(run, verdicts, names, shown)
 
@@ -76,7 +76,7 @@ def _on_host(
 
 
 def _a_step(readings: Sequence[Mapping[str, Any]], what: str) -> int | None:
-    """What an iteration adds to a reading, on average."""
+    """The mean increase of a reading per iteration."""
     if what not in readings[0] or what not in readings[-1]:
         return None
     return int(readings[-1][what] - readings[0][what]) // (len(readings) - 1)
@@ -89,14 +89,14 @@ def growth(
     sites that explain what they keep."""
     found = list(_all_growth(run, loop, bad))
     for device, each, stacks in found:
-        # (the places that an accelerator's allocator tells are of all devices)
+        # the accelerator's allocator does not separate the devices of allocations
         rest, rows = without_rings(run, device, each, stacks) if len(found) == 1 else (each, stacks)
         if rest == each or rest >= BLOCK:
             yield device, rest, rows
 
 
 def rings(run: Mapping[str, Any], loop: Mapping[str, Any]) -> dict[str, int]:
-    """The rings that a loop fills, and about how many bytes each holds when it is full."""
+    """The rings that a loop fills, each with its approximate bytes when full."""
     found: dict[str, int] = {}
     for device, stacks in _located(run, loop):
         for path, size in filled(run, device, stacks):
@@ -132,16 +132,16 @@ def _all_growth(
     if survivors is not None and (any(row["bytes"] for row in survivors["stacks"]) or not ever_more):
         return
     for device, each in ever_more:
-        if survivors is not None:  # one tensor that grows, made anew each time
+        if survivors is not None:  # one growing tensor, allocated again each time
             if 4 * sum(row["bytes"] for row in survivors["latest"]) < each * (len(loop["readings"]) - 1):
-                continue  # it has given back what it held, and other things have come
+                continue  # its memory was freed, and other memory has come
             rows: list[Mapping[str, Any]] = [{**row, "bytes_per_iteration": each} for row in survivors["latest"][:1]]
             yield device, each, rows
         elif device != "cpu":
             known = sum(_known(site) for site in run["sites"] if site["id"] in bad and _is_inside(site, loop))
             located = [row for row in run["located"] or () if row["loop"] == loop["id"]]
             if not located and any(site["id"] in bad for site in run["sites"]):
-                continue  # a site in another generator or thread may be what keeps it
+                continue  # a site in another generator or thread may hold it
             yield device, each - known, located
 
 
@@ -159,12 +159,12 @@ def _survived(survivors: Mapping[str, Any], bad: Container[int]) -> Iterable[tup
 
 
 def _rising(loop: Mapping[str, Any]) -> Iterable[tuple[str, int]]:
-    """The same, but for what has been given back since."""
+    """The same, without memory that was freed since."""
     readings = loop["readings"]
     for device, each in rising(readings):
         held = [reading["requested"].get(device, 0) for reading in readings]
         settled = (loop.get("settled") or {}).get(device, held[-1])
-        if rises([*held[:-1], min(held[-1], settled)]):  # cycles are gone when garbage has been collected
+        if rises([*held[:-1], min(held[-1], settled)]):  # garbage collection has freed cycles
             yield device, each
 
 
@@ -181,7 +181,7 @@ def _known(site: Mapping[str, Any]) -> int:
     graph."""
     windows = [check for check in site["checks"] if check["when"] == "window"] or site["checks"][-1:]
     values = by_iteration(site, windows[0], min(3, len(site["iterations"]) // 2)) if windows else []
-    # (the first and the last iteration may be there in part)
+    # the first and the last iteration may be incomplete
     return round(statistics.median(values)) if values else 0
 
 
@@ -206,7 +206,7 @@ def fragmentation(run: Mapping[str, Any]) -> list[Fragmentation]:
         for device in readings[-1] if readings else ():
             rows = [reading[device] for reading in readings if device in reading]
             first, middle, last = (_unused(rows[place]) for place in (0, len(rows) // 2, -1))
-            # a segment that comes once, for an optimizer's state, is no growth
+            # a single segment, for an optimizer's state, is no growth
             if first < middle < last and last - first > max(_SEGMENTS, rows[-1]["reserved"] // 10):
                 both = {name: (rows[0][name], rows[-1][name]) for name in ("reserved", "peak", "allocated", "split")}
                 advice = (
@@ -218,7 +218,7 @@ def fragmentation(run: Mapping[str, Any]) -> list[Fragmentation]:
 
 
 def _setting(run: Mapping[str, Any]) -> str:
-    """What to set so that reserved memory can be used for other shapes."""
+    """The setting that makes reserved memory usable for other shapes."""
     return f"set {run.get('allocator_variable') or 'PYTORCH_CUDA_ALLOC_CONF'}=expandable_segments:True"
 
 
@@ -243,7 +243,7 @@ _UNITS = {"bytes": 1, "KiB": 2**10, "MiB": 2**20, "GiB": 2**30, "TiB": 2**40}
 
 
 def _amount(message: str, of: re.Pattern[str]) -> str | None:
-    """An amount as the message gives it, in a unit that is known."""
+    """An amount in the message's own unit, if that is known."""
     match = of.search(message)
     return match[1] if match is not None and match[1].split()[1] in _UNITS else None
 

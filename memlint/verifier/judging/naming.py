@@ -1,4 +1,4 @@
-"""What the loops of a run are called: those of the program by their place, those of libraries by what ticks."""
+"""Names of the loops of a run: by position for the program's, by what ticks for libraries'."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def names(run: Mapping[str, Any], places: Mapping[int, tuple[str, int]], shown: 
 
 
 def unwatched(run: Mapping[str, Any], names: Mapping[int, str]) -> str:
-    """What has to be said where no loop of the program's own turned."""
+    """The remark if no loop of the program itself ran."""
     if run["torch"] is None or any(loop["tops"] and "clock" not in loop for loop in run["loops"]):
         return ""
     ticking = dict.fromkeys(names[loop["id"]] for loop in run["loops"] if loop["tops"])

@@ -1,4 +1,4 @@
-"""When a device held most, and what it was."""
+"""The time and the parts of each device's peak memory."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 
 from memlint.verifier.model import Peak
 
-#: what is known of a lower peak is told of a higher one only where they differ by no more
+#: the largest ratio at which the parts of a lower peak are reported for a higher one
 _NEAR = 1.1
 
 
@@ -17,7 +17,7 @@ def peaks(measured: Mapping[str, Any], names: Mapping[int, str]) -> Iterator[Pea
         kept = row["kept"] if row["bytes"] <= _NEAR * row["known_at"] else None
         parts = {} if kept is None else dict(kept)
         rest = row["bytes"] - sum(parts.values())
-        if rest < 0:  # made where nothing was seen of it, by another thread or before the first step
+        if rest < 0:  # allocated unobserved, by another thread or before the first step
             parts = {}
         phase = "evaluation" if not row["grad"] else "training" if parts.get("gradients") else ""
         yield Peak(

@@ -1,11 +1,11 @@
-"""Containers that hold so many elements and no more, such as a replay buffer: a loop that fills one does not grow."""
+"""Containers of bounded size, such as a replay buffer: a loop that fills one does not grow."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-#: where memory was asked for and stays, as a child wrote it
+#: where remaining memory was allocated, as a child wrote it
 Row = Mapping[str, Any]
 
 #: bytes of host memory that a tensor takes with the objects around it
@@ -13,7 +13,7 @@ _OBJECTS = 2_048
 
 
 def without_rings(run: Mapping[str, Any], device: str, each: int, rows: Sequence[Row]) -> tuple[int, list[Row]]:
-    """What a loop leaves on a device in each iteration, and where that was asked for, beside what fills rings."""
+    """The memory that a loop leaves on a device per iteration, and where it was allocated, without what fills rings."""
     rings = [row for row in rows if _fits(run, device, row)]
     filling = sum(row["bytes_per_iteration"] for row in rings)
     return max(0, each - filling) if rings else each, [row for row in rows if row not in rings]
@@ -33,8 +33,8 @@ def objects(run: Mapping[str, Any], device: str, rows: Iterable[Row]) -> int:
 
 
 def _fits(run: Mapping[str, Any], device: str, row: Row) -> bool:
-    """Whether rings alone keep what was asked for at a place, and there is room for them when they are full. What they
-    keep through a graph may hang behind their elements without end."""
+    """Whether only rings hold the memory that was allocated at a place, and there is room for them when they are full.
+    What they hold through a graph may be a chain without end."""
     holders = row.get("holders") or ()
     if not holders or not all(one.get("most") and one["elements"] and not one["through"] for one in holders):
         return False
@@ -47,7 +47,7 @@ def _when_full(row: Row) -> int:
 
 
 def _element(row: Row) -> float:
-    """The bytes of one tensor that was made at a place, by those that were looked at."""
+    """The bytes of one tensor that was allocated at a place, by the examined ones."""
     holder = row["holders"][0]
     size: float = holder["bytes"] / max(1, holder["survivors"])
     return size

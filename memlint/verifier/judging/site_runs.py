@@ -1,5 +1,5 @@
-"""What the runs of the loop around a site say: a place whose hits all stay until the loop ends, in run after run, keeps
-what it is given as long as the loop lasts, however few iterations that are."""
+"""Evidence by runs of the loop around a site: a place whose hits all stay until the loop ends, in each run, holds its
+memory for the length of the loop, however few iterations that are."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def keeping(site: Mapping[str, Any]) -> list[Run]:
 
 
 def used(site: Mapping[str, Any]) -> bool:
-    """Whether a backward pass behind the loop needs what each run keeps, which is freed with it."""
+    """Whether a backward pass after the loop needs what each run holds, and frees it."""
     kept = [run for run in site.get("runs", ()) if run["kept"]]
     return bool(kept) and all(run.get("used") for run in kept[:-1] or kept) and 2 * kept[0]["left"] < kept[0]["kept"]
 
@@ -61,7 +61,7 @@ def start(run: Run) -> int:
 
 
 def clearest(runs: Sequence[Run]) -> Run:
-    """The run that says most."""
+    """The run with the most evidence."""
     return max(runs, key=lambda run: len(run["alive"]) - start(run))
 
 
@@ -75,5 +75,5 @@ def emptied(site: Mapping[str, Any], shown: Mapping[str, str]) -> str | None:
 
 
 def loops_around(site: Mapping[str, Any]) -> Sequence[int]:
-    """The loops around a site, outermost first: libraries' where there are none of the program's own."""
+    """The loops around a site, outermost first: those of libraries if the program has none."""
     return site["loops"] or site.get("clocks") or ()

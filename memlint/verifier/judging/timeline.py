@@ -1,4 +1,4 @@
-"""The run as a picture shows it: memory against steps, and how much of it each confirmed site keeps."""
+"""The timeline of a run: memory by step, and the share of each confirmed site."""
 
 from __future__ import annotations
 
@@ -10,19 +10,19 @@ from typing import Any
 from memlint.verifier.model import LoopRun, Share, Timeline, Verdict
 from memlint.verifier.probing.planning import Probes
 
-#: the verdicts that have a share of tensors to show
+#: the verdicts with a share of tensors
 _SHOWN = ("confirmed", "cycle")
 
 
 def timeline(
     measured: Mapping[str, Any], put_in: Probes, verdicts: Mapping[int, Verdict], names: Mapping[int, str]
 ) -> Timeline | None:
-    """The timeline of one process; None where it kept no points. ``names``: of its loops."""
+    """The timeline of one process; None if it recorded no points. ``names``: of its loops."""
     points = measured.get("timeline")
     if not points or not points["steps"]:
         return None
     return Timeline(
-        # a loop that turns out to hold others made no steps
+        # a loop that contains others made no steps
         steps=tuple(itertools.accumulate(points["steps"], max)),
         seconds=tuple(points["seconds"]),
         devices={device: tuple(held) for device, held in points["requested"].items()},

@@ -1,4 +1,4 @@
-"""From what one site and its loops left behind to a verdict. Pure: it reads what the child wrote."""
+"""Verdicts on sites, by the memory that they and their loops left. Pure: it reads what the child wrote."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ from memlint.verifier.model import PerIteration, Verdict
 
 #: the smallest block of an accelerator's allocator: less than this an iteration is no leak of tensors
 BLOCK = 512
-#: the reason where only two runs beside each other can tell
+#: the reason if only a comparison of two runs can decide
 NEEDS_COMPARISON = "needs --compare-fix"
-#: what the runs of a loop may say better
+#: the verdicts that a loop's runs may overrule
 _OVERRULED = frozenset({"bounded", "refuted", "too-few-iterations"})
 #: beyond the warm-up, so few hits may confirm, but never refute
 FEWEST = 4
@@ -38,7 +38,8 @@ class Settings(msgspec.Struct, frozen=True):
 
 
 class Generations(msgspec.Struct, frozen=True):
-    """What the judged hits left, one number a hit, at one time. ``before``: before garbage was collected."""
+    """The memory that the judged hits left, one number per hit, at one time. ``before``: before garbage was
+    collected."""
 
     alive: tuple[int, ...]
     before: tuple[int, ...]
@@ -73,7 +74,7 @@ def judge(
 def _over_all_runs(
     claim: Growth, site: Mapping[str, Any], loops: Mapping[int, Mapping[str, Any]], run: Mapping[str, Any], of: Settings
 ) -> Verdict:
-    """The verdict by the first hits, whatever runs they were in."""
+    """The verdict by the first hits, in any run."""
     hits = int(site["hits"])
     if (refusal := _refusal(claim, site, run, of)) is not None:
         return refusal
@@ -94,7 +95,7 @@ def _over_all_runs(
     measured = _Measured(site, loops, run, seen, check, start, of)
     if (where := emptied(site, of.shown)) is not None:
         return measured.emptied(where)
-    # where the program ended before a second window: what was left when a loop around the site did
+    # if the program ended before a second window: the state at the end of a loop around the site
     since = [one for one in site["checks"] if one["when"] == "exit" and one["hits"] > check["hits"]]
     later = (windows[1:] or since) if full else []
     return measured.verdict(full, [_generations(other, start) for other in later])
@@ -124,7 +125,7 @@ def _refusal(claim: Growth, site: Mapping[str, Any], run: Mapping[str, Any], of:
         return cannot(NEEDS_COMPARISON)
     if not site["iterations"]:
         return cannot("this statement was run before torch was imported")
-    if not site["checks"]:  # nobody could ask what is left
+    if not site["checks"]:  # the remaining memory is unknown
         return Verdict(verdict="too-few-iterations", reason=_too_few(hits, of), hits=hits)
     return None
 
@@ -153,7 +154,7 @@ def _spans_runs(site: Mapping[str, Any]) -> bool:
 
 
 class _Measured:
-    """One site's window, in the numbers that a verdict gives."""
+    """One site's window in the numbers of a verdict."""
 
     def __init__(
         self,
@@ -182,7 +183,7 @@ class _Measured:
             seen.survives(seen.nodes),
             seen.survives(seen.before),
         )
-        if not full:  # few hits tell a leak from a ring only where none of them has been freed
+        if not full:  # few hits distinguish a leak from a ring only if none of them was freed
             tensors, nodes = (
                 name if self._all_stay(what) else "none" for name, what in ((tensors, "alive"), (nodes, "nodes"))
             )
@@ -219,11 +220,11 @@ class _Measured:
         return self._host(True, seen)
 
     def emptied(self, where: str) -> Verdict:
-        """What calls the place again and again has it emptied."""
+        """A caller in a loop empties the place."""
         return self._make("bounded", f"what it keeps is freed again and again ({where}): it grows only so far")
 
     def _nothing(self) -> Verdict:
-        """Nothing stays of the window's hits: what of later ones?"""
+        """Nothing of the window's hits stays; the verdict depends on later ones."""
         late = [one for one in self.site.get("late", ()) if one["walked"]]
         stay = len(self.site.get("late", ()))
         if len(late) > FEWEST:
@@ -249,7 +250,7 @@ class _Measured:
         )
 
     def _now_and_then(self, late: Sequence[Mapping[str, Any]]) -> Verdict:
-        """Few of the hits leave something."""
+        """Few hits leave memory."""
         device = max((name for one in late for name in one["alive"]), default=self._device())
         each = [int(one["alive"].get(device, 0)) for one in late]
         span = late[-1]["hit"] - late[0]["hit"]
@@ -296,7 +297,7 @@ class _Measured:
         return self._make("confirmed", reason, held, until=None if left is None or not grown else left // grown)
 
     def _shared(self) -> str:
-        """Whose as well some of it is: sums over the findings would count that twice."""
+        """The other findings that share a part of it: a sum over findings would count it twice."""
         judged = self.check.get("shared_with", ())[self.start : -1]
         places = [self.of.places[site] for site in sorted({site for each in judged for site in each})]
         every = [sum(alive.values()) - own for alive, own in zip(self.check["alive"], self.check["own"], strict=True)]
@@ -311,7 +312,7 @@ class _Measured:
         return self._make("confirmed-host", said + self._after(full, sized=False))
 
     def _after(self, full: bool, *, sized: bool = True) -> str:
-        """What became of it when the loop had ended."""
+        """What happened to it after the loop."""
         said = "" if full else f" (seen over {len(self.seen.alive) - 1} hits only)"
         if (freed := release(self.site, self.of.shown, sized=sized)) is not None:
             return f"{said}; {freed}"
@@ -335,7 +336,7 @@ class _Measured:
         )
 
     def _device(self) -> str:
-        """The device that most of it is on."""
+        """The device with the largest share."""
         totals: dict[str, int] = {}
         for alive in self.check["alive"]:
             for device, count in alive.items():
@@ -386,7 +387,7 @@ def _each_iteration(site: Mapping[str, Any], kept: Sequence[int], start: int) ->
         every[iteration] = every.get(iteration, 0) + left
     cut = {*iterations[max(start - 1, 0) : start], *iterations[-1:]}
     by = {iteration: left for iteration, left in every.items() if iteration not in cut} or every
-    # iterations that did not come to this place left nothing there
+    # iterations that did not reach this place left nothing there
     for run in {run for run, _ in by} if site["loops"] else ():
         numbers = [number for each, number in by if each == run]
         for number in range(min(numbers), max(numbers)):

@@ -1,1 +1,1 @@
-"""Which files, loops and places of a program get probes?"""
+"""Which files, loops and positions of a program get probes?"""

@@ -1,4 +1,4 @@
-"""The files that a program consists of: its script, and what of the project that imports."""
+"""The files of a program: its script, and the modules of the project that it imports."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def _reached(start: str, project: Project) -> list[str]:
             names = [imported.module]
             if imported.name is not None:
                 names.append(f"{imported.module}.{imported.name}" if imported.module else imported.name)
-            if not imported.level:  # the packages around a module are imported with it
+            if not imported.level:  # importing a module also imports its packages
                 parts = imported.module.split(".")
                 names += [".".join(parts[:count]) for count in range(1, len(parts))]
             for name in names:

@@ -1,4 +1,4 @@
-"""From findings to what is put into the program's files."""
+"""From findings to the probes in the program's files."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from memlint.verifier.probing.targets import innermost_loops, loops_to_watch
 
 
 class Target(msgspec.Struct, frozen=True):
-    """What is run. ``name``: the absolute path of a script, or a module's name where ``module`` is set; ``script``: the
-    file of either. ``arguments``: the program's own. ``typed``: the script as the user named it. ``starts``: the files
-    and folders of the user's that an installed module runs."""
+    """The program to run. ``name``: the absolute path of a script, or a module's name if ``module`` is set; ``script``:
+    the file of either. ``arguments``: the program's own. ``typed``: the script as given. ``starts``: the user's files
+    and folders that an installed module runs."""
 
     name: str
     module: bool

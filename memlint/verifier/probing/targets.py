@@ -1,7 +1,7 @@
-"""Which loops of a program are watched: those that train or evaluate, and those around flagged places.
+"""The loops of a program to watch: those that train or evaluate, and those around findings.
 
-Watching a loop costs little and says nothing by itself, so here names are enough: what is called like something that
-was made of a class of modules, or was put into training or evaluation mode, is a model.
+Watching a loop costs little and proves nothing by itself, so names suffice: anything named like an instance of a module
+class, or like something that was put into training or evaluation mode, counts as a model.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ Place = tuple[int, int]
 _STEPS = frozenset({"backward", "step", "training_step", "manual_backward", "train_on_batch"})
 _MODULE_CALLS = frozenset({"eval", "train", "parameters", "zero_grad", "state_dict", "load_state_dict"})
 _GUARDS = frozenset({"no_grad", "inference_mode"})
-#: a loop here goes over layers, or makes one sample
+#: a loop in these functions iterates over layers, or makes one sample
 _INNER = frozenset({"forward", "__init__", "__getitem__", "__len__", "collate_fn"})
 _FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)
 _LOOPS = (ast.For, ast.AsyncFor, ast.While)
@@ -92,7 +92,7 @@ def _parsed(text: str) -> ast.Module | None:
 
 
 def _lines(text: str) -> list[str]:
-    """As Python counts them: a form feed ends none."""
+    """Lines as Python counts them: a form feed does not end one."""
     return re.split(r"\r\n|\r|\n", text)
 
 
@@ -102,7 +102,7 @@ def _column(lines: list[str], loop: ast.stmt) -> int:
 
 
 def _models(tree: ast.Module) -> Iterator[str]:
-    """The last names of what is used as a module: ``net`` of ``self.net.eval()``."""
+    """The last components of names that are used as modules: ``net`` of ``self.net.eval()``."""
     for node in ast.walk(tree):
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in _MODULE_CALLS:
             name = _last(node.func.value)
@@ -120,7 +120,7 @@ def _classes(trees: Iterable[ast.Module]) -> set[str]:
 
 
 def _made(node: ast.AST, classes: set[str]) -> Iterator[str]:
-    """The last names of what is bound to a new module, but for the layers of another."""
+    """The last components of names that are bound to new modules, without the layers of others."""
     for child in ast.iter_child_nodes(node):
         if isinstance(child, ast.ClassDef) and child.name in classes:
             continue
@@ -130,7 +130,7 @@ def _made(node: ast.AST, classes: set[str]) -> Iterator[str]:
 
 
 def _is_made(value: ast.expr, classes: set[str]) -> bool:
-    """``Net()``, ``nn.Linear(8, 8)``, ``torch.nn.Sequential(…).to(device)``."""
+    """Whether an expression creates a module: ``Net()``, ``nn.Linear(8, 8)``, ``torch.nn.Sequential(…).to(device)``."""
     while isinstance(value, ast.Call):
         made = value.func
         if _last(made) in classes or (isinstance(made, ast.Attribute) and _last(made.value) == "nn"):
@@ -179,7 +179,7 @@ def _own(node: ast.AST) -> Iterator[ast.AST]:
 
 
 def _loops(tree: ast.Module) -> Iterator[tuple[For, bool]]:
-    """Each loop, and whether it is one over layers or samples."""
+    """Each loop, and whether it iterates over layers or samples."""
 
     def walk(node: ast.AST, inner: bool) -> Iterator[tuple[For, bool]]:
         for child in ast.iter_child_nodes(node):

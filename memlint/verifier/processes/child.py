@@ -1,4 +1,4 @@
-"""Runs the program in a process of its own, and reads what that measures."""
+"""Runs the program in a child process, and reads its measurements."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ from memlint.config import ConfigError
 from memlint.measure import launch
 from memlint.measure.plan import Plan
 
-#: how long a program may take to end once it was asked to
+#: seconds that a program may take to end after a request
 _GRACE = 5.0
-#: how long the rest may take once a rank was stopped or has failed: other ranks, and what it does at its own exit
+#: seconds that the other ranks, and the exit of the program, may take after a rank was stopped or has failed
 _REST = 30.0
 _POLL = 0.2
-#: bytes of what a failing program has printed in a run that shows nothing else
+#: the last bytes of a failing program's output that a silent run shows
 _SHOWN = 8_192
 
 #: called while the program runs, with what is measured so far, by rank
@@ -48,8 +48,8 @@ class Ran(msgspec.Struct, frozen=True):
 
 
 def python_for(named: str | None) -> str:
-    """The Python that runs the program: the named one, else the active environment's. Raises ConfigError where that
-    has no torch."""
+    """The Python that runs the program: the given one, else the active environment's. Raises ConfigError if it has no
+    torch."""
     python = named or _active()
     check = "import importlib.util, sys; sys.exit(0 if importlib.util.find_spec('torch') else 3)"
     try:
@@ -69,7 +69,7 @@ def python_for(named: str | None) -> str:
 
 
 def find_module(python: str, name: str, cwd: Path) -> Path | None:
-    """The file of a module that an interpreter runs by -m; None where it has no such."""
+    """The file of a module that an interpreter runs by -m; None if it has none."""
     ask = (
         "import importlib.util as u, sys\n"
         "spec = u.find_spec(sys.argv[1])\n"
@@ -137,7 +137,7 @@ def run_program(
             except KeyboardInterrupt:
                 interrupted = True
             finally:
-                # what we stopped may have left workers that it would have ended by itself
+                # a stopped program may have left workers that it would have ended itself
                 stopped = any(one["end"]["kind"] == "stopped" for one in read_ranks(Path(folder)))
                 _end(process, hard=not interrupted and how == "ended" and not stopped)
         if kept is not None and process.returncode > 0:
@@ -153,7 +153,7 @@ def run_program(
 
 
 def _show_end(kept: IO[bytes]) -> None:
-    """The last of what a program has printed that failed."""
+    """The end of a failed program's output."""
     kept.seek(max(0, kept.seek(0, os.SEEK_END) - _SHOWN))
     sys.stderr.flush()
     os.write(sys.stderr.fileno(), kept.read())
@@ -166,7 +166,7 @@ def scratch_folder() -> tempfile.TemporaryDirectory[str]:
 
 @contextlib.contextmanager
 def terminable() -> Iterator[None]:
-    """A request to terminate ends the program too."""
+    """Forward a request to terminate to the program."""
 
     def interrupt(number: int, frame: object) -> None:
         raise KeyboardInterrupt
@@ -178,7 +178,7 @@ def terminable() -> Iterator[None]:
             for number in numbers
             if signal.getsignal(number) != signal.SIG_IGN
         ]
-    except ValueError:  # not in the main thread
+    except ValueError:  # only possible in the main thread
         yield
         return
     try:
@@ -209,11 +209,11 @@ def _wait(process: subprocess.Popen[bytes], folder: Path, watch: Watch, timeout:
 
 
 def _end(process: subprocess.Popen[bytes], *, hard: bool) -> None:
-    """Leave no process behind: ask first, where the program still runs."""
+    """Leave no process behind: request the end first, if the program still runs."""
     try:
         if process.poll() is None and not hard:
             _signal(process, signal.SIGINT)
-            with contextlib.suppress(subprocess.TimeoutExpired, KeyboardInterrupt):  # the second Ctrl-C wants it now
+            with contextlib.suppress(subprocess.TimeoutExpired, KeyboardInterrupt):  # a second Ctrl-C ends it at once
                 process.wait(_GRACE)
     finally:
         if process.poll() is None or not hard:
@@ -232,7 +232,7 @@ def read_ranks(folder: Path) -> list[dict[str, Any]]:
     for path in sorted(folder.glob("rank-*.json")):
         try:
             found.append(json.loads(path.read_text(encoding="utf-8")))
-        except (OSError, ValueError):  # replaced this moment
+        except (OSError, ValueError):  # being replaced
             continue
     own = [one for one in found if any(loop["tops"] for loop in one["loops"]) or any(s["hits"] for s in one["sites"])]
     if own and len(found) > len(own) and any(folder.glob("rank-spawned-*.json")):

@@ -26,16 +26,16 @@ from memlint.measure.processes.agreement import launched
 from memlint.measure.processes.files import read, write
 from memlint.verifier.processes.child import Ran, read_forked, read_ranks
 
-#: how long one rank's memlint waits for another's
+#: seconds that one rank's memlint waits for another's
 _LIMIT = 90.0
-#: how long the first waits until the others have seen that it is done
+#: seconds that the first waits until the others have noticed its end
 _LEAVING = 3.0
 _POLL = 0.1
 
 
 class Group(msgspec.Struct, frozen=True):
     """The ranks of one host. ``rank``: this one's number in the whole program; ``local``: on this host, from 0;
-    ``count``: how many there are on this host; ``world``: on all. ``folder``: where they meet."""
+    ``count``: how many there are on this host; ``world``: on all. ``folder``: the shared one."""
 
     rank: int
     local: int
@@ -49,7 +49,7 @@ class Group(msgspec.Struct, frozen=True):
         return self.local == 0
 
     def meet(self) -> Path:
-        """The folder, made where it is not there. Raises ConfigError where it cannot be used."""
+        """The folder, created if missing. Raises ConfigError if it cannot be used."""
         try:
             self.folder.mkdir(mode=0o700, exist_ok=True)
             about = self.folder.lstat()
@@ -60,7 +60,7 @@ class Group(msgspec.Struct, frozen=True):
         return self.folder
 
     def gathered(self, ran: Ran) -> Ran:
-        """What all ranks of this host measured; waits until they have ended, so far as there is time. ``ran``: this
+        """The measurements of all ranks of this host; waits until they have ended, within the limit. ``ran``: this
         rank's own."""
         self._tell(f"ended-{self.local}", [ran.exit, ran.timed_out, ran.interrupted, ran.left])
         if not self.leads:
@@ -78,7 +78,7 @@ class Group(msgspec.Struct, frozen=True):
         )
 
     def finish(self, code: int) -> None:
-        """The first has reported: tell the others its exit code, and remove the folder."""
+        """Pass the exit code of the first rank, which has reported, to the others, and remove the folder."""
         signal.signal(signal.SIGTERM, signal.SIG_IGN)  # sent as soon as another rank ends with the same code
         self._tell("done", code)
         _until(lambda: len(list(self.folder.glob("left-*.json"))) >= self.count - 1, _LEAVING)
@@ -92,16 +92,16 @@ class Group(msgspec.Struct, frozen=True):
         return own if told is None else int(told)
 
     def _tell(self, name: str, data: Any) -> None:
-        with contextlib.suppress(FileNotFoundError):  # the first has gone, and taken the folder with it
+        with contextlib.suppress(FileNotFoundError):  # the first has ended and removed the folder
             write(self.folder, name, data)
 
 
 def group(environment: Mapping[str, str] = os.environ) -> Group | None:
-    """The ranks that this process is one of; None where it is alone."""
+    """The ranks of this process's group; None if it is alone."""
     one = launched(environment)
     if one is None:
         return None
-    # ranks of one host have one parent, and another start has another one
+    # ranks of one host have one parent, and another start has another
     parts = (environment.get("TORCHELASTIC_RUN_ID", ""), environment.get("MASTER_PORT", ""), str(os.getppid()),
              environment.get("TORCHELASTIC_RESTART_COUNT", "0"))  # fmt: skip
     name = re.sub(r"[^A-Za-z0-9.-]", "_", "-".join(parts))

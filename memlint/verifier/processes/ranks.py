@@ -1,4 +1,4 @@
-"""Several processes of one program, put together: the worst verdict speaks."""
+"""Merging of several processes of one program: the worst verdict counts."""
 
 from __future__ import annotations
 
@@ -40,12 +40,12 @@ def merged(
 
 
 def steps(measured: Mapping[str, Any]) -> int:
-    """How many iterations the loop of one process made that ran most."""
+    """The iterations of the loop that ran most in one process."""
     return max((int(loop["tops"]) for loop in measured["loops"]), default=0)
 
 
 def _silent(run: Run) -> Verdict:
-    """The verdict where a process wrote nothing."""
+    """The verdict if a process wrote nothing."""
     if run.end in ("failed", "killed", "timeout", "interrupted"):
         return Verdict(verdict="not-reached", reason="the program ended before anything was measured")
     return Verdict(verdict="unmeasurable", reason="the program's process left no measurements")
