@@ -136,6 +136,11 @@ def _look_after(program: int, client: socket.socket) -> None:
 def _become(said: dict[str, Any], path: list[str]) -> None:
     """Run what a client was given, as Python would."""
     arguments = said["arguments"]
+    for number, name in enumerate(("stdin", "stdout", "stderr")):  # (those there are know of what they were before)
+        how = {"mode": "w", "buffering": 1, "errors": "backslashreplace"} if number == 2 else {"mode": "rw"[number]}
+        stream = open(number, closefd=False, **how)  # noqa: SIM115
+        setattr(sys, name, stream)
+        setattr(sys, f"__{name}__", stream)
     signal.signal(signal.SIGINT, signal.SIG_IGN if said["ignores Ctrl-C"] else signal.default_int_handler)
     os.chdir(said["folder"])
     os.environ.clear()
