@@ -211,7 +211,7 @@ def _module_made(fn: FunctionState, state: State, call: _Call) -> V:
         fn.interpreter.evaluate(fn, state, shown.value) if isinstance(shown, ir.Starred) else value
         for shown, value in itertools.zip_longest(expr.args[: len(args)], args)
     ]
-    contained = contained_modules(state, whole) if name in MODULE_CONTAINERS else None
+    contained = contained_modules(fn, state, whole) if name in MODULE_CONTAINERS else None
     refs = (
         frozenset((Ref("extinstance", "", name, args=chain, keywords=_made_with(layer, words, contained)),))
         if name.startswith("torch.nn.") or row.returns != "module"

@@ -35,6 +35,7 @@ from memlint.analysis.domain.values import (
     ordered,
 )
 from memlint.analysis.index.program import Class, Function
+from memlint.analysis.index.stateful import is_stateful
 from memlint.analysis.syntax.expression_text import text
 from memlint.analysis.syntax.syntax import dotted, last_name
 from memlint.analysis.transfer.held_values import tensors_within
@@ -156,9 +157,9 @@ def _through_classes(fn: FunctionState, state: State, run: _Run, freezes: bool |
     does. ``freezes``: whether the model is frozen here, None for unknown."""
     found: list[V] = []
     forwards = _Forwards()
-    # the project's classes first: what their methods keep is not known by their names
-    classes = sorted(fitting_classes(fn, run.module.refs, run.expr, run.method), key=lambda ref: ref.kind != "instance")
-    for ref in classes[:_MAX_CLASSES]:
+    for ref in fitting_classes(fn, run.module.refs, run.expr, run.method):
+        if found and not _keeps_something(fn, ref):
+            continue  # the first class tells the output
         one = _through_class(fn, state, run, freezes, ref)
         if isinstance(one, V):
             found.append(one)
@@ -166,7 +167,15 @@ def _through_classes(fn: FunctionState, state: State, run: _Run, freezes: bool |
             forwards = _Forwards(
                 forwards.is_open or one.is_open, forwards.elsewhere | one.elsewhere, forwards.leaves or one.leaves
             )
+        if len(found) == _MAX_CLASSES:
+            break
     return join_all(found) if found else forwards
+
+
+def _keeps_something(fn: FunctionState, ref: Ref) -> bool:
+    """Whether a run of a module of this class of the project may change the module."""
+    cls = fn.analyser.cls(ref) if ref.kind == "instance" else None
+    return cls is not None and is_stateful(fn.analyser.program, cls)
 
 
 def _through_class(fn: FunctionState, state: State, run: _Run, freezes: bool | None, ref: Ref) -> V | _Forwards | None:

@@ -6,6 +6,7 @@ from memlint.analysis.domain.parts_taken import CONTAINED
 from memlint.analysis.domain.state import State
 from memlint.analysis.domain.summary.function_state import FunctionState
 from memlint.analysis.domain.values import CALLABLE, INSTANCE, MODULE, V, ordered
+from memlint.analysis.index.stateful import is_stateful
 from memlint.analysis.transfer.assignment import write_attribute
 from memlint.analysis.transfer.heap import MAX_MEMBERS
 from memlint.analysis.transfer.modules.modes import MODULE_CONTAINERS
@@ -15,17 +16,21 @@ from memlint.ir import nodes as ir
 ADDS = frozenset({"append", "extend", "insert", "update", "add_module", "register_module"})
 
 
-def contained_modules(state: State, args: list[V]) -> V | None:
+def contained_modules(fn: FunctionState, state: State, args: list[V]) -> V | None:
     """The join of the modules that a module container is given, by themselves or in a list, tuple or dictionary; None
-    where the class of one of them is unknown, or there are many classes."""
+    where the class of one of them is unknown, or there are many classes, or their runs change no object of the
+    project: what is known of any module serves then, and costs less."""
     held = [state.heap.get(key) for value in args for key in value.objs]
     inside = [part for obj in held if obj is not None for part in (*obj.fields.values(), obj.elem)]
     parts = [one for one in (*inside, *(value for value in args if not value.objs)) if one.kinds]
     if not all(part.is_only(MODULE | INSTANCE | CALLABLE) and part.refs for part in parts):
         return None
     refs = frozenset(ref for part in parts for ref in part.refs)
-    known = len(refs) <= MAX_MEMBERS and all(ref.kind in ("instance", "extinstance") for ref in refs)
-    return V(MODULE, refs=refs) if known else None
+    if len(refs) > MAX_MEMBERS or not all(ref.kind in ("instance", "extinstance") for ref in refs):
+        return None
+    own = [cls for ref in refs if ref.kind == "instance" and (cls := fn.analyser.cls(ref)) is not None]
+    quiet = bool(own) and not any(is_stateful(fn.analyser.program, cls) for cls in own)
+    return None if quiet else V(MODULE, refs=refs)
 
 
 def add_modules(fn: FunctionState, state: State, expr: ir.Call, receiver: V, args: list[V]) -> None:
@@ -34,7 +39,7 @@ def add_modules(fn: FunctionState, state: State, expr: ir.Call, receiver: V, arg
     known = receiver.refs and all(ref.name in MODULE_CONTAINERS for ref in receiver.refs)
     if not isinstance(func, ir.Attr) or not known:
         return
-    new = contained_modules(state, [one for one in args if not one.is_plain()])
+    new = contained_modules(fn, state, [one for one in args if not one.is_plain()])
     refs = []
     for ref in ordered(receiver.refs):
         words = dict(ref.keywords)
