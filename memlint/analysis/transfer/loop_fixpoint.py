@@ -23,6 +23,7 @@ from memlint.analysis.domain.values import (
     OPTIMIZER,
     TENSORS,
     UNKNOWN,
+    Path,
     Source,
     V,
     ordered,
@@ -75,7 +76,8 @@ def for_loop(fn: FunctionState, state: State, statement: ir.For) -> State | None
 
     # a loop that counts is taken to have a round, so that its variables are rebound in each round of the loops around
     # it
-    end = _loop(fn, state, loop, statement.body, enter, maybe_zero=not loop.counts)
+    members = frozenset(path.then("[]") for path in source.syms)
+    end = _loop(fn, state, loop, statement.body, enter, maybe_zero=not loop.counts, members=members)
     end = fn.interpreter.block(fn, end, statement.orelse)
     for one in loop.breaks:
         end = join_states(end, one)
@@ -130,9 +132,10 @@ def _loop(
     enter: Callable[[State], State | None],
     *,
     maybe_zero: bool,
+    members: frozenset[Path] = frozenset(),
 ) -> State | None:
     """Interpret a loop's body until the state at its head is stable. The result is the state after the loop without
-    its breaks; None where no path reaches it."""
+    its breaks; None where no path reaches it. ``members``: the places of what the loop goes through."""
     head: State = state
     end: State | None = None
     if loop.counts:
@@ -172,6 +175,9 @@ def _loop(
     after = join_states(head, end) if maybe_zero and not loop.replaces else end
     if after is not None:
         keep_modes(end, after, loop.items)  # and none is frozen or put into a mode
+        for place, value in end.sym.items() if members else ():
+            if any(place.is_in(one) for one in members):
+                after.sym[place] = value  # and none keeps what each round replaces
     return after
 
 
