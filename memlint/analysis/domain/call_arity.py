@@ -11,6 +11,9 @@ from memlint.analysis.syntax.memo import kept_for
 from memlint.analysis.syntax.syntax import spreads, walk_statements
 from memlint.ir import nodes as ir
 
+#: layers of torch that give several tensors
+GIVE_SEVERAL = frozenset({"LSTM", "GRU", "RNN", "LSTMCell", "MultiheadAttention"})
+
 
 def fitting(summary: Summary, refs: frozenset[Ref], expr: ir.Call) -> frozenset[Ref]:
     """The functions among ``refs`` that may return as many values as the call's result is unpacked into; all of them if
@@ -35,11 +38,26 @@ def fitting_classes(summary: Summary, refs: frozenset[Ref], expr: ir.Call, metho
         function = program.method(cls, method) if cls is not None else None
         if function is not None:
             methods[ref] = function
+    count = _unpacked(summary.function.body).get(expr.at)
+    if count is not None and any(_displays(function, count) for function in methods.values()):
+        refs = frozenset(ref for ref in refs if not _gives_one_tensor(ref))
     if len(methods) < 2:
         return list(ordered(refs))
-    count = _unpacked(summary.function.body).get(expr.at)
     strange = {ref for ref, function in methods.items() if not _fits(function, expr, count)}
     return list(ordered(refs - strange if len(strange) < len(methods) else refs))
+
+
+def _gives_one_tensor(ref: Ref) -> bool:
+    """Whether a module is a layer of torch whose output is a single tensor."""
+    layer = ref.name.rpartition(".")[2]
+    indices = any(word == "return_indices" for word, _ in ref.keywords)
+    return ref.kind == "extinstance" and ref.name.startswith("torch.nn.") and layer not in GIVE_SEVERAL and not indices
+
+
+def _displays(function: Function, count: int) -> bool:
+    """Whether a function returns a display of that many values."""
+    returned = (one.value for one in walk_statements(function.body, False) if isinstance(one, ir.Return))
+    return any(isinstance(value, ir.Display) and len(value.elements) == count for value in returned)
 
 
 def _fits(function: Function, expr: ir.Call, count: int | None) -> bool:

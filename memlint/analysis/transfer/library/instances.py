@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from memlint import knowledge
+from memlint.analysis.domain.call_arity import GIVE_SEVERAL
 from memlint.analysis.domain.state import State
 from memlint.analysis.domain.summary.function_state import FunctionState
 from memlint.analysis.domain.tensor_ops import tensor_op
@@ -105,7 +106,7 @@ def call_instance(
     device = device_of(fn, state, inner)
     kinds = (
         TREE
-        if name.rsplit(".", 1)[-1] in ("LSTM", "GRU", "RNN", "LSTMCell") or not name.startswith("torch.nn.")
+        if name.rsplit(".", 1)[-1] in GIVE_SEVERAL or not name.startswith("torch.nn.")
         else TENSOR
     )
     result = V(kinds, src, size=ACTIVATION, device=device, store=frozenset((key,)), extent=extent)
