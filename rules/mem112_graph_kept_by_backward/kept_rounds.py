@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from memlint.sdk.project import Analyser, Summary, is_test
+from memlint.sdk.project import Analyser, Summary, captured, is_test
 from memlint.sdk.syntax import (
     calls,
     dotted,
@@ -14,12 +14,12 @@ from memlint.sdk.syntax import (
     last_name,
     loops_around,
     names_bound_by,
-    parts,
     text,
     walk_statements,
 )
 from memlint.sdk.values import excluded, member_and_whole
 
+from .given_losses import places_with
 from .rule import KeptGraph
 
 #: calls that differentiate
@@ -42,8 +42,8 @@ def kept_by_rounds(analyser: Analyser, summary: Summary) -> Iterator[KeptGraph]:
             continue
         if len(loops) > 1 and not any(held in names_bound_by(one) for one in walk_statements(loops[-2].body)):
             continue  # the next iteration of the outer loop uses the same graphs
-        if len(loops) == 1 and not _goes_on_behind(summary, loop):
-            continue  # the graphs are freed with the function's variables
+        if len(loops) == 1 and _is_freed_next(summary, loop, at):
+            continue
         yield KeptGraph(
             site=summary.site(at),
             function=summary.function.qual,
@@ -83,10 +83,20 @@ def _differentiates_again(summary: Summary, loop: ir.For, at: int) -> bool:
     return any(other not in tests or not excluded(tests[other], tests.get(at, ())) for other in later)
 
 
-def _goes_on_behind(summary: Summary, loop: ir.For) -> bool:
-    """Whether the function calls anything behind a loop."""
-    end = max((part.at for part in parts((loop,))), default=loop.at)
-    return any(call.at > end for call in calls(summary.function.body))
+def _is_freed_next(summary: Summary, loop: ir.For, at: int) -> bool:
+    """Whether the graphs of a backward are surely freed right after its loop: the function ends there, and its
+    variables alone hold them."""
+    body = summary.function.body
+    last = body[-1]
+    behind = body[-1:] if isinstance(last, ir.Return) else ()
+    if summary.function.is_generator or any(calls(behind)) or body[: len(body) - len(behind)][-1:] != (loop,):
+        return False
+    own = [one for one in summary.backwards if one.site == summary.site(at)]
+    nodes = {item: summary.graphs.nodes.get(item) for one in own for item in one.reached}
+    marks = frozenset(item for item, node in nodes.items() if node is not None and not node.leaf)
+    if not marks or summary.exit is None or captured(summary, marks) or any(places_with(summary, marks)):
+        return False
+    return marks.isdisjoint(summary.notes.returned | (summary.left - summary.notes.logged))
 
 
 def _is_own(analyser: Analyser, summary: Summary, name: str) -> bool:

@@ -618,3 +618,40 @@ def test_a_constant_of_the_module_brings_no_graph_in(tmp_path: Path, constant: s
     (tmp_path / "train.py").write_text(CONSTANT.format(constant=constant), encoding="utf-8")
     codes = [one.code for one in memlint.lint([tmp_path], isolated=True).findings]
     assert [code for code in codes if code == "MEM112"] == found
+
+
+ROWS = """
+import torch
+
+
+def jacobian(model, x, kept):
+    outputs = {made}
+    {before}
+    rows = torch.zeros(outputs.numel(), x.numel(), device="cuda")
+    for i in range(outputs.numel()):
+        x.grad = None
+        outputs[i].backward(retain_graph=True)
+        rows[i] = x.grad.flatten()
+    {behind}
+"""
+
+
+@pytest.mark.parametrize(
+    ("made", "before", "behind", "expected"),
+    [
+        pytest.param("model(x).sum(0)", "pass", "return rows", [], id="freed as the function ends"),
+        pytest.param("model(x).sum(0)", "pass", "model.last = rows", ["note"], id="a statement follows"),
+        pytest.param("model(x).sum(0)", "pass", "model.last = outputs", ["note"], id="stored in an attribute"),
+        pytest.param("model(x).sum(0)", "kept.append(outputs)", "return rows", ["note"], id="stored in a list"),
+        pytest.param("model(x).sum(0)", "kept.append(outputs.detach())", "return rows", [], id="its values in a list"),
+        pytest.param("model.outputs = model(x).sum(0)", "pass", "return rows", ["note"], id="another name"),
+        pytest.param("model(x).sum(0)", "pass", "return {'out': outputs, 'rows': rows}", ["note"], id="in the result"),
+        pytest.param("model(x).sum(0)", "pass", "return {'rows': rows}", [], id="not in the result"),
+        pytest.param("model(x).sum(0)", "pass", "yield rows", ["note"], id="a generator"),
+        pytest.param(
+            "model(x).sum(0)", "pass", "while rows is not None: rows = rows @ rows", ["note"], id="work without a call"
+        ),
+    ],
+)
+def test_a_graph_after_its_last_round(tmp_path: Path, made: str, before: str, behind: str, expected: list[str]) -> None:
+    assert found(tmp_path, ROWS.format(made=made, before=before, behind=behind)) == expected
