@@ -79,3 +79,40 @@ def test_handed_over(way: tuple[str, str, str], body: str, registered: str, code
     result = memlint.lint([tmp_path], isolated=True)
     assert not result.failures
     assert [one.code for one in result.findings] == codes
+
+
+TEST = """
+from main import record
+from trainer import Trainer
+
+
+def test_hooks():
+    seen = []
+    trainer = Trainer(None, None)
+    trainer.register({handed})
+    trainer.fit([])
+"""
+LAMBDA = "lambda trainer: seen.append(trainer.loss)"
+
+
+@pytest.mark.parametrize(
+    ("registered", "handed", "found"),
+    [
+        pytest.param("pass", LAMBDA, [], id="a test's function"),
+        pytest.param("pass", "record", [], id="the program's function, by a test"),
+        pytest.param("trainer.register(record)", LAMBDA, [("MEM102", "medium")], id="by the program as well"),
+        # whether the trainer that runs has it is unknown
+        pytest.param(
+            "Trainer(model, optimizer).register(record)", "print", [("MEM102", "medium")], id="by another object"
+        ),
+    ],
+)
+def test_by_whom(registered: str, handed: str, found: list[tuple[str, str]], tmp_path: Path) -> None:
+    hooks, added, called = ITSELF
+    (tmp_path / "trainer.py").write_text(TRAINER.format(hooks=hooks, added=added, called=called), encoding="utf-8")
+    (tmp_path / "main.py").write_text(MAIN.format(body=KEEPS, registered=registered), encoding="utf-8")
+    (tmp_path / "tests").mkdir()
+    (tmp_path / "tests" / "test_trainer.py").write_text(TEST.format(handed=handed), encoding="utf-8")
+    result = memlint.lint([tmp_path], isolated=True)
+    assert not result.failures
+    assert [(one.code, one.confidence) for one in result.findings] == found

@@ -35,7 +35,7 @@ from memlint.analysis.facts.handlers import handed_over
 from memlint.analysis.facts.sizes.known_numbers import Numbers
 from memlint.analysis.facts.table_entries import stands_in_table
 from memlint.analysis.index.partners import Partners
-from memlint.analysis.index.program import Function
+from memlint.analysis.index.program import Function, in_tests
 from memlint.analysis.index.uses import uses_of
 from memlint.analysis.syntax.bindings import assigned_names
 from memlint.analysis.syntax.syntax import is_name, walk_statements
@@ -73,7 +73,7 @@ class Facts:
         self._calls: dict[tuple[str, str], list[tuple[Summary, CallRecord]]] = {}
         #: by name, the methods called on modules of unknown class, with the caller, the module and whether it is frozen
         self.unresolved_methods: dict[str, list[tuple[Summary, V, bool | None]]] = {}
-        self._parameters: dict[tuple[tuple[str, str], str], V | None] = {}
+        self._parameters: dict[tuple[tuple[str, str], str, bool], V | None] = {}
         self._usual: dict[tuple[tuple[str, str], str], bool | None] = {}
         self.partners = Partners(analyser.program)
         self.methods = NamedMethods(analyser.program, self.partners)
@@ -213,21 +213,24 @@ class Facts:
 
     # ------------------------------------------------------------------------------------ parameters
 
-    def parameter(self, function: Function, name: str) -> V | None:
-        """The join of what all known calls pass for a parameter; None if it is unknown or no plain value."""
-        key = (function.key, name)
+    def parameter(self, function: Function, name: str, of_tests: bool = True) -> V | None:
+        """The join of what all known calls pass for a parameter; None if it is unknown or no plain value.
+        ``of_tests``: the calls of tests count as well."""
+        key = (function.key, name, of_tests)
         if key not in self._parameters:
             self._parameters[key] = None  # the answer for a recursive call, which adds nothing
-            self._parameters[key] = self._passed(function, name)
+            self._parameters[key] = self._passed(function, name, of_tests)
         return self._parameters[key]
 
-    def _passed(self, function: Function, name: str) -> V | None:
+    def _passed(self, function: Function, name: str, of_tests: bool) -> V | None:
         found = NOTHING
         for summary, record in self._calls.get(function.key, ()):
+            if not of_tests and in_tests(summary.module.key):
+                continue
             value = record.args.get(name)
             if value is None:
                 return None
-            known = self.settled(summary, value)
+            known = self.settled(summary, value, of_tests)
             if known is None:
                 return None
             found = join(found, as_held(summary.exit, known) if summary.exit is not None else known)
@@ -269,7 +272,7 @@ class Facts:
         own = [path for path in value.syms if not path.steps and path.root.startswith("p:")]
         return len(own) == len(value.syms) == 1 and self.usual(summary.function, own[0].root[2:]) is flag
 
-    def settled(self, summary: Summary, value: V) -> V | None:
+    def settled(self, summary: Summary, value: V, of_tests: bool = True) -> V | None:
         """A value at a call site, with the caller's own parameters resolved in turn; None if one is unknown."""
         if not value.kinds & UNKNOWN:
             return value
@@ -277,7 +280,7 @@ class Facts:
         for path in ordered(value.syms):
             if path.steps or not path.root.startswith("p:"):
                 return None
-            inner = self.parameter(summary.function, path.root[2:])
+            inner = self.parameter(summary.function, path.root[2:], of_tests)
             if inner is None:
                 return None
             found = join(found, inner)

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from memlint.analysis.domain.values import NOTHING, UNKNOWN, Path, Ref, V, join
-from memlint.analysis.index.program import Class, Function
+from memlint.analysis.index.program import Class, Function, in_tests
 from memlint.analysis.syntax.memo import kept
 from memlint.analysis.syntax.syntax import calls, dotted
 from memlint.ir import nodes as ir
@@ -30,10 +30,11 @@ def handed_over(analyser: Analyser, function: Function, callee: V) -> frozenset[
         return frozenset()
     if any(not step.startswith("[") for step in path.steps[1:]):
         return frozenset()
-    return _handed(analyser, function.cls, path)
+    return _handed(analyser, function.cls, path, of_tests=in_tests(function.module.key))
 
 
-def _handed(analyser: Analyser, cls: Class, path: Path) -> frozenset[Ref]:
+def _handed(analyser: Analyser, cls: Class, path: Path, *, of_tests: bool) -> frozenset[Ref]:
+    """``of_tests``: what tests hand over counts as well, which the program never runs."""
     part = path.steps[-1].strip("[]") if path.steps[-1] != "[]" else ""
     found = NOTHING
     order, _ = analyser.program.ancestors(cls)
@@ -41,13 +42,13 @@ def _handed(analyser: Analyser, cls: Class, path: Path) -> frozenset[Ref]:
         for method in item.methods.values():
             for name, place in _collected(method.body, path.steps[0][1:]):
                 if place == part and any(param.name == name for param in method.given):
-                    found = join(found, _passed(analyser, method, name))
+                    found = join(found, _passed(analyser, method, name, of_tests))
     return frozenset(ref for ref in found.refs if ref.kind in _FOLLOWED)
 
 
-def _passed(analyser: Analyser, method: Function, name: str) -> V:
-    value = analyser.facts.parameter(method, name)
-    analyser.summaries.note("parameter", (method.key, name), (method, name), value)
+def _passed(analyser: Analyser, method: Function, name: str, of_tests: bool) -> V:
+    value = analyser.facts.parameter(method, name, of_tests)
+    analyser.summaries.note("parameter", (method.key, name, of_tests), (method, name, of_tests), value)
     return value if value is not None else NOTHING
 
 

@@ -165,7 +165,7 @@ def note_store(
     store.inner = local and any(item.id in made and item.loop.over == "loader" for item in fn.loops)
     if old is not None:
         store.cleared = store.cleared or old.cleared
-        store.freed, store.ended = old.freed, old.ended
+        store.freed, store.ended, store.guessed = old.freed, old.ended, old.guessed
         store.value = join(old.value, value)
     fn.stores[key] = store
     state.pending |= {key}
@@ -329,7 +329,7 @@ def note_carry(
         tests=tuple(fn.tests),
     )
     if old is not None:
-        store.cleared, store.freed, store.ended = old.cleared, old.freed, old.ended
+        store.cleared, store.freed, store.ended, store.guessed = old.cleared, old.freed, old.ended, old.guessed
         if old.incoming is not None:
             store.incoming = join(old.incoming, incoming)
     store.spent = _spent(fn, state, loop, store.incoming or incoming, old)
