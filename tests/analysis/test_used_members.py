@@ -103,6 +103,8 @@ def codes(folder: Path, **files: str) -> list[str]:
         ("rows = self.scaler.fit_transform(rows)", []),
         ("if hasattr(self.scaler, 'fit_transform'): rows = self.scaler.fit_transform(rows)", ["MEM201"]),
         ("self.scaler.fit_transform(rows); self.scaler = rows.head; self.scaler = rows.other", ["MEM201"]),
+        ("self.scaler.palette = 3", ["MEM201"]),
+        ("print(self.scaler.palette)", []),
     ],
 )
 def test_a_module_under_a_name(tmp_path: Path, before: str, expected: list[str]) -> None:
@@ -110,7 +112,35 @@ def test_a_module_under_a_name(tmp_path: Path, before: str, expected: list[str])
 
 
 @pytest.mark.parametrize(
-    ("before", "expected"), [("pass", ["MEM201"]), ("special = self.coder.piece_to_id(special)", [])]
+    ("name", "expected"), [pytest.param("palette", ["MEM201"], id="that"), pytest.param("colours", [], id="another")]
+)
+def test_an_attribute_that_other_code_sets(tmp_path: Path, name: str, expected: list[str]) -> None:
+    sources = f"import head\n\n\ndef load():\n    one = head.Head()\n    one.{name} = 3\n    return Data(scaler=one)\n"
+    data = ASKED.format(before="print(self.scaler.palette)")
+    assert codes(tmp_path, head=HELD, data=data, sources=sources) == expected
+
+
+@pytest.mark.parametrize(
+    ("before", "expected"),
+    [
+        ("pass", ["MEM201"]),
+        ("special = self.coder.piece_to_id(special)", []),
+        ("self.coder.note = special", ["MEM201"]),
+        ("try: return self.coder.fast(line)\n        except AttributeError: pass", ["MEM201"]),
+        ("try: return self.coder.fast(line)\n        except (TypeError, AttributeError): pass", ["MEM201"]),
+        ("try: return self.coder.fast(line)\n        except ValueError: pass", []),
+        ("try: pass\n        except AttributeError: return self.coder.fast(line)", []),
+    ],
 )
 def test_a_method_by_its_name(tmp_path: Path, before: str, expected: list[str]) -> None:
     assert codes(tmp_path, coder=ENCODED, texts=TEXTS.format(before=before)) == expected
+
+
+@pytest.mark.parametrize(
+    ("name", "expected"), [("__getattr__", ["MEM201"]), ("__getattribute__", ["MEM201"]), ("__getitem__", [])]
+)
+def test_a_class_that_answers_for_what_it_lacks(tmp_path: Path, name: str, expected: list[str]) -> None:
+    given = f"\n    def {name}(self, name):\n        return answer(self, name)\n"
+    coder = ENCODED.replace("\n\nusual", f"{given}\n\nusual")
+    texts = TEXTS.format(before="self.coder.piece_to_id(special)")
+    assert codes(tmp_path, coder=coder, texts=texts) == expected

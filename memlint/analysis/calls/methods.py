@@ -355,10 +355,11 @@ def by_name(
     if name.startswith("__") or not any(map(_worth_keeping, (*args, *words.values()))):
         return None
     program, asker = fn.analyser.program, fn.function
+    is_assigned = fn.analyser.facts.attributes.is_assigned
     candidates = [
         method
         for method in fn.analyser.methods_named(name, asker)
-        if instances.may_be_of(program, receiver, method) and may_mean(program, asker, expr, method.cls)
+        if instances.may_be_of(program, receiver, method) and may_mean(program, asker, expr, method.cls, is_assigned)
         if not fn.analyser.unused.is_never_made(method, asker)
     ]
     if candidates and isinstance(expr.func, ir.Attr) and text(expr.func.value, 200) in _mappings(asker.body):

@@ -27,7 +27,8 @@ def held_module(analyser: Analyser, name: str, call: ir.Call, asker: Function) -
         known[name] = None  # a constructor that is interpreted on the way may ask again
         known[name] = _held_module(analyser, name)
     found = known[name]
-    if found is None or not any(may_mean(analyser.program, asker, call, cls) for cls in found.keepers):
+    is_assigned = analyser.facts.attributes.is_assigned
+    if found is None or not any(may_mean(analyser.program, asker, call, cls, is_assigned) for cls in found.keepers):
         return None
     return found.value
 
