@@ -518,14 +518,14 @@ class InChunks:
 
 class Training({bases}):
     pass
+"""
+
+CHECKED = """
+from main import InChunks, nn, torch
 
 
 class Stub(InChunks):
     pass
-"""
-
-CHECKED = """
-from main import Stub, nn, torch
 
 
 def test_finite():
@@ -542,6 +542,48 @@ def test_a_step_of_a_framework_in_a_mixin(tmp_path: Path, bases: str, found: set
     (tmp_path / "tests").mkdir()
     (tmp_path / "tests" / "test_main.py").write_text(CHECKED, encoding="utf-8")
     assert codes(tmp_path, MIXED.format(bases=bases)) == found
+
+
+SHARED = """
+import lightning
+
+
+class Steps:
+    def validation_step(self, batch, number):
+        self.net.eval()
+        return self.net(batch)
+
+
+class Model(Steps, lightning.LightningModule):
+    def __init__(self, net):
+        super().__init__()
+        self.net = net
+
+
+class Further({base}):
+    def __init__(self, net):
+        super().__init__()
+        self.net = net
+
+
+def run(net, loader):
+    further = Further(net)
+    for number, x in enumerate(loader):
+        further.validation_step(x, number)
+"""
+
+
+@pytest.mark.parametrize(
+    ("base", "found"),
+    [
+        pytest.param("Steps", {"MEM201"}, id="a class of the project's own"),
+        pytest.param("Steps, nn.Module", {"MEM201"}, id="a module"),
+        pytest.param("Model", set(), id="below the framework's base"),
+        pytest.param("Steps, lightning.LightningModule", set(), id="beside the framework's base"),
+    ],
+)
+def test_a_mixin_of_other_classes_as_well(tmp_path: Path, base: str, found: set[str]) -> None:
+    assert codes(tmp_path, SHARED.format(base=base)) == found
 
 
 SELF = """

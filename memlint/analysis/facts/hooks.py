@@ -6,7 +6,7 @@ import itertools
 from collections.abc import Iterable
 
 from memlint import knowledge
-from memlint.analysis.index.program import Class, Function, Program
+from memlint.analysis.index.program import Class, Function, Program, in_tests
 
 #: the most classes below one that are looked at
 MAX_BELOW = 40
@@ -33,10 +33,16 @@ def _of_bases(names: Iterable[str], method: str) -> knowledge.Hook | None:
 
 
 def _of_mixin(program: Program, function: Function, mixin: Class) -> knowledge.Hook | None:
-    """The hook that a mixin's method is in a class that combines the mixin with a framework's base."""
+    """The hook that a mixin's method is in the classes that combine the mixin with a framework's base. None where a
+    class with no class below it has the method without such a base: its callers are the project's own. What tests make
+    of the program's mixin does not count."""
+    found = None
     for cls in itertools.islice(program.below(mixin), MAX_BELOW):
-        if program.method(cls, function.name) is function:
-            found = _of_bases(program.ancestors(cls)[1], function.name)
-            if found is not None:
-                return found
-    return None
+        if program.method(cls, function.name) is not function:
+            continue
+        known = _of_bases(program.ancestors(cls)[1], function.name)
+        of_tests = in_tests(cls.module.key) and not in_tests(mixin.module.key)
+        if known is None and not of_tests and next(program.below(cls), None) is None:
+            return None
+        found = found or known
+    return found
