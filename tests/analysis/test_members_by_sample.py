@@ -182,3 +182,34 @@ class Trainer:
 )
 def test_a_few_names(recorded: str, tmp_path: Path) -> None:
     assert codes(tmp_path, FEW.format(recorded=recorded)) == []
+
+
+BY_NUMBER = """
+class Numbered:
+    def __init__(self, model: nn.Module):
+        self.model = model
+        self.kept = {{}}
+
+    @torch.no_grad()
+    def run(self, loader, name):
+        self.model.eval()
+        for i, x in enumerate(loader):
+            self.kept[i] = self.model(x.cuda())
+            {taken}
+"""
+
+
+@pytest.mark.parametrize(
+    ("taken", "expected"),
+    [
+        pytest.param("if name: self.kept.pop(name, None)", ["MEM104"], id="the same member each time"),
+        pytest.param("if name in self.kept: self.kept.pop(name)", ["MEM104"], id="the same member if it is there"),
+        pytest.param("if name: self.kept.pop(i, None)", [], id="the one that is set"),
+        pytest.param("for key in list(self.kept): self.kept.pop(key, None)", [], id="each one"),
+        pytest.param("key = next(iter(self.kept)); self.kept.pop(key, None)", [], id="one of the keys"),
+        pytest.param("self.put(name); self.kept.pop(name, None)", [], id="other code may set it"),
+        pytest.param("self.kept[name] = self.kept[i]; self.kept.pop(name, None)", [], id="the loop sets it"),
+    ],
+)
+def test_taken_out_in_the_loop(taken: str, expected: list[str], tmp_path: Path) -> None:
+    assert codes(tmp_path, BY_NUMBER.format(taken=taken)) == expected
