@@ -36,6 +36,7 @@ RUN = """
 
 #: what the loop does, the helper's parameters, and what the helper does
 ROWS = ("self.collect(batch['image_id'], outputs)", "keys, rows")
+SET = "self.results:\n                self.results[key] = row"
 EACH = "for key, row in zip(keys, rows):\n            self.results[{key}] = {row}"
 
 
@@ -59,6 +60,38 @@ def codes(folder: Path, text: str) -> list[str]:
             EACH.format(key="key.item()", row="row"),
             [],
             id="by label, of which there are a few",
+        ),
+        pytest.param(
+            "self.collect(batch['label'], outputs)",
+            "name, rows",
+            "self.results[name.item()] = rows",
+            [],
+            id="by label, whatever the helper calls it",
+        ),
+        pytest.param(
+            "self.collect(batch['name'], outputs)",
+            "label, rows",
+            "self.results[label.item()] = rows",
+            ["MEM104"],
+            id="by name, whatever the helper calls it",
+        ),
+        pytest.param(
+            "self.collect(batch[0], outputs)",
+            "name, rows",
+            "self.results[name] = rows",
+            ["MEM104"],
+            id="by what only the helper names",
+        ),
+        pytest.param(
+            "self.collect(batch[0], outputs)",
+            "label, rows",
+            "self.results[label] = rows",
+            [],
+            id="by what the helper calls a label",
+        ),
+        pytest.param(*ROWS, f"for key, row in zip(keys, rows):\n            if key in {SET}", [], id="those there"),
+        pytest.param(
+            *ROWS, f"for key, row in zip(keys, rows):\n            if key not in {SET}", ["MEM104"], id="those missing"
         ),
         pytest.param(
             "self.collect(batch, outputs)",

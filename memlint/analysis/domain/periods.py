@@ -39,7 +39,7 @@ def is_periodic(test: ir.Expr) -> bool:
 def first_rounds(fn: FunctionState) -> bool:
     """Whether the current point is reached in one given iteration or in the first ones: ``i == 0``, ``i < 3``,
     ``len(kept) < limit``, ``kept.size(0) < limit``."""
-    return any(_first(part) or _fills(fn, part) for test in fn.tests for part in _conjuncts(test))
+    return any(_first(part) or _fills(fn, part) for test in fn.tests for part in conjuncts(test))
 
 
 def few_members(fn: FunctionState) -> bool:
@@ -52,7 +52,7 @@ def few_members(fn: FunctionState) -> bool:
         and isinstance(limit.value, int)
         and limit.value <= MAX_PERIOD
         for test in fn.tests
-        for part in _conjuncts(test)
+        for part in conjuncts(test)
     )
 
 
@@ -172,11 +172,10 @@ def _is_fixed(state: State, test: ir.Expr) -> bool:
     )
 
 
-def _conjuncts(test: ir.Expr) -> tuple[ir.Expr, ...]:
+def conjuncts(test: ir.Expr) -> tuple[ir.Expr, ...]:
+    """The tests that all hold where a test does: the parts of ``a and b``, or the test itself."""
     return (
-        (*_conjuncts(test.left), *_conjuncts(test.right))
-        if isinstance(test, ir.BoolOp) and test.op == "and"
-        else (test,)
+        (*conjuncts(test.left), *conjuncts(test.right)) if isinstance(test, ir.BoolOp) and test.op == "and" else (test,)
     )
 
 

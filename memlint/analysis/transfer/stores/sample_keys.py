@@ -7,7 +7,7 @@ from collections.abc import Set as AbstractSet
 
 from memlint.analysis.domain.summary.effects import LoopState
 from memlint.analysis.domain.summary.function_state import FunctionState
-from memlint.analysis.syntax.bindings import names_bound_by
+from memlint.analysis.syntax.bindings import names_bound_by, names_read
 from memlint.analysis.syntax.expression_text import text
 from memlint.analysis.syntax.memo import kept
 from memlint.analysis.syntax.syntax import dotted, walk_statements
@@ -40,7 +40,9 @@ def by_sample(fn: FunctionState, target: ir.Subscript) -> tuple[LoopState, ...]:
 
 def identified_by(fn: FunctionState, expr: ir.Expr, given: str = "") -> tuple[LoopState, ...]:
     """The loops over batches whose loop variable has the identifiers of samples that an expression is or comes from.
-    ``given``: what the callee that gets the expression calls it, which may tell as well."""
+    ``given``: what the callee that gets the expression calls it, which tells where the caller has no name for it: a
+    part of the loop's only variable by its position (``batch[0]``)."""
+    unnamed = names_read(expr) if identifies(given, "") else frozenset()
     return tuple(
         loop
         for loop in fn.loops
@@ -48,7 +50,8 @@ def identified_by(fn: FunctionState, expr: ir.Expr, given: str = "") -> tuple[Lo
         and loop.loop.over == "loader"
         and _has_many_items(loop)
         and any(
-            name in loop.targets - loop.counters and (identifies(name, member) or identifies(given, ""))
+            name in own and (identifies(name, member) or (not member and name in unnamed and len(own) == 1))
+            for own in (loop.targets - loop.counters,)
             for name, member in _roots(loop.body, loop.targets, expr)
         )
     )

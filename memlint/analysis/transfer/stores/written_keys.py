@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from memlint.analysis.domain.periods import conjuncts
 from memlint.analysis.domain.summary.effects import LoopState
 from memlint.analysis.domain.summary.function_state import FunctionState
 from memlint.analysis.domain.values import Sources
@@ -69,10 +70,12 @@ def _may_stop(body: tuple[ir.Stmt, ...]) -> bool:
 
 def over_itself(fn: FunctionState, target: ir.Subscript) -> bool:
     """Whether an assignment replaces existing members: ``for i, x in enumerate(items): items[i] = x.to(device)``,
-    ``for name in names: sums[name] = sums[name].item()``."""
-    name = text(target.value, 40)
+    ``for name in names: sums[name] = sums[name].item()``, ``if key in kept: kept[key] = x``."""
+    name, member = text(target.value, 40), text(target, 200)
+    if any(_tested(part, there=True) == member for test in fn.tests for part in conjuncts(test)):
+        return True
     by_name = isinstance(target.index, ir.Name) and fn.loops and target.index.id in fn.loops[-1].targets
-    if by_name and isinstance(fn.statement, ir.Assign) and mentions(fn.statement.value, text(target, 200)):
+    if by_name and isinstance(fn.statement, ir.Assign) and mentions(fn.statement.value, member):
         return True
     shown = fn.loops[-1].loop.text if fn.loops else ""
     if by_name and is_of_pairs(fn, target):
@@ -151,7 +154,7 @@ def _made_where_missing(body: tuple[ir.Stmt, ...]) -> frozenset[str]:
     found: set[str] = set()
     statements = list(walk_statements(body, into_definitions=False))
     for statement in statements:
-        if not isinstance(statement, ir.If) or (missing := _missing(statement.test)) is None:
+        if not isinstance(statement, ir.If) or (missing := _tested(statement.test, there=False)) is None:
             continue
         made = {text(target) for one in statement.body if isinstance(one, ir.Assign) for target in one.targets}
         found |= made & {missing}
@@ -173,12 +176,12 @@ def _loses_members(statements: list[ir.Stmt], name: str) -> bool:
 _LOSING = frozenset({"clear", "pop", "popitem"})
 
 
-def _missing(test: ir.Expr) -> str | None:
+def _tested(test: ir.Expr, *, there: bool) -> str | None:
     """``kept[name]`` for a test ``name not in kept`` or ``not name in kept``, also of ``kept.keys()``; None for
-    another test."""
+    another test. ``there``: for a test ``name in kept`` instead."""
     inverted = isinstance(test, ir.Unary) and test.op == "not"
     if isinstance(test, ir.Unary) and inverted:
         test = test.operand
-    if not isinstance(test, ir.Compare) or test.ops != (("in",) if inverted else ("not in",)):
+    if not isinstance(test, ir.Compare) or test.ops != (("in",) if there is not inverted else ("not in",)):
         return None
     return f"{text(test.rights[0]).removesuffix('.keys()')}[{text(test.left)}]"
