@@ -77,6 +77,14 @@ class Emptied(nn.Module):
         pytest.param(UNRELATED, "Encoder(), Emptied()", "pass", ["MEM104"], id="by another class"),
         pytest.param("", "Encoder(), Encoder()", "self.first.rows, self.second.rows = [], []", [], id="from outside"),
         pytest.param(EXTENDED, "Emptied(), Emptied()", "pass", [], id="by a subclass that calls the method"),
+        pytest.param(
+            UNRELATED + "\n\ndef change(net):\n    net.first = Encoder()\n",
+            "Emptied(), Encoder()",
+            "self.first.rows = []",
+            [],
+            id="from outside, of an object that other code replaces",
+        ),
+        pytest.param(UNRELATED, "make() or Emptied(), Encoder()", "self.first.rows = []", [], id="of one of two"),
         pytest.param("", "make(), make()", "self.first.rows = []", [], id="from outside, of an unknown class"),
     ],
 )

@@ -113,3 +113,43 @@ def main(loader):
 @pytest.mark.parametrize(("used", "expected"), [("used", []), ("x.mean()", ["MEM101"])])
 def test_only_the_model_that_gives_several_is_unpacked(tmp_path: Path, used: str, expected: list[str]) -> None:
     assert codes_in(tmp_path, EITHER.format(used=used)) == expected
+
+
+CHOSEN = """
+import torch
+from torch import nn
+
+
+class {first}(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.layer = nn.Linear(8, 1)
+
+    def forward(self, x):
+        return self.layer(x).detach()
+
+
+class {second}(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.layer = nn.Linear(8, 1)
+
+    def forward(self, x):
+        return self.layer(x)
+
+
+def main(loader, fast, optimizer):
+    net = {first}() if fast else {second}()
+    total = 0
+    for x in loader:
+        loss = net(x).mean()
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+        total += loss
+"""
+
+
+@pytest.mark.parametrize(("first", "second"), [("Able", "Zed"), ("Zed", "Able")])
+def test_any_class_of_a_model_may_record(tmp_path: Path, first: str, second: str) -> None:
+    assert codes_in(tmp_path, CHOSEN.format(first=first, second=second)) == ["MEM101"]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from memlint.analysis.domain.summary.summary import Summary
@@ -33,6 +33,8 @@ if TYPE_CHECKING:
 
 #: of how many classes with an attribute of a name the attribute's value is read
 MAX_ASKED = 8
+#: of how many functions that empty an attribute of a name it is asked whose; with more of them, one may empty any
+MAX_EMPTYING = 64
 
 
 class Attributes:
@@ -218,7 +220,7 @@ class Attributes:
         cls = function.cls
         if cls is None:
             return False
-        if any(place != (cls.module.key, cls.unit) for place in self._assigning_units(name)):
+        if any(place != (cls.module.key, cls.unit) for place in self.assigning_units(name)):
             return True
         order, _ = self.analyser.program.ancestors(cls)
         return any(
@@ -239,7 +241,7 @@ class Attributes:
         )
 
     @kept_for
-    def _assigning_units(self, name: str) -> list[tuple[str, int]]:
+    def assigning_units(self, name: str) -> list[tuple[str, int]]:
         """The units (module, number) that assign an attribute of that name."""
         program = self.analyser.program
         return [
@@ -266,10 +268,8 @@ class Attributes:
                     for at, name in enumerate(path.steps if path not in summary.notes.members_set else ()):
                         held = Path(path.root, path.steps[: at + 1])
                         self._emptied.setdefault(name, []).append((summary.function, held))
-        return any(
-            (followed is None or by.key != followed.key) and self._is_of(by, path, place)
-            for by, path in self._emptied.get(step, ())
-        )
+        emptied = self._emptied.get(step, ())
+        return self._is_one_of([one for one in emptied if followed is None or one[0].key != followed.key], place)
 
     def is_emptied_through(self, step: str, place: Holder) -> bool:
         """Whether some function may empty the attribute ``step`` (".losses") of an object by way of another one around
@@ -280,11 +280,13 @@ class Attributes:
                 for path in summary.notes.cleared:
                     if sum(part.startswith(".") for part in path.steps) > 1 and path.steps[-1].startswith("."):
                         self._emptied_through.setdefault(path.steps[-1], []).append((summary.function, path))
-        return any(self._is_of(by, path, place) for by, path in self._emptied_through.get(step, ()))
+        return self._is_one_of(self._emptied_through.get(step, ()), place)
 
-    def _is_of(self, by: Function, path: Path, place: Holder) -> bool:
-        """Whether the object whose attribute is at ``path``, in terms of the function ``by``, may be that one."""
-        return may_be_same(self.analyser.program, holder(self.analyser, by, path), place)
+    def _is_one_of(self, emptied: Sequence[tuple[Function, Path]], place: Holder) -> bool:
+        """Whether the object may be one of those whose attribute some functions empty, each at a path in its terms."""
+        return len(emptied) > MAX_EMPTYING or any(
+            may_be_same(self.analyser.program, holder(self.analyser, by, path), place) for by, path in emptied
+        )
 
     @kept_for
     def dispatches(self, cls: Class) -> bool:
@@ -319,7 +321,7 @@ class Attributes:
 
     def _functions_with(self, name: str) -> Iterator[Function]:
         """The functions, and module-level code, that assign an attribute of this name."""
-        for key, number in self._assigning_units(name):
+        for key, number in self.assigning_units(name):
             module = self.analyser.program.module(key)
             unit = module.index.units[number].name
             function = module.function(unit) if unit else module.main
@@ -336,7 +338,7 @@ class Attributes:
 
     def classes_with(self, name: str) -> Iterator[Class]:
         """The project's classes that assign an attribute of this name."""
-        for key, number in self._assigning_units(name):
+        for key, number in self.assigning_units(name):
             module = self.analyser.program.module(key)
             cls = module.cls(module.index.units[number].name)
             if cls is not None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 from typing import TYPE_CHECKING, NamedTuple
 
-from memlint.analysis.domain.values import Path
+from memlint.analysis.domain.values import UNKNOWN, Path
 from memlint.analysis.index.program import Class, Function, Program
 from memlint.analysis.syntax.syntax import calls_named
 
@@ -36,10 +36,17 @@ def holder(analyser: Analyser, function: Function, path: Path) -> Holder:
         values = [analyser.attribute(cls, step[1:]) for cls in classes]
         refs = [ref for value in values for ref in value.refs]
         found = [analyser.cls(ref) if ref.kind == "instance" else None for ref in refs]
-        if not step.startswith(".") or not all(value.refs for value in values) or None in found:
+        known = all(value.refs and not value.kinds & UNKNOWN for value in values)
+        if not step.startswith(".") or not known or None in found or _is_set_elsewhere(analyser, classes, step[1:]):
             return Holder()
         classes = [cls for cls in found if cls is not None]
     return Holder(tuple(classes))
+
+
+def _is_set_elsewhere(analyser: Analyser, classes: list[Class], name: str) -> bool:
+    """Whether code outside of some classes and their ancestors assigns an attribute of this name, of any object."""
+    own = {(one.module.key, one.unit) for cls in classes for one in analyser.program.ancestors(cls)[0]}
+    return not own.issuperset(analyser.facts.attributes.assigning_units(name))
 
 
 def may_be_same(program: Program, one: Holder, other: Holder) -> bool:

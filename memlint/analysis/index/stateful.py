@@ -1,4 +1,4 @@
-"""Whether a run of a module may change the module: what it keeps of a run lies in such attributes."""
+"""Whether a run of a module is seen to change the module: what it keeps of a run lies in such attributes."""
 
 from __future__ import annotations
 
@@ -10,21 +10,22 @@ from memlint.analysis.syntax.bindings import targets
 from memlint.analysis.syntax.syntax import calls, dotted, walk_statements
 from memlint.ir import nodes as ir
 
-#: the most classes that are looked at for one; with more of them, some may be changed
+#: the most classes that are looked at for one
 MAX_CLASSES = 64
 
 
 @memoized_in_program
 def is_stateful(program: Program, cls: Class) -> bool:
-    """Whether a forward of the class, or of a class that it names (the parts that its constructor makes), may change
-    an attribute of its object."""
+    """Whether a forward of the class, or of a class that it names (the parts that its constructor makes), is seen to
+    change an attribute of its object. False does not prove that none does: a local name for the attribute, a class that
+    is passed in or made elsewhere, and more than `MAX_CLASSES` classes are not looked through."""
     seen, todo = {cls.key}, [cls]
     while todo:
         one = todo.pop()
-        if len(seen) > MAX_CLASSES or any(map(_changes_itself, _run_methods(program, one))):
+        if any(map(_changes_itself, _run_methods(program, one))):
             return True
         for part in _named_classes(program, one):
-            if part.key not in seen:
+            if part.key not in seen and len(seen) < MAX_CLASSES:
                 seen.add(part.key)
                 todo.append(part)
     return False

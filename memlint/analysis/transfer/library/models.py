@@ -153,23 +153,29 @@ def _shaped_as(output: V, args: Args) -> V:
 
 
 def _through_classes(fn: FunctionState, state: State, run: _Run, freezes: bool | None) -> V | _Forwards:
-    """The output of a model: the join over those of its possible classes that determine one; `_Forwards` where none
-    does. ``freezes``: whether the model is frozen here, None for unknown."""
+    """The output of a model, by those of its possible classes that determine one; `_Forwards` where none does. Behind
+    one whose output has a graph, those alone are followed that may keep something. ``freezes``: whether the model is
+    frozen here, None for unknown."""
     found: list[V] = []
-    forwards = _Forwards()
+    forwards, followed = _Forwards(), 0
     for ref in fitting_classes(fn, run.module.refs, run.expr, run.method):
-        if found and not _keeps_something(fn, ref):
-            continue  # the first class tells the output
+        known = bool(found) and (state.grad == OFF or any(one.src for one in found))
+        if followed == _MAX_CLASSES or (known and not _keeps_something(fn, ref)):
+            continue
         one = _through_class(fn, state, run, freezes, ref)
+        followed += one is not None
         if isinstance(one, V):
             found.append(one)
         elif one is not None:
             forwards = _Forwards(
                 forwards.is_open or one.is_open, forwards.elsewhere | one.elsewhere, forwards.leaves or one.leaves
             )
-        if len(found) == _MAX_CLASSES:
-            break
     return join_all(found) if found else forwards
+
+
+def _runs_around(fn: FunctionState, function: Function) -> bool:
+    """Whether a forward is being interpreted that leads here through other ones: modules that contain each other."""
+    return function.key != fn.function.key and fn.analyser.summaries.is_running(function)
 
 
 def _keeps_something(fn: FunctionState, ref: Ref) -> bool:
@@ -197,7 +203,7 @@ def _through_class(fn: FunctionState, state: State, run: _Run, freezes: bool | N
         function = program.method(cls, "__call__")
     if function is None:
         return None
-    if is_left_open(fn, function):
+    if is_left_open(fn, function) or _runs_around(fn, function):
         return _Forwards(is_open=True)
     known = fn.interpreter.call_function(fn, state, function, [module, *args], words, expr.at, expr)
     inner = tensors_within(fn, state, known)
