@@ -80,3 +80,25 @@ def test_workers_grow_only_where_they_are_the_same_number() -> None:
 )
 def test_memory_that_comes_down_to_its_floor_again_does_not_grow(later: list[tuple[int, int]], level: bool) -> None:
     assert is_level(later) == level
+
+
+@pytest.mark.parametrize(
+    ("after", "gained", "grows"),
+    [
+        pytest.param(32, 15_000, False, id="once more of a long period"),
+        pytest.param(32, 32 * NOISE * 2, True, id="it goes on"),
+        pytest.param(6, 3_000, True, id="too soon to tell"),
+    ],
+)
+def test_what_ends_to_grow_behind_its_window_is_no_growth(after: int, gained: int, grows: bool) -> None:
+    watch = LoopWatch(1, warmup=0, window=12)
+    watch.suspect = True
+    held = 1 << 20
+    for watch.tops in range(1, 100):
+        held += 3 * NOISE
+        if watch.read(Meter(), lambda: held, watch.tops):  # noqa: B023
+            break
+    watch.wait(watch.tops)
+    watch.tops += after
+    watch.settle({}, held + gained)
+    assert rises_on_host(watch.readings, watch.host_settled) is grows

@@ -10,7 +10,7 @@ from types import CodeType
 from typing import Any, NamedTuple
 
 from ..memory.halves import rises
-from ..memory.host import beside_tensors, is_level, resident, rises_on_host
+from ..memory.host import NOISE, beside_tensors, is_level, resident, rises_on_host
 from ..memory.meters import Bytes, Meter
 from ..memory.tracker import Born, Frame, Ledger, lines
 from ..retention.owners import Ask, Target
@@ -75,6 +75,7 @@ class LoopWatch:
         self._later: list[tuple[int, int]] = []
         #: its window is over, and what has grown in it may yet go
         self.waits: Waiting | None = None
+        self._tops_at_end: int | None = None
         self.run_ended = False
         self.looked_at = 0
         #: the clock at the last top
@@ -119,14 +120,24 @@ class LoopWatch:
     def wait(self, tick: int) -> None:
         """Its window is over, with growth."""
         self.waits = Waiting(tick, time.monotonic(), self.runs)
+        self._tops_at_end = self.tops
 
     @property
     def host_settled(self) -> int | None:
         """The least host memory beside tensors that there was behind its window; what there was before it, where later
-        runs filled and emptied it again."""
-        if is_level(self._later):
+        runs filled and emptied it again, or where it grew no more."""
+        if is_level(self._later) or self._grows_no_more():
             return beside_tensors(self.readings[0])
         return min((host for _, host in self._later), default=None)
+
+    def _grows_no_more(self) -> bool:
+        """Whether host memory has gained no more than noise an iteration since its window, over as many iterations:
+        what it gained there was set aside by libraries in their first steps, or comes and goes in a longer period."""
+        held = beside_tensors(self.readings[-1]) if self.readings else None
+        if held is None or not self._later or self._tops_at_end is None:
+            return False
+        passed = self.tops - self._tops_at_end
+        return passed >= self.window and self._later[-1][1] - held < NOISE * passed
 
     def is_given_back(self) -> bool:
         """Whether less is held again than when its window was half over."""
