@@ -39,6 +39,10 @@ PATIENCE = 30.0
 LAST, WIDEST = 20, 200
 
 
+#: the text of a message, and how grave it is
+_Said = tuple[str, types.MessageType]
+
+
 class _Run(msgspec.Struct):
     """A program that runs. ``stopped``: somebody asked it to end."""
 
@@ -112,15 +116,17 @@ class Verifier:
         token = None
         try:
             token = await self._begin(path)
-            await self._measured(uri, path, token)
+            said = await self._measured(uri, path, token)
         except Exception as error:  # (whatever it is, the script can be verified again)
-            self._say(f"{path.name} cannot be verified: {error}", types.MessageType.Error)
+            said = f"{path.name} cannot be verified: {error}", types.MessageType.Error
         finally:
             self._runs.pop(uri, None)
             if token is not None:
                 self._session.progress(types.ProgressParams(token, types.WorkDoneProgressEnd()))
+        self._say(*said)  # (last: whoever reads it may start the next run at once)
 
-    async def _measured(self, uri: str, path: Path, token: str | None) -> None:
+    async def _measured(self, uri: str, path: Path, token: str | None) -> _Said:
+        """Run a script under ``memlint verify``; what to say of it once the run is over."""
         if self._folder is None:
             self._folder = tempfile.TemporaryDirectory(prefix="memlint-lsp-", ignore_cleanup_errors=True)
         name = uuid.uuid4().hex
@@ -151,15 +157,14 @@ class Verifier:
         _, last = await asyncio.gather(self._read(run, process.stdout), self._read(run, process.stderr))
         code = await process.wait()
         if run.stopped:
-            self._say(f"the run of {path.name} was stopped", types.MessageType.Info)
-        elif proof.is_file():
+            return f"the run of {path.name} was stopped", types.MessageType.Info
+        if proof.is_file():
             self._files[str(path)] = proof
             self._done()
-            self._tell(path, proof, report, code, last)
-        else:
-            self._session.tell(f"verify {path}:\n" + "\n".join(last), types.MessageType.Error)
-            why = clipped(last[-1]) if last else f"it ended with code {code}"
-            self._say(f"{path.name} cannot be verified: {why}", types.MessageType.Error)
+            return self._summed_up(path, proof, report, code, last)
+        self._session.tell(f"verify {path}:\n" + "\n".join(last), types.MessageType.Error)
+        why = clipped(last[-1]) if last else f"it ended with code {code}"
+        return f"{path.name} cannot be verified: {why}", types.MessageType.Error
 
     async def _read(self, run: _Run, stream: asyncio.StreamReader) -> list[str]:
         """The last lines of a stream, each of which is shown as it comes."""
@@ -173,21 +178,20 @@ class Verifier:
                 self._session.progress(types.ProgressParams(run.token, types.WorkDoneProgressReport(message=shown[-1])))
         return [*last, text[:WIDEST]] if (text := rest.decode("utf-8", "replace").strip()) else last
 
-    def _tell(self, path: Path, proof: Path, report: Path, code: int, last: list[str]) -> None:
+    def _summed_up(self, path: Path, proof: Path, report: Path, code: int, last: list[str]) -> _Said:
         """What was measured, in short; the log has all of it."""
         try:
             found = Counter(record.verdict for record in load(proof, "verify").findings)
             text = report.read_text("utf-8")
         except (ConfigError, OSError) as error:
-            self._say(f"what was measured of {path.name} cannot be read: {error}", types.MessageType.Error)
-            return
+            return f"what was measured of {path.name} cannot be read: {error}", types.MessageType.Error
         self._session.window_log_message(types.LogMessageParams(types.MessageType.Info, f"verify {path}:\n{text}"))
         counts = ", ".join(f"{found[verdict]} {verdict}" for verdict in WORST if found[verdict])
         said = f"{path.name}: {counts or 'nothing to measure'}"
         if code == PROGRAM_FAILED:
             said += f"; the program failed: {clipped(last[-1]) if last else 'the log has its end'}"
         is_bad = code == PROGRAM_FAILED or not BAD.isdisjoint(found)
-        self._say(said, types.MessageType.Warning if is_bad else types.MessageType.Info)
+        return said, types.MessageType.Warning if is_bad else types.MessageType.Info
 
     async def _begin(self, path: Path) -> str | None:
         """Show that a run goes on, where the client can do that."""
