@@ -64,14 +64,15 @@ class NamedMethods:
     @kept_for
     def _places_of(self, name: str, near: str) -> list[tuple[str, str]]:
         """The classes (module, name) with a method of that name, at most one more than are followed."""
-        found = self._find(name, self._folder(name, near))
+        folder = near.rpartition("/")[0]
+        found = self._without_further_copies(name, folder) if folder and self._copies(name) else self._all(name)
         near_ones = ((key, cls) for key, cls in found if not near or self._partners.may_meet(near, key))
         return list(itertools.islice(near_ones, MAX_METHODS + 1))
 
-    def _folder(self, name: str, near: str) -> str:
-        """The folder of ``near`` if the answer depends on it, because several files of the same name define such a
-        method; else ""."""
-        return near.rpartition("/")[0] if self._copies(name) else ""
+    def _all(self, name: str) -> Iterator[tuple[str, str]]:
+        for key in self._program.words.defining(name):
+            for cls in self._classes(key, name):
+                yield key, cls
 
     @kept_for
     def _copies(self, name: str) -> dict[str, list[str]]:
@@ -81,13 +82,22 @@ class NamedMethods:
             found.setdefault(key.rpartition("/")[2], []).append(key)
         return {file: keys for file, keys in found.items() if len(keys) > 1}
 
-    def _find(self, name: str, folder: str) -> Iterator[tuple[str, str]]:
-        for key in self._program.words.defining(name):
-            at = _shared(key, folder)
-            copies = self._copies(name).get(key.rpartition("/")[2], ()) if folder else ()
-            nearer = {cls for one in copies if _shared(one, folder) > at for cls in self._classes(one, name)}
-            yield from ((key, cls) for cls in self._classes(key, name) if cls not in nearer)
+    @kept_for
+    def _without_further_copies(self, name: str, folder: str) -> list[tuple[str, str]]:
+        """The classes with a method of that name; of equal ones in files of one name, those nearest to the folder."""
+        shared = {key: _shared(key, folder) for keys in self._copies(name).values() for key in keys}
+        nearest: dict[tuple[str, str], int] = {}
+        for key, at in shared.items():
+            for cls in self._classes(key, name):
+                copy = (key.rpartition("/")[2], cls)
+                nearest[copy] = max(at, nearest.get(copy, 0))
+        return [
+            (key, cls)
+            for key, cls in self._all(name)
+            if key not in shared or shared[key] >= nearest[key.rpartition("/")[2], cls]
+        ]
 
+    @kept_for
     def _classes(self, key: str, method: str) -> list[str]:
         definitions = self._program.module(key).index.definitions
         return [one.name for one in definitions for name in one.methods if name == method]
