@@ -16,7 +16,7 @@ def _runs() -> list[object]:
 
 def check(run: Run, device: str) -> None:
     """Verify a run of a program, and compare what is said with what is so."""
-    done = verify(*arguments(run, device), cwd=PROGRAMS)
+    done = verify(*arguments(run, device), cwd=PROGRAMS, forked=device == "cpu" and not run.slow)
     try:
         report = json.loads(done.stdout)
     except ValueError:
@@ -129,7 +129,7 @@ print("collected", len(collected))
 
 def test_loops_that_end_often_make_no_collection_each(tmp_path: Path) -> None:
     (tmp_path / "rare.py").write_text(RARE)
-    done = verify("rare.py", "--isolated", "--device", "cpu", "--full", cwd=tmp_path)
+    done = verify("rare.py", "--isolated", "--device", "cpu", "--full", cwd=tmp_path, forked=True)
     assert "1 finding" in done.stdout
     assert int(done.stdout.split("collected ")[1].split()[0]) < 40, done.stdout
 
