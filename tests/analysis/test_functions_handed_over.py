@@ -56,6 +56,8 @@ EVENTS = (
     "self.hooks['after'].append(hook)",
     "for hook in self.hooks['after']:\n                hook(self)",
 )
+#: the method that collects calls its object by another name
+OF_THIS = (ITSELF[0], "self = None\n        this.hooks.append(hook)", ITSELF[2])
 KEEPS = "kept.append(trainer.loss)"
 
 
@@ -65,6 +67,8 @@ KEEPS = "kept.append(trainer.loss)"
         pytest.param(ITSELF, KEEPS, "trainer.register(record)", ["MEM102"], id="a list"),
         pytest.param(PAIRS, KEEPS, "trainer.register(record, 1)", ["MEM102"], id="pairs"),
         pytest.param(EVENTS, KEEPS, "trainer.register(record)", ["MEM102"], id="lists by event"),
+        pytest.param(OF_THIS, KEEPS, "trainer.register(record)", ["MEM102"], id="by another name of the object"),
+        pytest.param(OF_THIS, "print(trainer)", "trainer.register(record)", [], id="by another name, keeps nothing"),
         pytest.param(ITSELF, "kept.append(trainer.loss.item())", "trainer.register(record)", [], id="a number"),
         pytest.param(ITSELF, "print(trainer.loss)", "trainer.register(record)", [], id="keeps nothing"),
         pytest.param(ITSELF, f"kept.clear()\n    {KEEPS}", "trainer.register(record)", [], id="one at a time"),
@@ -74,7 +78,10 @@ KEEPS = "kept.append(trainer.loss)"
 )
 def test_handed_over(way: tuple[str, str, str], body: str, registered: str, codes: list[str], tmp_path: Path) -> None:
     hooks, added, called = way
-    (tmp_path / "trainer.py").write_text(TRAINER.format(hooks=hooks, added=added, called=called), encoding="utf-8")
+    text = TRAINER.format(hooks=hooks, added=added, called=called)
+    if way == OF_THIS:
+        text = text.replace("register(self, hook", "register(this, hook")
+    (tmp_path / "trainer.py").write_text(text, encoding="utf-8")
     (tmp_path / "main.py").write_text(MAIN.format(body=body, registered=registered), encoding="utf-8")
     result = memlint.lint([tmp_path], isolated=True)
     assert not result.failures

@@ -87,3 +87,49 @@ def test_what_a_part_keeps_is_kept(tmp_path: Path, parts: str, run: str) -> None
 @pytest.mark.parametrize(("parts", "run"), HELD)
 def test_what_a_part_begins_anew_is_not(tmp_path: Path, parts: str, run: str) -> None:
     assert codes_in(tmp_path, PROGRAM.format(before="self.kept = []", parts=parts, run=run)) == []
+
+
+#: further classes, in front of `Net`
+MADE = """
+def make(size=512):
+    return Layer() if size == 512 else None
+
+
+class Outer(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.part = make()
+
+    def forward(self, x):
+        return self.part(x)
+
+
+"""
+LINE = "self.kept.append(x.detach())"
+WRITTEN = [
+    pytest.param("Layer", "recording", id="a class with a name in lower case"),
+    pytest.param("forward(self, x):\n        ", "forward(this, x):\n        self = this\n        ", id="self by name"),
+    pytest.param(LINE, "one = self\n        one.kept.append(x.detach())", id="another name of the object"),
+    pytest.param(LINE, "kept = self.kept\n        kept.append(x.detach())", id="a name of the attribute"),
+    pytest.param(LINE, "kept = self.kept\n        kept += [x.detach()]", id="a name of the attribute, in place"),
+    pytest.param(LINE, "getattr(self, 'kept').append(x.detach())", id="what a function gives of the object"),
+    pytest.param("class Net", MADE + "class Net", id="made by a function"),
+]
+
+
+@pytest.mark.parametrize(("before", "codes"), [("pass", ["MEM104"]), ("self.kept = []", [])])
+@pytest.mark.parametrize(("old", "new"), WRITTEN)
+def test_however_it_is_kept(tmp_path: Path, old: str, new: str, before: str, codes: list[str]) -> None:
+    part = "Outer" if "Outer" in new else "Layer"
+    program = PROGRAM.format(before=before, parts=f"self.parts = nn.ModuleList([{part}() for _ in range(3)])", run=LOOP)
+    assert old in program
+    assert codes_in(tmp_path, program.replace(old, new)) == codes
+
+
+@pytest.mark.parametrize(("before", "codes"), [("pass", ["MEM104"]), ("self.kept = []", [])])
+def test_a_chain_of_chains_is_read_once(tmp_path: Path, before: str, codes: list[str]) -> None:
+    chain = "nn.ReLU()"
+    for _ in range(40):  # each spread list is evaluated once: twice would be 2 ** 40 evaluations of the innermost
+        chain = f"nn.Sequential(*[{chain}])"
+    parts = f"self.part = nn.Sequential(Layer(), {chain})"
+    assert codes_in(tmp_path, PROGRAM.format(before=before, parts=parts, run="x = self.part(x)")) == codes

@@ -51,6 +51,8 @@ class Attributes:
         #: by the attribute: the functions that empty it, and where they see it
         self._emptied: dict[str, list[tuple[Function, Path]]] | None = None
         self._emptied_through: dict[str, list[tuple[Function, Path]]] | None = None
+        #: whose attribute a function empties, by the function and the place
+        self._holders: dict[tuple[tuple[str, str], Path], Holder] = {}
 
     def renew(self) -> None:
         """Drop the values, since the call sites know more about the arguments."""
@@ -58,6 +60,7 @@ class Attributes:
         self._own.clear()
         self._emptied = None
         self._emptied_through = None
+        self._holders.clear()
 
     def known(self, cls: Class, name: str) -> V | None:
         """The answer of `value` if it has been computed; else None."""
@@ -285,8 +288,14 @@ class Attributes:
     def _is_one_of(self, emptied: Sequence[tuple[Function, Path]], place: Holder) -> bool:
         """Whether the object may be one of those whose attribute some functions empty, each at a path in its terms."""
         return len(emptied) > MAX_EMPTYING or any(
-            may_be_same(self.analyser.program, holder(self.analyser, by, path), place) for by, path in emptied
+            may_be_same(self.analyser.program, self._holder(by, path), place) for by, path in emptied
         )
+
+    def _holder(self, function: Function, path: Path) -> Holder:
+        key = (function.key, path)
+        if key not in self._holders:
+            self._holders[key] = holder(self.analyser, function, path)
+        return self._holders[key]
 
     @kept_for
     def dispatches(self, cls: Class) -> bool:

@@ -12,6 +12,7 @@ from memlint.analysis.domain.values import NONE, UNKNOWN
 from memlint.analysis.facts.module_facts import context_mode
 from memlint.analysis.index.roles_by_name import is_test
 from memlint.analysis.syntax.bindings import assigned_names, names_read
+from memlint.analysis.syntax.syntax import is_none
 from memlint.analysis.transfer.modules.flags import test_value
 from memlint.ir import nodes as ir
 
@@ -63,7 +64,7 @@ def _passed_over(record: CallRecord, test: ir.Expr, own: set[str]) -> bool:
     """Whether a test on parameters is false for the arguments of a call, defaults included."""
 
     def passed(part: ir.Expr) -> bool | None:
-        none = isinstance(part, ir.Compare) and part.ops in (("is",), ("is not",)) and _is_none(part.rights[0])
+        none = isinstance(part, ir.Compare) and part.ops in (("is",), ("is not",)) and is_none(part.rights[0])
         name = part.left if isinstance(part, ir.Compare) and none else part
         value = record.args.get(name.id) if isinstance(name, ir.Name) and name.id in own else None
         if value is None or not value.kinds:
@@ -74,10 +75,6 @@ def _passed_over(record: CallRecord, test: ir.Expr, own: set[str]) -> bool:
         return False if value.is_only(NONE) else value.const if isinstance(value.const, bool) else None
 
     return test_value(test, passed) is False
-
-
-def _is_none(expr: ir.Expr) -> bool:
-    return isinstance(expr, ir.Const) and expr.kind == "None"
 
 
 def frozen_by_callers(analyser: Analyser, summary: Summary, store: Store) -> bool:

@@ -40,7 +40,7 @@ def _handed(analyser: Analyser, cls: Class, path: Path, *, of_tests: bool) -> fr
     order, _ = analyser.program.ancestors(cls)
     for item in order:
         for method in item.methods.values():
-            for name, place in _collected(method.body, path.steps[0][1:]):
+            for name, place in _all_collected(method).get(path.steps[0][1:], ()):
                 if place == part and any(param.name == name for param in method.given):
                     found = join(found, _passed(analyser, method, name, of_tests))
     return frozenset(ref for ref in found.refs if ref.kind in _FOLLOWED)
@@ -53,23 +53,19 @@ def _passed(analyser: Analyser, method: Function, name: str, of_tests: bool) -> 
 
 
 @kept
-def _all_collected(body: tuple[ir.Stmt, ...]) -> dict[str, tuple[tuple[str, str], ...]]:
-    """By attribute of the method's own object, the variables that a body adds to a collection in it, each with its
-    position in the tuple that is added; "" where it is added itself."""
+def _all_collected(method: Function) -> dict[str, tuple[tuple[str, str], ...]]:
+    """By attribute of the method's own object, the variables that it adds to a collection in it, each with its position
+    in the tuple that is added; "" where it is added itself."""
     found: dict[str, tuple[tuple[str, str], ...]] = {}
-    for call in calls(body):
+    for call in calls(method.body):
         if isinstance(call.func, ir.Attr) and call.func.name in _ADDING and call.args:
             place = call.func.value
             while isinstance(place, ir.Subscript):
                 place = place.value
             own, _, attribute = dotted(place).partition(".")
-            if own == "self" and attribute.isidentifier():
+            if own == method.own_name and attribute.isidentifier():
                 found[attribute] = (*found.get(attribute, ()), *_names(call.args[-1]))
     return found
-
-
-def _collected(body: tuple[ir.Stmt, ...], attribute: str) -> tuple[tuple[str, str], ...]:
-    return _all_collected(body).get(attribute, ())
 
 
 def _names(added: ir.Expr) -> Iterator[tuple[str, str]]:

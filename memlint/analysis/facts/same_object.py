@@ -27,7 +27,7 @@ class Holder(NamedTuple):
 
 def holder(analyser: Analyser, function: Function, path: Path) -> Holder:
     """The holder of the attribute at ``path``, in terms of ``function``."""
-    if function.cls is None or not function.takes_self or path.root != f"p:{function.params[0].name}":
+    if function.cls is None or not function.own_name or path.root != f"p:{function.own_name}":
         return Holder()
     if len(path.steps) == 1:
         return Holder(method=function)

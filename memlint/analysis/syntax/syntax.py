@@ -320,3 +320,8 @@ def is_true(expr: ir.Expr) -> bool:
 def is_false(expr: ir.Expr) -> bool:
     """Whether the expression is the constant False."""
     return isinstance(expr, ir.Const) and expr.value is False
+
+
+def is_none(expr: ir.Expr | None) -> bool:
+    """Whether the expression is the constant None."""
+    return isinstance(expr, ir.Const) and expr.kind == "None"

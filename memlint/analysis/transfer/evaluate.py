@@ -347,7 +347,8 @@ def _walrus(fn: FunctionState, state: State, expr: ir.Walrus) -> V:
 
 
 def _starred(fn: FunctionState, state: State, expr: ir.Starred) -> V:
-    return elements_of(fn, state, evaluate(fn, state, expr.value))
+    fn.spread[expr.at] = whole = evaluate(fn, state, expr.value)
+    return elements_of(fn, state, whole)
 
 
 def _await(fn: FunctionState, state: State, expr: ir.Await) -> V:

@@ -46,6 +46,8 @@ class FunctionState(Summary):
         #: the number of summaries that are being instantiated
         self.applying = 0
         self.statement: ir.Stmt | None = None
+        #: the collections of starred expressions, by ordinal
+        self.spread: dict[int, V] = {}
 
     def fork(self, state: State) -> State:
         """A copy of a state, charged to the budget."""
@@ -116,6 +118,7 @@ class FunctionState(Summary):
         self.returns.clear()
         self.given_up.clear()
         self.operands.clear()
+        self.spread.clear()
         self.graphs.forget()
         if self.analyser.is_large:
             share(self, self.analyser.shared)

@@ -15,6 +15,7 @@ from memlint.analysis.syntax.syntax import (
     call_at,
     dotted,
     is_member,
+    is_none,
     last_name,
     parts,
     walk_expression,
@@ -274,7 +275,7 @@ def _is_batch_of_one(expr: ir.Expr, unpacked: bool) -> bool:
         first = expr.index.elements[0] if isinstance(expr.index, ir.Display) and expr.index.elements else expr.index
         if isinstance(first, ir.Call):
             return _is_batch_of_one(first, unpacked)
-        return (isinstance(first, ir.Const) and first.kind == "None") or last_name(first) == "newaxis"
+        return is_none(first) or last_name(first) == "newaxis"
     if not isinstance(expr, ir.Call):
         return False
     name = last_name(expr.func)

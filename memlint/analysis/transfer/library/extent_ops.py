@@ -9,7 +9,7 @@ from memlint.analysis.domain.extents import extents
 from memlint.analysis.domain.extents.by_operation import REDUCE, SAME, WITH_INDICES
 from memlint.analysis.domain.extents.extents import ANY, BATCH_DIM, BYTES, NUMBER, SIDE, Extent, Range, exact
 from memlint.analysis.domain.values import DATA, TENSORS, TREE, V
-from memlint.analysis.syntax.syntax import dotted
+from memlint.analysis.syntax.syntax import dotted, is_none
 from memlint.ir import nodes as ir
 from memlint.patterns import lazy_pattern
 
@@ -351,7 +351,7 @@ def indexed(extent: Extent | None, index: ir.Expr) -> Extent | None:
     dims: list[Range] = []
     rest = list(extent.dims)
     for at, part in enumerate(parts):
-        if isinstance(part, ir.Const) and part.kind == "None":
+        if is_none(part):
             dims.append(exact(1))
         elif isinstance(part, ir.Const) and part.kind == "Ellipsis":
             behind = len(parts) - at - 1

@@ -208,7 +208,7 @@ def _module_made(fn: FunctionState, state: State, call: _Call) -> V:
         note_made(fn, expr)
     # the list holds the members of a starred argument separately
     whole = [
-        fn.interpreter.evaluate(fn, state, shown.value) if isinstance(shown, ir.Starred) else value
+        fn.spread.get(shown.at, value) if isinstance(shown, ir.Starred) else value
         for shown, value in itertools.zip_longest(expr.args[: len(args)], args)
     ]
     contained = contained_modules(fn, state, whole) if name in MODULE_CONTAINERS else None

@@ -104,11 +104,7 @@ def call_instance(
     symbol = next(iter(sorted(module.syms)), None)  # a caller may know that the module is frozen
     src = fn.record(state, key, expr.at, text(expr.func), parents, definite=not frozen, model=not frozen, callee=symbol)
     device = device_of(fn, state, inner)
-    kinds = (
-        TREE
-        if name.rsplit(".", 1)[-1] in GIVE_SEVERAL or not name.startswith("torch.nn.")
-        else TENSOR
-    )
+    kinds = TREE if name.rsplit(".", 1)[-1] in GIVE_SEVERAL or not name.startswith("torch.nn.") else TENSOR
     result = V(kinds, src, size=ACTIVATION, device=device, store=frozenset((key,)), extent=extent)
     if src and not frozen and name not in _LOOKUPS:
         made = tuple(("layer", layer) for layer in (layer_extents.of_value(module),) if layer is not None)
