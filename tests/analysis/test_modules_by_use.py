@@ -46,6 +46,11 @@ class Segmentor({base}):
         ("", "nn.Module", "pass", False),
         ("import library", "library.Layers", "self.training = training", True),
         ("", "object", "self.training = training", True),
+        ("import gym", "gym.Env", "pass", True),
+        ("from tensorflow import keras", "keras.Model", "pass", True),
+        ("import keras", "keras.Model", "pass", True),
+        ("from torch.utils.data import Dataset", "Dataset", "pass", True),
+        ("import gym, library", "library.Layers, gym.Wrapper", "pass", False),
     ],
 )
 def test_a_class_that_asks_whether_it_trains(tmp_path: Path, imports: str, base: str, own: str, found: bool) -> None:

@@ -6,6 +6,7 @@ import builtins
 import sys
 from collections.abc import Iterable, Sequence
 
+from memlint import knowledge
 from memlint.analysis.index.definitions import Class
 from memlint.analysis.syntax.syntax import parts
 from memlint.ir import nodes as ir
@@ -38,6 +39,10 @@ def is_module_by_use(order: Sequence[Class], outside: Iterable[str]) -> bool:
 
 
 def _may_be_modules(base: str) -> bool:
-    """Whether a base by its qualified name may be a module: Python's own are none."""
+    """Whether a base by its qualified name may be a module: Python's own are none, nor those of libraries that make no
+    graph (gym, Keras), nor those of torch that are not known as modules."""
     first, _, rest = base.partition(".")
-    return not hasattr(builtins, rest) if first == "?" else first not in sys.stdlib_module_names
+    if first == "?":
+        return not hasattr(builtins, rest)
+    row = knowledge.function(base)
+    return first not in sys.stdlib_module_names | {"torch"} and (row is None or row.graph != "none")
