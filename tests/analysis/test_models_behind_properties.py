@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-import memlint
+from tests.linting import codes_in
 
 TEXT = """
 import torch
@@ -73,14 +73,43 @@ class Trainer(Base):
         pytest.param("return self._model", "self._model.eval()", "open('log')", ["MEM201"], id="by its attribute"),
         pytest.param("return self._model", "self.model.eval()", "torch.no_grad()", [], id="guarded"),
         pytest.param("return self._model", "self.model.begin()", "open('log')", [], id="nothing says that it is one"),
+        pytest.param("return self._model.module", "self.model.eval()", "open('log')", ["MEM201"], id="in a wrapper"),
+        pytest.param("return self._model.module", "self.model.eval()", "torch.no_grad()", [], id="wrapped, guarded"),
+        pytest.param(
+            "return getattr(self._model, 'module', self._model)",
+            "self.model.eval()",
+            "open('log')",
+            ["MEM201"],
+            id="perhaps in a wrapper",
+        ),
+        pytest.param(
+            "return self._model.module if self.many else self._model",
+            "self.model.eval()",
+            "open('log')",
+            ["MEM201"],
+            id="in a wrapper or not",
+        ),
+        pytest.param("return self._model.module", "self.model.begin()", "open('log')", [], id="of an unknown object"),
         pytest.param(
             "return wrapped(self._model)", "self.model.eval()", "torch.no_grad()", [], id="something made of it"
         ),
     ],
 )
 def test_property(returned: str, switched: str, guard: str, codes: list[str], tmp_path: Path) -> None:
-    text = TEXT.format(returned=returned, switched=switched, guard=guard)
-    (tmp_path / "main.py").write_text(text, encoding="utf-8")
-    result = memlint.lint([tmp_path], isolated=True)
-    assert not result.failures
-    assert [one.code for one in result.findings] == codes
+    assert codes_in(tmp_path, TEXT.format(returned=returned, switched=switched, guard=guard)) == codes
+
+
+@pytest.mark.parametrize(
+    ("switched", "guard", "codes"),
+    [
+        ("self.model.eval()", "open('log')", ["MEM201"]),
+        ("self.model.eval()", "torch.no_grad()", []),
+        ("self.model.begin()", "open('log')", []),
+    ],
+)
+def test_property_that_is_kept(switched: str, guard: str, codes: list[str], tmp_path: Path) -> None:
+    setter = "    @model.setter\n    def model(self, value):\n        self.bind(value)\n\n"
+    text = TEXT.format(returned="return self._model", switched=switched, guard=guard)
+    assert setter in text
+    text = text.replace(setter, "").replace("@property", "@functools.cached_property")
+    assert codes_in(tmp_path, "import functools\n" + text) == codes

@@ -157,14 +157,15 @@ class Attributes:
 
     @kept_for
     def _getters(self, cls: Class) -> dict[str, set[str]]:
-        """By attribute, the properties of a class all of whose returns are ``return self.attribute``."""
+        """By attribute, the properties of a class all of whose returns are ``return self.attribute``, or the module in
+        the attribute's wrapper (``DataParallel``): ``return self.attribute.module``."""
         found: dict[str, set[str]] = {}
         for prop, method in cls.methods.items():
-            if "property" in method.decorator_names:
+            if method.is_property:
                 returned = [one.value for one in walk_statements(method.body) if isinstance(one, ir.Return)]
-                places = {dotted(value) if value is not None else "" for value in returned}
+                places = {place for value in returned for place in _unwrapped(value)}
                 own, _, name = places.pop().partition(".") if len(places) == 1 else ("", "", "")
-                if own == "self" and name.isidentifier():
+                if own == method.own_name and name.isidentifier():
                     found.setdefault(name, set()).add(prop)
         return found
 
@@ -352,3 +353,16 @@ class Attributes:
             cls = module.cls(module.index.units[number].name)
             if cls is not None:
                 yield cls
+
+
+def _unwrapped(value: ir.Expr | None) -> Iterator[str]:
+    """The places whose value, or the module of whose wrapper, an expression may be; "" for another expression."""
+    match value:
+        case ir.IfExp():
+            yield from (*_unwrapped(value.body), *_unwrapped(value.orelse))
+        case ir.Call(func=ir.Name(id="getattr"), args=(_, ir.Const(value="module"), *_)):
+            yield from (place for arg in value.args[::2] for place in _unwrapped(arg))
+        case ir.Attr(name="module", value=ir.Attr()):
+            yield dotted(value.value)
+        case _:
+            yield dotted(value) if value is not None else ""

@@ -13,6 +13,9 @@ from memlint.ir import nodes as ir
 if TYPE_CHECKING:
     from memlint.analysis.index.definitions import Class, Module
 
+#: the last components of decorators that make a method a property
+PROPERTIES = frozenset({"property", "cached_property"})
+
 
 @dataclass(eq=False)
 class Function:
@@ -91,6 +94,11 @@ class Function:
         """Last components of the decorators' names."""
         names = (dotted(item.func if isinstance(item, ir.Call) else item) for item in self.decorators)
         return frozenset(name.rsplit(".", 1)[-1] for name in names if name)
+
+    @property
+    def is_property(self) -> bool:
+        """Whether reading an attribute of its name calls it."""
+        return not self.decorator_names.isdisjoint(PROPERTIES)
 
     @property
     def names(self) -> frozenset[str]:

@@ -250,7 +250,7 @@ def _class_member(fn: FunctionState, state: State, cls: Class, name: str, receiv
     analyser = fn.analyser
     method: Function | None = analyser.program.method(cls, name)
     if method is not None:
-        if receiver is not None and method.decorator_names & {"property", "cached_property"}:
+        if receiver is not None and method.is_property:
             if fn.applying:  # the summary that is being instantiated has run the property already
                 return NOTHING
             return fn.interpreter.call_function(fn, state, method, [receiver], {}, current_position(fn), None)

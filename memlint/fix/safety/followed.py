@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from memlint import knowledge
 from memlint.analysis.facts.calls_by_name import functions_in, own_expressions
+from memlint.analysis.index.function import PROPERTIES
 from memlint.analysis.index.program import Class, Function, Program
 from memlint.analysis.syntax.expression_text import text
 from memlint.analysis.syntax.memo import kept
@@ -60,7 +61,7 @@ class Followed:
             return ""
         if len(self.entered) >= MAX_ENTERED:
             return "it calls too many functions to check them all"
-        plain = words.PLAIN_DECORATORS | {"property", "cached_property"}
+        plain = words.PLAIN_DECORATORS | PROPERTIES
         if set(function.decorator_names) - plain:
             return f"a decorator of `{function.name}` is not resolved{MAY_DIFFER}"
         if function.cls is not None and self._is_stored(function.name):
@@ -72,7 +73,7 @@ class Followed:
         if part.name in words.GRAPH_ATTRIBUTES:
             return f"`{function.name}` reads `{text(part, 40)}`, which differs without gradients"
         for method in self.analyser.facts.methods.few(part.name):
-            if method.decorator_names & {"property", "cached_property"}:
+            if method.is_property:
                 return self._function(method)
         return ""
 
