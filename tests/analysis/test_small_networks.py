@@ -749,15 +749,29 @@ def test(world, goal, starts):
             hits += 1
     return hits
 """
+WALK = "for state in world.walk(start):\n            hits += policy(torch.tensor(state)).max()"
 
 
 @pytest.mark.parametrize(
-    ("first", "severity"), [("(0, 0)", "note"), ("[0.5, -1.0]", "note"), ("start", "warning"), ("()", "warning")]
+    ("first", "severity"),
+    [
+        ("(0, 0)", "note"),
+        ("[0.5, -1.0]", "note"),
+        ("start", "warning"),
+        ("()", "warning"),
+        ("(0, 0) if start is None else start", "warning"),
+        ("(0, 0)\n        if start:\n            state = start", "note"),
+        # placeholders: none of them is what the network gets
+        ("(0, 0)\n        state = start", "warning"),
+        (f"(0, 0)\n        {WALK}\n        state = start", "warning warning"),
+        # it is what the network gets where the walk has no member
+        (f"(0, 0)\n        {WALK}", "warning note"),
+    ],
 )
 def test_a_vector_that_is_written_down(tmp_path: Path, first: str, severity: str) -> None:
     defined, made = OTHER["a policy of as many layers as someone says"]
     program = evaluating(defined, made, WRITTEN.replace("{first}", first))
-    assert severities(tmp_path, program) == [severity]
+    assert severities(tmp_path, program) == severity.split()
 
 
 def test_a_small_network_whose_graphs_are_kept(tmp_path: Path) -> None:

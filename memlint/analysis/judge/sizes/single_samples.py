@@ -62,21 +62,22 @@ def runs_on_written_numbers(summary: Summary, run: ModelRun) -> bool:
     """Whether the model's input is, on some way to the call, a vector that the function writes down: ``state = (0, 0)``
     and ``model(torch.tensor(state))``. What it is on other ways has the same width then."""
     call = call_at(summary.function.body, run.site.at)
-    return call is not None and bool(call.args) and _is_written(call.args[0], summary.function.body, _STEPS)
+    return call is not None and bool(call.args) and _is_written(call.args[0], summary.function.body, call.at, _STEPS)
 
 
-def _is_written(expr: ir.Expr, body: tuple[ir.Stmt, ...], depth: int) -> bool:
+def _is_written(expr: ir.Expr, body: tuple[ir.Stmt, ...], before: int, depth: int) -> bool:
+    """``before``: the ordinal at which the expression is evaluated."""
     if depth == 0:
         return False
     if isinstance(expr, ir.Name):
-        found = bindings(body).get(expr.id, [])
-        return any(_is_written(value, body, depth - 1) for value, unpacked in found if not unpacked)
+        found, _ = _reaching(body, expr.id, before)
+        return any(_is_written(value, body, value.at, depth - 1) for value, unpacked in found if not unpacked)
     if isinstance(expr, ir.Display):
         return 0 < len(expr.elements) <= _FEW_NUMBERS and all(map(_is_number, expr.elements))
     if isinstance(expr, ir.Call) and last_name(expr.func) in _MAKE_ARRAYS and expr.args:
-        return _is_written(expr.args[0], body, depth - 1)
+        return _is_written(expr.args[0], body, before, depth - 1)
     step = peel(expr)
-    return step is not None and _is_written(step, body, depth - 1)
+    return step is not None and _is_written(step, body, before, depth - 1)
 
 
 def _is_number(expr: ir.Expr) -> bool:
@@ -156,7 +157,7 @@ class _Given:
 
     def __init__(self, analyser: Analyser, summary: Summary, predicate: _Predicate, depth: int = _CALLERS_UP) -> None:
         self._analyser, self._summary, self._predicate, self._depth = analyser, summary, predicate, depth
-        self._seen: set[tuple[str, int]] = set()
+        self._seen: set[tuple[object, ...]] = set()
 
     def holds(self, expr: ir.Expr, before: int) -> bool | None:
         """The answer for an expression at the ordinal ``before``; None for a name whose answer is being computed."""
@@ -211,15 +212,14 @@ class _Given:
         return bool(call.args) and (kind == "function" or own) and self.holds(call.args[0], before) is True
 
     def _name_holds(self, name: str, before: int) -> bool | None:
-        body = self._summary.function.body
-        sure, last = _last_bound(body, name, before)
-        if (name, last.at if last is not None else -1) in self._seen:
+        bound, from_entry = _reaching(self._summary.function.body, name, before)
+        key = (name, *(value.at for value, _ in bound))
+        if key in self._seen:
             return None
-        self._seen.add((name, last.at if last is not None else -1))
-        if any(param.name == name for param in self._summary.function.params) and last is None:
-            return sure and self._callers_hold(name)
-        bound = bindings(body if last is None else (last,)).get(name, [])
-        found = [self._bound_holds(value, unpacked, value.at if last is None else last.at) for value, unpacked in bound]
+        self._seen.add(key)
+        found = [self._bound_holds(value, unpacked, value.at) for value, unpacked in bound]
+        if from_entry and any(param.name == name for param in self._summary.function.params):
+            found.append(self._callers_hold(name))
         return any(found) and False not in found
 
     def _bound_holds(self, value: ir.Expr, unpacked: bool, before: int) -> bool | None:
@@ -243,18 +243,27 @@ class _Given:
             yield _Given(self._analyser, caller, self._predicate, self._depth - 1), given, record.at
 
 
-def _last_bound(body: tuple[ir.Stmt, ...], name: str, before: int) -> tuple[bool, ir.Assign | None]:
-    """Whether the binding of a name at an ordinal is unambiguous, and the assignment that makes it: None if no
-    statement binds the name before, or the binding is ambiguous."""
-    for block, place in reversed(way_to(body, before)):
+def _reaching(body: tuple[ir.Stmt, ...], name: str, before: int) -> tuple[list[tuple[ir.Expr, bool]], bool]:
+    """The expressions that a name may be bound to at an ordinal, each with whether the name is unpacked from it, and
+    whether its value at the function's entry may be there too."""
+    found: list[tuple[ir.Expr, bool]] = []
+    for depth, (block, place) in enumerate(reversed(way_to(body, before))):
+        around = block[place]
+        if isinstance(around, ir.While) or (isinstance(around, ir.For) and depth):
+            found += _bound_in(around, name)  # an earlier iteration may bind it
+            if name in names_bound_by(around):
+                return found, False
         for statement in reversed(block[:place]):
-            if isinstance(statement, ir.Assign) and name in names_bound_by(statement):
-                return True, statement
             if binds(statement, name):
-                return False, None
-        if isinstance(block[place], ir.For | ir.While) and binds(block[place], name):
-            return False, None  # an earlier iteration may bind it
-    return True, None
+                found += _bound_in(statement, name)
+            if isinstance(statement, ir.Assign) and name in names_bound_by(statement):
+                return found, False
+    return found, True
+
+
+def _bound_in(statement: ir.Stmt, name: str) -> list[tuple[ir.Expr, bool]]:
+    """What a statement and those in it bind a name to; an unknown expression where that is not seen."""
+    return bindings((statement,)).get(name, []) or [(ir.Const(statement.at, "Ellipsis", None), True)]
 
 
 def _is_observed(expr: ir.Expr, unpacked: bool) -> bool:
