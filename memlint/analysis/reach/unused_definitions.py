@@ -32,6 +32,7 @@ from memlint.analysis.index.program import Program, in_tests, is_interactive
 from memlint.analysis.index.programs import has_program, is_collected, is_distributed, is_of_hub, is_program
 from memlint.analysis.index.receivers import is_of_another
 from memlint.analysis.reach.names_in_strings import in_strings
+from memlint.analysis.syntax.memo import kept_for
 from memlint.frontend.index_records import Imported
 from memlint.patterns import lazy_pattern
 
@@ -48,6 +49,8 @@ _LOOKS_THROUGH = ("__subclasses__", "getmembers", "instantiate_classes", "Lightn
 _OF_DICT = lazy_pattern(r"__dict__\s*(?:\[|\.\s*(?:get|items|values)\b)")
 #: if more files than this mention a name, none is read
 MAX_FILES = 40
+#: if a package may export more files than this, any file may be among them
+MAX_EXPORTED = 400
 
 
 class Idle(NamedTuple):
@@ -268,29 +271,38 @@ class Unused:
         for target in targets:
             if target is None:
                 continue
-            if target == module.key or (
-                target.endswith("__init__.py") and self._hands_out(target, module, frozenset())
-            ):
+            if target == module.key or (target.endswith("__init__.py") and self._hands_out(target, module)):
                 return True
         return False
 
-    def _hands_out(self, package: str, module: Module, seen: frozenset[str]) -> bool:
+    def _hands_out(self, package: str, module: Module) -> bool:
         """Whether a package may export the definitions of a file: the file is in it, or it imports from the file,
         possibly through other files."""
-        if package.endswith("__init__.py") and module.key.startswith(package.removesuffix("__init__.py")):
-            return True
-        init = self._program.module(package)
-        if not init.index.complete or finds_names(init.text) or len(seen) > MAX_FILES or init.names & _LAZY:
-            return True
-        for item in init.index.imports:
-            inner = f"{item.module}.{item.name}" if item.name is not None and item.module else item.name or item.module
-            targets = {self._program.resolve(name, package, item.level) for name in (item.module, inner)}
-            if module.key in targets or (item.name == "*" and targets == {None}):
-                return True
-            further = {one for one in targets if one is not None} - seen - {package}
-            if any(self._hands_out(one, module, seen | {package} | further) for one in further):
-                return True
-        return False
+        exported = self._exported(package)
+        return exported is None or any(
+            module.key == key
+            or (key.endswith("__init__.py") and module.key.startswith(key.removesuffix("__init__.py")))
+            for key in exported
+        )
+
+    @kept_for
+    def _exported(self, package: str) -> frozenset[str] | None:
+        """The package and the files that it imports, directly or through others; None if any file may be among them."""
+        found, todo = {package}, [package]
+        while todo:
+            key = todo.pop()
+            init = self._program.module(key)
+            if not init.index.complete or finds_names(init.text) or len(found) > MAX_EXPORTED or init.names & _LAZY:
+                return None
+            for item in init.index.imports:
+                inner = f"{item.module}.{item.name}" if item.name and item.module else item.name or item.module
+                targets = {self._program.resolve(name, key, item.level) for name in (item.module, inner)}
+                if item.name == "*" and targets == {None}:
+                    return None
+                further = {target for target in targets if target is not None} - found
+                found |= further
+                todo += sorted(further)
+        return frozenset(found)
 
     def _is_picked_from(self, module: Module) -> bool:
         """Whether some code takes members of a file by a computed name: ``getattr(models, name)``."""
