@@ -91,7 +91,21 @@ def run(table, net):
             kept.append(x)
     return torch.cat(kept)
 """
+BESIDE = """
+def run(dataset, net):
+    kept = []
+    with torch.no_grad():
+        for x, other in DataLoader(dataset, batch_size=64):
+            x, other = x.to("cuda"), other.to("cuda")
+            kept.append({stored})
+            net(x)
+    return kept
+"""
 SMALL = {
+    **{
+        f"{stored}, with what comes beside the inputs": BESIDE.format(stored=stored)
+        for stored in ("other", "(other, 1)", "(other, net(x))", "(net(x), other)")
+    },
     **{
         f"the member {key!r} of a sample": DATA.format(item=BY_KEY, target="batch", part=f'batch["{key}"]')
         for key in ("b", "e", "n")
@@ -112,6 +126,7 @@ SMALL = {
     "indices that a function gives": STEP.format(key="best"),
 }
 LARGE = {
+    **{f"{stored}, with the inputs": BESIDE.format(stored=stored) for stored in ("x", "(x, 1)", "(other, x)")},
     "pictures that an object holds": HOLDER.format(unpacked=UNPACKED, key="given"),
     "pictures that a function gives": STEP.format(key="input"),
     "a picture by its key": DATA.format(item=BY_KEY, target="batch", part='batch["a"]'),

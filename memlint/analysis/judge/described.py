@@ -183,12 +183,16 @@ _LARGE = lazy_pattern(r"logit|feat|emb|repr|latent|image|img|recon|mask|hidden|a
 
 
 def weight_of(summary: Summary, store: Store, value: V) -> Weight:
-    """How large one sample of the stored value is. A record counts as its largest part."""
+    """How large one sample of the stored value is. A record counts as its largest part. A part's key is its name; its
+    position tells nothing, so that one is named by what the code writes there."""
     compared = compared_with_pictures(summary.function.body)
     if not store.parts:
         return _weight(value, [named_by(store.text), named_by(store.place_text)], compared)
     parts = {name: part for name, part in store.parts.items() if not part.is_only(DATA | NONE)}
-    weights = {_weight(part, [name], compared) for name, part in parts.items()}
+    written = _written_members(store.text)
+    written = written if len(written) == len(store.parts) else [""] * len(store.parts)
+    names = {key: named_by(shown) if key.isdigit() else key for key, shown in zip(store.parts, written, strict=True)}
+    weights = {_weight(part, [names[key]], compared) for key, part in parts.items()}
     return "large" if "large" in weights else "small" if weights == {"small"} else "unknown"
 
 
@@ -212,6 +216,12 @@ def _weight(value: V, names: list[str], compared: frozenset[str]) -> Weight:
     beside = any(is_of_rows(name) or (name.isdigit() and name != "0") for name in names)
     pictured = known is None or bool(known.parts)
     return "large" if value.size == BATCH and pictured and not beside else "unknown"
+
+
+def _written_members(shown: str) -> list[str]:
+    """The texts of the members of a tuple or list that is written out; the text itself for another value."""
+    written = shown.startswith(("(", "[")) and shown.endswith((")", "]"))
+    return shown[1:-1].split(", ") if written else [shown]
 
 
 @kept
@@ -239,10 +249,8 @@ def _size(summary: Summary, store: Store, value: V, attached: Fact) -> Size:
     member = _MEMBER.fullmatch(store.text) if summary.hook is not None and summary.hook.outputs else None
     if member is not None and not _LARGE.search(member[1]):
         return "unknown"
-    shown = store.text.startswith(("(", "[")) and store.text.endswith((")", "]"))
-    members = store.text[1:-1].split(", ") if shown else [store.text]
     place = store.place_text.rsplit(".", 1)[-1]  # a metric may keep tensors of any size
-    return "unknown" if all(map(names_number, members)) or names_number(place) else "batch"
+    return "unknown" if all(map(names_number, _written_members(store.text))) or names_number(place) else "batch"
 
 
 def _lies_there(part: V) -> bool:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 
 from memlint.analysis.domain.events import PlaceKind
+from memlint.analysis.domain.extents.extents import UNBOUNDED
 from memlint.analysis.domain.literal_values import referred_functions
 from memlint.analysis.domain.parts_taken import named
 from memlint.analysis.domain.periods import resets_in_time, resets_soon
@@ -14,6 +15,7 @@ from memlint.analysis.domain.summary.effects import LoopState
 from memlint.analysis.domain.summary.function_state import FunctionState
 from memlint.analysis.domain.tensor_ops import cut
 from memlint.analysis.domain.values import (
+    BATCH,
     CONTAINER,
     DATA,
     INSTANCE,
@@ -190,6 +192,8 @@ def _part(fn: FunctionState, state: State, value: V, position: int) -> V:
         plain = part_of_output(fn, held, f"[{position}]", unpacked=True)
         if plain.extent is not None and plain.extent.parts:
             plain = plain.but(extent=plain.extent.part(position))
+        elif plain.extent is None and plain.size == BATCH and position > 0:
+            plain = plain.but(extent=UNBOUNDED)  # what a loader gives beside the inputs may be labels or names
         found = element(fn, state, plain.but(syms=frozenset(), kinds=value.kinds & ~UNKNOWN))
     for path in ordered(value.syms):
         if symbol_counts(state, value, path.then(f"[{position}]")):
