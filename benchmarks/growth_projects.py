@@ -281,4 +281,27 @@ def training_code_in_one_file(n: int) -> str:
     return "\n".join(copies.copy_at(i) for i in range(n))
 
 
+@family(25, 50, 100, 200)
+def copied_projects(n: int) -> dict[str, str]:
+    """Folders with the same files, classes and methods."""
+    net = "class Net(nn.Module):\n    def forward(self, x):\n        self.kept = x\n        return x\n"
+    net += "".join(f"    def step_{k}(self, x):\n        return self.forward(x)\n" for k in range(8))
+    used = "".join(f"\n\ndef use_{k}(model, x):\n    return model.step_{k}(x)\n" for k in range(8))
+    files = {"model.py": net, "train.py": LOOP, "use.py": used}
+    return {f"p{i}/{name}": content for i in range(n) for name, content in files.items()}
+
+
+@family(10, 20, 40, 80)
+def files_on_many_paths_of_imports(n: int) -> dict[str, str]:
+    """Each file imports the next two, so that the paths are exponentially many."""
+    files = {
+        f"nets/m{i}.py": f"from .m{i + 1} import f{i + 1}\nfrom .m{i + 2} import f{i + 2}\n" * (i < n - 2)
+        + LOOP.replace("train", f"f{i}")
+        for i in range(n)
+    }
+    main = "import nets\n\nif __name__ == \"__main__\":\n    nets.f0(None, None, None)\n"
+    other = "import nets\n\n\ndef f_of(f0):\n    return nets.other.f0, " + ", ".join(f"nets.f{i}" for i in range(n))
+    return {"main.py": main, "other.py": other + "\n", "nets/__init__.py": "from .m0 import f0\n", **files}
+
+
 __all__ = ["FAMILIES"]

@@ -65,7 +65,7 @@ class NamedMethods:
     def _places_of(self, name: str, near: str) -> list[tuple[str, str]]:
         """The classes (module, name) with a method of that name, at most one more than are followed."""
         folder = near.rpartition("/")[0]
-        found = self._without_further_copies(name, folder) if folder and self._copies(name) else self._all(name)
+        found = self._without_further_copies(name, folder) if folder and self._has_copies(name) else self._all(name)
         near_ones = ((key, cls) for key, cls in found if not near or self._partners.may_meet(near, key))
         return list(itertools.islice(near_ones, MAX_METHODS + 1))
 
@@ -75,27 +75,30 @@ class NamedMethods:
                 yield key, cls
 
     @kept_for
-    def _copies(self, name: str) -> dict[str, list[str]]:
-        """By file name, the files with it that define a method of that name, if they are several."""
-        found: dict[str, list[str]] = {}
-        for key in self._program.words.defining(name):
-            found.setdefault(key.rpartition("/")[2], []).append(key)
-        return {file: keys for file, keys in found.items() if len(keys) > 1}
+    def _has_copies(self, name: str) -> bool:
+        """Whether several files of the same name define a method of that name."""
+        files = [key.rpartition("/")[2] for key in self._program.words.defining(name)]
+        return len({*files}) < len(files)
 
     @kept_for
     def _without_further_copies(self, name: str, folder: str) -> list[tuple[str, str]]:
         """The classes with a method of that name; of equal ones in files of one name, those nearest to the folder."""
-        shared = {key: _shared(key, folder) for keys in self._copies(name).values() for key in keys}
-        nearest: dict[tuple[str, str], int] = {}
-        for key, at in shared.items():
-            for cls in self._classes(key, name):
-                copy = (key.rpartition("/")[2], cls)
-                nearest[copy] = max(at, nearest.get(copy, 0))
-        return [
-            (key, cls)
-            for key, cls in self._all(name)
-            if key not in shared or shared[key] >= nearest[key.rpartition("/")[2], cls]
-        ]
+        around = _folders_around(folder)
+        nearest = (
+            next(copies[one] for one in around if one in copies) for copies in self._copies_by_folder(name).values()
+        )
+        return [(key, cls) for _, key, cls in sorted(itertools.chain.from_iterable(nearest))]
+
+    @kept_for
+    def _copies_by_folder(self, name: str) -> dict[tuple[str, str], dict[str, list[tuple[int, str, str]]]]:
+        """By name of file and class, the classes with a method of that name (position, module, class) under each
+        folder."""
+        copies: dict[tuple[str, str], dict[str, list[tuple[int, str, str]]]] = {}
+        for at, (key, cls) in enumerate(self._all(name)):
+            folder, _, file = key.rpartition("/")
+            for one in _folders_around(folder):
+                copies.setdefault((file, cls), {}).setdefault(one, []).append((at, key, cls))
+        return copies
 
     @kept_for
     def _classes(self, key: str, method: str) -> list[str]:
@@ -107,3 +110,8 @@ def _shared(key: str, folder: str) -> int:
     """How many folders a file has in common with another folder, from the root down."""
     own, other = key.split("/")[:-1], folder.split("/")
     return next((at for at, (a, b) in enumerate(zip(own, other, strict=False)) if a != b), min(len(own), len(other)))
+
+
+def _folders_around(folder: str) -> list[str]:
+    """A folder and those around it, from the innermost to the root ("")."""
+    return [folder, *(folder[:at] for at in range(len(folder) - 1, -1, -1) if folder[at] == "/"), *[""] * bool(folder)]
