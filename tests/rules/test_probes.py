@@ -201,7 +201,7 @@ def test_rules_of_a_user_are_measured_as_well(project: Path) -> None:
 
 
 def test_an_absent_device_is_said(project: Path) -> None:
-    python = torch_python()
+    python = forks(torch_python())
     check = subprocess.run([python, "-c", "import torch, sys; sys.exit(torch.cuda.is_available())"], check=False)
     if check.returncode:
         pytest.skip("there is a CUDA device")

@@ -19,6 +19,9 @@ import pytest
 from commands import environment, verify, verify_command
 from torch_python import torch_python
 
+from memlint.cli import main
+from memlint.verifier.processes import child
+
 Put = Callable[[str], Path]
 
 
@@ -204,7 +207,9 @@ def test_a_report_on_standard_output_is_alone_there(put: Put) -> None:
     assert "told" in done.stderr
 
 
-def test_a_program_that_hangs_is_ended_in_time(put: Put) -> None:
+def test_a_program_that_hangs_is_ended_in_time(
+    put: Put, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
     mark = f"hang-{os.getpid()}"
     cwd = put(
         "import subprocess, sys, time\n"
@@ -215,9 +220,11 @@ def test_a_program_that_hangs_is_ended_in_time(put: Put) -> None:
         "    except KeyboardInterrupt:\n"
         "        pass\n"
     )
-    done = verify("p.py", "--timeout", "2", "--output-format", "json", "--", mark, cwd=cwd, timeout=60)
-    assert done.returncode == 0, "nothing is confirmed: it has not failed"
-    assert json.loads(done.stdout)["run"]["end"] == "timeout"
+    monkeypatch.chdir(cwd)
+    monkeypatch.setattr(child, "_GRACE", 0.5)
+    words = ["verify", "p.py", "--python", torch_python(), "--timeout", "2", "--output-format", "json", "--", mark]
+    assert main(words) == 0, "nothing is confirmed: it has not failed"
+    assert json.loads(capfd.readouterr().out)["run"]["end"] == "timeout"
     assert _running(mark) == []
 
 
