@@ -24,6 +24,7 @@ import struct
 import subprocess
 import sys
 import tempfile
+import time
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -132,7 +133,18 @@ def _look_after(program: int, client: socket.socket) -> None:
             finally:
                 os._exit(0)
         for number in client.recv(1) or bytes([signal.SIGKILL]):
+            _signal(program, number)
+
+
+def _signal(program: int, number: int) -> None:
+    """Send a signal to a program and what it has started, as soon as it leads a group of its own."""
+    while True:
+        try:
             os.killpg(program, number)
+        except ProcessLookupError:
+            time.sleep(0.001)
+        else:
+            return
 
 
 def _put_aside() -> None:
