@@ -25,10 +25,8 @@ import dataclasses
 import functools
 import inspect
 import math
-import os
 import re
 import sys
-import sysconfig
 from collections.abc import Callable, Generator, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -37,9 +35,10 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from memlint.patterns import lazy_pattern
+from memlint.plugins.pytest_places import amount, kept
 
 if TYPE_CHECKING:
-    from memlint.measure.growth import Growth, Watch, Where
+    from memlint.measure.growth import Watch
 
 _GROWTH, _PEAK, _HOST = "limit_memory_growth", "limit_peak_memory", "limit_host_growth"
 #: of pytest's configuration: the limit of tests that have none of their own
@@ -50,7 +49,6 @@ _MARKS = {
     _PEAK: '(limit, device=None): fail when the test has more memory ("2 GiB") at once than that',
 }
 _DEVICE = lazy_pattern(r"cpu|cuda(:\d+)?")
-_SHOWN = 5
 
 
 @dataclass(frozen=True)
@@ -272,69 +270,19 @@ def _growth_failures(watch: Watch, limit: int, warmups: int, config: pytest.Conf
         if growth.per_iteration > limit:
             how = f"{watch.iterations} iterations after {warmups} of warm-up"
             said.append(
-                f"memory grows by {_amount(growth.per_iteration)} an iteration on {growth.device} ({how}); "
-                f"the limit is {_amount(limit)}"
+                f"memory grows by {amount(growth.per_iteration)} an iteration on {growth.device} ({how}); "
+                f"the limit is {amount(limit)}"
             )
-            said += _kept(growth, config, test)
+            said += kept(growth, config, test)
     return said
 
 
 def _peak_failures(watch: Watch, limit: int) -> list[str]:
     return [
-        f"memory peaks at {_amount(peak)} on {device}; the limit is {_amount(limit)}"
+        f"memory peaks at {amount(peak)} on {device}; the limit is {amount(limit)}"
         for device, peak in watch.peaks().items()
         if peak > limit
     ]
-
-
-def _kept(growth: Growth, config: pytest.Config, test: Path) -> list[str]:
-    """The lines that allocated what stayed."""
-    places: dict[str, float] = {}
-    for stack, count in growth.kept:
-        place = _place(stack, config, test)
-        places[place] = places.get(place, 0) + count
-    if not places:
-        return ["  where it was allocated is not known"]
-    rows = sorted(places.items(), key=lambda row: -row[1])
-    said = [f"  {place} keeps {_amount(count)} an iteration" for place, count in rows[:_SHOWN]]
-    return said + [f"  ...and {len(rows) - _SHOWN} more"] * (len(rows) > _SHOWN)
-
-
-def _place(stack: tuple[Where, ...], config: pytest.Config, test: Path) -> str:
-    """The innermost line that is the project's own, and that of the test which led there."""
-    own = [where for where in stack if not _is_library(where[0])] or list(stack)
-    if not own:
-        return "a place that is not known"
-    path, line, _ = own[0]
-    said = f"{_shown(path, config)}:{line}"
-    called = next((where for where in own if Path(where[0]) == test), None)
-    if called is not None and called[0] != path:
-        said += f" (from {_shown(called[0], config)}:{called[1]})"
-    return said
-
-
-@functools.cache
-def _libraries() -> tuple[str, ...]:
-    own = Path(__file__).resolve().parent.parent
-    names = ("stdlib", "platstdlib", "purelib", "platlib")
-    return (*(str(own / part) + os.sep for part in ("measure", "plugins")),
-            *{sysconfig.get_paths()[name] + os.sep for name in names})  # fmt: skip
-
-
-def _is_library(path: str) -> bool:
-    return path.startswith((*_libraries(), "<")) or f"{os.sep}site-packages{os.sep}" in path
-
-
-def _shown(path: str, config: pytest.Config) -> str:
-    """As pytest itself shows paths."""
-    try:
-        return str(Path(path).relative_to(config.invocation_params.dir))
-    except ValueError:
-        return path
-
-
-def _amount(count: float) -> str:
-    return f"{math.ceil(count):,} B"
 
 
 class MemoryGrowth:

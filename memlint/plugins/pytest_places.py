@@ -1,0 +1,67 @@
+"""Says which lines allocated what a test keeps, in paths as pytest shows them."""
+
+from __future__ import annotations
+
+import functools
+import math
+import os
+import sysconfig
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+if TYPE_CHECKING:
+    from memlint.measure.growth import Growth, Where
+
+_SHOWN = 5
+
+
+def kept(growth: Growth, config: pytest.Config, test: Path) -> list[str]:
+    """The lines that allocated what stayed."""
+    places: dict[str, float] = {}
+    for stack, count in growth.kept:
+        place = _place(stack, config, test)
+        places[place] = places.get(place, 0) + count
+    if not places:
+        return ["  where it was allocated is not known"]
+    rows = sorted(places.items(), key=lambda row: -row[1])
+    said = [f"  {place} keeps {amount(count)} an iteration" for place, count in rows[:_SHOWN]]
+    return said + [f"  ...and {len(rows) - _SHOWN} more"] * (len(rows) > _SHOWN)
+
+
+def _place(stack: tuple[Where, ...], config: pytest.Config, test: Path) -> str:
+    """The innermost line that is the project's own, and that of the test which led there."""
+    own = [where for where in stack if not _is_library(where[0])] or list(stack)
+    if not own:
+        return "a place that is not known"
+    path, line, _ = own[0]
+    said = f"{_shown(path, config)}:{line}"
+    called = next((where for where in own if Path(where[0]) == test), None)
+    if called is not None and called[0] != path:
+        said += f" (from {_shown(called[0], config)}:{called[1]})"
+    return said
+
+
+@functools.cache
+def _libraries() -> tuple[str, ...]:
+    own = Path(__file__).resolve().parent.parent
+    names = ("stdlib", "platstdlib", "purelib", "platlib")
+    return (*(str(own / part) + os.sep for part in ("measure", "plugins")),
+            *{sysconfig.get_paths()[name] + os.sep for name in names})  # fmt: skip
+
+
+def _is_library(path: str) -> bool:
+    return path.startswith((*_libraries(), "<")) or f"{os.sep}site-packages{os.sep}" in path
+
+
+def _shown(path: str, config: pytest.Config) -> str:
+    """As pytest itself shows paths."""
+    try:
+        return str(Path(path).relative_to(config.invocation_params.dir))
+    except ValueError:
+        return path
+
+
+def amount(count: float) -> str:
+    return f"{math.ceil(count):,} B"
