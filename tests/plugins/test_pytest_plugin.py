@@ -133,6 +133,43 @@ def test_cuda_itself(tmp_path: Path) -> None:
     assert f"test_cuda.py:{line_of(REAL_CUDA, 'here')} keeps 16,388 B an iteration" in ran.failed["test_keeps"]
 
 
+_ASIDE = """
+import gc
+
+import pytest
+import torch
+
+@pytest.fixture
+def many():
+    return [[] for _ in range(300_000)]
+
+def test_modules_are_put_aside():
+    assert 0 < gc.get_freeze_count() < 300_000
+
+@pytest.mark.limit_memory_growth("0 B")
+def test_beside_few():
+    assert 0 < gc.get_freeze_count() < 300_000
+    cycle = [torch.ones(3)]
+    cycle.append(cycle)
+
+@pytest.mark.limit_memory_growth("0 B")
+def test_beside_many(many):
+    assert gc.get_freeze_count() > 300_000
+
+@pytest.mark.limit_memory_growth("0 B")
+def test_what_was_put_aside_comes_back():
+    kept.append(torch.ones(3))
+
+kept = []
+"""
+
+
+def test_collections_leave_out_what_modules_bring_and_many_objects_of_fixtures(tmp_path: Path) -> None:
+    ran = suite(tmp_path, {"test_aside.py": _ASIDE}, python=forks(torch_python("pytest")))
+    assert set(ran.failed) == {"test_what_was_put_aside_comes_back"}, ran.text
+    assert "memory grows by 12 B" in ran.failed["test_what_was_put_aside_comes_back"]
+
+
 _PLAIN = """
 import pytest
 
