@@ -34,24 +34,10 @@ if TYPE_CHECKING:
 #: calls that join the members of a collection to one tensor
 _JOINS = frozenset({"cat", "concat", "concatenate", "stack", "vstack", "hstack", "pad_sequence"})
 #: functions, and modules of functions, that combine their arguments with no other tensors
-_COMBINES_NOTHING = frozenset(
-    {
-        "print",
-        "len",
-        "float",
-        "int",
-        "str",
-        "list",
-        "tuple",
-        "dict",
-        "zip",
-        "enumerate",
-        "isinstance",
-        "torch",
-        "np",
-        "F",
-    }
-)
+_COMBINES_NOTHING = frozenset({
+    "print", "len", "float", "int", "str", "list", "tuple", "dict", "zip", "enumerate", "isinstance", "torch", "np",
+    "F",
+})  # fmt: skip
 #: methods that store or write their arguments
 _PUT_AWAY = frozenset({"append", "extend", "save", "dump", "format", "write"})
 #: methods that move a tensor to the place of its use

@@ -13,43 +13,13 @@ from memlint.ir import nodes as ir
 if TYPE_CHECKING:
     from memlint.analysis.facts.analyser import Analyser
 #: methods and functions that keep the rows of their argument
-_SAME_ROWS = frozenset(
-    {
-        "to",
-        "cuda",
-        "cpu",
-        "float",
-        "double",
-        "half",
-        "long",
-        "unsqueeze",
-        "view",
-        "reshape",
-        "permute",
-        "transpose",
-        "contiguous",
-        "type",
-        "clone",
-        "detach",
-        "squeeze",
-        "flatten",
-        "numpy",
-        "astype",
-    }
-)
-_WRAPS = frozenset(
-    {
-        "Variable",
-        "Tensor",
-        "FloatTensor",
-        "tensor",
-        "as_tensor",
-        "from_numpy",
-        "array",
-        "asarray",
-        "stack",
-    }
-)
+_SAME_ROWS = frozenset({
+    "to", "cuda", "cpu", "float", "double", "half", "long", "unsqueeze", "view", "reshape", "permute", "transpose",
+    "contiguous", "type", "clone", "detach", "squeeze", "flatten", "numpy", "astype",
+})  # fmt: skip
+_WRAPS = frozenset({
+    "Variable", "Tensor", "FloatTensor", "tensor", "as_tensor", "from_numpy", "array", "asarray", "stack",
+})  # fmt: skip
 
 
 def argument(call: ir.Call, position: int, name: str) -> ir.Expr | None:

@@ -8,21 +8,9 @@ from memlint.analysis.syntax.expression_text import text
 from memlint.ir import nodes as ir
 
 #: methods that return the same tensor on another device, in another type or without its graph
-PASSED = frozenset(
-    {
-        "cpu",
-        "cuda",
-        "to",
-        "detach",
-        "clone",
-        "contiguous",
-        "float",
-        "half",
-        "double",
-        "long",
-        "type",
-    }
-)
+PASSED = frozenset({
+    "cpu", "cuda", "to", "detach", "clone", "contiguous", "float", "half", "double", "long", "type",
+})  # fmt: skip
 
 
 def is_same(part: ir.Expr, place: str) -> bool:

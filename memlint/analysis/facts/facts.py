@@ -55,13 +55,9 @@ _PLAIN = MODULE | OPTIMIZER | LOADER | CALLABLE | INSTANCE | NONE
 
 #: the cached facts that depend on the summaries
 _LEARNT = (
-    "_skipped",
-    "_variables_in_backward",
-    "attributes_in_backward",
-    "differentiated",
-    "differentiates",
+    "_skipped", "_variables_in_backward", "attributes_in_backward", "differentiated", "differentiates",
     "owned_attributes",
-)
+)  # fmt: skip
 
 
 class Facts:

@@ -10,18 +10,10 @@ from memlint.analysis.index.program import Function, Program
 from memlint.ir import nodes as ir
 
 #: bases that call no method beyond their documented ones (``forward``, ``__getitem__``)
-_PLAIN_BASES = frozenset(
-    {
-        "object",
-        "?.object",
-        "abc.ABC",
-        "torch.nn.Module",
-        "?.nn.Module",
-        "torch.nn.modules.module.Module",
-        "torch.utils.data.Dataset",
-        "torch.utils.data.dataset.Dataset",
-    }
-)
+_PLAIN_BASES = frozenset({
+    "object", "?.object", "abc.ABC", "torch.nn.Module", "?.nn.Module", "torch.nn.modules.module.Module",
+    "torch.utils.data.Dataset", "torch.utils.data.dataset.Dataset",
+})  # fmt: skip
 #: packages whose base classes do not search for their subclasses (a test runner does)
 _FIND_NONE = (sys.stdlib_module_names | {"torch"}) - {"unittest"}
 #: forms of a base expression that name the base

@@ -14,23 +14,10 @@ from memlint.patterns import lazy_pattern
 
 #: functions that load code by its name
 _LOADERS = (
-    "import_module",
-    "__import__",
-    "exec_module",
-    "load_module",
-    "run_module",
-    "run_path",
-    "import_string",
-    "locate",
-    "instantiate",
-    "hydra",
-    "LightningCLI",
-    "Fire",
-    "get_obj_from_str",
-    "walk_packages",
-    "iter_modules",
+    "import_module", "__import__", "exec_module", "load_module", "run_module", "run_path", "import_string",
+    "locate", "instantiate", "hydra", "LightningCLI", "Fire", "get_obj_from_str", "walk_packages", "iter_modules",
     "entry_points",
-)
+)  # fmt: skip
 #: those whose first argument is a dotted name, or the path of a package
 _BY_DOTTED_NAME = frozenset({"import_module", "__import__", "run_module", "walk_packages", "iter_modules"})
 #: libraries whose name is often also that of a class, function or file of a project

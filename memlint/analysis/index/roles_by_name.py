@@ -6,19 +6,9 @@ from memlint.analysis.index.program import Function, in_tests
 
 #: words in the names of evaluations
 _NAMES = (
-    "valid",
-    "eval",
-    "test",
-    "predict",
-    "infer",
-    "generate",
-    "sample",
-    "extract",
-    "encode_all",
-    "embed_all",
-    "export",
-    "inference",
-)
+    "valid", "eval", "test", "predict", "infer", "generate", "sample", "extract", "encode_all", "embed_all",
+    "export", "inference",
+)  # fmt: skip
 
 
 def named_test(function: Function) -> bool:

@@ -39,21 +39,10 @@ if TYPE_CHECKING:
     from memlint.analysis.facts.analyser import Analyser
 
 #: calls that make a new tensor, independent of the old one
-_FRESH = frozenset(
-    {
-        "empty",
-        "zeros",
-        "tensor",
-        "Tensor",
-        "FloatTensor",
-        "LongTensor",
-        "new_empty",
-        "new_zeros",
-        "new_tensor",
-        "full",
-        "ones",
-    }
-)
+_FRESH = frozenset({
+    "empty", "zeros", "tensor", "Tensor", "FloatTensor", "LongTensor", "new_empty", "new_zeros", "new_tensor",
+    "full", "ones",
+})  # fmt: skip
 
 
 #: calls that show, measure or save their arguments

@@ -29,34 +29,11 @@ _ADDS = frozenset({"add_module", "append", "extend", "insert"})
 _LOADS = lazy_pattern(r"torch\.(hub|jit)\..*|torch\.load")
 _BUILTINS = frozenset(vars(builtins)) - {"getattr"}
 #: methods that a module has from torch
-_INHERITED = frozenset(
-    {
-        "add_module",
-        "apply",
-        "buffers",
-        "children",
-        "cpu",
-        "cuda",
-        "eval",
-        "float",
-        "half",
-        "load_state_dict",
-        "log",
-        "log_dict",
-        "modules",
-        "named_modules",
-        "named_parameters",
-        "parameters",
-        "register_buffer",
-        "register_parameter",
-        "requires_grad_",
-        "save_hyperparameters",
-        "state_dict",
-        "to",
-        "train",
-        "zero_grad",
-    }
-)
+_INHERITED = frozenset({
+    "add_module", "apply", "buffers", "children", "cpu", "cuda", "eval", "float", "half", "load_state_dict", "log",
+    "log_dict", "modules", "named_modules", "named_parameters", "parameters", "register_buffer",
+    "register_parameter", "requires_grad_", "save_hyperparameters", "state_dict", "to", "train", "zero_grad",
+})  # fmt: skip
 
 
 class Parts:

@@ -10,15 +10,10 @@ from memlint.analysis.domain.values import Args, V, Words
 from memlint.ir import nodes as ir
 
 #: methods of modules that add a hook
-OF_MODULES = frozenset(
-    {
-        "register_forward_hook",
-        "register_forward_pre_hook",
-        "register_backward_hook",
-        "register_full_backward_hook",
-        "register_full_backward_pre_hook",
-    }
-)
+OF_MODULES = frozenset({
+    "register_forward_hook", "register_forward_pre_hook", "register_backward_hook", "register_full_backward_hook",
+    "register_full_backward_pre_hook",
+})  # fmt: skip
 #: methods of tensors that add a hook; other libraries have one of the first name, too
 OF_TENSORS = frozenset({"register_hook", "register_post_accumulate_grad_hook"})
 ADDING = OF_MODULES | OF_TENSORS

@@ -20,14 +20,10 @@ if TYPE_CHECKING:
     from memlint.analysis.facts.analyser import Analyser
 
 #: classes of pools of threads of this process
-_POOLS = frozenset(
-    {
-        "concurrent.futures.ThreadPoolExecutor",
-        "concurrent.futures.thread.ThreadPoolExecutor",
-        "multiprocessing.pool.ThreadPool",
-        "multiprocessing.dummy.Pool",
-    }
-)
+_POOLS = frozenset({
+    "concurrent.futures.ThreadPoolExecutor", "concurrent.futures.thread.ThreadPoolExecutor",
+    "multiprocessing.pool.ThreadPool", "multiprocessing.dummy.Pool",
+})  # fmt: skip
 #: marks a future, the result of one call
 _PROMISE = Ref("promise", "", "")
 
