@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from memlint.analysis.domain.graphs import Node
 from memlint.analysis.domain.summary.effects import Backward, ModelRun
 from memlint.analysis.domain.summary.summary import Summary
-from memlint.analysis.domain.values import Path, Source
+from memlint.analysis.domain.values import Path, Source, Sources
 from memlint.analysis.syntax.syntax import expressions, statement_at, walk_expression
 from memlint.analysis.transfer.held_values import tensors_within
 from memlint.analysis.transfer.modules.optimizer_parameters import _DATA, _DATA_CALLS
@@ -22,17 +23,11 @@ def gives_no_gradient(analyser: Analyser, summary: Summary, run: ModelRun) -> bo
     node = summary.graphs.nodes.get(run.node)
     if node is None:
         return False
-    for item in summary.graphs.closure(node.parents | run.value.src):
-        if isinstance(item, Path):
-            if _may_be_attached(analyser, summary, item):
-                return False
-            continue
-        inner = summary.graphs.nodes.get(item)
-        if inner is None or inner.at == run.site.at or _is_its_own(summary, run, item):  # the call itself recorded it
-            continue
-        if inner.definite or inner.guess or _may_record(inner):
-            return False
-    return True
+    reached = summary.graphs.closure(node.parents | run.value.src)
+    return not any(
+        inner is None or inner.definite or inner.guess or _may_record(inner)
+        for _, inner in _beside(analyser, summary, run, reached)
+    )
 
 
 def networks_beside(
@@ -45,20 +40,28 @@ def networks_beside(
     inputs = summary.graphs.closure(parent for item in own if item in nodes for parent in nodes[item].parents)
     runs = {mark: other for other in summary.runs.values() for mark in other.marks}
     others: dict[Source, ModelRun] = {}
-    for item in backward.reached - inputs - own:
-        if isinstance(item, Path):
-            if _may_be_attached(analyser, summary, item):
-                return None
-            continue
-        inner, other = nodes.get(item), runs.get(item)
-        if inner is None or inner.at == run.site.at or _is_its_own(summary, run, item):
-            continue
+    for item, inner in _beside(analyser, summary, run, backward.reached - inputs - own):
+        other = runs.get(item)
         if other is not None:
             if not _is_same_module(run, other):
                 others[other.key] = other
-        elif inner.definite or _may_record(inner):
+        elif inner is None or inner.definite or _may_record(inner):
             return None
     return tuple(others.values())
+
+
+def _beside(
+    analyser: Analyser, summary: Summary, run: ModelRun, sources: Sources
+) -> Iterator[tuple[Source, Node | None]]:
+    """The sources that the call of the module did not record itself, each with its operation; None for a symbol that
+    may have a graph."""
+    for item in sources:
+        inner = summary.graphs.nodes.get(item)
+        if isinstance(item, Path):
+            if _may_be_attached(analyser, summary, item):
+                yield item, None
+        elif inner is not None and inner.at != run.site.at and not _is_its_own(summary, run, item):
+            yield item, inner
 
 
 def _is_same_module(run: ModelRun, other: ModelRun) -> bool:

@@ -322,7 +322,7 @@ class Graphs:
             return "no", False
         for evidence in self.evidence:
             if evidence and evidence <= sources:
-                return "yes", not self._definite(sources, symbols)
+                return "yes", not any(self._source(source, symbols, set()) == "yes" for source in sources)
         verdict: Fact = "no"
         for source in sources:
             node = self.nodes.get(source)
@@ -334,9 +334,6 @@ class Graphs:
             if one == "unknown":
                 verdict = "unknown"
         return verdict, False
-
-    def _definite(self, sources: Sources, symbols: Any) -> bool:
-        return any(self._source(source, symbols, set()) == "yes" for source in sources)
 
     def _is_weight(self, source: Source, evidence: Sources) -> bool:
         """Whether a source is computed only from members of a batch, beside a model's output that is enough for the

@@ -152,7 +152,7 @@ def _calls_from_elsewhere(analyser: Analyser, summary: Summary, store: Store) ->
 def _in_module(analyser: Analyser, summary: Summary, store: Store) -> bool:
     """Whether the function is layer code: a forward, or a method that a forward uses and whose loops run over layers or
     steps. A method that trains, evaluates or loops over batches is not."""
-    if in_forward(analyser, summary):
+    if of_layers(analyser, summary.function):
         return True
     function = summary.function
     if function.cls is None or not analyser.program.is_module(function.cls):
@@ -165,12 +165,6 @@ def _in_module(analyser: Analyser, summary: Summary, store: Store) -> bool:
         return False  # it returns numbers only (sampling, decoding), so no caller can need the graph
     loop = store.loop.loop if store.loop is not None else None
     return not trains and loop is not None and loop.over != "loader" and not loop.names_data
-
-
-def in_forward(analyser: Analyser, summary: Summary) -> bool:
-    """Whether the function is layer code. Loops in a forward run over layers, heads or time steps, and its local values
-    die with the call."""
-    return of_layers(analyser, summary.function)
 
 
 def handed_down(summary: Summary, store: Store) -> bool:

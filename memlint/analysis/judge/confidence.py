@@ -11,7 +11,7 @@ from memlint.analysis.domain.events import Loop, Value
 from memlint.analysis.domain.summary.effects import Store
 from memlint.analysis.domain.summary.summary import Summary
 from memlint.analysis.domain.tensor_ops import names_count
-from memlint.analysis.domain.values import EMPTY, Path, Source, Sources, V
+from memlint.analysis.domain.values import EMPTY, Path, Source, V
 from memlint.analysis.index.program import Function
 from memlint.analysis.index.roles_by_name import is_evaluation_name
 from memlint.analysis.judge.bounded_places import becomes_attribute
@@ -115,7 +115,9 @@ def would_raise(summary: Summary, store: Store, value: Value) -> bool:
         return False
     # a sum's value also holds what is added to it, which does not come from the state
     added = summary.graphs.closure(store.incoming.src) if store.how == "add" and store.incoming is not None else EMPTY
-    in_output = summary.graphs.closure(summary.notes.returned) & (_nodes_of(summary, store.value) - added)
+    in_output = summary.graphs.closure(summary.notes.returned) & (
+        (store.value.src & summary.graphs.nodes.keys()) - added
+    )
     if store.loop is None and in_output and not _is_buffer(summary, store.place):
         return True  # the output depends on the state, so the next output's backward reaches this graph
     if isinstance(store.place, Path) and store.place.root.startswith(MADE) and store.loop is not None:
@@ -156,10 +158,6 @@ def _is_buffer(summary: Summary, place: Source) -> bool:
     cls = summary.function.cls
     steps = place.steps if isinstance(place, Path) else ()
     return cls is not None and bool(steps) and summary.analyser.is_buffer(cls, steps[0].lstrip("."))
-
-
-def _nodes_of(summary: Summary, value: V) -> Sources:
-    return frozenset(source for source in value.src if source in summary.graphs.nodes)
 
 
 def reset_elsewhere(analyser: Analyser, summary: Summary, store: Store) -> bool:
@@ -321,13 +319,13 @@ def _first_assigned(body: tuple[ir.Stmt, ...]) -> dict[str, tuple[float, float]]
     """By name, the ordinals of its first assignment and of its first assignment from something other than NumPy."""
     found: dict[str, tuple[float, float]] = {}
     for name, statements in assignments(body).items():
-        others = [one.at for one in statements if not _is_of_numpy(one.value)]
+        others = [
+            one.at
+            for one in statements
+            if not (isinstance(one.value, ir.Call) and dotted(one.value.func).split(".")[0] in ("np", "numpy"))
+        ]
         found[name] = min(one.at for one in statements), min(others, default=math.inf)
     return found
-
-
-def _is_of_numpy(value: ir.Expr) -> bool:
-    return isinstance(value, ir.Call) and dotted(value.func).split(".")[0] in ("np", "numpy")
 
 
 def is_moved_member(store: Store) -> bool:

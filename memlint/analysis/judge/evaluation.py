@@ -27,7 +27,7 @@ from memlint.analysis.domain.values import CPU, EMPTY, Source, Sources
 from memlint.analysis.index.program import Function
 from memlint.analysis.index.roles_by_name import is_evaluation_name
 from memlint.analysis.judge import run_callers
-from memlint.analysis.judge.judged_runs import Verdict, consumed_as, is_layer_code, judge_run, loop_of, records
+from memlint.analysis.judge.judged_runs import Verdict, consumed_as, judge_run, loop_of, of_layers, records
 from memlint.analysis.judge.roles import Phase
 from memlint.analysis.judge.run_doubts import doubt_of
 from memlint.analysis.judge.run_reasons import report_run_reason
@@ -69,7 +69,7 @@ def evaluations(analyser: Analyser, summary: Summary) -> list[Verdict]:
     summary.notes.evaluations = summary.notes.unguarded = inner
     if not summary.runs:
         return []
-    if is_layer_code(analyser, summary):
+    if of_layers(analyser, summary.function):
         # the caller decides the mode of a forward, but a cut inside it holds for all callers
         recorded = [run for run in summary.runs.values() if not run.tests and records(analyser, summary, run)]
         for run in summary.runs.values():
@@ -120,7 +120,7 @@ def model_calls(
     for name, group in [(name, part) for name, whole in groups.items() for part in _apart(whole)]:
         if name == ("function",):
             group = _on_their_own(group, groups)
-        if not group or _guarded_with(name, group[0].run, groups):
+        if not group or any(outer in groups for outer in group[0].run.loops if outer != name):
             for item in group:
                 report_run_reason(analyser, summary, item.run, "dropped", "same-guard")
             continue
@@ -175,7 +175,9 @@ def _of_group(analyser: Analyser, summary: Summary, group: list[Verdict], kept: 
     if doubt:
         report_run_reason(analyser, summary, run, "low", doubt)
         certainty = "low"
-    if first.evaluation == "name" and (_only_shows(summary, run) or _keeps_for_nobody(retained)):
+    if first.evaluation == "name" and (
+        _only_shows(summary, run) or (retained is not None and retained.unneeded != "low")
+    ):
         consumed = "detached"
     handed_on = first.evaluation == "name" and consumed == "escapes"
     beside = handed_on and (is_beside_training(analyser, summary, run) or collects_scores(summary, run))
@@ -213,11 +215,6 @@ def _may_be_asked(summary: Summary) -> bool:
     """Whether the function asks for gradients of something that may be an input of the run under another name, or a
     part of it. Parameters of a network that the function iterates over do not count."""
     return summary.notes.gradients or asked_for(summary, of_networks(summary.function.body)) in (REQUIRES, ASKED)
-
-
-def _keeps_for_nobody(keeper: Keeper | None) -> bool:
-    """Whether a place keeps the graphs of all batches and, with more than low confidence, no backward reaches them."""
-    return keeper is not None and keeper.unneeded != "low"
 
 
 #: every file that trains holds one of these names
@@ -359,11 +356,6 @@ def _apart(group: list[Verdict]) -> list[list[Verdict]]:
         else:
             apart.append([item])
     return apart
-
-
-def _guarded_with(name: Source, run: ModelRun, groups: dict[Source, list[Verdict]]) -> bool:
-    """Whether the guard of another group, that of an outer loop, covers this run as well."""
-    return any(outer in groups for outer in run.loops if outer != name)
 
 
 def _is_script(analyser: Analyser, summary: Summary, loop: Loop | None, run: ModelRun) -> bool:

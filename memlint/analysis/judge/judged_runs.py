@@ -172,14 +172,9 @@ def _unguarded(analyser: Analyser, function: Function, trail: frozenset[tuple[st
     )
 
 
-def is_layer_code(analyser: Analyser, summary: Summary) -> bool:
-    """Whether the function runs in the grad mode of its caller: a forward, or a module's method that only forwards
-    call."""
-    return of_layers(analyser, summary.function)
-
-
 def of_layers(analyser: Analyser, function: Function, depth: int = 0) -> bool:
-    """Whether the function is a forward, or a method of a module that only forwards call."""
+    """Whether the function is a forward, or a method of a module that only forwards call: it runs in the grad mode of
+    its caller, its loops run over layers, heads or time steps, and its local values die with the call."""
     inner: Function | None = function
     while inner is not None:
         named = inner.name in _LAYER_METHODS or inner.name.startswith("forward_")

@@ -49,7 +49,9 @@ def phase_of(summary: Summary, run: ModelRun) -> Phase | None:
         if _is_tested_elsewhere(loop, name, aliases) or leaves_early(loop.body, name, aliases):
             continue
         trained = [
-            phase for phase in phases if any(_may_run(one.tests, name, phase.value, aliases) for one in backwards)
+            phase
+            for phase in phases
+            if any(all(holds(test, name, phase.value, aliases) is not False for test in one.tests) for one in backwards)
         ]
         quiet = [phase for phase in phases if phase not in trained]
         if quiet and trained and all(_evaluates(loop, name, phase, aliases) for phase in quiet):
@@ -79,10 +81,6 @@ def _is_tested_elsewhere(loop: ir.For, name: str, aliases: dict[str, ir.Expr]) -
         and not (isinstance(target := statement.targets[0], ir.Name) and aliases.get(target.id) is statement.value)
         for part in walk_expression(statement.value)
     )
-
-
-def _may_run(tests: tuple[ir.Expr, ...], name: str, phase: object, aliases: dict[str, ir.Expr]) -> bool:
-    return all(holds(test, name, phase, aliases) is not False for test in tests)
 
 
 def _evaluates(loop: ir.For, name: str, phase: ir.Const, aliases: dict[str, ir.Expr]) -> bool:

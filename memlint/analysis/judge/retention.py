@@ -14,7 +14,7 @@ from memlint.analysis.judge.bounded_places import (
     once_in_a_loop,
     reset_after_backward,
 )
-from memlint.analysis.judge.candidate import Candidate, builds_layers, handed_down, in_few_rounds, in_forward
+from memlint.analysis.judge.candidate import Candidate, builds_layers, handed_down, in_few_rounds
 from memlint.analysis.judge.confidence import (
     adds_a_count,
     adds_a_graph,
@@ -33,6 +33,7 @@ from memlint.analysis.judge.confidence import (
     would_raise,
 )
 from memlint.analysis.judge.first_step import begun_at_first_step
+from memlint.analysis.judge.judged_runs import of_layers
 from memlint.analysis.judge.reasons import Reason
 from memlint.analysis.transfer.modules import inert_guards
 from memlint.analysis.transfer.stores.carry import PART
@@ -93,7 +94,7 @@ DROPPED: tuple[Reason[Candidate], ...] = (
     Reason(
         "argument-of-forward",
         "{place} is an argument that a forward hands to its parts: how long it lives, the caller says",
-        lambda one: handed_down(one.summary, one.store) and in_forward(one.analyser, one.summary),
+        lambda one: handed_down(one.summary, one.store) and of_layers(one.analyser, one.summary.function),
     ),
     Reason(
         "may-be-trained-by",

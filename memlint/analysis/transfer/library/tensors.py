@@ -128,7 +128,9 @@ def _call(
         return cut(
             receiver,
             TENSOR if name.startswith(("detach", "new_")) else None,
-            size=_smaller(receiver, size)
+            size=None
+            if size is None
+            else min(size, receiver.size)
             if args or words or name not in ("argmax", "argmin", "all", "any")
             else SCALAR,
         )
@@ -214,10 +216,6 @@ def _cut_here(fn: FunctionState, state: State, expr: ir.Call) -> None:
             if obj is not None and str(place.index.value) in obj.fields:
                 name = str(place.index.value)
                 state.heap[key] = obj.with_field(name, obj.fields[name].but(src=frozenset()))
-
-
-def _smaller(receiver: V, size: int | None) -> int | None:
-    return None if size is None else min(size, receiver.size)
 
 
 def _move(receiver: V, name: str, expr: ir.Call, args: list[V], words: dict[str, V], integers: bool) -> V:

@@ -42,7 +42,7 @@ def store_value(
     """Record that ``value`` enters a container by the operation ``how`` (append, key …)."""
     inner = tensors_within(fn, state, value)
     parts = parts_of(fn, state, value)
-    sure = _has_sure_attribute(fn, state, value)
+    sure = any(map(has_graph_for_sure, _members_of(fn, state, value, ("instance",)).values()))
     if not container.objs and not container.syms and inner.src:
         # whoever holds the unknown container may call backward on the value
         fn.leave(fn.graphs.closure(inner.src))
@@ -66,11 +66,6 @@ def store_value(
 def parts_of(fn: FunctionState, state: State, value: V) -> dict[str, V]:
     """The members of the tuple, list or dictionary that is stored, by position or key; empty for another value."""
     return _members_of(fn, state, value, ("tuple", "list", "dict"))
-
-
-def _has_sure_attribute(fn: FunctionState, state: State, value: V) -> bool:
-    """Whether the stored value is an instance of a project class with an attribute that has a graph for sure."""
-    return any(map(has_graph_for_sure, _members_of(fn, state, value, ("instance",)).values()))
 
 
 def _members_of(fn: FunctionState, state: State, value: V, kinds: tuple[str, ...]) -> dict[str, V]:

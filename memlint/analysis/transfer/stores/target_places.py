@@ -6,6 +6,7 @@ from memlint.analysis.domain.events import PlaceKind
 from memlint.analysis.domain.state import State
 from memlint.analysis.domain.summary.function_state import FunctionState
 from memlint.analysis.domain.values import CONTAINER, Path, Source, ordered
+from memlint.analysis.syntax.syntax import is_member
 from memlint.analysis.transfer.stores.class_places import class_places
 from memlint.analysis.transfer.stores.stores import kind_of
 from memlint.ir import nodes as ir
@@ -22,7 +23,7 @@ def place_of(fn: FunctionState, state: State, target: ir.Expr) -> tuple[Source, 
         return path, kind_of(path)
     if isinstance(target, ir.Attr | ir.Subscript):
         base = fn.interpreter.evaluate(fn, state, target.value)
-        if isinstance(target, ir.Subscript) and not base.may_be(CONTAINER) and not _literal_key(target.index):
+        if isinstance(target, ir.Subscript) and not base.may_be(CONTAINER) and not is_member(target):
             return None
         step = "." + target.name if isinstance(target, ir.Attr) else _step(fn, state, target)
         for path in sorted(base.syms):
@@ -39,12 +40,6 @@ def place_of(fn: FunctionState, state: State, target: ir.Expr) -> tuple[Source, 
 def picking_name(target: ir.Expr) -> str:
     """The variable that picks the member in ``place[name]``; "" where none does."""
     return target.index.id if isinstance(target, ir.Subscript) and isinstance(target.index, ir.Name) else ""
-
-
-def _literal_key(index: ir.Expr) -> bool:
-    """Whether the index is a text (``d["loss"]``), so that the indexed value is a dict; another index may select a
-    part of a tensor."""
-    return isinstance(index, ir.Const) and isinstance(index.value, str)
 
 
 def _foreign(fn: FunctionState, name: str) -> Path:
