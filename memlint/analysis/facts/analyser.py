@@ -45,6 +45,7 @@ from memlint.analysis.index.program import Class, Function, Module, Program, in_
 from memlint.analysis.index.uses import uses_of
 from memlint.analysis.reach.known_calls import KnownCalls
 from memlint.analysis.reach.unused_definitions import Unused
+from memlint.analysis.syntax.bindings import targets
 from memlint.analysis.syntax.syntax import is_name, walk_statements
 from memlint.analysis.transfer.annotations import annotation_value
 from memlint.analysis.transfer.handed_on import outside
@@ -300,8 +301,7 @@ class Analyser(DefinitionValues):
         found = NOTHING
         for statement in (*module.bindings.get(name, ()), *written(module, name)):
             if isinstance(statement, ir.Assign | ir.AnnAssign) and statement.value is not None:
-                targets = statement.targets if isinstance(statement, ir.Assign) else (statement.target,)
-                direct = any(is_name(target, name) for target in targets)
+                direct = any(is_name(target, name) for target in targets(statement))
                 found = join(found, self.evaluate_constant(module, statement.value) if direct else UNKNOWN_VALUE)
             else:
                 found = join(found, UNKNOWN_VALUE)
@@ -380,6 +380,5 @@ def written(module: Module, name: str) -> Iterator[ir.Stmt]:
     """The statements of functions that bind a module's variable by a ``global`` declaration."""
     for function in module.writers(name):
         for statement in walk_statements(function.body, into_definitions=False):
-            targets = statement.targets if isinstance(statement, ir.Assign) else ()
-            if any(is_name(target, name) for target in targets):
+            if isinstance(statement, ir.Assign) and any(is_name(target, name) for target in statement.targets):
                 yield statement

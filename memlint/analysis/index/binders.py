@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 from memlint.analysis.index.function import Function
+from memlint.analysis.syntax.bindings import names_bound_by
 from memlint.analysis.syntax.memo import kept_for
 from memlint.analysis.syntax.syntax import expressions, is_name, walk_expression, walk_statements
 from memlint.ir import nodes as ir
+
+#: statements that bind names to no expression of their text
+_OTHERS = (ir.Import, ir.ImportFrom, ir.With, ir.FunctionDef, ir.ClassDef, ir.Try, ir.Match)
 
 
 @kept_for
@@ -24,23 +28,11 @@ def binders(function: Function, name: str) -> tuple[ir.Expr, ...] | None:
                 if found is None:
                     return None
                 values += found
-            case ir.AnnAssign() if binds(statement.target, name):
-                if statement.value is not None:
-                    values.append(statement.value)
+            case ir.AnnAssign() | ir.AugAssign() if binds(statement.target, name):
+                values += [statement.value] if statement.value is not None else []
             case ir.For() if binds(statement.target, name):
                 values.append(statement.iter)
-            case ir.AugAssign() if binds(statement.target, name):
-                values.append(statement.value)
-            case ir.Import() | ir.ImportFrom():
-                if any((alias.asname or alias.name.partition(".")[0]) == name for alias in statement.names):
-                    return None
-            case ir.With() if any(item.target is not None and binds(item.target, name) for item in statement.items):
-                return None
-            case ir.FunctionDef() | ir.ClassDef() if statement.name == name:
-                return None
-            case ir.Try() if any(handler.name == name for handler in statement.handlers):
-                return None
-            case ir.Match() if any(name in case.captures for case in statement.cases):
+            case _ if isinstance(statement, _OTHERS) and name in names_bound_by(statement):
                 return None
     return tuple(values)
 

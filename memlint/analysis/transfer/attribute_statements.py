@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from memlint.analysis.index.program import Class, Function
+from memlint.analysis.syntax.bindings import targets
 from memlint.analysis.syntax.memo import kept
 from memlint.analysis.syntax.syntax import calls, dotted, is_true, last_name, walk_expression, walk_statements
 from memlint.ir import nodes as ir
@@ -70,8 +71,7 @@ def is_container(value: ir.Expr) -> bool:
 
 def assigned_value(statement: ir.Assign | ir.AnnAssign, value: ir.Expr, name: str) -> ir.Expr:
     """The part of an assignment's value that goes to ``self.name``."""
-    targets = statement.targets if isinstance(statement, ir.Assign) else (statement.target,)
-    for target in targets:
+    for target in targets(statement):
         if not isinstance(target, ir.Display):
             continue
         for position, part in enumerate(target.elements):
@@ -93,14 +93,7 @@ def attribute_assignments(body: tuple[ir.Stmt, ...]) -> dict[str, list[ir.Stmt]]
 
 def assigned_attributes(statement: ir.Stmt) -> list[str]:
     """The attributes of variables that a statement assigns."""
-    targets: tuple[ir.Expr, ...] = ()
-    if isinstance(statement, ir.Assign):
-        targets = statement.targets
-    elif isinstance(statement, (ir.AnnAssign, ir.AugAssign, ir.For)):
-        targets = (statement.target,)
-    else:
-        return []
     flat: list[ir.Expr] = []
-    for target in targets:
+    for target in (statement.target,) if isinstance(statement, ir.For) else targets(statement):
         flat.extend(target.elements if isinstance(target, ir.Display) else (target,))
     return [target.name for target in flat if isinstance(target, ir.Attr) and isinstance(target.value, ir.Name)]

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from memlint.analysis.domain.bound_names import argument
 from memlint.analysis.index.definitions import functions_of
 from memlint.analysis.index.program import Function, Module, Program
+from memlint.analysis.syntax.bindings import targets
 from memlint.analysis.syntax.syntax import (
     calls,
     calls_named,
@@ -72,10 +73,12 @@ def _of_objects(module: Module, name: str, held_by: str) -> Iterator[Default]:
     """The defaults by ``class Config: hidden = 64``, ``config = dict(hidden=64)`` or ``config.hidden = 64``."""
     for function in functions_of(module):
         for statement in walk_statements(function.body, into_definitions=False):
-            targets = [dotted(one) for one in statement.targets] if isinstance(statement, ir.Assign) else []
-            if isinstance(statement, ir.Assign) and f"{held_by}.{name}" in targets:
+            if not isinstance(statement, ir.Assign):
+                continue
+            places = [dotted(one) for one in statement.targets]
+            if f"{held_by}.{name}" in places:
                 yield statement.value, function
-            elif isinstance(statement, ir.Assign) and any(one.rpartition(".")[2] == held_by for one in targets):
+            elif any(one.rpartition(".")[2] == held_by for one in places):
                 yield from ((value, function) for value in _members(statement.value, name))
     for cls in module.classes.values():
         if cls.node.name == held_by or _SETTINGS.fullmatch(cls.node.name):
@@ -93,14 +96,8 @@ def _made_with(module: Module, name: str) -> Iterator[Default]:
 def _fields(node: ir.ClassDef, name: str) -> Iterator[ir.Expr]:
     """The defaults by fields: ``hidden = 64``, ``hidden: int = 64``, ``hidden: int = field(default=64)``."""
     for statement in node.body:
-        if isinstance(statement, ir.Assign):
-            targets: tuple[ir.Expr, ...] = statement.targets
-        elif isinstance(statement, ir.AnnAssign):
-            targets = (statement.target,)
-        else:
-            continue
-        if statement.value is not None and any(is_name(one, name) for one in targets):
-            value = statement.value
+        value = statement.value if isinstance(statement, ir.Assign | ir.AnnAssign) else None
+        if value is not None and any(is_name(one, name) for one in targets(statement)):
             yield (argument(value, 99, "default") if isinstance(value, ir.Call) else None) or value
 
 
