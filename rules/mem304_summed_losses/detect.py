@@ -36,7 +36,7 @@ def _backward_behind(summary: Summary, store: Store) -> Site | None:
     """The backward that uses the stored value, and is not in the loop; None if there is none."""
     if store.loop is None or not summary.backwards:
         return None
-    marks = marks_of(summary, store)
+    marks = marks_of(store)
     sites = (site for trained, loops, site, _ in summary.backwards if marks & trained and store.loop.id not in loops)
     return next(sites, None)
 

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 _OF_FLAGS = (ir.Name, ir.Const, ir.Unary, ir.BoolOp, ir.Compare)
 
 
-def marks_of(summary: Summary | None, store: Store) -> set[Source]:
+def marks_of(store: Store) -> set[Source]:
     """The marks (graph sources) that identify a later use of the place."""
     place = store.place
     if isinstance(place, Path):
@@ -38,7 +38,7 @@ def graph_needed_later(analyser: Analyser, summary: Summary, store: Store) -> bo
     """Whether the graph that the place keeps reaches a backward, or escapes to unresolved code."""
     if summary.notes.gradients and store.freed != "yes":
         return True
-    marks = marks_of(summary, store)
+    marks = marks_of(store)
     held = _in_records(summary, store)
     inside = store.loop.id if store.loop is not None else None
     for backward in summary.backwards:
@@ -168,7 +168,7 @@ def _needed_elsewhere(analyser: Analyser, summary: Summary, store: Store) -> boo
     """Whether some function of the project passes this attribute or global into a backward."""
     place = store.place
     assert isinstance(place, Path)
-    marks = marks_of(summary, store)
+    marks = marks_of(store)
     if marks & summary.escaped and store.kind == "retain":
         return True
     name = next((step for step in reversed(place.steps) if step.startswith(".")), None)
@@ -182,7 +182,7 @@ def _used_in_needed(analyser: Analyser, summary: Summary, store: Store) -> bool:
     if store.kind != "carry":
         return False
     incoming = store.entering.src
-    marks = marks_of(summary, store) | {item for item in incoming if item in summary.graphs.nodes}
+    marks = marks_of(store) | {item for item in incoming if item in summary.graphs.nodes}
     return any(
         other.kind == "retain"
         and isinstance(other.place, Path)

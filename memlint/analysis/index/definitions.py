@@ -222,7 +222,8 @@ class Module:
                     cls.accessors.append(function)
                 else:
                     cls.methods[statement.name] = function
-            self._inner(statement.body, unit, f"{function.qual}.<locals>.", None, function)
+            for item in walk_statements(statement.body, into_definitions=False):
+                self._register(item, unit, f"{function.qual}.<locals>.", None, function)
         elif isinstance(statement, ir.ClassDef):
             made = Class(self, unit, statement, prefix + statement.name, enclosing)
             before = self.classes.get(made.qual)
@@ -244,11 +245,6 @@ class Module:
                     made.annotations[item.target.id] = item.annotation
                     if item.value is not None:
                         made.attributes[item.target.id] = item.value
-
-    def _inner(self, body: tuple[ir.Stmt, ...], unit: int, prefix: str, cls: Class | None, enclosing: Function) -> None:
-        for item in walk_statements(body, into_definitions=False):
-            if isinstance(item, ir.FunctionDef | ir.ClassDef):
-                self._register(item, unit, prefix, cls, enclosing)
 
     def function(self, qual: str) -> Function | None:
         """A function by qualified name; its unit is lowered if necessary."""

@@ -51,21 +51,21 @@ def confidence_unneeded(analyser: Analyser, summary: Summary, store: Store, valu
         return "medium" if summary.hook.own else "low"
     if any(loops for _, loops, *_ in summary.backwards):
         return "high"
-    if blindly_reached(summary, marks_of(summary, store) | store.entering.src):
+    if blindly_reached(summary, marks_of(store) | store.entering.src):
         return "low"  # that backward may need this very graph
     if unguarded_module(analyser, summary) and ambient_only(summary, store.entering.src):
         return "low"
     if is_evaluation_name(summary.function):
         return "medium"
     leaves = summary.escaped
-    if store.local and marks_of(summary, store) & summary.notes.returned and not dropped_by_callers(analyser, summary):
+    if store.local and marks_of(store) & summary.notes.returned and not dropped_by_callers(analyser, summary):
         leaves = leaves | summary.notes.returned
     # without a backward here, nothing can need a graph that stays in the function, or that its callers drop
     sure = (
         store.local
         and store.loop is not None
         and not _may_be_few(store.loop.loop)
-        and not marks_of(summary, store) & leaves
+        and not marks_of(store) & leaves
         and not _on_some_paths(summary, store, value)
         and not becomes_attribute(summary, store)
     )
@@ -379,4 +379,4 @@ def rebuilt_each_batch(summary: Summary, store: Store) -> bool:
 
 def _names_of(store: Store) -> tuple[Source, ...]:
     """The names that identify the place in the markers of previous iterations."""
-    return tuple(mark[2] for mark in marks_of(None, store) if isinstance(mark, tuple) and mark and mark[0] == "prev")
+    return tuple(mark[2] for mark in marks_of(store) if isinstance(mark, tuple) and mark and mark[0] == "prev")
