@@ -25,7 +25,6 @@ from memlint.analysis.syntax.syntax import (
 )
 from memlint.analysis.transfer.held_values import tensors_within
 from memlint.analysis.transfer.library.forward_hooks import is_hooked
-from memlint.analysis.transfer.library.unresolved_losses import trains_unresolved_object
 from memlint.analysis.transfer.modules.parameter_loops import of_other_networks
 from memlint.analysis.transfer.stores.closures import trains_by_closure
 from memlint.ir import nodes as ir
@@ -80,9 +79,35 @@ def reason_gradients_needed(analyser: Analyser, summary: Summary, run: ModelRun)
         and is_hooked(analyser, summary, run)
     ):
         return REACHED  # the model runs for its hooks, whose values may form the loss
-    if trains_by_closure(analyser, summary, marks) or trains_unresolved_object(summary, run, marks):
+    if trains_by_closure(analyser, summary, marks) or _trains_unresolved_object(summary, run, marks):
         return REACHED
     return _reached(analyser, summary, marks, 0)
+
+
+def _trains_unresolved_object(summary: Summary, run: ModelRun, marks: AbstractSet[Source]) -> bool:
+    """Whether a backward in the same round differentiates an object of an unresolved class, and the graphs went into
+    one: ``state.loss``."""
+    for reached, loops, *_ in summary.backwards:
+        if run.loops[: len(loops)] != loops or not _is_unresolved(summary, reached):
+            continue
+        if marks & (summary.left | summary.escaped) or _are_together(summary, reached, marks):
+            return True
+    return False
+
+
+def _is_unresolved(summary: Summary, reached: Sources) -> bool:
+    """Whether all graphs that a backward reaches are unknown except for that backward."""
+    if any(isinstance(item, Path) for item in reached):
+        return False
+    nodes = [node for item in reached if (node := summary.graphs.nodes.get(item)) is not None]
+    return bool(nodes) and all(node.unknown for node in nodes)
+
+
+def _are_together(summary: Summary, reached: Sources, marks: AbstractSet[Source]) -> bool:
+    """Whether something was computed from both the graphs and the object: ``losses.add(loss)``."""
+    nodes = reached & summary.graphs.nodes.keys()
+    closures = map(summary.graphs.ancestry, summary.graphs.nodes)
+    return any(nodes & closure and marks & closure for closure in closures)
 
 
 def trained_by_callers(analyser: Analyser, summary: Summary, run: ModelRun) -> bool:
