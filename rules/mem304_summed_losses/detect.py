@@ -37,7 +37,7 @@ def _backward_behind(summary: Summary, store: Store) -> Site | None:
     if store.loop is None or not summary.backwards:
         return None
     marks = marks_of(store)
-    sites = (site for trained, loops, site, _ in summary.backwards if marks & trained and store.loop.id not in loops)
+    sites = (site for trained, loops, site, *_ in summary.backwards if marks & trained and store.loop.id not in loops)
     return next(sites, None)
 
 

@@ -73,12 +73,12 @@ class Application(Translation):
             self._free(source, certain)
         for evidence in self.callee.graphs.evidence:
             self._evidence(evidence)
-        for paths in outward.reached:
+        for paths, keeps in outward.reached:
             here = {mark for path in paths for mark in self.graph_of(path)}
             if here:
                 reached = self.fn.graphs.closure(here)
                 site, tests = self.fn.site(self.at), tuple(self.fn.tests)
-                self.fn.backwards.append(Backward(reached, self.fn.loop_ids, site, tests))
+                self.fn.backwards.append(Backward(reached, self.fn.loop_ids, site, tests, keeps))
             elif paths:
                 if self.callee.function.enclosing is not None:  # a closure may read any variable of the caller
                     self.fn.notes.blind_backward = True

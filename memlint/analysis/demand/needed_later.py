@@ -34,6 +34,20 @@ def marks_of(store: Store) -> set[Source]:
     return {("prev", loop, mark) for loop in store.loops}
 
 
+def kept_each_round(summary: Summary, store: Store) -> Backward | None:
+    """The backward of each round that runs through the graph of all rounds before, by a state that is computed from its
+    previous value, and keeps that graph (``retain_graph=True``); None if there is none, or another backward frees the
+    graph in the same round."""
+    if store.how != "call" or store.loop is None or store.freed not in (None, "no"):
+        return None
+    inside = store.loop.id
+    before = {item for item in marks_of(store) if isinstance(item, tuple) and item[:2] == ("prev", inside)}
+    return next(
+        (one for one in summary.backwards if one.keeps and inside in one.loops and not before.isdisjoint(one.reached)),
+        None,
+    )
+
+
 def graph_needed_later(analyser: Analyser, summary: Summary, store: Store) -> bool:
     """Whether the graph that the place keeps reaches a backward, or escapes to unresolved code."""
     if summary.notes.gradients and store.freed != "yes":
@@ -47,6 +61,11 @@ def graph_needed_later(analyser: Analyser, summary: Summary, store: Store) -> bo
             inside not in backward.loops or (store.freed == "some" and _is_for_several(summary, store, backward))
         ):
             return True
+    if kept_each_round(summary, store) is not None:
+        # what the backward of each round needs of the rounds before is the growth itself
+        return isinstance(store.place, Path) and any(
+            marks & one.reached for other in analyser.general_summaries() for one in other.backwards if not one.keeps
+        )
     if store.freed == "some" and marks & summary.notes.returned and _saved_by_callers(analyser, summary):
         return True
     if store.freed in ("yes", "some") or store.dead or of_evaluation(summary, store.entering):

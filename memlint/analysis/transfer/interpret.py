@@ -40,6 +40,7 @@ from memlint.analysis.transfer.narrowing import (
     last_case,
     leaves_numbers,
     narrow,
+    narrow_otherwise,
     narrow_to_number,
     narrow_to_raised,
 )
@@ -253,7 +254,7 @@ def _if(fn: FunctionState, state: State, statement: ir.If) -> State | None:
     recall(fn, state, statement.test, True)
     recall(fn, other, statement.test, False)
     narrow(fn, state, statement.test, True)
-    narrow(fn, other, statement.test, False)
+    narrow_otherwise(fn, other, statement)
     settle_mode(fn, other, statement)
     if statement.body and isinstance(statement.body[-1], ir.Return):
         narrow_to_number(state, statement.test)

@@ -12,6 +12,7 @@ from memlint.analysis.domain.values import (
     DATA,
     LOADER,
     NONE,
+    NONE_VALUE,
     SCALAR,
     TENSOR,
     TENSORS,
@@ -88,6 +89,20 @@ def narrow(summary: Summary, state: State, test: ir.Expr, truth: bool) -> None:
                     _narrow_to(state, test.args[0], LOADER, True)
                 elif "Tensor" in names:
                     _narrow_to(state, test.args[0], TENSOR, truth)
+        case _:
+            pass
+
+
+def narrow_otherwise(fn: FunctionState, state: State, statement: ir.If) -> None:
+    """Narrow the variables of a test on the path around the body of its ``if``. An attribute becomes None there only
+    where the body assigns it (``if self.h is not None: self.h = self.h.detach()``): what is narrowed counts as written
+    by the function."""
+    narrow(fn, state, statement.test, False)
+    match statement.test:
+        case ir.Compare(left=ir.Attr() as left, ops=("is not" | "!=",), rights=(ir.Const(kind="None"),)):
+            targets = {text(one) for item in statement.body if isinstance(item, ir.Assign) for one in item.targets}
+            holders = fn.interpreter.evaluate(fn, state, left.value).syms if text(left) in targets else ()
+            state.sym.update((path.then(f".{left.name}"), NONE_VALUE) for path in holders if len(holders) == 1)
         case _:
             pass
 

@@ -168,12 +168,14 @@ class CallRecord:
 
 
 class Backward(NamedTuple):
-    """A backward: the sources that it reaches, the enclosing loops, its place, and the tests of the enclosing ifs."""
+    """A backward: the sources that it reaches, the enclosing loops, its place, the tests of the enclosing ifs, and
+    whether it keeps the graph for certain (``retain_graph=True``)."""
 
     reached: Sources
     loops: tuple[Source, ...]
     site: Site
     tests: tuple[ir.Expr, ...] = ()
+    keeps: bool = False
 
     def excludes(self, store: Store) -> bool:
         """Whether the backward and the store are in different branches of one test."""
@@ -182,11 +184,11 @@ class Backward(NamedTuple):
 
 class Outward(NamedTuple):
     """The symbols among the sources of a finished summary, which are all that a caller can see. ``freed``: with whether
-    on every path; ``reached``: by each backward; ``escaped``: with whether to a loss alone; ``left``: without those in
-    ``escaped``; ``given``: of the modules that it passes to unresolved code."""
+    on every path; ``reached``: by each backward, with whether it keeps the graph; ``escaped``: with whether to a loss
+    alone; ``left``: without those in ``escaped``; ``given``: of the modules that it passes to unresolved code."""
 
     freed: tuple[tuple[Path, bool], ...]
-    reached: tuple[tuple[Path, ...], ...]
+    reached: tuple[tuple[tuple[Path, ...], bool], ...]
     escaped: tuple[tuple[Path, bool], ...]
     left: tuple[Path, ...]
     used: tuple[Path, ...]

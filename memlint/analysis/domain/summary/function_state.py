@@ -150,7 +150,7 @@ class FunctionState(Summary):
             return
         reached = self.graphs.closure(value.src)
         self.graphs.evidence.add(value.src)
-        self.backwards.append(Backward(reached, self.loop_ids, self.site(at), tuple(self.tests)))
+        self.backwards.append(Backward(reached, self.loop_ids, self.site(at), tuple(self.tests), retain))
         if retain:
             return
         state.freed_may |= reached

@@ -130,7 +130,7 @@ class Summary(Compactable):
         may, must = (self.exit.freed_may, self.exit.freed_must) if self.exit is not None else (EMPTY, EMPTY)
         return Outward(
             tuple([(path, path in must) for path in symbols(may)]),
-            tuple([symbols(backward.reached) for backward in self.backwards]),
+            tuple([(symbols(one.reached), one.keeps) for one in self.backwards]),
             tuple([(path, path not in self.left) for path in symbols(self.escaped)]),
             symbols(self.left - self.escaped),
             symbols(self.used),
