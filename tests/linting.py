@@ -15,6 +15,14 @@ def codes_in(folder: Path, source: str, name: str = "train.py") -> list[str]:
     return [item.code for item in result.findings]
 
 
+def severities_in(folder: Path, source: str, code: str) -> list[str]:
+    """The severities of the findings of one code in a file, in order."""
+    (folder / "train.py").write_text(source)
+    result = memlint.lint([folder])
+    assert not result.failures
+    return [item.severity for item in result.findings if item.code == code]
+
+
 def why(finding: memlint.Finding) -> str:
     """What the trace of a finding says."""
     return "; ".join(step.message for step in finding.trace)

@@ -75,10 +75,12 @@ def check(facts: Facts) -> Iterator[Report]:
 
 def _is_proven(event: Carry) -> bool:
     """Whether nothing needs the chain of graphs for certain: an evaluation builds it, or a backward has freed the terms
-    of a sum. Recurrent states and averages are often reset, detached or computed from tensors without a graph in code
-    that is not analysed."""
-    in_sight = event.loop.kind != "calls" and event.how in ("add", "update")
-    return event.in_model_loop or (in_sight and event.value.freed == "yes")
+    of a sum, or of an average of losses. Recurrent states and other averages are often reset, detached or computed from
+    tensors without a graph in code that is not analysed."""
+    value = event.value
+    is_loss = value.size == "scalar" and value.attached == "yes"
+    summed = event.how in ("add", "update") or (event.how == "average" and is_loss)
+    return event.in_model_loop or (event.loop.kind != "calls" and summed and value.freed == "yes")
 
 
 def _is_state(event: Carry) -> bool:

@@ -184,7 +184,9 @@ def _by_kind(fn: FunctionState, state: State, expr: ir.Call, receiver: V, name: 
     """The join of the method's results over the kinds that the receiver may have."""
     found = NOTHING
     if receiver.kinds & CONTAINER or (
-        receiver.syms and receiver.kinds & UNKNOWN and containers.is_container_method(name, args)
+        receiver.kinds & UNKNOWN
+        and (receiver.syms or (receiver.src and containers.lists_members(name, args)))
+        and containers.is_container_method(name, args)
     ):
         found = join(found, containers.call(fn, state, expr, receiver, name, args, words))
     if name == "update" and (args or words) and receiver.kinds & (TREE | UNKNOWN):

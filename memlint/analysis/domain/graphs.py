@@ -360,7 +360,8 @@ class Graphs:
         if any(source in evidence and not self._is_weight(source, evidence) for evidence in self.evidence):
             return "yes"
         if node.unknown:
-            return "unknown"
+            # what is known to have a graph may be a part of it: ``sum(parts.values()).backward()``
+            return "yes" if any(part_of(item, source) for held in self.evidence for item in held) else "unknown"
         verdict: Fact = "no"
         for parent in node.parents:
             one = self._source(parent, symbols, seen)

@@ -87,7 +87,7 @@ def value_of(analyser: Analyser, summary: Summary, store: Store, value: V) -> Va
         attached = "no"
     if attached == "unknown" and store.kind == "carry" and store.how == "call" and _state_of_model(summary, sources):
         attached, certainty = "no" if grad_off else "yes", "medium"
-    fact: Fact = "some" if attached == "yes" and value.bare else attached
+    fact: Fact = "some" if attached == "yes" and value.bare and not store.sure_part else attached
     if attached == "no" and value.kinds & UNKNOWN:
         fact = "unknown"
     moved_later = fact == "no" and value.device != CPU and is_moved_later(summary, store)

@@ -68,9 +68,14 @@ def call_bound(fn: FunctionState, state: State, ref: Ref, args: list[V], words: 
 def is_container_method(name: str, args: list[V]) -> bool:
     """Whether a method of this name and these arguments on an unknown object is a container's: it stores its
     argument, or lists members."""
-    if name in ("items", "values", "keys") and not args:
-        return True
-    return (name in _ADDERS or name in _SPREADERS or (name == "setdefault" and len(args) == 2)) and len(args) in (1, 2)
+    return lists_members(name, args) or (
+        (name in _ADDERS or name in _SPREADERS or (name == "setdefault" and len(args) == 2)) and len(args) in (1, 2)
+    )
+
+
+def lists_members(name: str, args: list[V]) -> bool:
+    """Whether a method of this name and these arguments lists the members of a dictionary."""
+    return name in ("items", "values", "keys") and not args
 
 
 def call(

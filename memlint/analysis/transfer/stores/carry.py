@@ -308,7 +308,9 @@ def classify(fn: FunctionState, state: State, expr: ir.Expr, shown: str, value: 
         if any(
             isinstance(part, ir.Binary) and part.op == "*" and mentions(part, shown) for part in walk_expression(inner)
         ):
-            return "average", value
+            others = [position for position, side in enumerate((inner.left, inner.right)) if not mentions(side, shown)]
+            pair = fn.operands.get(inner.at) if len(others) == 1 else None
+            return "average", value if pair is None else tensors_within(fn, state, pair[others[0]])
         if _leftmost(inner, shown):
             return "add", value
         return "update", value

@@ -201,9 +201,9 @@ def _around(
 
 def _is_member(place: Source, place_text: str, loop: LoopState) -> bool:
     """Whether a place is or belongs to the loop variable's object, or is picked by the loop variable."""
-    if not loop.loop.over_data and any(f"[{name}]" in place_text for name in loop.targets):
-        return True
-    return _is_item(place, loop) if isinstance(place, Path) else _object_of(place) in loop.items
+    picked = (f"[{name}]" in place_text or f".setdefault({name}, " in place_text for name in loop.targets)
+    inside = _is_item(place, loop) if isinstance(place, Path) else _object_of(place) in loop.items
+    return inside or (not loop.loop.over_data and any(picked))
 
 
 def _spent(fn: FunctionState, state: State, loop: LoopState | None, value: V, old: Store | None) -> bool:

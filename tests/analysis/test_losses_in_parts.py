@@ -1,0 +1,110 @@
+"""Losses that come in parts, as a dictionary or inside a record: what keeps the parts after the backward of their sum,
+keeps the graph of each batch."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.linting import severities_in
+
+DICTIONARY = """
+import collections
+import torch
+
+
+class Trainer:
+    def __init__(self, model, optimizer, losses):
+        self.model, self.optimizer, self.losses = model, optimizer, losses
+        self.history = []
+        self.by_name = {{}}
+        self.lists = collections.defaultdict(list)
+
+    def fit(self, loader):
+        for x, y in loader:
+            parts = self.losses(self.model(x.cuda()), y.cuda())
+            loss = {total}
+            self.optimizer.zero_grad()
+            loss.backward()
+            self.optimizer.step()
+            {keep}
+"""
+
+
+@pytest.mark.parametrize("total", ["sum(parts.values())", "sum(part for part in parts.values())"])
+@pytest.mark.parametrize(
+    ("keep", "expected"),
+    [
+        ("self.history.append(parts)", ["warning"]),
+        ("for k, v in parts.items():\n                self.lists[k].append(v)", ["warning"]),
+        ("for k, v in parts.items():\n                self.by_name.setdefault(k, []).append(v)", ["warning"]),
+        ("for v in parts.values():\n                self.history.append(v)", ["warning"]),
+        ("self.history.append({k: v.item() for k, v in parts.items()})", []),
+        ("for k, v in parts.items():\n                self.lists[k].append(v.detach())", []),
+        ("for k, v in parts.items():\n                self.by_name.setdefault(k, []).append(float(v))", []),
+        ("self.history = [parts]", []),
+        ("self.history.append(list(parts.keys()))", []),
+    ],
+)
+def test_parts_of_a_sum_that_is_differentiated(tmp_path: Path, total: str, keep: str, expected: list[str]) -> None:
+    assert severities_in(tmp_path, DICTIONARY.format(total=total, keep=keep), "MEM102") == expected
+
+
+RECORD = """
+import torch
+
+
+class History:
+    def __init__(self):
+        self.rows = []
+
+    def add(self, step, loss):
+        self.rows.append({row})
+
+
+def train(model, loader, optimizer, criterion):
+    history = History()
+    for step, (x, y) in enumerate(loader):
+        loss = criterion(model(x.cuda()), y.cuda())
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+        history.add(step, {given})
+    return history
+"""
+
+
+@pytest.mark.parametrize("row", ["(step, loss)", '{"step": step, "loss": loss}', "[step, loss]"])
+@pytest.mark.parametrize(("given", "expected"), [("loss", ["warning"]), ("loss.item()", []), ("loss.detach()", [])])
+def test_record_that_surely_holds_a_loss(tmp_path: Path, row: str, given: str, expected: list[str]) -> None:
+    assert severities_in(tmp_path, RECORD.format(row=row, given=given), "MEM102") == expected
+
+
+AVERAGE = """
+import torch
+
+
+def train(model, loader, optimizer, criterion):
+    average = {start}
+    for x, y in loader:
+        loss = criterion(model(x.cuda()), y.cuda())
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+        average = {update}
+"""
+
+
+@pytest.mark.parametrize(
+    ("start", "update", "expected"),
+    [
+        ("0.0", "0.9 * average + 0.1 * loss", ["warning"]),
+        ("0.0", "loss * 0.1 + average * 0.9", ["warning"]),
+        ("None", "loss if average is None else 0.9 * average + 0.1 * loss", ["warning"]),
+        ("0.0", "0.9 * average + 0.1 * loss.item()", []),
+        ("None", "loss.detach() if average is None else 0.9 * average + 0.1 * loss.detach()", []),
+    ],
+)
+def test_average_of_losses(tmp_path: Path, start: str, update: str, expected: list[str]) -> None:
+    assert severities_in(tmp_path, AVERAGE.format(start=start, update=update), "MEM103") == expected
