@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 import memlint
+from tests.linting import codes_in
 
 
 def told(folder: Path, only: str = ".", **files: str) -> set[str]:
@@ -520,3 +521,51 @@ class Posterior(nn.Module):
 @pytest.mark.parametrize(("name", "codes"), [("draw_samples", {"MEM201"}), ("rsample_from_base_samples", set())])
 def test_samples_that_can_be_differentiated(tmp_path: Path, name: str, codes: set[str]) -> None:
     assert told(tmp_path, samples=SAMPLES.format(name=name)) == codes
+
+
+IN_TRAINING_STEP = """
+import pytorch_lightning as pl
+import torch
+from torch.nn import functional as F
+
+
+class Model(pl.LightningModule):
+    def __init__(self, net, batches):
+        super().__init__()
+        self.net, self.batches = net, batches
+
+    def training_step(self, batch, index):
+        x, y = batch
+        loss = F.cross_entropy(self.net(x), y)
+        {called}
+        return loss
+
+    {guard}
+    def check(self):
+        self.net.eval()
+        right = 0
+        for x, y in {batches}:
+            out = self.net(x.cuda())
+            {use}
+        self.net.train()
+        return right
+"""
+COUNTS = "right += (out.argmax(1) == y.cuda()).sum().item()"
+LOGGED = "self.log('check', self.check())"
+
+
+@pytest.mark.parametrize(
+    ("called", "guard", "batches", "use", "expected"),
+    [
+        (LOGGED, "", "self.batches", COUNTS, ["MEM201"]),
+        (LOGGED, "", "self.val_dataloader()", COUNTS, ["MEM201"]),
+        (LOGGED, "@torch.no_grad()", "self.batches", COUNTS, []),
+        ("with torch.no_grad():\n            self.check()", "", "self.batches", COUNTS, []),
+        ("loss = loss + self.check()", "", "self.batches", "right = right + F.cross_entropy(out, y)", []),
+    ],
+)
+def test_evaluation_in_a_training_step(
+    tmp_path: Path, called: str, guard: str, batches: str, use: str, expected: list[str]
+) -> None:
+    source = IN_TRAINING_STEP.format(called=called, guard=guard, batches=batches, use=use)
+    assert codes_in(tmp_path, source) == expected

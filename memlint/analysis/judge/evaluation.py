@@ -27,7 +27,7 @@ from memlint.analysis.domain.values import CPU, EMPTY, Source, Sources
 from memlint.analysis.index.program import Function
 from memlint.analysis.index.roles_by_name import is_evaluation_name
 from memlint.analysis.judge import run_callers
-from memlint.analysis.judge.judged_runs import Verdict, consumed_as, judge_run, loop_of, of_layers, records
+from memlint.analysis.judge.judged_runs import Verdict, consumed_as, judge_run, loop_of, records, runs_in_callers_mode
 from memlint.analysis.judge.roles import Phase
 from memlint.analysis.judge.run_doubts import doubt_of
 from memlint.analysis.judge.run_reasons import report_run_reason
@@ -69,7 +69,7 @@ def evaluations(analyser: Analyser, summary: Summary) -> list[Verdict]:
     summary.notes.evaluations = summary.notes.unguarded = inner
     if not summary.runs:
         return []
-    if of_layers(analyser, summary.function):
+    if runs_in_callers_mode(analyser, summary):
         # the caller decides the mode of a forward, but a cut inside it holds for all callers
         recorded = [run for run in summary.runs.values() if not run.tests and records(analyser, summary, run)]
         for run in summary.runs.values():

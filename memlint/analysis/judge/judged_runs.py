@@ -25,9 +25,10 @@ from memlint.analysis.judge.phases import phase_of
 from memlint.analysis.judge.roles import Phase
 from memlint.analysis.judge.run_reasons import report_run_reason
 from memlint.analysis.judge.sizes.large_networks import starts_evaluating
-from memlint.analysis.syntax.syntax import loops_around
+from memlint.analysis.syntax.syntax import calls, loops_around
 from memlint.analysis.transfer.library.threads import out_of_guard
 from memlint.analysis.transfer.stores.collected import gives_no_graph, may_give_no_graph
+from memlint.ir import nodes as ir
 
 if TYPE_CHECKING:
     from memlint.analysis.facts.analyser import Analyser
@@ -169,6 +170,22 @@ def _unguarded(analyser: Analyser, function: Function, trail: frozenset[tuple[st
         return True
     return all(
         _unguarded(analyser, caller.function, trail | {function.key}) for caller, _ in analyser.facts.calls_of(function)
+    )
+
+
+def runs_in_callers_mode(analyser: Analyser, summary: Summary) -> bool:
+    """Whether the guard of a function's runs belongs to its caller: the function is layer code, and not one that puts a
+    network into eval mode and runs it in a loop, which evaluates, whoever calls it."""
+    return of_layers(analyser, summary.function) and not _evaluates(summary)
+
+
+def _evaluates(summary: Summary) -> bool:
+    """Whether a function other than a forward sets eval mode itself, and runs in a loop what is in that mode."""
+    function = summary.function
+    return (
+        function.name not in _LAYER_METHODS
+        and any(run.mode is True and run.loop is not None for run in summary.runs.values())
+        and any(isinstance(call.func, ir.Attr) and call.func.name == "eval" for call in calls(function.body))
     )
 
 

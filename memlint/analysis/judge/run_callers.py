@@ -11,7 +11,7 @@ from memlint.analysis.domain.summary.summary import Summary
 from memlint.analysis.domain.values import Source, Sources
 from memlint.analysis.index.program import Function
 from memlint.analysis.index.roles_by_name import is_evaluation_name
-from memlint.analysis.judge.judged_runs import consumed_as, judge_run, loop_of, of_layers
+from memlint.analysis.judge.judged_runs import consumed_as, judge_run, loop_of, runs_in_callers_mode
 
 if TYPE_CHECKING:
     from memlint.analysis.facts.analyser import Analyser
@@ -24,7 +24,7 @@ def reported_inside(analyser: Analyser, run: ModelRun) -> bool:
     # a caller that runs the model in eval mode, in a loop, is stronger evidence than a guess in the callee
     surely = run.loop is not None and run.mode is not None
     summary, inner = run.origin
-    while not of_layers(analyser, summary.function):
+    while not runs_in_callers_mode(analyser, summary):
         unspecialised = analyser.summary(summary.function) if summary.flags else summary
         if unspecialised is not None and _reports(analyser, unspecialised, surely):
             return True
@@ -49,7 +49,7 @@ def spent_inside(analyser: Analyser, run: ModelRun) -> bool:
     """Whether the helper that returns its run's output shows itself that nothing needs a gradient."""
     while run.origin is not None:
         summary, run = run.origin
-        if of_layers(analyser, summary.function):
+        if runs_in_callers_mode(analyser, summary):
             return False
         verdict = judge_run(analyser, summary, run)
         if verdict is not None and verdict.evaluation == "spent" and not verdict.wanted:
@@ -132,7 +132,7 @@ def _loops_over_data(run: ModelRun) -> bool:
 def _is_evaluated_by_callers(analyser: Analyser, summary: Summary, run: ModelRun) -> bool:
     """Whether all callers of a helper that returns its output put the model into eval mode, at least one of them for a
     loop of its own. The guard is then missing there."""
-    if consumed_as(summary, run) == "detached" or of_layers(analyser, summary.function):
+    if consumed_as(summary, run) == "detached" or runs_in_callers_mode(analyser, summary):
         return False
     calls = analyser.facts.calls_of(summary.function)
     if any(record.grad != AMBIENT and caller.function.node is not None for caller, record in calls):

@@ -59,7 +59,7 @@ def describe(
         or called.endswith(_PARTS)
         or _holds_modules(state, source)
         or (called == "range" and _counts_modules(fn, state, iterable))
-        or _parts_of_module(fn, state, iterable)
+        or (_parts_of_module(fn, state, iterable) and not _unpacks(target, iterable))
     ):
         over = "modules"
     elif any("epoch" in name.lower() for name in names):
@@ -186,6 +186,11 @@ def _parts_of_module(fn: FunctionState, state: State, iterable: ir.Expr) -> bool
     if not owner.kinds & MODULE or not owner.is_only(MODULE | INSTANCE):
         return False
     return fn.interpreter.evaluate(fn, state, iterable).is_only(MODULE | UNKNOWN)
+
+
+def _unpacks(target: ir.Expr, iterable: ir.Expr) -> bool:
+    """Whether a loop unpacks each member of an attribute (``for x, y in self.batches``), which no submodule allows."""
+    return isinstance(iterable, ir.Attr) and isinstance(target, ir.Display)
 
 
 #: names of settings for the number of layers of a network
