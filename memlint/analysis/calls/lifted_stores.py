@@ -24,6 +24,7 @@ from memlint.analysis.transfer.stores.stores import (
     note_store,
     parts_of,
 )
+from memlint.analysis.transfer.stores.written_keys import EACH_CALL, counted_by
 from memlint.ir import nodes as ir
 
 #: the most stores of one callee that are lifted, and through how many calls
@@ -132,10 +133,13 @@ class Lifting:
         return made
 
     def _keyed(self, store: Store) -> tuple[tuple[LoopState, ...] | None, tuple[str, str] | None]:
-        """For a store under keys that identify samples: the loops of the caller each round of which has new ones, and
-        the caller's own parameter that has them. No loops at all for a store of another kind."""
+        """For a store under keys that identify samples, or that the caller counts: the loops of the caller each round
+        of which has new ones, and the caller's own parameter that has them. No loops at all for a store of another
+        kind."""
         if store.keyed is None:
             return None, None
+        if store.keyed == EACH_CALL:
+            return tuple(self.fn.loops), EACH_CALL
         name, member = store.keyed
         function, expr = self.callee.function, self.call.expr
         params = [param.name for param in function.params]
@@ -146,7 +150,7 @@ class Lifting:
             given = ir.Subscript(given.at, given, ir.Const(given.at, "str", member))
         if given is None:
             return (), None
-        growing = identified_by(self.fn, given, name if not member else "")
+        growing = identified_by(self.fn, given, name if not member else "") or counted_by(self.fn, given)
         return growing, None if growing else by_parameter(self.fn, given)
 
     def _carried(

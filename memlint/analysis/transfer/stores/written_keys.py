@@ -8,7 +8,7 @@ from memlint.analysis.domain.periods import conjuncts
 from memlint.analysis.domain.summary.effects import LoopState
 from memlint.analysis.domain.summary.function_state import FunctionState
 from memlint.analysis.domain.values import Sources
-from memlint.analysis.syntax.bindings import mentions, names_bound_by
+from memlint.analysis.syntax.bindings import mentions, names_bound_by, targets
 from memlint.analysis.syntax.expression_text import text
 from memlint.analysis.syntax.memo import kept
 from memlint.analysis.syntax.syntax import bodies, calls, is_name, parts, walk_expression, walk_statements
@@ -95,40 +95,67 @@ def counted_by(fn: FunctionState, index: ir.Expr) -> tuple[LoopState, ...]:
         return tuple(dict.fromkeys(loop for part in index.elements for loop in counted_by(fn, part)))
     if isinstance(index, ir.Binary) and index.op in ("+", "-", "*"):
         return counted_by(fn, index.left) or counted_by(fn, index.right)
-    if not isinstance(index, ir.Name):
+    if not isinstance(index, ir.Name | ir.Attr) or _is_counted_elsewhere(fn, index):
         return ()
+    shown = text(index)
     return tuple(
         loop
         for loop in fn.loops
-        if loop.counts and (index.id in loop.counters or _counts_up(loop.body, index.id, fn.statement))
+        if loop.counts and (shown in loop.counters or _counts_up(loop.body, shown, fn.statement))
     )
 
 
-def _counts_up(body: tuple[ir.Stmt, ...], name: str, store: ir.Stmt | None) -> bool:
+#: stands for a key that each call of a function counts up, where a parameter would be named
+EACH_CALL = ("", "")
+
+
+def by_calls(fn: FunctionState, index: ir.Expr) -> tuple[str, str] | None:
+    """`EACH_CALL` if each call of the function writes a new key: an attribute that it counts up beside the store
+    (``self.losses[self.step] = loss``). None for another key."""
+    if not isinstance(index, ir.Attr) or fn.loops or _is_counted_elsewhere(fn, index):
+        return None
+    return EACH_CALL if _counts_up(fn.function.body, text(index), fn.statement) else None
+
+
+def _is_counted_elsewhere(fn: FunctionState, index: ir.Expr) -> bool:
+    """Whether another method of the class assigns the attribute that is the key, and so may begin to count anew."""
+    cls = fn.function.cls
+    if not isinstance(index, ir.Attr) or cls is None:
+        return isinstance(index, ir.Attr)
+    others = (method for name, method in cls.methods.items() if name not in ("__init__", fn.function.name))
+    return any(
+        isinstance(target, ir.Attr) and target.name == index.name
+        for method in others
+        if index.name in method.names
+        for statement in walk_statements(method.body)
+        for target in targets(statement)
+    )
+
+
+def _counts_up(body: tuple[ir.Stmt, ...], shown: str, store: ir.Stmt | None) -> bool:
     """Whether ``step += 1`` runs whenever the store does, and nothing else binds ``step``."""
-    counted = [statement for statement in _beside(body, store) if _is_step(statement, name)]
+    counted = [statement for statement in _beside(body, store) if _is_step(statement, shown)]
     return bool(counted) and not any(
-        name in names_bound_by(statement) for statement in walk_statements(body) if statement not in counted
+        shown in names_bound_by(statement) or shown in map(text, targets(statement))
+        for statement in walk_statements(body)
+        if statement not in counted
     )
 
 
-def _is_step(statement: ir.Stmt, name: str) -> bool:
+def _is_step(statement: ir.Stmt, shown: str) -> bool:
     """Whether a statement is ``n += 1`` or ``n = n + 1``."""
     if isinstance(statement, ir.Assign) and isinstance(statement.value, ir.Binary):
-        target, value = statement.targets[0], statement.value
+        value = statement.value
         return (
             len(statement.targets) == 1
-            and isinstance(target, ir.Name)
             and value.op == "+"
-            and isinstance(value.left, ir.Name)
-            and target.id == value.left.id == name
+            and text(statement.targets[0]) == text(value.left) == shown
             and isinstance(value.right, ir.Const)
         )
     return (
         isinstance(statement, ir.AugAssign)
         and statement.op == "+"
-        and isinstance(statement.target, ir.Name)
-        and statement.target.id == name
+        and text(statement.target) == shown
         and isinstance(statement.value, ir.Const)
     )
 
