@@ -171,6 +171,9 @@ class Translation(Symbols):
         return new
 
     def sources(self, sources: frozenset[Source]) -> frozenset[Source]:
+        if len(sources) > 1:  # several may become one node of the caller, which the first of them describes
+            for source in self.callee.graphs.in_order(sources.difference(self._nodes)):
+                self.source(source)
         found: set[Source] = set()
         for source in sources:
             found |= self.source(source)

@@ -79,6 +79,8 @@ class Graphs:
     #: the models of single sources, since a node last changed
     _models: dict[Source, Sources] = field(default_factory=dict)
     _digests: dict[Source, tuple[list[tuple[Path, bool]], list[Node], int | str]] = field(default_factory=dict)
+    #: the positions of the nodes in a finished graph
+    _places: dict[Source, int] = field(default_factory=dict)
     _work: int = 0
     #: the number of records so far, and the last record of each source
     _clock: int = 0
@@ -288,16 +290,26 @@ class Graphs:
         if known is None:
             sure, ancestry = self.sure(frozenset((source,))), self.ancestry(source)
             symbols = [(item, item in sure) for item in ancestry if isinstance(item, Path)]
-            found = [self.nodes.get(item) for item in ancestry if not isinstance(item, Path) and item in sure]
+            found = [self.nodes[item] for item in self.in_order(ancestry & sure)]
             roots = sorted(item for item, _ in symbols)
             mark: int | str = zlib.crc32(repr(roots).encode()) if roots else ""
-            known = self._digests[source] = symbols, [node for node in found if node is not None], mark
+            known = self._digests[source] = symbols, found, mark
         return known
+
+    def in_order(self, sources: Iterable[Source]) -> list[Source]:
+        """Those of the sources that are nodes, in the order in which they were recorded first, in a finished graph.
+        (The order of a set differs from run to run.)"""
+        found = [source for source in sources if source in self.nodes]
+        if len(found) > 1:
+            if not self._places:
+                self._places.update((source, place) for place, source in enumerate(self.nodes))
+            found.sort(key=self._places.__getitem__)
+        return found
 
     def forget(self) -> None:
         """Drop caches, and what only the interpretation needs."""
         self._forget_closures()
-        for known in (self._ancestry, self._sure, self._models, self._digests, self._recorded):
+        for known in (self._ancestry, self._sure, self._models, self._digests, self._recorded, self._places):
             known.clear()
 
     def take_work(self) -> int:
