@@ -5,10 +5,7 @@ from __future__ import annotations
 import itertools
 from pathlib import Path
 
-import pytest
-
 import memlint
-from tests.linting import codes_in
 
 NET = """
 import torch
@@ -81,39 +78,3 @@ def test_a_file_that_is_named_as_well_hides_nothing(tmp_path: Path) -> None:
             result = memlint.lint([tmp_path / "valid.py", *chosen])
             found = [(item.path.rsplit("/", 1)[-1], item.line) for item in result.findings if item.code == "MEM201"]
             assert found == [("valid.py", line)], [path.name for path in chosen]
-
-
-#: a module that holds one of another class, which holds one of its class
-HOLDS = """
-class {name}(nn.Module):
-    def __init__(self, depth=0):
-        super().__init__()
-        self.linear, self.kept = nn.Linear(512, 512), []
-        self.other = {other}(depth + 1) if depth < 3 else None
-
-    def forward(self, x):
-        x = self.linear(x)
-        {keep}
-        return x if self.other is None else self.other(x)
-"""
-TRAIN = """
-def train(loader):
-    net = {net}().cuda()
-    optimizer = torch.optim.SGD(net.parameters(), 0.1)
-    for x in loader:
-        optimizer.zero_grad()
-        net(x.cuda()).mean().backward()
-        optimizer.step()
-"""
-
-
-@pytest.mark.parametrize(("keep", "codes"), [("self.kept.append(x.detach())", ["MEM104"]), ("self.kept = [x]", [])])
-@pytest.mark.parametrize("net", ["First", "Second"])
-def test_modules_that_hold_each_other(tmp_path: Path, net: str, keep: str, codes: list[str]) -> None:
-    parts = (
-        HOLDS.format(name="First", other="Second", keep=keep),
-        HOLDS.format(name="Second", other="First", keep="pass"),
-        TRAIN.format(net=net),
-    )
-    for order in itertools.permutations(parts):
-        assert codes_in(tmp_path, "import torch\nfrom torch import nn\n" + "\n".join(order)) == codes

@@ -92,14 +92,8 @@ class Summaries:
         return True
 
     def is_running(self, function: Function) -> bool:
-        """Whether the function is being interpreted, with any constant arguments. The running interpretation needs it
-        then, and is made again once it is known."""
-        place = next((place for place, key in enumerate(self._running) if key[:2] == function.key), None)
-        if place is not None:
-            key = self._running[place]
-            self.note("summary", key, (function, key[2]), None)
-            self._note_dependency(place)
-        return place is not None
+        """Whether the function is being interpreted, with any constant arguments."""
+        return any(key[:2] == function.key for key in self._running)
 
     def note(self, kind: str, identity: Any, about: Any, answer: Any) -> None:
         """Record that the summary in the making depends on this answer."""
