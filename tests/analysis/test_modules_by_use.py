@@ -48,7 +48,9 @@ class Segmentor({base}):
         ("", "object", "self.training = training", True),
         ("import gym", "gym.Env", "pass", True),
         ("from tensorflow import keras", "keras.Model", "pass", True),
-        ("import keras", "keras.Model", "pass", True),
+        ("import keras", "keras.Model", "pass", False),  # torch may be what it computes with
+        ("import torch.fx", "torch.fx.GraphModule", "pass", False),
+        ("from torch.distributed.fsdp import FullyShardedDataParallel", "FullyShardedDataParallel", "pass", False),
         ("from torch.utils.data import Dataset", "Dataset", "pass", True),
         ("import gym, library", "library.Layers, gym.Wrapper", "pass", False),
     ],

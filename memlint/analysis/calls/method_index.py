@@ -114,4 +114,5 @@ def _shared(key: str, folder: str) -> int:
 
 def _folders_around(folder: str) -> list[str]:
     """A folder and those around it, from the innermost to the root ("")."""
-    return [folder, *(folder[:at] for at in range(len(folder) - 1, -1, -1) if folder[at] == "/"), *[""] * bool(folder)]
+    outer = [folder[:at] for at in range(len(folder) - 1, 0, -1) if folder[at] == "/"]
+    return [folder, *outer, ""] if folder else [""]

@@ -14,6 +14,9 @@ from memlint.ir import nodes as ir
 #: the attribute of a module that holds its mode
 _MODE = "training"
 
+#: packages of torch with classes that are no modules (others have some: ``torch.fx.GraphModule``)
+_NO_MODULES = ("torch.utils.data.", "torch.autograd.", "torch.optim.", "torch.distributions.")
+
 
 def is_module_by_use(order: Sequence[Class], outside: Iterable[str]) -> bool:
     """Whether a class is a module: it, or a base of the project, has a forward and reads ``self.training``, which none
@@ -40,9 +43,11 @@ def is_module_by_use(order: Sequence[Class], outside: Iterable[str]) -> bool:
 
 def _may_be_modules(base: str) -> bool:
     """Whether a base by its qualified name may be a module: Python's own are none, nor those of libraries that make no
-    graph (gym, Keras), nor those of torch that are not known as modules."""
+    graph (gym), nor data sets, functions, optimizers and distributions of torch."""
     first, _, rest = base.partition(".")
     if first == "?":
         return not hasattr(builtins, rest)
+    if first in sys.stdlib_module_names or base.startswith(_NO_MODULES):
+        return False
     row = knowledge.function(base)
-    return first not in sys.stdlib_module_names | {"torch"} and (row is None or row.graph != "none")
+    return row is None or row.graph != "none"
