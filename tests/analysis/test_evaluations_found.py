@@ -569,3 +569,51 @@ def test_evaluation_in_a_training_step(
 ) -> None:
     source = IN_TRAINING_STEP.format(called=called, guard=guard, batches=batches, use=use)
     assert codes_in(tmp_path, source) == expected
+
+
+BY_PARTS_IN_EVAL_MODE = """
+import torch
+from torch import nn
+import torchvision
+
+
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.cnn, self.fc = torchvision.models.resnet50(), nn.Linear(1000, 2)
+
+    def collect(self, {bag}):
+        self.cnn.eval()
+        parts = []
+        for x in {bag}:
+            {take}
+        {give}
+
+    def forward(self, bag):
+        {forward}
+
+
+def fit(net, loader, opt):
+    for bag, y in loader:
+        loss = nn.functional.cross_entropy(net(bag), y.cuda())
+        opt.zero_grad()
+        loss.backward()
+        opt.step()
+"""
+PART = "parts.append(self.cnn(x.cuda()))"
+
+
+@pytest.mark.parametrize(
+    ("bag", "take", "give", "forward"),
+    [
+        ("loader", PART, "return torch.cat(parts)", "return self.fc(self.collect(bag))"),
+        ("bag", PART, "return torch.stack(parts).mean(0)", "return self.fc(self.collect(bag))"),
+        ("loader", PART, "self.parts = parts", "self.collect(bag)\n        return self.fc(torch.cat(self.parts))"),
+        ("loader", "self.parts.append(self.cnn(x.cuda()))", "", "self.collect(bag); return torch.cat(self.parts)"),
+        ("loader", "self.total = self.total + self.cnn(x.cuda())", "", "self.collect(bag)\n        return self.total"),
+    ],
+)
+def test_parts_in_eval_mode_that_are_trained(tmp_path: Path, bag: str, take: str, give: str, forward: str) -> None:
+    """Batch norm that keeps its statistics while a method's output is trained: a guard would stop the training."""
+    source = BY_PARTS_IN_EVAL_MODE.format(bag=bag, take=take, give=give, forward=forward)
+    assert "MEM201" not in codes_in(tmp_path, source)

@@ -16,6 +16,7 @@ from memlint.analysis.domain.state import AMBIENT, OFF, ON
 from memlint.analysis.domain.summary.effects import ModelRun
 from memlint.analysis.domain.summary.observations import MAX_CALLERS_UP
 from memlint.analysis.domain.summary.summary import Summary
+from memlint.analysis.domain.values import EMPTY
 from memlint.analysis.facts.module_facts import context_mode
 from memlint.analysis.facts.repeats import each_call, is_started_elsewhere, repeated
 from memlint.analysis.index.program import Function
@@ -26,6 +27,7 @@ from memlint.analysis.judge.roles import Phase
 from memlint.analysis.judge.run_reasons import report_run_reason
 from memlint.analysis.judge.sizes.large_networks import starts_evaluating
 from memlint.analysis.syntax.syntax import calls, loops_around
+from memlint.analysis.transfer.held_values import tensors_within
 from memlint.analysis.transfer.library.threads import out_of_guard
 from memlint.analysis.transfer.stores.collected import gives_no_graph, may_give_no_graph
 from memlint.ir import nodes as ir
@@ -175,18 +177,26 @@ def _unguarded(analyser: Analyser, function: Function, trail: frozenset[tuple[st
 
 def runs_in_callers_mode(analyser: Analyser, summary: Summary) -> bool:
     """Whether the guard of a function's runs belongs to its caller: the function is layer code, and not one that puts a
-    network into eval mode and runs it in a loop, which evaluates, whoever calls it."""
+    network into eval mode, runs it in a loop and uses up what it gives, which evaluates, whoever calls it."""
     return of_layers(analyser, summary.function) and not _evaluates(summary)
 
 
 def _evaluates(summary: Summary) -> bool:
-    """Whether a function other than a forward sets eval mode itself, and runs in a loop what is in that mode."""
-    function = summary.function
-    return (
-        function.name not in _LAYER_METHODS
-        and any(run.mode is True and run.loop is not None for run in summary.runs.values())
-        and any(isinstance(call.func, ir.Attr) and call.func.name == "eval" for call in calls(function.body))
-    )
+    """Whether a function other than a forward sets eval mode itself, runs in a loop what is in that mode, and neither
+    returns nor stores a graph: a network with its batch norm in eval mode is trained by what its method gives."""
+    if summary.function.name in _LAYER_METHODS or gives_a_graph(summary):
+        return False
+    if not any(isinstance(call.func, ir.Attr) and call.func.name == "eval" for call in calls(summary.function.body)):
+        return False
+    runs = [run for run in summary.runs.values() if run.mode is True and run.loop is not None]
+    return bool(runs) and not any(consumed_as(summary, run) == "escapes" or _is_stored(summary, run) for run in runs)
+
+
+def _is_stored(summary: Summary, run: ModelRun) -> bool:
+    """Whether an attribute or an argument keeps the graph of a run beyond the call."""
+    end = summary.exit
+    held = [] if end is None else [tensors_within(summary, end, value).src for value in end.sym.values()]
+    return not run.marks.isdisjoint(summary.graphs.closure(EMPTY.union(*held)))
 
 
 def of_layers(analyser: Analyser, function: Function, depth: int = 0) -> bool:
