@@ -11,6 +11,7 @@ from memlint.analysis.domain.values import CONTAINER, MODULE, NONE, NOTHING, UNK
 from memlint.analysis.facts.same_object import Holder, holder, may_be_same
 from memlint.analysis.index.program import Class, Function
 from memlint.analysis.index.uses import uses_of
+from memlint.analysis.syntax.bindings import targets
 from memlint.analysis.syntax.memo import kept_for
 from memlint.analysis.syntax.syntax import calls, calls_named, dotted, is_name, walk_statements
 from memlint.analysis.transfer.attribute_statements import (
@@ -329,6 +330,20 @@ class Attributes:
             for method in cls.methods.values()
         )
 
+    @kept_for
+    def is_written_beside(self, method: Function, name: str) -> bool:
+        """Whether code other than a method and the constructors may assign ``self.name`` of the method's object: a
+        method or setter of its class, or of one above or below, or any code by another variable than ``self``."""
+        program, cls = self.analyser.program, method.cls
+        if cls is None or any(_is_assigned_in(function, name, by_self=True) for function in self._functions_with(name)):
+            return True
+        family = {one.key for one in (*program.ancestors(cls)[0], *program.below(cls))} | {cls.key}
+        return any(
+            one.key != method.key and _is_assigned_in(one, name, by_self=other.key in family and one.name != "__init__")
+            for other in self.classes_with(name)
+            for one in (*other.methods.values(), *other.accessors)
+        )
+
     def _functions_with(self, name: str) -> Iterator[Function]:
         """The functions, and module-level code, that assign an attribute of this name."""
         for key, number in self.assigning_units(name):
@@ -353,6 +368,16 @@ class Attributes:
             cls = module.cls(module.index.units[number].name)
             if cls is not None:
                 yield cls
+
+
+def _is_assigned_in(function: Function, name: str, *, by_self: bool) -> bool:
+    """Whether a function assigns an attribute of this name. ``by_self``: also that of ``self``."""
+    return any(
+        isinstance(part, ir.Attr) and part.name == name and (by_self or not is_name(part.value, "self"))
+        for statement in walk_statements(function.body)
+        for target in targets(statement)
+        for part in (target.elements if isinstance(target, ir.Display) else (target,))
+    )
 
 
 def _unwrapped(value: ir.Expr | None) -> Iterator[str]:

@@ -58,10 +58,10 @@ from memlint.analysis.transfer.stores.class_places import class_places
 from memlint.analysis.transfer.stores.emptied_places import drop_stores
 from memlint.analysis.transfer.stores.made_places import made_places
 from memlint.analysis.transfer.stores.releases import empty, is_rebuilt, rebind, release
-from memlint.analysis.transfer.stores.sample_keys import by_parameter, by_sample
+from memlint.analysis.transfer.stores.sample_keys import by_sample
 from memlint.analysis.transfer.stores.stores import kind_of, note_store, own_sources, parts_of
 from memlint.analysis.transfer.stores.view_writes import write_into_view
-from memlint.analysis.transfer.stores.written_keys import by_calls, counted_by, is_of_pairs, is_replaced, over_itself
+from memlint.analysis.transfer.stores.written_keys import by_callers, counted_by, is_of_pairs, is_replaced, over_itself
 from memlint.ir import nodes as ir
 
 
@@ -287,8 +287,7 @@ def write_item(
         if name is not None or by_carry or base.may_be(TENSORS) or all_of_them:
             continue
         growing = counted or (by_sample(fn, target) if base.kinds & CONTAINER else ())
-        unknown = base.kinds & CONTAINER and not growing
-        keyed = by_calls(fn, target.index) or by_parameter(fn, target.index) if unknown else None
+        keyed = by_callers(fn, target.index) if base.kinds & CONTAINER and not growing else None
         if (growing or keyed) and not _is_rebuilt(fn, path.then("[]"), inner, target):
             parts = parts_of(fn, state, value)
             _note_key(fn, state, (path, kind_of(path)), inner, target, growing, parts, keyed)

@@ -8,11 +8,12 @@ from memlint.analysis.domain.periods import conjuncts
 from memlint.analysis.domain.summary.effects import LoopState
 from memlint.analysis.domain.summary.function_state import FunctionState
 from memlint.analysis.domain.values import Sources
-from memlint.analysis.syntax.bindings import mentions, names_bound_by, targets
+from memlint.analysis.syntax.bindings import mentions, names_bound_by, names_read, targets
 from memlint.analysis.syntax.expression_text import text
 from memlint.analysis.syntax.memo import kept
 from memlint.analysis.syntax.syntax import bodies, calls, is_name, parts, walk_expression, walk_statements
 from memlint.analysis.transfer.narrowing import tells_tensors
+from memlint.analysis.transfer.stores.sample_keys import by_parameter
 from memlint.ir import nodes as ir
 
 
@@ -85,16 +86,24 @@ def over_itself(fn: FunctionState, target: ir.Subscript) -> bool:
 
 def counted_by(fn: FunctionState, index: ir.Expr) -> tuple[LoopState, ...]:
     """The loops each round of which writes a new key: the key is a loop's counter, a number that the loop counts up,
-    or a text, a sum or a tuple with one of these in it. Other keys may recur."""
+    or a text, a sum or a tuple with one of these in it. Other keys may recur: those of a loop that counts anew in each
+    round of the loop around it, and those up to a limit."""
+    if _is_limited(fn, index):
+        return ()
+    return tuple(loop for loop in _counting(fn, index) if not _begins_anew(fn, loop, index))
+
+
+def _counting(fn: FunctionState, index: ir.Expr) -> tuple[LoopState, ...]:
+    """The loops that count a key, or a part of it."""
     if isinstance(index, ir.FormattedString):
         # ``f"loss_{i}"`` of a few parts recurs with the next batch
         through_data = [loop for loop in fn.loops if loop.counts and loop.loop.over == "loader"]
         names = {part.id for part in index.parts if isinstance(part, ir.Name)}
         return tuple(loop for loop in through_data if names & loop.counters)
     if isinstance(index, ir.Display) and index.kind == "tuple":
-        return tuple(dict.fromkeys(loop for part in index.elements for loop in counted_by(fn, part)))
+        return tuple(dict.fromkeys(loop for part in index.elements for loop in _counting(fn, part)))
     if isinstance(index, ir.Binary) and index.op in ("+", "-", "*"):
-        return counted_by(fn, index.left) or counted_by(fn, index.right)
+        return _counting(fn, index.left) or _counting(fn, index.right)
     if not isinstance(index, ir.Name | ir.Attr) or _is_counted_elsewhere(fn, index):
         return ()
     shown = text(index)
@@ -105,31 +114,76 @@ def counted_by(fn: FunctionState, index: ir.Expr) -> tuple[LoopState, ...]:
     )
 
 
+def _begins_anew(fn: FunctionState, loop: LoopState, index: ir.Expr) -> bool:
+    """Whether a loop counts a key anew in each round of a loop over data around it, and nothing else of the key tells
+    these rounds apart: the parts of each batch have the same numbers. One epoch or fold has as many keys as batches."""
+    names, own = names_read(index), loop.bound | loop.targets
+    inside = set(map(id, walk_statements(loop.body)))
+    for outer in fn.loops:
+        if outer is loop:
+            return False
+        whole = outer.loop.over == "epochs" or (loop.loop.over == "loader" and outer.loop.over != "loader")
+        if whole or not outer.counts or names & ((outer.bound | outer.targets) - own):
+            continue
+        if names & loop.counters or any(
+            not names.isdisjoint(names_bound_by(one)) or any(mentions(index, text(each)) for each in targets(one))
+            for one in walk_statements(outer.body)
+            if id(one) not in inside
+        ):
+            return True
+    return False
+
+
+def _is_limited(fn: FunctionState, index: ir.Expr) -> bool:
+    """Whether the function leaves before the store where a part of the key has reached a limit: ``if step >= self.size:
+    return``, ``if step > 9: continue``."""
+    last = fn.statement.at if fn.statement is not None else 0
+    return any(
+        isinstance(one, ir.If)
+        and one.at < last
+        and one.body
+        and isinstance(one.body[-1], ir.Return | ir.Jump)
+        and _reaches(one.test, index)
+        for one in walk_statements(fn.function.body, into_definitions=False)
+    )
+
+
+def _reaches(test: ir.Expr, index: ir.Expr, *, holds: bool = True) -> bool:
+    """Whether a test is that a part of a key has reached something: ``key >= n``, ``n < key``, ``not key < n``. Of
+    several tests, one is enough. ``holds``: the test, rather than its negation."""
+    if isinstance(test, ir.Unary) and test.op == "not":
+        return _reaches(test.operand, index, holds=not holds)
+    if isinstance(test, ir.BoolOp):
+        return any(_reaches(side, index, holds=holds) for side in (test.left, test.right))
+    if not isinstance(test, ir.Compare) or len(test.ops) != 1 or test.ops[0] not in (">", ">=", "<", "<="):
+        return False
+    side = test.left if test.ops[0].startswith(">") is holds else test.rights[0]
+    if isinstance(side, ir.Binary) and side.op == "+":
+        side = side.left  # ``step + 1 > n``
+    return isinstance(side, ir.Name | ir.Attr) and mentions(index, text(side))
+
+
 #: stands for a key that each call of a function counts up, where a parameter would be named
 EACH_CALL = ("", "")
 
 
-def by_calls(fn: FunctionState, index: ir.Expr) -> tuple[str, str] | None:
+def by_callers(fn: FunctionState, index: ir.Expr) -> tuple[str, str] | None:
     """`EACH_CALL` if each call of the function writes a new key: an attribute that it counts up beside the store
-    (``self.losses[self.step] = loss``). None for another key."""
-    if not isinstance(index, ir.Attr) or fn.loops or _is_counted_elsewhere(fn, index):
+    (``self.losses[self.step] = loss``). Else the parameter that has the key, as by `by_parameter`; None for none, and
+    for a key up to a limit."""
+    if _is_limited(fn, index):
         return None
-    return EACH_CALL if _counts_up(fn.function.body, text(index), fn.statement) else None
+    counts = isinstance(index, ir.Attr) and not fn.loops and _counts_up(fn.function.body, text(index), fn.statement)
+    return EACH_CALL if counts and not _is_counted_elsewhere(fn, index) else by_parameter(fn, index)
 
 
 def _is_counted_elsewhere(fn: FunctionState, index: ir.Expr) -> bool:
-    """Whether another method of the class assigns the attribute that is the key, and so may begin to count anew."""
-    cls = fn.function.cls
-    if not isinstance(index, ir.Attr) or cls is None:
-        return isinstance(index, ir.Attr)
-    others = (method for name, method in cls.methods.items() if name not in ("__init__", fn.function.name))
-    return any(
-        isinstance(target, ir.Attr) and target.name == index.name
-        for method in others
-        if index.name in method.names
-        for statement in walk_statements(method.body)
-        for target in targets(statement)
-    )
+    """Whether the key is an attribute that other code may assign, and so begin to count anew."""
+    if not isinstance(index, ir.Attr):
+        return False
+    if fn.function.cls is None or not is_name(index.value, "self"):
+        return True
+    return fn.analyser.facts.attributes.is_written_beside(fn.function, index.name)
 
 
 def _counts_up(body: tuple[ir.Stmt, ...], shown: str, store: ir.Stmt | None) -> bool:
