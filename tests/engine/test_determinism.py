@@ -42,6 +42,54 @@ def test_findings_do_not_depend_on_the_hash_seed(folder: str, tmp_path: Path) ->
     assert all(findings(root, seed) == first for seed in (1, 2))
 
 
+#: prints what each interpretation of a function cost and left
+WORK = """
+import memlint
+from memlint.analysis.facts.analyser import Analyser
+
+interpret = Analyser._interpret
+
+def noted(self, function, flags):
+    made = interpret(self, function, flags)
+    print(function.qual, flags, made.spent, len(made.stores), len(made.runs), len(made.graphs.nodes))
+    return made
+
+Analyser._interpret = noted
+memlint.lint(["."])
+"""
+
+
+def test_work_does_not_depend_on_the_hash_seed(tmp_path: Path) -> None:
+    """Methods that all call each other reach the bounds of what is followed: in another order, something else is."""
+    count = 12
+    lines = [
+        "import torch",
+        "",
+        "",
+        "class Search:",
+        "    def __init__(self):",
+        "        self.model = torch.nn.Linear(9, 1)",
+    ]
+    lines += ["        self.kept = []", ""]
+    for number in range(count):
+        lines += [f"    def step_{number}(self, x, k):", "        out = self.model(x)", "        self.kept.append(out)"]
+        for other in range(count):
+            if other != number:
+                lines += [f"        if k == {other}:", f"            return self.step_{other}(x, k - 1)"]
+        lines += ["        return out", ""]
+    lines += ["", "search = Search()", "for x in torch.utils.data.DataLoader(torch.rand(99, 9)):"]
+    lines += ["    search.step_0(x, 3)"]
+    (tmp_path / "train.py").write_text("\n".join(lines))
+    work = set()
+    for seed in range(4):
+        environment = {**os.environ, "PYTHONHASHSEED": str(seed), "MEMLINT_CACHE_DIR": str(tmp_path / "cache")}
+        command = [sys.executable, "-c", WORK]
+        done = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, check=True)
+        work.add(done.stdout)
+    assert len(work) == 1
+    assert "Search.step_11" in work.pop()
+
+
 @pytest.mark.parametrize("folder", ["demo", "projects/rollouts", "projects/segtrain", "mem102_retained_graph"])
 def test_findings_do_not_depend_on_how_memory_is_spared(
     folder: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

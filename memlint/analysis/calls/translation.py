@@ -77,7 +77,7 @@ class Translation(Symbols):
         if result.kinds and not own and not (kinds & ~result.kinds) and not value.objs:
             return result
         if kinds or own or value.objs:
-            objs = frozenset([self.object(key, depth) for key in value.objs]) if depth and value.objs else EMPTY
+            objs = frozenset([self.object(key, depth) for key in self._in_order(value.objs)]) if depth else EMPTY
             src = self.sources(own) if own else EMPTY
             for item in src if value.bare else ():
                 if item in self.fn.graphs.nodes:
@@ -143,6 +143,13 @@ class Translation(Symbols):
                 return (*self.key, item)
             nested = nested[-1]
         return self.key
+
+    def _in_order(self, objs: Sources) -> Iterable[Source]:
+        """The callee's objects, in an order that is the same in every run: how deep one is followed depends on where it
+        is met first."""
+        if len(objs) < 2:
+            return objs
+        return [*(key for key in self.exit.heap if key in objs), *ordered(objs.difference(self.exit.heap))]
 
     def object(self, key: Source, depth: int) -> Source:
         """The caller's object for an object of the callee."""

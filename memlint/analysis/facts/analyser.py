@@ -131,7 +131,7 @@ class Analyser(DefinitionValues):
             own = mode_flag(function)
             if function.cls is not None and own and own not in found and self.program.is_module(function.cls):
                 cls = function.cls
-                called = (method for name in own_calls(function) for method in self._methods_behind(cls, name))
+                called = (method for name in sorted(own_calls(function)) for method in self._methods_behind(cls, name))
                 if any(mode_flag(method) in self.flags(method) for method in called):
                     self._flags[function.key] = found | {own}
         return self._flags[function.key]
