@@ -5,7 +5,9 @@ Unlike in a measured program, nobody else reads the counters here: a test's own 
 
 from __future__ import annotations
 
+import contextlib
 import gc
+import importlib
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any
@@ -23,11 +25,6 @@ Held = dict[tuple[Where, ...], int]
 _DEPTH = 120
 
 
-#: so many objects more than those that were put aside take longer to look through than to put aside as well
-_MANY = 100_000
-_aside = 0
-
-
 class UnmeasurableError(Exception):
     """Why a device cannot be measured here."""
 
@@ -43,6 +40,8 @@ class CpuGauge:
         self._mode = tracker(self._ledger, torch)
 
     def start(self) -> None:
+        with contextlib.suppress(Exception):
+            importlib.import_module("torch._dynamo")  # the first operation that a mode follows would do so, in the test
         self._mode.__enter__()
 
     def stop(self) -> None:
@@ -108,21 +107,6 @@ class HostGauge:
 
     def held(self) -> Held:
         return {}
-
-
-def put_aside(torch: Any) -> None:
-    """Leave what is there now, as modules have brought it, out of all later collections: with torch each would take a
-    tenth of a second more."""
-    global _aside
-    if gc.get_freeze_count():
-        return
-    gauge = CpuGauge(torch)
-    gauge.start()
-    torch.empty(0)  # (with the first operation that is followed, torch imports half of it)
-    gauge.stop()
-    gc.collect()
-    gc.freeze()
-    _aside = gc.get_freeze_count()
 
 
 class CudaGauge:
@@ -214,11 +198,16 @@ class Growth:
 
 
 class Watch:
-    """Reads gauges after each iteration, once the garbage collector has run. A context manager."""
+    """Reads gauges after each iteration, once the garbage collector has run. A context manager.
 
-    def __init__(self, watched: Iterable[Gauge], warmups: int) -> None:
+    ``freezes``: what is there at the start is not looked through after each iteration, as torch's objects would take a
+    tenth of a second each time. What the iterations let go of it is collected at the end only.
+    """
+
+    def __init__(self, watched: Iterable[Gauge], warmups: int, *, freezes: bool = True) -> None:
         self._gauges = list(watched)
         self._warmups = warmups
+        self._freezes = freezes
         self._readings: dict[str, list[int]] = {gauge.device: [] for gauge in self._gauges}
         self._base: dict[str, Held] = {}
         self._last: dict[str, Held] = {}
@@ -226,32 +215,32 @@ class Watch:
         self._froze = False
 
     def __enter__(self) -> Watch:
-        # what is there already is not looked through in each iteration
-        gc.collect()
-        frozen = gc.get_freeze_count()
-        if not frozen or (frozen <= _aside and len(gc.get_objects()) > _MANY):
-            gc.freeze()
-            self._froze = True
+        if not all(isinstance(gauge, CpuGauge) for gauge in self._gauges):
+            gc.collect()  # counters of all memory have the garbage in them that is there already
         started: list[Gauge] = []
         try:
             for gauge in self._gauges:
                 gauge.start()
                 started.append(gauge)
+            if self._freezes and not gc.get_freeze_count():  # else somebody's own freeze would be taken back
+                gc.freeze()
+                self._froze = True
+            self.mark()
         except BaseException:
+            self._thaw()
             for gauge in reversed(started):
                 gauge.stop()
-            self._thaw()
             raise
-        self.mark()
         return self
 
     def _thaw(self) -> None:
         if self._froze:
             gc.unfreeze()
-            gc.collect()
 
     def __exit__(self, *_: object) -> None:
         self._thaw()
+        if self._froze and self._grew():
+            gc.collect()
         for gauge in self._gauges:
             readings = self._readings[gauge.device]
             readings[-1] = min(readings[-1], gauge.read())
@@ -260,9 +249,15 @@ class Watch:
         for gauge in reversed(self._gauges):
             gauge.stop()
 
+    def _grew(self) -> bool:
+        """Whether there is more than after the warm-up: a collection of all, which takes long, can change the result
+        only then."""
+        return any(readings[-1] > readings[: self._warmups + 1][-1] for readings in self._readings.values())
+
     def mark(self) -> None:
         """An iteration has ended."""
-        gc.collect()
+        if any(gauge.read() for gauge in self._gauges):  # where no byte is counted, none is garbage
+            gc.collect()
         for gauge in self._gauges:
             readings = self._readings[gauge.device]
             readings.append(gauge.read())

@@ -23,7 +23,6 @@ from __future__ import annotations
 
 import dataclasses
 import functools
-import gc
 import inspect
 import math
 import re
@@ -106,18 +105,6 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
             limits = item.stash.setdefault(_LIMITS, _Limits())
             if limits.growth is None and not limits.off and "torch" in sys.modules:
                 limits.growth = default
-
-
-def pytest_collection_finish(session: pytest.Session) -> None:
-    measured = session.config.getoption("--memlint-report") or any(
-        _LIMITS in item.stash or "memory_growth" in getattr(item, "fixturenames", ()) for item in session.items
-    )
-    torch = sys.modules.get("torch")
-    if measured and torch is not None:
-        from memlint.measure.growth import put_aside
-
-        put_aside(torch)
-        session.config.add_cleanup(gc.unfreeze)
 
 
 def _default(config: pytest.Config) -> _Growing | None:

@@ -317,3 +317,83 @@ def test_tensors_are_counted_elsewhere():
     bytearray(1_000_000)
     kept.append(torch.ones(100_000))
 """
+
+ASIDE = """
+import atexit
+import gc
+import os
+import weakref
+
+import pytest
+import torch
+
+
+class Node:
+    def __init__(self):
+        self.me = self
+
+
+KEPT, LEFT = [Node()], []
+limited = pytest.mark.limit_memory_growth("0 B", warmups=1, iterations=2)
+
+
+@pytest.fixture
+def unfrozen_passes():
+    passes = []
+
+    def note(phase, info):
+        if phase == "start" and info["generation"] == 2 and not gc.get_freeze_count():
+            passes.append(info)
+
+    gc.disable()
+    gc.callbacks.append(note)
+    yield
+    gc.callbacks.remove(note)
+    gc.enable()
+    assert not passes
+
+
+@pytest.fixture
+def frozen():
+    gc.freeze()
+    atexit.register(lambda: os.write(1, b"still frozen" if gc.get_freeze_count() else b"thawed"))
+
+
+@limited
+def test_looks_through_its_own_objects_only(unfrozen_passes):
+    cycle = [torch.ones(3)]
+    cycle.append(cycle)
+
+
+def test_releases_an_older_object():
+    assert not gc.get_freeze_count()
+    released = weakref.ref(KEPT[0])
+    KEPT.clear()
+    gc.collect()
+    assert released() is None
+
+
+@pytest.fixture
+def nodes():
+    return [Node() for _ in range(30)]
+
+
+@limited
+def test_keeps_nothing_but_garbage_that_was_put_aside(nodes):
+    nodes.pop().payload = torch.ones(3)
+
+
+@limited
+def test_keeps():
+    LEFT.append(torch.ones(3))
+
+
+@limited
+def test_leaves_a_freeze_of_its_user_alone(frozen):
+    cycle = [torch.ones(3)]
+    cycle.append(cycle)
+
+
+def test_a_freeze_is_still_there():
+    assert gc.get_freeze_count()
+"""

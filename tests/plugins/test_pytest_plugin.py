@@ -15,7 +15,7 @@ import pytest
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
-from pytest_suites import CPU, CUDA, FAKE_CUDA, HELPER, HOST, REAL_CUDA, UNMARKED
+from pytest_suites import ASIDE, CPU, CUDA, FAKE_CUDA, HELPER, HOST, REAL_CUDA, UNMARKED
 from torch_forks import forks
 from torch_python import torch_python
 
@@ -133,41 +133,12 @@ def test_cuda_itself(tmp_path: Path) -> None:
     assert f"test_cuda.py:{line_of(REAL_CUDA, 'here')} keeps 16,388 B an iteration" in ran.failed["test_keeps"]
 
 
-_ASIDE = """
-import gc
-
-import pytest
-import torch
-
-@pytest.fixture
-def many():
-    return [[] for _ in range(300_000)]
-
-def test_modules_are_put_aside():
-    assert 0 < gc.get_freeze_count() < 300_000
-
-@pytest.mark.limit_memory_growth("0 B")
-def test_beside_few():
-    assert 0 < gc.get_freeze_count() < 300_000
-    cycle = [torch.ones(3)]
-    cycle.append(cycle)
-
-@pytest.mark.limit_memory_growth("0 B")
-def test_beside_many(many):
-    assert gc.get_freeze_count() > 300_000
-
-@pytest.mark.limit_memory_growth("0 B")
-def test_what_was_put_aside_comes_back():
-    kept.append(torch.ones(3))
-
-kept = []
-"""
-
-
-def test_collections_leave_out_what_modules_bring_and_many_objects_of_fixtures(tmp_path: Path) -> None:
-    ran = suite(tmp_path, {"test_aside.py": _ASIDE}, python=forks(torch_python("pytest")))
-    assert set(ran.failed) == {"test_what_was_put_aside_comes_back"}, ran.text
-    assert "memory grows by 12 B" in ran.failed["test_what_was_put_aside_comes_back"]
+@pytest.mark.parametrize("options", [(), ("--memlint-report",)], ids=["limits", "report"])
+def test_what_is_put_aside_for_a_limit_is_so_for_no_other_test(tmp_path: Path, options: tuple[str, ...]) -> None:
+    ran = suite(tmp_path, {"test_aside.py": ASIDE}, *options, python=torch_python("pytest"))
+    assert set(ran.failed) == {"test_keeps"}, ran.text
+    assert "memory grows by 12 B" in ran.failed["test_keeps"]
+    assert "still frozen" in ran.text
 
 
 _PLAIN = """
@@ -195,6 +166,15 @@ def test_without_torch_marked_tests_are_skipped_with_the_reason(tmp_path: Path) 
         "test_marked": "limit_memory_growth: torch is not installed",
         "test_with_fixture": "memory_growth: torch is not installed",
     }
+    assert ran.passed == {"test_without"}
+
+
+@pytest.mark.parametrize("options", [(), ("--memlint-report",)], ids=["limits", "report"])
+def test_with_what_only_stands_for_torch_no_other_test_fails(tmp_path: Path, options: tuple[str, ...]) -> None:
+    stub = "import sys\nimport types\n\nsys.modules['torch'] = types.ModuleType('torch')\n"
+    plain = _PLAIN.replace("def test_with_fixture(memory_growth)", "@pytest.mark.skip\ndef test_with_fixture()")
+    ran = suite(tmp_path, {"test_plain.py": plain, "conftest.py": stub}, *options)
+    assert set(ran.failed) == {"test_marked"}, ran.text
     assert ran.passed == {"test_without"}
 
 
