@@ -24,7 +24,6 @@ import struct
 import subprocess
 import sys
 import tempfile
-import time
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -133,16 +132,18 @@ def _look_after(program: int, client: socket.socket) -> None:
             finally:
                 os._exit(0)
         for number in client.recv(1) or bytes([signal.SIGKILL]):
-            _signal(program, number)
+            _signal(program, number, ended)
 
 
-def _signal(program: int, number: int) -> None:
-    """Send a signal to a program and what it has started, as soon as it leads a group of its own."""
+def _signal(program: int, number: int, ended: int) -> None:
+    """Send a signal to a program and what it has started, as soon as it leads a group of its own; none where it has
+    ended before, as its file descriptor tells."""
     while True:
         try:
             os.killpg(program, number)
         except ProcessLookupError:
-            time.sleep(0.001)
+            if select.select([ended], [], [], 0.001)[0]:
+                return
         else:
             return
 

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import os
 import re
+import signal
 import subprocess
 import sys
 import textwrap
+import threading
 from collections.abc import Mapping
 from pathlib import Path
 from xml.etree import ElementTree
@@ -16,7 +18,7 @@ import pytest
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from pytest_suites import ASIDE, CPU, CUDA, FAKE_CUDA, HELPER, HOST, REAL_CUDA, UNMARKED
-from torch_forks import forks
+from torch_forks import _signal, forks
 from torch_python import torch_python
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -176,6 +178,21 @@ def test_with_what_only_stands_for_torch_no_other_test_fails(tmp_path: Path, opt
     ran = suite(tmp_path, {"test_plain.py": plain, "conftest.py": stub}, *options)
     assert set(ran.failed) == {"test_marked"}, ran.text
     assert ran.passed == {"test_without"}
+
+
+@pytest.mark.skipif(not hasattr(os, "pidfd_open"), reason="forks cannot be waited for here")
+def test_a_signal_for_a_program_that_ended_before_it_led_a_group_is_let_go() -> None:
+    sent = threading.Event()
+
+    def send() -> None:
+        _signal(program.pid, signal.SIGTERM, ended)
+        sent.set()
+
+    with subprocess.Popen([sys.executable, "-S", "-c", ""]) as program:
+        ended = os.pidfd_open(program.pid)
+        threading.Thread(target=send, daemon=True).start()
+        assert sent.wait(60)
+        os.close(ended)
 
 
 _WRONG = {
