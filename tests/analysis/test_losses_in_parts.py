@@ -51,6 +51,35 @@ def test_parts_of_a_sum_that_is_differentiated(tmp_path: Path, total: str, keep:
     assert severities_in(tmp_path, DICTIONARY.format(total=total, keep=keep), "MEM102") == expected
 
 
+OF_LOSSES = "sum(v for k, v in parts.items() if k.startswith('loss'))"
+PICKED = "for k, v in parts.items():\n                if {test}:\n                    self.history.append(v)"
+
+
+@pytest.mark.parametrize(
+    ("total", "keep", "expected"),
+    [
+        (OF_LOSSES, PICKED.format(test="not k.startswith('loss')"), []),
+        (OF_LOSSES, PICKED.format(test="k == 'acc'"), []),
+        (OF_LOSSES, "for v in parts.values():\n                self.history.append(v)", []),
+        (OF_LOSSES, "self.history.append([v for k, v in parts.items() if 'acc' in k])", []),
+        (OF_LOSSES, PICKED.format(test="k.startswith('loss')"), ["warning"]),
+        (OF_LOSSES, "self.history.append(parts)", ["warning"]),
+        ("sum(parts.values())", PICKED.format(test="k.startswith('acc')"), []),
+        ("sum(parts.values())", PICKED.format(test="torch.is_tensor(v)"), ["warning"]),
+        ("sum(v for v in parts.values() if v.requires_grad)", PICKED.format(test="'acc' in k"), []),
+        (
+            OF_LOSSES,
+            "for k, v in parts.items():\n                if k.startswith('loss'):\n                    continue\n"
+            "                self.history.append(v)",
+            [],
+        ),
+    ],
+)
+def test_parts_that_a_test_picks(tmp_path: Path, total: str, keep: str, expected: list[str]) -> None:
+    """What a sum of some members proves of them, it does not prove of the others."""
+    assert severities_in(tmp_path, DICTIONARY.format(total=total, keep=keep), "MEM102") == expected
+
+
 RECORD = """
 import torch
 

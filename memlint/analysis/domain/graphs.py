@@ -54,6 +54,18 @@ def part_of(item: Source, root: Source) -> bool:
     return isinstance(item, tuple) and len(item) > len(head) and item[: len(head)] == head and isinstance(item[-1], str)
 
 
+#: begins the step to the members of a container that a test picks
+PICKED = "[if "
+
+
+def _proves(item: Source, root: Source) -> bool:
+    """Whether what has a graph is a part of a node's result that gives it one: members that a test picks tell of the
+    container, and of no other member of it."""
+    return part_of(item, root) and not (
+        isinstance(root, tuple) and root[-1] == "[]" and any(str(step).startswith(PICKED) for step in item[len(root) :])
+    )
+
+
 #: methods of environments, queues and data sets, which no model has
 _DATA = frozenset({"reset", "step", "sample", "next", "next_batch", "get_batch", "recv", "fetch", "read"})
 
@@ -373,7 +385,7 @@ class Graphs:
             return "yes"
         if node.unknown:
             # what is known to have a graph may be a part of it: ``sum(parts.values()).backward()``
-            return "yes" if any(part_of(item, source) for held in self.evidence for item in held) else "unknown"
+            return "yes" if any(_proves(item, source) for held in self.evidence for item in held) else "unknown"
         verdict: Fact = "no"
         for parent in node.parents:
             one = self._source(parent, symbols, seen)

@@ -16,6 +16,7 @@ from memlint.analysis.transfer.heap import element, make
 from memlint.analysis.transfer.held_values import tensors_within
 from memlint.analysis.transfer.library.feeding import assume_loader, feeds_device
 from memlint.analysis.transfer.loops import describe, over_loader
+from memlint.analysis.transfer.narrowing import pick_members
 from memlint.analysis.transfer.stores.stores import end_iteration, store_value
 from memlint.ir import nodes as ir
 
@@ -44,6 +45,7 @@ def comprehension(fn: FunctionState, state: State, expr: ir.Comprehension) -> V:
         bind(fn, inner, one.target, element(fn, inner, source))
         for test in one.ifs:
             fn.interpreter.evaluate(fn, inner, test)
+            pick_members(fn, inner, test, True)
     if expr.key is not None:
         fn.interpreter.evaluate(fn, inner, expr.key)
     value = fn.interpreter.evaluate(fn, inner, expr.element)

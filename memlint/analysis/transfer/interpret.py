@@ -40,7 +40,7 @@ from memlint.analysis.transfer.narrowing import (
     last_case,
     leaves_numbers,
     narrow,
-    narrow_otherwise,
+    narrow_branches,
     narrow_to_number,
     narrow_to_raised,
 )
@@ -253,8 +253,7 @@ def _if(fn: FunctionState, state: State, statement: ir.If) -> State | None:
     other = fn.fork(state)
     recall(fn, state, statement.test, True)
     recall(fn, other, statement.test, False)
-    narrow(fn, state, statement.test, True)
-    narrow_otherwise(fn, other, statement)
+    narrow_branches(fn, state, other, statement)
     settle_mode(fn, other, statement)
     if statement.body and isinstance(statement.body[-1], ir.Return):
         narrow_to_number(state, statement.test)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from memlint.analysis.domain.graphs import PICKED
 from memlint.analysis.domain.state import State
 from memlint.analysis.domain.summary.function_state import FunctionState
 from memlint.analysis.domain.summary.summary import Summary
@@ -23,6 +24,7 @@ from memlint.analysis.domain.values import (
 from memlint.analysis.syntax.bindings import assigned_names, names_bound_by, names_read
 from memlint.analysis.syntax.expression_text import text
 from memlint.analysis.syntax.syntax import dotted, last_name, walk_expression, walk_statements
+from memlint.analysis.transfer.heap import derive
 from memlint.ir import nodes as ir
 
 
@@ -93,18 +95,45 @@ def narrow(summary: Summary, state: State, test: ir.Expr, truth: bool) -> None:
             pass
 
 
-def narrow_otherwise(fn: FunctionState, state: State, statement: ir.If) -> None:
-    """Narrow the variables of a test on the path around the body of its ``if``. An attribute becomes None there only
-    where the body assigns it (``if self.h is not None: self.h = self.h.detach()``): what is narrowed counts as written
-    by the function."""
-    narrow(fn, state, statement.test, False)
+def narrow_branches(fn: FunctionState, state: State, other: State, statement: ir.If) -> None:
+    """Narrow the variables of a test in its ``if``, and on the path around the body (``other``). An attribute becomes
+    None there only where the body assigns it (``if self.h is not None: self.h = self.h.detach()``): what is narrowed
+    counts as written by the function."""
+    narrow(fn, state, statement.test, True)
+    narrow(fn, other, statement.test, False)
+    pick_members(fn, state, statement.test, True)
+    pick_members(fn, other, statement.test, False)
     match statement.test:
         case ir.Compare(left=ir.Attr() as left, ops=("is not" | "!=",), rights=(ir.Const(kind="None"),)):
             targets = {text(one) for item in statement.body if isinstance(item, ir.Assign) for one in item.targets}
-            holders = fn.interpreter.evaluate(fn, state, left.value).syms if text(left) in targets else ()
-            state.sym.update((path.then(f".{left.name}"), NONE_VALUE) for path in holders if len(holders) == 1)
+            holders = fn.interpreter.evaluate(fn, other, left.value).syms if text(left) in targets else ()
+            other.sym.update((path.then(f".{left.name}"), NONE_VALUE) for path in holders if len(holders) == 1)
         case _:
             pass
+
+
+def pick_members(fn: FunctionState, state: State, test: ir.Expr, truth: bool) -> None:
+    """Make the members of a dictionary that a test picks unknown parts of it, by the test (``for name, part in
+    parts.items(): if name.startswith("loss"):``): what is known of these is not known of others. (What a test of types
+    picks are the tensors.)"""
+    loop = fn.loops[-1] if fn.loops else None
+    if loop is None or not any(each in loop.loop.text for each in (".items()", ".values()")):
+        return
+    while isinstance(test, ir.Unary) and test.op == "not":
+        test, truth = test.operand, not truth
+    if _is_of_type(test) or names_read(test).isdisjoint(loop.targets):
+        return
+    picked = f"{PICKED}{'' if truth else 'not '}{text(test, 80)}]"
+    for name in loop.targets & state.env.keys():
+        if state.env[name].src:
+            state.env[name] = derive(fn, state.env[name], picked)
+
+
+def _is_of_type(test: ir.Expr) -> bool:
+    """Whether a test is of a value's type, or for None."""
+    if isinstance(test, ir.Compare):
+        return any(isinstance(side, ir.Const) and side.kind == "None" for side in test.rights)
+    return isinstance(test, ir.Call) and last_name(test.func) in ("isinstance", "is_tensor")
 
 
 def _number_by(test: ir.Expr, truth: bool) -> ir.Expr | None:
