@@ -81,10 +81,47 @@ def fit(optimizer, loader):
             "retain_graph=True",
             [],
         ),
+        (METHOD, "if self.state is not None:\n            self.state.detach_()", "retain_graph=True", []),
+        (METHOD, "if self.state is not None:\n            self.optimizer.detach_()", "retain_graph=True", ["MEM103"]),
+        (METHOD, "if self.state:\n            self.state = self.state.detach()", "retain_graph=True", []),
+        (METHOD, "if self.state:\n            self.state = self.state * 2", "retain_graph=True", ["MEM103"]),
     ],
 )
 def test_state(tmp_path: Path, source: str, before: str, given: str, expected: list[str]) -> None:
     found = codes_in(tmp_path, NET + source.format(before=before, given=given))
+    assert [code for code in found if code == "MEM103"] == expected
+
+
+PAIR = """
+class Trainer:
+    def __init__(self):
+        self.net = nn.LSTM(32, 32).cuda()
+        self.h = self.c = None
+
+    def step(self, x):
+        {before}
+        out, (self.h, self.c) = self.net(x, (self.h, self.c))
+        out.mean().backward(retain_graph=True)
+
+
+def fit(loader):
+    trainer = Trainer()
+    for x in loader:
+        trainer.step(x.cuda())
+"""
+
+
+@pytest.mark.parametrize(
+    ("cut", "expected"),
+    [
+        ("self.h, self.c = self.h.detach(), self.c.detach()", []),
+        ("self.h = self.h.detach()\n            self.c = self.c.detach()", []),
+        ("self.h, self.c = self.h * 2, self.c * 2", ["MEM103"]),
+    ],
+)
+def test_pair_of_states(tmp_path: Path, cut: str, expected: list[str]) -> None:
+    before = f"if self.h is not None:\n            {cut}"
+    found = codes_in(tmp_path, NET + PAIR.format(before=before))
     assert [code for code in found if code == "MEM103"] == expected
 
 

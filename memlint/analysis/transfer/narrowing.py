@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from memlint.analysis.domain.graphs import PICKED
 from memlint.analysis.domain.state import State
 from memlint.analysis.domain.summary.function_state import FunctionState
@@ -21,9 +23,9 @@ from memlint.analysis.domain.values import (
     UNKNOWN,
     V,
 )
-from memlint.analysis.syntax.bindings import assigned_names, names_bound_by, names_read
+from memlint.analysis.syntax.bindings import assigned_names, mentions, names_bound_by, names_read
 from memlint.analysis.syntax.expression_text import text
-from memlint.analysis.syntax.syntax import dotted, last_name, walk_expression, walk_statements
+from memlint.analysis.syntax.syntax import calls, dotted, last_name, walk_expression, walk_statements
 from memlint.analysis.transfer.heap import derive
 from memlint.ir import nodes as ir
 
@@ -97,19 +99,52 @@ def narrow(summary: Summary, state: State, test: ir.Expr, truth: bool) -> None:
 
 def narrow_branches(fn: FunctionState, state: State, other: State, statement: ir.If) -> None:
     """Narrow the variables of a test in its ``if``, and on the path around the body (``other``). An attribute becomes
-    None there only where the body assigns it (``if self.h is not None: self.h = self.h.detach()``): what is narrowed
+    None there only where the body writes it (``if self.h is not None: self.h = self.h.detach()``): what is narrowed
     counts as written by the function."""
     narrow(fn, state, statement.test, True)
     narrow(fn, other, statement.test, False)
     pick_members(fn, state, statement.test, True)
     pick_members(fn, other, statement.test, False)
-    match statement.test:
+    left = _asked_for_value(statement.test)
+    written = list(_without_value(statement, left)) if left is not None else []
+    for one in written if left is not None and text(left) in map(text, written) else ():
+        holders = fn.interpreter.evaluate(fn, other, one.value).syms
+        other.sym.update((path.then(f".{one.name}"), NONE_VALUE) for path in holders if len(holders) == 1)
+
+
+def _asked_for_value(test: ir.Expr) -> ir.Attr | None:
+    """The attribute of which a test is whether it has a value: ``self.h is not None``, ``self.h``; None for another
+    test."""
+    if isinstance(test, ir.Attr):
+        return test
+    match test:
         case ir.Compare(left=ir.Attr() as left, ops=("is not" | "!=",), rights=(ir.Const(kind="None"),)):
-            targets = {text(one) for item in statement.body if isinstance(item, ir.Assign) for one in item.targets}
-            holders = fn.interpreter.evaluate(fn, other, left.value).syms if text(left) in targets else ()
-            other.sym.update((path.then(f".{left.name}"), NONE_VALUE) for path in holders if len(holders) == 1)
+            return left
         case _:
-            pass
+            return None
+
+
+def _without_value(statement: ir.If, tested: ir.Attr) -> Iterator[ir.Attr]:
+    """The attributes that the body of an ``if`` writes, and that have no value where its test is false if the tested
+    one is among them: that one, and those that are cut beside it (``self.h, self.c = self.h.detach(),
+    self.c.detach()``), which are set together. Where the test is of the attribute's truth, it has to be written by its
+    own value: what is false may also be a flag or a number."""
+    for one in statement.body:
+        if isinstance(one, ir.Assign):
+            cuts = any(last_name(call.func) == "detach" for call in calls((one,)))
+            flat = (
+                part for each in one.targets for part in (each.elements if isinstance(each, ir.Display) else (each,))
+            )
+            for part in flat:
+                asked, by_itself = text(part) == text(tested), mentions(one.value, text(part))
+                if isinstance(part, ir.Attr) and (
+                    (by_itself and (cuts or asked)) or (asked and statement.test is not tested)
+                ):
+                    yield part
+        elif isinstance(one, ir.ExprStmt) and isinstance(one.value, ir.Call):
+            func = one.value.func
+            if isinstance(func, ir.Attr) and func.name == "detach_" and isinstance(func.value, ir.Attr):
+                yield func.value
 
 
 def pick_members(fn: FunctionState, state: State, test: ir.Expr, truth: bool) -> None:
