@@ -50,9 +50,9 @@ def of_loader(fn: FunctionState, name: str, args: list[V], words: dict[str, V], 
         return None
     if dataset.extent is not None:
         return dataset.extent
-    found = [_of_class(fn, ref) for ref in dataset.refs if ref.kind == "instance"]
-    if found:
-        return found[0] if len(found) == 1 else None
+    classes = [ref for ref in dataset.refs if ref.kind == "instance"]
+    if classes:
+        return _of_class(fn, classes[0]) if len(classes) == 1 else None
     return extents.UNBOUNDED if _is_array(fn, shown) else None
 
 
