@@ -11,7 +11,7 @@ from memlint.analysis.domain.values import CONTAINER, MODULE, NONE, NOTHING, UNK
 from memlint.analysis.facts.same_object import Holder, holder, may_be_same
 from memlint.analysis.index.program import Class, Function
 from memlint.analysis.index.uses import uses_of
-from memlint.analysis.syntax.bindings import targets
+from memlint.analysis.syntax.bindings import unpacked_targets
 from memlint.analysis.syntax.memo import kept_for
 from memlint.analysis.syntax.syntax import calls, calls_named, dotted, is_name, walk_statements
 from memlint.analysis.transfer.attribute_statements import (
@@ -375,8 +375,7 @@ def _is_assigned_in(function: Function, name: str, *, by_self: bool) -> bool:
     return any(
         isinstance(part, ir.Attr) and part.name == name and (by_self or not is_name(part.value, "self"))
         for statement in walk_statements(function.body)
-        for target in targets(statement)
-        for part in (target.elements if isinstance(target, ir.Display) else (target,))
+        for part in unpacked_targets(statement)
     )
 
 

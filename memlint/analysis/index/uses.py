@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from memlint.analysis.index.program import Function
-from memlint.analysis.syntax.bindings import names_bound_by
+from memlint.analysis.syntax.bindings import names_bound_by, unpacked_targets
 from memlint.analysis.syntax.memo import kept
 from memlint.analysis.syntax.syntax import dotted, expressions, walk_expression, walk_statements
 from memlint.ir import nodes as ir
@@ -24,9 +24,8 @@ def states_made(body: tuple[ir.Stmt, ...]) -> set[tuple[str, str, str]]:
         if isinstance(statement, ir.Assign) and isinstance(statement.value, ir.Call):
             func = statement.value.func
             if isinstance(func, ir.Attr) and isinstance(func.value, ir.Name):
-                for target in statement.targets:
-                    parts = target.elements if isinstance(target, ir.Display) else (target,)
-                    made |= {(item.id, func.value.id, func.name) for item in parts if isinstance(item, ir.Name)}
+                names = [one.id for one in unpacked_targets(statement) if isinstance(one, ir.Name)]
+                made |= {(name, func.value.id, func.name) for name in names}
     return {(state, name, method) for state, name, method in made if name != state}
 
 

@@ -40,6 +40,11 @@ def targets(statement: ir.Stmt) -> tuple[ir.Expr, ...]:
     return (statement.target,) if isinstance(statement, ir.AnnAssign | ir.AugAssign) else ()
 
 
+def unpacked_targets(statement: ir.Stmt) -> list[ir.Expr]:
+    """As `targets`, with the elements of an unpacking in its place; a nested one stays whole."""
+    return [part for one in targets(statement) for part in (one.elements if isinstance(one, ir.Display) else (one,))]
+
+
 def binds(statement: ir.Stmt, name: str) -> bool:
     """Whether a statement, or one in its blocks, binds the name."""
     return name in names_bound_by(statement) or (

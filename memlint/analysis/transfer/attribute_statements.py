@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from memlint.analysis.index.program import Class, Function
-from memlint.analysis.syntax.bindings import targets
+from memlint.analysis.syntax.bindings import targets, unpacked_targets
 from memlint.analysis.syntax.memo import kept
 from memlint.analysis.syntax.syntax import calls, dotted, is_true, last_name, walk_expression, walk_statements
 from memlint.ir import nodes as ir
@@ -93,7 +93,7 @@ def attribute_assignments(body: tuple[ir.Stmt, ...]) -> dict[str, list[ir.Stmt]]
 
 def assigned_attributes(statement: ir.Stmt) -> list[str]:
     """The attributes of variables that a statement assigns."""
-    flat: list[ir.Expr] = []
-    for target in (statement.target,) if isinstance(statement, ir.For) else targets(statement):
-        flat.extend(target.elements if isinstance(target, ir.Display) else (target,))
+    flat = unpacked_targets(statement)
+    if isinstance(statement, ir.For):
+        flat = [*statement.target.elements] if isinstance(statement.target, ir.Display) else [statement.target]
     return [target.name for target in flat if isinstance(target, ir.Attr) and isinstance(target.value, ir.Name)]

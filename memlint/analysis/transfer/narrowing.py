@@ -23,9 +23,9 @@ from memlint.analysis.domain.values import (
     UNKNOWN,
     V,
 )
-from memlint.analysis.syntax.bindings import assigned_names, mentions, names_bound_by, names_read
+from memlint.analysis.syntax.bindings import assigned_names, mentions, names_bound_by, names_read, unpacked_targets
 from memlint.analysis.syntax.expression_text import text
-from memlint.analysis.syntax.syntax import calls, dotted, last_name, walk_expression, walk_statements
+from memlint.analysis.syntax.syntax import calls, dotted, is_none, last_name, walk_expression, walk_statements
 from memlint.analysis.transfer.heap import derive
 from memlint.ir import nodes as ir
 
@@ -132,10 +132,7 @@ def _without_value(statement: ir.If, tested: ir.Attr) -> Iterator[ir.Attr]:
     for one in statement.body:
         if isinstance(one, ir.Assign):
             cuts = any(last_name(call.func) == "detach" for call in calls((one,)))
-            flat = (
-                part for each in one.targets for part in (each.elements if isinstance(each, ir.Display) else (each,))
-            )
-            for part in flat:
+            for part in unpacked_targets(one):
                 asked, by_itself = text(part) == text(tested), mentions(one.value, text(part))
                 if isinstance(part, ir.Attr) and (
                     (by_itself and (cuts or asked)) or (asked and statement.test is not tested)
@@ -167,7 +164,7 @@ def pick_members(fn: FunctionState, state: State, test: ir.Expr, truth: bool) ->
 def _is_of_type(test: ir.Expr) -> bool:
     """Whether a test is of a value's type, or for None."""
     if isinstance(test, ir.Compare):
-        return any(isinstance(side, ir.Const) and side.kind == "None" for side in test.rights)
+        return any(map(is_none, test.rights))
     return isinstance(test, ir.Call) and last_name(test.func) in ("isinstance", "is_tensor")
 
 

@@ -138,13 +138,16 @@ def _is_limited(fn: FunctionState, index: ir.Expr) -> bool:
     """Whether the function leaves before the store where a part of the key has reached a limit: ``if step >= self.size:
     return``, ``if step > 9: continue``."""
     last = fn.statement.at if fn.statement is not None else 0
-    return any(
-        isinstance(one, ir.If)
-        and one.at < last
-        and one.body
-        and isinstance(one.body[-1], ir.Return | ir.Jump)
-        and _reaches(one.test, index)
-        for one in walk_statements(fn.function.body, into_definitions=False)
+    return any(one.at < last and _reaches(one.test, index) for one in _that_leave(fn.function.body))
+
+
+@kept
+def _that_leave(body: tuple[ir.Stmt, ...]) -> tuple[ir.If, ...]:
+    """The ifs of a function whose body ends in a return, break or continue."""
+    return tuple(
+        one
+        for one in walk_statements(body, into_definitions=False)
+        if isinstance(one, ir.If) and one.body and isinstance(one.body[-1], ir.Return | ir.Jump)
     )
 
 
