@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from dense_programs import methods_that_all_call_each_other
 from linting import codes_in
 
 
@@ -44,16 +45,4 @@ def test_functions_that_all_call_each_other(tmp_path: Path) -> None:
 
 def test_methods_that_all_call_each_other(tmp_path: Path) -> None:
     """What each gives is told apart by the way it came, up to a bound."""
-    count = 14
-    lines = ["import torch", "", "", "class Search:", "    def __init__(self):"]
-    lines += ["        self.model = torch.nn.Linear(9, 1)"]
-    lines += ["        self.kept = []", ""]
-    for number in range(count):
-        lines += [f"    def step_{number}(self, x, k):", "        out = self.model(x)", "        self.kept.append(out)"]
-        for other in range(count):
-            if other != number:
-                lines += [f"        if k == {other}:", f"            return self.step_{other}(x, k - 1)"]
-        lines += ["        return out", ""]
-    lines += ["", "search = Search()", "for x in torch.utils.data.DataLoader(torch.rand(99, 9)):"]
-    lines += ["    search.step_0(x, 3)"]
-    assert "MEM102" in codes_in(tmp_path, "\n".join(lines))
+    assert "MEM102" in codes_in(tmp_path, methods_that_all_call_each_other(14))

@@ -10,6 +10,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from dense_programs import methods_that_all_call_each_other
 
 import memlint
 from memlint.analysis.facts import analyser
@@ -61,25 +62,7 @@ memlint.lint(["."])
 
 def test_work_does_not_depend_on_the_hash_seed(tmp_path: Path) -> None:
     """Methods that all call each other reach the bounds of what is followed: in another order, something else is."""
-    count = 12
-    lines = [
-        "import torch",
-        "",
-        "",
-        "class Search:",
-        "    def __init__(self):",
-        "        self.model = torch.nn.Linear(9, 1)",
-    ]
-    lines += ["        self.kept = []", ""]
-    for number in range(count):
-        lines += [f"    def step_{number}(self, x, k):", "        out = self.model(x)", "        self.kept.append(out)"]
-        for other in range(count):
-            if other != number:
-                lines += [f"        if k == {other}:", f"            return self.step_{other}(x, k - 1)"]
-        lines += ["        return out", ""]
-    lines += ["", "search = Search()", "for x in torch.utils.data.DataLoader(torch.rand(99, 9)):"]
-    lines += ["    search.step_0(x, 3)"]
-    (tmp_path / "train.py").write_text("\n".join(lines))
+    (tmp_path / "train.py").write_text(methods_that_all_call_each_other(12))
     work = set()
     for seed in range(4):
         environment = {**os.environ, "PYTHONHASHSEED": str(seed), "MEMLINT_CACHE_DIR": str(tmp_path / "cache")}
