@@ -299,7 +299,7 @@ def files_on_many_paths_of_imports(n: int) -> dict[str, str]:
         + LOOP.replace("train", f"f{i}")
         for i in range(n)
     }
-    main = "import nets\n\nif __name__ == \"__main__\":\n    nets.f0(None, None, None)\n"
+    main = 'import nets\n\nif __name__ == "__main__":\n    nets.f0(None, None, None)\n'
     other = "import nets\n\n\ndef f_of(f0):\n    return nets.other.f0, " + ", ".join(f"nets.f{i}" for i in range(n))
     return {"main.py": main, "other.py": other + "\n", "nets/__init__.py": "from .m0 import f0\n", **files}
 

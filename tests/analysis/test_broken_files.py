@@ -115,9 +115,41 @@ def test_what_a_file_loads_cannot_be_loaded(tmp_path: Path, head: str, files: di
     assert "small`, which it imports, is not there" in found.reach_reason
 
 
+OLD = "def metric(x):\n    print x\n    return x\n"
+
+
+@pytest.mark.parametrize(
+    ("head", "files", "name"),
+    [
+        pytest.param("import metrics", {"metrics.py": OLD}, "run.py", id="a module"),
+        pytest.param("from parts import metrics", {"parts/metrics.py": OLD}, "run.py", id="a module of a folder"),
+        pytest.param(
+            "from . import metrics", {"parts/__init__.py": "", "parts/metrics.py": OLD}, "parts/run.py", id="by dots"
+        ),
+        pytest.param("from parts import metrics", {"parts/metrics.py": OLD}, "steps/run.py", id="of another folder"),
+        pytest.param(
+            "from parts.near import metric",
+            {"parts/near.py": "from parts.metrics import metric\n", "parts/metrics.py": OLD},
+            "run.py",
+            id="by another file",
+        ),
+    ],
+)
+def test_what_a_file_loads_is_in_an_older_grammar(tmp_path: Path, head: str, files: dict[str, str], name: str) -> None:
+    found = finding(tmp_path, "import torch\n" + head, files, name)
+    assert (found.severity, found.reach) == ("note", "cannot-run")
+    assert "no Python of today reads it" in found.reach_reason
+
+
 @pytest.mark.parametrize(
     ("head", "files"),
     [
+        pytest.param("from parts import near", {"parts/near.py": BESIDE, "parts/metrics.py": OLD}, id="a sibling"),
+        pytest.param(
+            "from parts import metrics",
+            {"parts/__init__.py": "metrics = {}\n", "parts/metrics.py": OLD},
+            id="a name of the package's own",
+        ),
         pytest.param("try:\n    import nets\nexcept ImportError:\n    nets = None", LOST, id="it may fail"),
         pytest.param("def build():\n    import nets", LOST, id="it is not loaded at once"),
         pytest.param(

@@ -4,9 +4,14 @@ from __future__ import annotations
 
 import textwrap
 from pathlib import Path
+from typing import Any
 
 import pytest
 from networks import severities
+
+import memlint
+from memlint.analysis.facts.sizes import known_numbers
+from memlint.analysis.facts.sizes.declared_options import defaults_of
 
 IMPORTS = """
 import torch
@@ -148,3 +153,48 @@ def test_what_is_small_is_no_warning_by_its_key(text: str, tmp_path: Path) -> No
 @pytest.mark.parametrize("text", LARGE.values(), ids=LARGE)
 def test_what_is_large_stays_a_warning_by_its_key(text: str, tmp_path: Path) -> None:
     assert severities(tmp_path, IMPORTS + textwrap.dedent(text), "MEM104") == ["warning"]
+
+
+READER = """
+from torch import nn
+
+
+class Config:
+    width: int = options.width
+
+
+class Net(nn.Module):
+    def __init__(self, width=options.width):
+        super().__init__()
+        self.layer = nn.Linear(4, width)
+
+    def forward(self, x):
+        return self.layer(x)
+
+
+def run(options, loader):
+    given = Config(width=options.width)
+    net = Net()
+    net.eval()
+    for x in loader:
+        print(net(x).sum().item())
+"""
+
+
+def test_settings_that_read_each_other_are_each_looked_up_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The declarations of a setting in other places read the same setting: the look-ups were a tree of them."""
+    asked: list[str] = []
+
+    def counted(*given: Any) -> list[Any]:
+        asked.append(given[1])
+        return defaults_of(*given)
+
+    monkeypatch.setattr(known_numbers, "defaults_of", counted)
+    counts = []
+    for at in range(4):
+        (tmp_path / f"made_{at}.py").write_text(READER)
+        asked.clear()
+        assert not memlint.lint([tmp_path]).failures
+        counts.append(len(asked))
+    assert counts[0] > 0
+    assert counts == [counts[0] * (at + 1) for at in range(4)]  # in each file as many, and no more

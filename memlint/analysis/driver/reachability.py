@@ -12,7 +12,7 @@ from memlint.analysis.facts.analyser import Analyser
 from memlint.analysis.facts.constant_arguments import ConstantArguments
 from memlint.analysis.index.definitions import Class
 from memlint.analysis.index.function import Function
-from memlint.analysis.reach.broken_files import broken_import
+from memlint.analysis.reach.broken_files import UNREADABLE, broken_import
 from memlint.analysis.reach.known_calls import KnownCalls
 from memlint.analysis.reach.unnamed_definitions import Unnamed
 from memlint.finding import FAILS
@@ -53,7 +53,7 @@ class Reachability:
     def _why_broken(self, path: str) -> str:
         """The error because of which a file cannot be imported or run; "" if none is known."""
         if self._program.project.sources[path].rewritten:
-            return "no Python of today reads it (MEM000)"
+            return UNREADABLE
         return broken_import(self._program, path)
 
 

@@ -22,6 +22,8 @@ _DYNAMIC = frozenset({"__getattr__", "__path__", "globals", "vars", "locals", "e
 _MADE = ("_pb2", "_pb2_grpc", "version")
 #: how many imports in a chain are followed
 MAX_DEPTH = 4
+#: the clause for a file in an older grammar
+UNREADABLE = "no Python of today reads it (MEM000)"
 _LIBRARIES = LIBRARIES | sys.stdlib_module_names
 
 
@@ -67,6 +69,9 @@ def _brings_broken(program: Program, key: str, depth: str) -> str:
 
 @kept_for
 def _of_itself(program: Program, key: str) -> str:
+    """Why a file fails in every program that loads it; "" if nothing is known."""
+    if program.project.sources[key].rewritten:
+        return UNREADABLE
     return _own(program, key, is_program=False)
 
 
@@ -88,13 +93,29 @@ def _loads(program: Program, key: str, statement: ir.Stmt) -> Iterator[tuple[str
         names += [statement.module] if isinstance(statement, ir.ImportFrom) else []
         if names and "sys.path" in program.module(key).text:
             return
+    if isinstance(statement, ir.ImportFrom):
+        names += _modules_among(program, key, statement)
     for name in names:
         parts = name.split(".")
         for end in range(1, len(parts) + 1):
             first = ".".join(parts[:end])
             target = program.resolve(first, key, level)
-            if target is not None and (level or (parts[0] not in _LIBRARIES and is_found_first(target, key))):
+            if target is not None and (level or (parts[0] not in _LIBRARIES and _is_meant(program, target, key))):
                 yield "." * level + first, target
+
+
+def _modules_among(program: Program, key: str, statement: ir.ImportFrom) -> list[str]:
+    """The names of an import that only a module of the package can be: the package's own file does not mention them."""
+    package = program.resolve(statement.module, key, statement.level)
+    known = program.module(package).names if package is not None else frozenset()
+    return [f"{statement.module}.{one.name}".lstrip(".") for one in statement.names if one.name not in known]
+
+
+def _is_meant(program: Program, target: str, key: str) -> bool:
+    """Whether an absolute import loads a file of the project: one below the importing file's folder, or one that no
+    Python of today reads. The latter's values count as known in the importing file, which only another file of the
+    name could make right."""
+    return is_found_first(target, key) or program.project.sources[target].rewritten
 
 
 def _is_lost(program: Program, key: str, name: str) -> str:

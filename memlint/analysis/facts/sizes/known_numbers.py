@@ -12,7 +12,7 @@ from memlint.analysis.facts.sizes.declared_options import defaults_of
 from memlint.analysis.facts.sizes.rounds import bound_once, limits, rounds_of
 from memlint.analysis.facts.sizes.scopes import Known, Scope, attributes_of
 from memlint.analysis.index.definitions import functions_of
-from memlint.analysis.index.program import Class, Function, Module, Program
+from memlint.analysis.index.program import Class, Function, Program
 from memlint.analysis.syntax.memo import kept
 from memlint.analysis.syntax.syntax import (
     call_at,
@@ -55,6 +55,8 @@ class Numbers:
         self._given: dict[tuple[tuple[str, str], tuple[str, str]], dict[str, Known]] = {}
         #: by class, the scopes of its objects' methods
         self._methods: dict[tuple[str, str], dict[tuple[str, str], Scope]] = {}
+        #: the settings, by name, holder, asking module and depth: declarations of one name read each other
+        self._options: dict[tuple[str, str, str, int], Known] = {}
 
     def at(self, expr: ir.Expr, function: Function) -> int | None:
         """The upper bound of an integer in a function; None if unknown."""
@@ -168,12 +170,8 @@ class Numbers:
             return _either([self.known(value, inner, depth - 1) for value, inner in held])
         kind, what = self._program.find_expression(scope.function.module, expr, scope.function)
         if kind == "value":
-            return self._of_module(what[0], what[1], depth)
+            return self._bound(what[1], Scope(what[0].main), depth)  # a constant of a module
         return self._option(expr.name, last_name(expr.value), scope, depth) if dotted(expr.value) else None
-
-    def _of_module(self, module: Module, name: str, depth: int) -> Known:
-        """The bound of a module-level constant."""
-        return self._bound(name, Scope(module.main), depth)
 
     def _variable(self, name: str, scope: Scope, depth: int) -> Known:
         function = scope.function
@@ -188,7 +186,7 @@ class Numbers:
         if bound or rounds_of(function.body, name) or function.node is None or name in function.locals:
             return self._bound(name, scope, depth)
         kind, what = self._program.find(function.module, name)
-        return self._of_module(what[0], what[1], depth) if kind == "value" else None
+        return self._bound(what[1], Scope(what[0].main), depth) if kind == "value" else None
 
     def _argument(self, function: Function, param: ir.Param, depth: int) -> Known:
         """The bound over what the calls of a function pass for a parameter, its default if no call is known; None for a
@@ -227,8 +225,11 @@ class Numbers:
 
     def _option(self, name: str, held_by: str, scope: Scope, depth: int) -> Known:
         """The bound of the default of a command-line option or a configuration."""
-        declared = defaults_of(self._program, name, held_by, scope.function)
-        return _either([self.known(default, Scope(function), depth - 1) for default, function in declared])
+        key = name, held_by, scope.function.module.key, depth
+        if key not in self._options:
+            declared = defaults_of(self._program, name, held_by, scope.function)
+            self._options[key] = _either([self.known(one, Scope(function), depth - 1) for one, function in declared])
+        return self._options[key]
 
     def passed(self, cls: Class, init: Function) -> dict[str, Known]:
         """The bounds over what the calls that make an object of a class, or of a subclass, pass to its constructor. The
@@ -281,11 +282,8 @@ class Numbers:
         """What a call passes for the parameters of a constructor. An activation counts as 0, as it has no width."""
         given: dict[str, Known] = {}
         spread = spreads(call)
-        first = (
-            1
-            if is_name(call.args[0] if call.args else None, scope.function.own_name or "self") and _calls_base(call)
-            else 0
-        )
+        own = scope.function.own_name or "self"
+        first = int(_calls_base(call) and is_name(call.args[0] if call.args else None, own))
         for position, param in enumerate(function.given):
             value = argument(call, position + first, param.name)
             if value is None and spread:
