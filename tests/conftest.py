@@ -117,6 +117,9 @@ class ToyAnalysis:
     def qualified_name(self, site: Site) -> str:
         return "toy"
 
+    def keep(self) -> None:
+        """Nothing is stored."""
+
 
 class _ToyOptions(msgspec.Struct):
     fixes: object

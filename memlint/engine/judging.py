@@ -148,6 +148,7 @@ class _Judge:
             findings += said.findings
             failures += said.failures
             held.append(said.held_back)
+        analysis.keep()
         return Linted(tuple(findings), tuple(failures), tuple(analysis.remarks), added_up(held))
 
     def _said_of(self, display: str, project: Project, analysis: Analysis, broken: list[Raw]) -> Linted:

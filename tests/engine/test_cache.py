@@ -51,7 +51,7 @@ def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def test_a_second_run_takes_what_the_first_one_found(project: Path) -> None:
     cold, said = run()
-    assert [code for code, _, _ in cold] == ["MEM101"]
+    assert [code for code, *_ in cold] == ["MEM101"]
     assert HIT not in said
     warm, said = run()
     assert warm == cold
@@ -155,7 +155,7 @@ def test_a_broken_entry_is_made_anew(project: Path) -> None:
 def test_a_folder_that_cannot_be_made_costs_nothing_but_time(project: Path) -> None:
     (project / FOLDER).write_text("somebody's file")
     found, said = run()
-    assert [code for code, _, _ in found] == ["MEM101"]
+    assert [code for code, *_ in found] == ["MEM101"]
     assert "no cache" in said
     assert (project / FOLDER).read_text() == "somebody's file"
 

@@ -124,6 +124,9 @@ class ToyAnalysis:
     def qualified_name(self, site: Site) -> str:
         return "toy"
 
+    def keep(self) -> None:
+        """Nothing is stored."""
+
 
 def twins(calls: list) -> list:
     return [call for call in calls if call[2] in ("twin", "bare", "tail")]

@@ -73,6 +73,10 @@ class Analysis:
         self._around: dict[tuple[str, int], _Around] = {}
         self._reach = Reachability(analyser)
 
+    def keep(self) -> None:
+        """Store for later runs what was read of all files."""
+        self._program.keep()
+
     def close(self) -> None:
         """Release everything; no query is possible afterwards."""
         forget()
@@ -235,7 +239,6 @@ def _analyse(project: Any, options: AnalysisOptions) -> Analysis:
     events = _judged(analyser, linted, options)
     failures = list(_failures(analyser.program, linted, targets))
     analyser.errors.update(analyser.program.mistakes())
-    analyser.program.words.keep()
     analysis = Analysis(analyser, events, failures, sorted(set(analyser.remarks)))
     if options.observer is not None:
         options.observer.finish(analysis)

@@ -12,6 +12,7 @@ from collections.abc import Collection, Iterable
 from memlint.analysis.index.loading import OUTSIDE, is_loaded, loaders
 from memlint.analysis.index.program import Program
 from memlint.analysis.index.programs import has_program, is_collected, is_distributed, is_program
+from memlint.analysis.index.text_facts import TextFact
 from memlint.analysis.syntax.memo import kept_for
 from memlint.patterns import lazy_pattern
 
@@ -140,15 +141,22 @@ class Partners:
         package = self._below(key) if key.endswith("__init__.py") else ()
         return {*naming, *package}
 
-    @kept_for
     def _imported_words(self, key: str) -> frozenset[str]:
-        imports = _IMPORT.findall(_COMMENT.sub("", self._program.module(key).text))
-        return frozenset(word for one in imports for word in _WORD.findall(one))
+        return self._program.text_facts.get(_IMPORTED, key)
 
     def _below(self, key: str) -> list[str]:
         """The files in the folder of a file, at any depth."""
         folder = key[: key.rfind("/") + 1]
         return [other for other in self._program.project.sources if other.startswith(folder)]
+
+
+def _imported_words(text: str) -> frozenset[str]:
+    """The words of a file's imports."""
+    imports = _IMPORT.findall(_COMMENT.sub("", text))
+    return frozenset(word for one in imports for word in _WORD.findall(one))
+
+
+_IMPORTED = TextFact("words of imports", frozenset[str], _imported_words)
 
 
 def _name(key: str) -> str:

@@ -14,6 +14,7 @@ from memlint.analysis.index.function import Function
 from memlint.analysis.index.indexes import Indexes
 from memlint.analysis.index.lineage import Lineage
 from memlint.analysis.index.modules_by_use import is_module_by_use
+from memlint.analysis.index.text_facts import TextFacts
 from memlint.analysis.index.word_index import Words, may_bind, may_define
 from memlint.analysis.syntax.memo import kept_for
 from memlint.analysis.syntax.syntax import dotted
@@ -58,6 +59,7 @@ class Program:
         self._modules: dict[str, Module] = {}
         self._indexes = Indexes(project.earlier, project.kept.setdefault("indexes", {}))
         self.words = Words(project, self._indexes.get)
+        self.text_facts = TextFacts(project)
         self._lineage = Lineage(
             self.words,
             lambda key: self.module(key).index,
@@ -84,6 +86,11 @@ class Program:
         for held in (self._modules, self._found, self._below, self._methods, self._ancestors):
             held.clear()
         self.answers.clear()
+
+    def keep(self) -> None:
+        """Store for later runs what was read of all files."""
+        self.words.keep()
+        self.text_facts.keep()
 
     def module(self, key: str) -> Module:
         if key not in self._modules:

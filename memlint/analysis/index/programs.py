@@ -7,13 +7,13 @@ of the project or train something. ``__name__`` alone, as in the name of a logge
 from __future__ import annotations
 
 import ast
-import functools
 import re
 from collections.abc import Iterable, Iterator
 
 from memlint.analysis.index.mentions import DEFINITIONS, tree_of
 from memlint.analysis.index.program import Program, in_tests, is_interactive
 from memlint.analysis.index.program_memo import memoized_in_program
+from memlint.analysis.index.text_facts import TextFact
 from memlint.patterns import lazy_pattern
 from memlint.project.published import is_published
 
@@ -60,13 +60,12 @@ def is_program(program: Program, key: str) -> bool:
     if key.endswith(_OF_TOOLS) or in_tests(key):
         return False
     module = program.module(key)
-    is_main, called, trains = _program_signs(module.text)
+    is_main, called, trains = program.text_facts.get(_SIGNS, key)
     if is_main or trains:
         return True
     return any(program.find(module, name)[0] == "function" for name in called)
 
 
-@functools.lru_cache(maxsize=1024)
 def _program_signs(source: str) -> tuple[bool, frozenset[str], bool]:
     """Whether a file tests for ``__main__`` or defines a command; the functions that its own statements call for their
     effect; and whether its own statements train something."""
@@ -89,6 +88,9 @@ def _program_signs(source: str) -> tuple[bool, frozenset[str], bool]:
     )
     trains = any(_trains_or_runs(node.func, made) for node in own if isinstance(node, ast.Call))
     return is_main, called, trains
+
+
+_SIGNS = TextFact("signs of a program", tuple[bool, frozenset[str], bool], _program_signs)
 
 
 def _own_nodes(body: Iterable[ast.stmt]) -> Iterator[ast.AST]:

@@ -34,8 +34,13 @@ _CLASS = lazy_pattern(r"class(?<![^\s]class)[\s\\]+\w+[\s\\]*(?=[\[(:])")
 _BASES = lazy_pattern(r"(?:\[[^\[\]'\"#]*\][\s\\]*)?(?::|\(((?:[^()'\"#]|\([^()'\"#]*\))*)\)[\s\\]*:)")
 
 
-#: a new record is stored if at least this many files, and this share of all files, are not in the old one
+#: a new record is stored if more than this many files, and more than this share of all files, are not in the old one
 _FEW, _MANY = 16, 0.02
+
+
+def is_worth_storing(missing: int, files: int) -> bool:
+    """Whether a record of ``files`` files is to be replaced, as the old one lacks ``missing`` of them."""
+    return missing > max(_FEW, _MANY * files)
 
 
 class _Record(msgspec.Struct, frozen=True, gc=False, array_like=True):
@@ -81,7 +86,7 @@ class Words:
         if self._earlier is None or not self._asked:
             return
         missing = sum(digest not in self._recorded for digest in self._digests.values())
-        if missing > max(_FEW, _MANY * len(self._digests)):
+        if is_worth_storing(missing, len(self._digests)):
             kept = _Record(tuple(self._digests.values()), self._named.by_place(), self._defining.by_place())
             self._earlier.put_record(self._name, msgspec.msgpack.encode(kept))
 

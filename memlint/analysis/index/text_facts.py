@@ -1,0 +1,77 @@
+"""What the text of a file tells by itself, stored for later runs: to learn it again, each file would have to be parsed
+or searched, also those of which nothing else is asked."""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+from collections.abc import Callable
+from typing import Generic, NamedTuple, TypeVar, cast
+
+import msgspec
+
+from memlint.analysis.index.word_index import is_worth_storing
+from memlint.project import Project
+
+_T = TypeVar("_T")
+_RECORD = msgspec.msgpack.Decoder(dict[bytes, dict[str, bytes]])
+
+
+class TextFact(NamedTuple, Generic[_T]):
+    """A fact. ``name``: in the record; ``kind``: the type of its values; ``of``: its value for a text."""
+
+    name: str
+    kind: type[_T]
+    of: Callable[[str], _T]
+
+
+class TextFacts:
+    """The facts of a project's files: from the record of an earlier run, or from their texts."""
+
+    def __init__(self, project: Project) -> None:
+        self._sources = project.sources
+        self._earlier = project.earlier
+        #: the record's name; an editor has several projects
+        self._name = f"facts of {project.root}"
+        self._known: dict[tuple[str, str], object] = {}
+        #: the digests of the files that were asked about
+        self._digests: dict[str, bytes] = {}
+        self._new: dict[bytes, dict[str, bytes]] = {}
+
+    def get(self, fact: TextFact[_T], key: str) -> _T:
+        """The value of a fact for a file."""
+        place = fact.name, key
+        if place not in self._known:
+            self._known[place] = self._read(fact, key)
+        return cast("_T", self._known[place])
+
+    def keep(self) -> None:
+        """Store the facts for later runs, if enough files are not in the old record."""
+        if self._earlier is None or not is_worth_storing(len(self._new), len(self._sources)):
+            return
+        current = set(self._digests.values())
+        kept = {digest: facts for digest, facts in self._recorded.items() if digest in current}
+        for digest, facts in self._new.items():
+            kept[digest] = {**kept.get(digest, {}), **facts}
+        self._earlier.put_record(self._name, msgspec.msgpack.encode(kept))
+
+    def _read(self, fact: TextFact[_T], key: str) -> _T:
+        text = self._sources[key].text
+        if self._earlier is None:
+            return fact.of(text)
+        digest = self._digests.get(key) or self._digests.setdefault(key, self._earlier.digest(text))
+        recorded = self._recorded.get(digest, {}).get(fact.name)
+        with contextlib.suppress(msgspec.MsgspecError):
+            if recorded is not None:
+                return msgspec.msgpack.decode(recorded, type=fact.kind)
+        value = fact.of(text)
+        self._new.setdefault(digest, {})[fact.name] = msgspec.msgpack.encode(value)
+        return value
+
+    @functools.cached_property
+    def _recorded(self) -> dict[bytes, dict[str, bytes]]:
+        """By digest: the facts that an earlier run has stored."""
+        kept = None if self._earlier is None else self._earlier.get_record(self._name)
+        with contextlib.suppress(msgspec.MsgspecError):
+            return {} if kept is None else _RECORD.decode(kept)
+        return {}
