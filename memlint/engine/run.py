@@ -5,7 +5,7 @@ from __future__ import annotations
 import os.path
 import sys
 import time
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -270,7 +270,7 @@ def _remembered(prepared: Prepared, options: Options, progress: Progress) -> Lin
     project = prepared.found.project
     if says_nothing(project, options):
         return _judge(prepared, project, options, progress, analyse_with_flow)
-    cache, key = Cache(project.root, Linted), _key(prepared, options)
+    cache, key = Cache(project.root, Linted), _key(prepared, options, project.sources.digest)
     judged = cache.get(key)
     if judged is not None:
         cache.remarks.append(f"nothing has changed in {project.root}: its findings are those of an earlier run")
@@ -283,13 +283,13 @@ def _remembered(prepared: Prepared, options: Options, progress: Progress) -> Lin
         # that depend on a file that is no source (a compiled module that is not built yet)
         lasting = not judged.failures and not any(FAILS in finding.reach_reason for finding in judged.findings)
         lasting = lasting and not any(remark.startswith(ALONE) for remark in judged.remarks)
-        if lasting and _key(prepared, options) == key:
+        if lasting and _key(prepared, options, project.sources.digest_now) == key:
             cache.put(key, judged)
     return msgspec.structs.replace(judged, remarks=(*judged.remarks, *cache.remarks))
 
 
-def _key(prepared: Prepared, options: Options) -> bytes:
-    """A hash of everything that the findings of a project depend on."""
+def _key(prepared: Prepared, options: Options, digest: Callable[[str], bytes]) -> bytes:
+    """A hash of everything that the findings of a project depend on. ``digest``: of a file, by key."""
     from memlint.engine.store.cache import Key, files_below
 
     project, config = prepared.found.project, prepared.config
@@ -300,14 +300,12 @@ def _key(prepared: Prepared, options: Options) -> bytes:
     for place in (own_rooms(), *config.rule_paths):
         key.add(tuple(files_below(place)))
     stated = set(project.notebooks.paths)
+    contents: list[tuple[str, bytes]] = []
     for display in project.sources:
         if project.path(display) in stated and not project.sources.is_given(display):
             continue
-        try:
-            content = project.sources.raw(display)
-        except OSError:
-            content = None
-        key.add_content(display, content)
+        contents.append((display, digest(display)))
+    key.add(contents)
     return key.digest()
 
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import contextlib
 import gc
-import hashlib
 import os
 import time
 from collections.abc import Mapping
@@ -34,26 +33,23 @@ _MOST_BYTES = 256 << 20
 _State = tuple[tuple[int, int], ...]
 
 
-class _Texts:
-    """Results about texts (`memlint.project.Earlier`), in memory."""
+class _Results:
+    """Results about files (`memlint.project.Earlier`), in memory."""
 
     def __init__(self) -> None:
-        self._known: dict[str, bytes] = {}
+        self._known: dict[bytes, bytes] = {}
         self._records: dict[str, bytes] = {}
         self._size = 0
 
-    def get(self, text: str) -> bytes | None:
-        return self._known.get(text)
+    def get(self, digest: bytes) -> bytes | None:
+        return self._known.get(digest)
 
-    def put(self, text: str, value: bytes) -> None:
-        self._size += len(text) + len(value)
+    def put(self, digest: bytes, value: bytes) -> None:
+        self._size += len(value)
         if self._size > _MOST_BYTES:
             self._known.clear()
-            self._size = len(text) + len(value)
-        self._known[text] = value
-
-    def digest(self, text: str) -> bytes:
-        return hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=16).digest()
+            self._size = len(value)
+        self._known[digest] = value
 
     def get_record(self, name: str) -> bytes | None:
         return self._records.get(name)
@@ -81,7 +77,7 @@ class Projects:
     """Lints and explains files of known projects."""
 
     def __init__(self) -> None:
-        self._texts = _Texts()
+        self._results = _Results()
         self._kept: dict[tuple[str, bytes], _Kept] = {}
         self._after = contextlib.ExitStack()
 
@@ -131,7 +127,7 @@ class Projects:
         while len(self._kept) > MOST:
             del self._kept[next(iter(self._kept))]
         kept.project.kept.clear()
-        kept.project.earlier = self._texts
+        kept.project.earlier = self._results
         return kept
 
 

@@ -24,22 +24,19 @@ _SINCE_04 = lazy_pattern(
 
 
 class Earlier(Protocol):
-    """Results about texts, stored for later runs."""
+    """Results about files, stored for later runs by the digests of their contents (`Sources.digest`)."""
 
-    def get(self, text: str) -> bytes | None:
-        """The stored result for a text; None if there is none."""
+    def get(self, digest: bytes) -> bytes | None:
+        """The stored result for a file; None if there is none."""
 
-    def put(self, text: str, value: bytes) -> None:
-        """Store the result for a text."""
-
-    def digest(self, text: str) -> bytes:
-        """The digest of a text."""
+    def put(self, digest: bytes, value: bytes) -> None:
+        """Store the result for a file."""
 
     def get_record(self, name: str) -> bytes | None:
-        """The stored result for all texts together; None if there is none."""
+        """The stored result for all files together; None if there is none."""
 
     def put_record(self, name: str, value: bytes) -> None:
-        """Store the result for all texts together, replacing the previous one."""
+        """Store the result for all files together, replacing the previous one."""
 
 
 class Project:

@@ -4,10 +4,14 @@ from __future__ import annotations
 
 import codecs
 import functools
+import hashlib
 import io
+import os
+import time
 import tokenize
 from collections.abc import Iterator, Mapping
 from pathlib import Path
+from typing import NamedTuple
 
 import msgspec
 
@@ -84,6 +88,31 @@ def _unpacked(kept: bytes) -> str:
     return kept.decode("utf-8", "surrogatepass")
 
 
+#: a file that was written at most so many nanoseconds before it was read may have been written again with the same time
+_RACY = 2 * 10**9
+
+
+class _Digest(NamedTuple):
+    """The digest of a file's bytes, with its `_stamp` and the time (ns) before it was read."""
+
+    digest: bytes
+    stamp: tuple[int, int, int]
+    read: int
+
+    def is_current(self, path: Path) -> bool:
+        """Whether the file is certain to be as it was."""
+        return self.stamp[0] >= 0 and self.stamp[1] < self.read - _RACY and self.stamp == _stamp(path)
+
+
+def _stamp(path: Path) -> tuple[int, int, int]:
+    """Size, time of the last change (ns) and inode of a file; -1 each if it cannot be asked."""
+    try:
+        status = os.stat(path)  # noqa: PTH116 (half the time)
+    except (OSError, ValueError):
+        return -1, -1, -1
+    return status.st_size, status.st_mtime_ns, status.st_ino
+
+
 class Sources(Mapping[str, Source]):
     """The files of a project by display path, in order; each is read on first use and then kept."""
 
@@ -95,6 +124,7 @@ class Sources(Mapping[str, Source]):
         #: contents that do not come from the disk (standard input)
         self._given = dict(given or {})
         self._read: dict[str, Source] = {}
+        self._digests: dict[str, _Digest] = {}
 
     def __getitem__(self, display: str) -> Source:
         source = self._read.get(display)
@@ -122,6 +152,32 @@ class Sources(Mapping[str, Source]):
         path = self._paths[display]
         return read_file(path, most_of(path))
 
+    def digest(self, display: str) -> bytes:
+        """The digest of a file as it was last read; b"" if it cannot be read."""
+        if display not in self._digests:
+            self._raw_with_digest(display)
+        return self._digests[display].digest
+
+    def digest_now(self, display: str) -> bytes:
+        """As `digest`, read again if the file may have changed since."""
+        known = self._digests.get(display)
+        if known is not None and (self.is_given(display) or known.is_current(self._paths[display])):
+            return known.digest
+        others = Sources({display: self._paths[display]}, frozenset(), self._given)
+        return others.digest(display)
+
+    def _raw_with_digest(self, display: str) -> bytes | OSError:
+        """The bytes of a file, whose digest is noted; the error if it cannot be read."""
+        stamp, now = _stamp(self._paths[display]), time.time_ns()
+        try:
+            raw = self.raw(display)
+        except OSError as error:
+            self._digests[display] = _Digest(b"", stamp, now)
+            return error
+        kind = b"notebook" if is_notebook(self._paths[display]) else b"module"
+        self._digests[display] = _Digest(hashlib.blake2b(raw, digest_size=16, person=kind).digest(), stamp, now)
+        return raw
+
     @property
     def unread(self) -> dict[str, str]:
         """Why files that were asked for and are not linted could not be read, by display path."""
@@ -131,11 +187,14 @@ class Sources(Mapping[str, Source]):
     def keep(self, others: Sources, without: frozenset[str]) -> None:
         """Take what ``others``, of the same files, have read, but for those files that are others here."""
         self._read |= {display: source for display, source in others._read.items() if display not in without}
+        self._digests |= {display: known for display, known in others._digests.items() if display not in without}
 
     def _load(self, display: str) -> Source:
         path, linted = self._paths[display], display in self._linted
         try:
-            raw = self.raw(display)
+            raw = self._raw_with_digest(display)
+            if isinstance(raw, OSError):
+                raise raw
             return _notebook(path, display, raw, linted) if is_notebook(path) else _module(path, display, raw, linted)
         except NotebookError as error:
             return Source(path, display, "", linted, str(error))

@@ -14,7 +14,7 @@ from memlint.analysis.domain.values import Ref
 from memlint.analysis.index.definitions import Module
 from memlint.analysis.index.indexes import Indexes
 from memlint.analysis.syntax.syntax import calls
-from memlint.project import Source
+from memlint.project import Sources
 
 TEXT = """
 def two(x):
@@ -63,7 +63,9 @@ def test_where_none_fits_all_may_be_meant() -> None:
 
 
 def _fitting(asked: str, names: set[str]) -> set[str]:
-    module = Module("a.py", Source(Path("a.py"), "a.py", TEXT.replace("{asked}", asked), True), Indexes())
+    content = TEXT.replace("{asked}", asked).encode()
+    sources = Sources({"a.py": Path("a.py")}, frozenset({"a.py"}), {"a.py": content})
+    module = Module("a.py", Indexes(sources))
     functions = {name: module.function(name) for name in names}
     use: Any = module.function("use")
     analyser = SimpleNamespace(function=lambda ref: functions[ref.name])

@@ -33,7 +33,7 @@ def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     cache = Cache(root, str)
     cache.put(b"key", "kept")
     shelf = Shelf(root)
-    shelf.put("text", b"index")
+    shelf.put(b"text", b"index")
     shelf.close()
     return root
 
@@ -195,8 +195,8 @@ def test_times_and_sizes_of_any_type(used: object, project: Path, monkeypatch: p
         database.commit()
         database.close()
     shelf = Shelf(project)
-    assert shelf.get("text") in (None, b"index")
-    shelf.put("other", b"more")
+    assert shelf.get(b"text") in (None, b"index")
+    shelf.put(b"other", b"more")
     shelf.close()
     assert shelf.remarks == []
     cache = Cache(project, str)

@@ -11,7 +11,6 @@ import msgspec
 
 from memlint.analysis.index.function import Function
 from memlint.analysis.index.indexes import Indexes
-from memlint.analysis.index.word_index import words_of_bases
 from memlint.analysis.syntax.bindings import names_bound_by
 from memlint.analysis.syntax.main_guard import unguarded
 from memlint.analysis.syntax.syntax import dotted, walk_statements
@@ -58,10 +57,9 @@ class Class:
 class Module:
     """One source file, with its index; its units are lowered on demand."""
 
-    def __init__(self, key: str, source: Source, indexes: Indexes) -> None:
+    def __init__(self, key: str, indexes: Indexes) -> None:
         """``indexes``: the indexes of parsed files by key; this file's is added once it is parsed."""
         self.key = key
-        self._source = source
         self._indexes = indexes
         self._index: ModuleIndex | None = None
         self._units: tuple[UnitText, ...] | None = None
@@ -84,11 +82,16 @@ class Module:
     def text(self) -> str:
         return self._source.text
 
+    @property
+    def _source(self) -> Source:
+        # (read on first use: of most files, the index alone is asked for)
+        return self._indexes.sources[self.key]
+
     def read(self, lower_all: Callable[[ModuleIndex], bool]) -> ModuleIndex:
         """The index. If ``lower_all`` says so of a newly parsed file, all its units are lowered from the tree, which is
         then released."""
         if self._index is None:
-            self._index = self._indexes.get(self.key, self.text) or self._indexes.read_for_others(self.key)
+            self._index = self._indexes.get(self.key) or self._indexes.read_for_others(self.key)
         if self._index is None:
             if self._source.unreadable is not None:
                 self._index, self._units = UNREAD
@@ -99,7 +102,7 @@ class Module:
                 self.mistake = error
                 self._index, self._units = UNREAD
                 return self._index
-            self._indexes.add(self.key, self.text, self._index)
+            self._indexes.add(self.key, self._index)
             if bodies is not None and lower_all(self._index):
                 for number, body in enumerate(bodies):
                     self._lower(number, body)
@@ -160,15 +163,8 @@ class Module:
         return found
 
     def inheriting_from(self, base: str) -> Sequence[str]:
-        """The names of the classes with a base of that name (its last component). A file that is not parsed is first
-        filtered by its text."""
-        if self._index is None and self._named_bases is not None and base not in self._named_bases:
-            return ()
+        """The names of the classes with a base of that name (its last component)."""
         return self._inheriting.get(base, ())
-
-    @functools.cached_property
-    def _named_bases(self) -> frozenset[str] | None:
-        return words_of_bases(self.text)
 
     @functools.cached_property
     def _inheriting(self) -> dict[str, list[str]]:

@@ -9,6 +9,7 @@ import msgspec
 
 from memlint.frontend.index_records import ModuleIndex
 from memlint.project import Earlier
+from memlint.project.source import Sources
 
 if TYPE_CHECKING:
     from memlint.analysis.index.definitions import Module
@@ -17,9 +18,12 @@ if TYPE_CHECKING:
 class Indexes:
     """The indexes of a project's files by key: those of this run, and those that earlier runs have stored."""
 
-    def __init__(self, earlier: Earlier | None = None, others: dict[str, ModuleIndex] | None = None) -> None:
+    def __init__(
+        self, sources: Sources, earlier: Earlier | None = None, others: dict[str, ModuleIndex] | None = None
+    ) -> None:
         """``others``: the indexes that analyses of other parts of the project have parsed in this process; shared and
         extended."""
+        self.sources = sources
         self._earlier = earlier
         self._others = {} if others is None else others
         self._read: dict[str, ModuleIndex] = {}
@@ -29,13 +33,13 @@ class Indexes:
         #: the modules that hold the texts of their units, oldest first
         self.recent: deque[Module] = deque()
 
-    def get(self, key: str, text: str) -> ModuleIndex | None:
+    def get(self, key: str) -> ModuleIndex | None:
         """The index of a file; None if the file has to be parsed."""
         found = self._read.get(key)
         if found is None and self._earlier is not None and key in self._others:
             found = self._read[key] = self._others[key]
         if found is None and self._earlier is not None and key not in self._unknown:
-            kept = self._earlier.get(text)
+            kept = self._earlier.get(self.sources.digest(key))
             if kept is not None:
                 try:
                     found = self._read[key] = self._decoder.decode(kept)
@@ -53,8 +57,8 @@ class Indexes:
             self._read[key] = found
         return found
 
-    def add(self, key: str, text: str, index: ModuleIndex) -> None:
-        """Store the index of a parsed file."""
+    def add(self, key: str, index: ModuleIndex) -> None:
+        """Store the index of a file, parsed from its text in ``sources``."""
         self._read[key] = self._others[key] = index
         if self._earlier is not None:
-            self._earlier.put(text, msgspec.msgpack.encode(index))
+            self._earlier.put(self.sources.digest(key), msgspec.msgpack.encode(index))

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import ast
+import functools
 import sys
 from collections.abc import Iterator, Mapping
+from typing import NamedTuple
 
 from memlint.analysis.index.definitions import Module
 from memlint.analysis.index.mentions import bound_to, imported, root, tree_of
 from memlint.analysis.index.program import Program
 from memlint.analysis.index.program_memo import memoized_in_program
+from memlint.analysis.index.text_facts import TextFact
 from memlint.patterns import lazy_pattern
 
 #: functions that load code by its name
@@ -47,16 +50,15 @@ def loaders(program: Program) -> Mapping[str, frozenset[str] | None]:
     """The files that load others by computed names, with these names as `_known_ends` gives them (``models.``) or whole
     dotted names. None if the name may be any. Libraries are left out."""
     found: dict[str, frozenset[str] | None] = {}
-    searches = [(name, key, _loads) for name in _LOADERS for key in program.words.files(name)]
-    searches += [("exec", key, _executed) for key in program.words.files("exec")]
-    for name, key, search in searches:
-        if name not in program.module(key).names:
-            continue
-        names, known = search(program, key, name), found.get(key, frozenset())
-        if names is None or known is None:
-            found[key] = None
-        elif names:
-            found[key] = known | names
+    for name in (*_LOADERS, "exec"):
+        for key in program.words.files(name):
+            if name not in program.module(key).names:
+                continue
+            names, known = _loaded_by(program, key, name), found.get(key, frozenset())
+            if names is None or known is None:
+                found[key] = None
+            elif names:
+                found[key] = known | names
     return found
 
 
@@ -71,15 +73,30 @@ def loaded_names(program: Program) -> frozenset[str] | None:
     return frozenset(found)
 
 
-def _executed(program: Program, key: str, name: str) -> set[str] | None:
-    """The modules that a file imports by a statement in a string that it passes to a function ``name``: ``exec(f"from
-    nets.{name} import {name}")``. None if one may be any."""
-    tree = tree_of(program.module(key).text)
+def _loaded_by(program: Program, key: str, name: str) -> frozenset[str] | None:
+    """What a file loads by the function ``name``, as in `loaders`."""
+    loaded = program.text_facts.get(_FACTS[name], key) if name in _FACTS else None
+    if loaded is None or not all(_is_of_library(program, key, package) for package in loaded.packages):
+        return None
+    return loaded.names
+
+
+class _Loaded(NamedTuple):
+    """``names``: as in `loaders`; ``packages``: the names of packages whose modules are loaded."""
+
+    names: frozenset[str] = frozenset()
+    packages: frozenset[str] = frozenset()
+
+
+def _executed(source: str) -> _Loaded | None:
+    """The modules that a file imports by a statement in a string that it passes to ``exec``: ``exec(f"from nets.{name}
+    import {name}")``. None if one may be any."""
+    tree = tree_of(source)
     found: set[str] = set()
     for node in () if tree is None else ast.walk(tree):
-        if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Name) or node.func.id != name:
+        if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Name) or node.func.id != "exec":
             continue
-        for value in _values(program.module(key).text, node.args[0]) if node.args else ():
+        for value in _values(source, node.args[0]) if node.args else ():
             statement = _IMPORT.match("" if value is None else _shape(value))
             if statement is None:
                 continue
@@ -87,30 +104,39 @@ def _executed(program: Program, key: str, name: str) -> set[str] | None:
             if not imported_name:
                 return None
             found.add(imported_name)
-    return found
+    return _Loaded(frozenset(found))
 
 
-def _loads(program: Program, key: str, name: str) -> set[str] | None:
-    tree = tree_of(program.module(key).text) if name in _BY_DOTTED_NAME else None
-    if tree is None:
-        return None
+def _loads(source: str, name: str) -> _Loaded | None:
+    """What a file loads by the function ``name``, whose first argument is a dotted name. None if it may be anything."""
+    tree = tree_of(source)
     found: set[str] = set()
-    for node, call in _with_calls(tree):
+    packages: set[str] = set()
+    for node, call in () if tree is None else _with_calls(tree):
         if (node.id if isinstance(node, ast.Name) else node.attr) != name:
             continue
         if call is None or not call.args:
             return None
         first = call.args[0]
         if isinstance(first, ast.Attribute) and first.attr == "__path__":
-            if not _is_of_library(program, key, root(first)):
-                return None
+            packages.add(root(first))
             continue
-        for value in _values(program.module(key).text, first):
+        for value in _values(source, first):
             text = _known_ends("" if value is None else _shape(value).lstrip("."))
             if not text:
                 return None
             found.add(text)
-    return found
+    return None if tree is None else _Loaded(frozenset(found), frozenset(packages))
+
+
+#: by function: what a text loads by it; of the other loaders nothing is known
+_FACTS: dict[str, TextFact[_Loaded | None]] = {
+    "exec": TextFact("loaded by exec", _Loaded | None, _executed),
+    **{
+        name: TextFact(f"loaded by {name}", _Loaded | None, functools.partial(_loads, name=name))
+        for name in sorted(_BY_DOTTED_NAME)
+    },
+}
 
 
 def _with_calls(tree: ast.Module) -> Iterator[tuple[ast.Name | ast.Attribute, ast.Call | None]]:

@@ -130,7 +130,7 @@ class Partners:
     def _unpickling(self) -> list[str]:
         """The files that load pickled objects: unpickling imports the module of the object's class."""
         named = self._program.words.files("load")
-        return [key for key in named if _UNPICKLES.search(self._program.module(key).text) is not None]
+        return [key for key in named if self._program.text_facts.get(_UNPICKLING, key)]
 
     @kept_for
     def _candidates_of(self, key: str) -> Collection[str]:
@@ -156,6 +156,7 @@ def _imported_words(text: str) -> frozenset[str]:
     return frozenset(word for one in imports for word in _WORD.findall(one))
 
 
+_UNPICKLING = TextFact("unpickles", bool, lambda text: _UNPICKLES.search(text) is not None)
 _IMPORTED = TextFact("words of imports", frozenset[str], _imported_words)
 
 

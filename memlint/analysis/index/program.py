@@ -6,7 +6,7 @@ import itertools
 import math
 import sys
 from collections.abc import Callable, Iterator
-from typing import Any
+from typing import Any, cast
 
 from memlint import knowledge
 from memlint.analysis.index.definitions import Class, Module
@@ -15,7 +15,7 @@ from memlint.analysis.index.indexes import Indexes
 from memlint.analysis.index.lineage import Lineage
 from memlint.analysis.index.modules_by_use import is_module_by_use
 from memlint.analysis.index.text_facts import TextFacts
-from memlint.analysis.index.word_index import Words, may_bind, may_define
+from memlint.analysis.index.word_index import NAMED_BASES, Words, may_bind, may_define
 from memlint.analysis.syntax.memo import kept_for
 from memlint.analysis.syntax.syntax import dotted
 from memlint.frontend.index_records import Imported
@@ -57,7 +57,7 @@ class Program:
     def __init__(self, project: Any) -> None:
         self.project = project
         self._modules: dict[str, Module] = {}
-        self._indexes = Indexes(project.earlier, project.kept.setdefault("indexes", {}))
+        self._indexes = Indexes(project.sources, project.earlier, project.kept.setdefault("indexes", {}))
         self.words = Words(project, self._indexes.get)
         self.text_facts = TextFacts(project)
         self._lineage = Lineage(
@@ -94,7 +94,7 @@ class Program:
 
     def module(self, key: str) -> Module:
         if key not in self._modules:
-            self._modules[key] = Module(key, self.project.sources[key], self._indexes)
+            self._modules[key] = Module(key, self._indexes)
         return self._modules[key]
 
     def mistakes(self) -> dict[tuple[str, str], Exception]:
@@ -102,8 +102,7 @@ class Program:
         return {(key, ""): module.mistake for key, module in self._modules.items() if module.mistake is not None}
 
     def resolve(self, name: str, importer: str, level: int) -> str | None:
-        found: str | None = self.project.resolve(name, importer, level)
-        return found
+        return cast("str | None", self.project.resolve(name, importer, level))
 
     def imported_files(self, item: Imported, importer: str) -> list[str]:
         """The project's files that an import loads."""
@@ -134,9 +133,8 @@ class Program:
         return found
 
     def _find(self, module: Module, name: str, depth: int) -> tuple[str, Any]:
-        may = self._may_bind(
-            module, name, may_bind
-        )  # most modules behind star imports do not bind the name, which their text tells
+        # most modules behind star imports do not bind the name, which their text tells
+        may = self._may_bind(module, name, may_bind)
         if may and name in module.numbers:
             function, cls = module.function(name), module.cls(name)
             if cls is not None:
@@ -171,7 +169,7 @@ class Program:
         return "value", (module, name)
 
     def _may_bind(self, module: Module, name: str, judge_text: Callable[[str, str], bool]) -> bool:
-        """Whether a module may bind a name; an unparsed one is judged by its text, with ``tells``."""
+        """Whether a module may bind a name; an unparsed one is judged by its text."""
         if module.is_read:
             return name in module.names
         return module.key in self.words.holding(name) and judge_text(module.text, name)
@@ -307,12 +305,6 @@ class Program:
         self._ancestors[cls.key] = (order, frozenset(outside))
         return self._ancestors[cls.key]
 
-    def _by_base(self, name: str) -> Iterator[tuple[str, str]]:
-        """Top-level classes (file, name) with a base of that name (its last component)."""
-        for key in self.words.files(name):
-            for inheriting in self.module(key).inheriting_from(name):
-                yield key, inheriting
-
     def subclasses(self, cls: Class) -> list[Class]:
         """The project's subclasses of a class, at any distance."""
         return list(self.below(cls))
@@ -338,11 +330,16 @@ class Program:
             at += 1
 
     def _look_below(self, cls: Class) -> Iterator[Class]:
-        for key, name in self._by_base(cls.node.name):
-            other = self.module(key).cls(name)
-            if other is not None and other is not cls and cls in self.ancestors(other)[0]:
-                yield other
-                yield from self.below(other)
+        base = cls.node.name
+        for key in self.words.files(base):
+            module = self.module(key)
+            named = None if module.is_read else self.text_facts.get(NAMED_BASES, key)
+            if named is not None and base not in named:
+                continue
+            for other in filter(None, map(module.cls, module.inheriting_from(base))):
+                if other is not cls and cls in self.ancestors(other)[0]:
+                    yield other
+                    yield from self.below(other)
 
     def is_module(self, cls: Class) -> bool:
         """Whether a class is a torch module, or a mixin whose users are all modules."""

@@ -10,18 +10,25 @@ from typing import Generic, NamedTuple, TypeVar, cast
 
 import msgspec
 
-from memlint.analysis.index.word_index import is_worth_storing
 from memlint.project import Project
 
 _T = TypeVar("_T")
+#: a new record is stored if more than this many files, and more than this share of all files, are not in the old one
+_FEW, _MANY = 16, 0.02
 _RECORD = msgspec.msgpack.Decoder(dict[bytes, dict[str, bytes]])
 
 
+def is_worth_storing(missing: int, files: int) -> bool:
+    """Whether a record of ``files`` files is to be replaced, as the old one lacks ``missing`` of them."""
+    return missing > max(_FEW, _MANY * files)
+
+
 class TextFact(NamedTuple, Generic[_T]):
-    """A fact. ``name``: in the record; ``kind``: the type of its values; ``of``: its value for a text."""
+    """A fact. ``name``: in the record; ``kind``: the type of its values, as msgspec reads it; ``of``: its value for a
+    text."""
 
     name: str
-    kind: type[_T]
+    kind: object
     of: Callable[[str], _T]
 
 
@@ -34,8 +41,6 @@ class TextFacts:
         #: the record's name; an editor has several projects
         self._name = f"facts of {project.root}"
         self._known: dict[tuple[str, str], object] = {}
-        #: the digests of the files that were asked about
-        self._digests: dict[str, bytes] = {}
         self._new: dict[bytes, dict[str, bytes]] = {}
 
     def get(self, fact: TextFact[_T], key: str) -> _T:
@@ -49,23 +54,22 @@ class TextFacts:
         """Store the facts for later runs, if enough files are not in the old record."""
         if self._earlier is None or not is_worth_storing(len(self._new), len(self._sources)):
             return
-        current = set(self._digests.values())
+        current = set(map(self._sources.digest, self._sources))
         kept = {digest: facts for digest, facts in self._recorded.items() if digest in current}
         for digest, facts in self._new.items():
             kept[digest] = {**kept.get(digest, {}), **facts}
         self._earlier.put_record(self._name, msgspec.msgpack.encode(kept))
 
     def _read(self, fact: TextFact[_T], key: str) -> _T:
-        text = self._sources[key].text
         if self._earlier is None:
-            return fact.of(text)
-        digest = self._digests.get(key) or self._digests.setdefault(key, self._earlier.digest(text))
-        recorded = self._recorded.get(digest, {}).get(fact.name)
+            return fact.of(self._sources[key].text)
+        recorded = self._recorded.get(self._sources.digest(key), {}).get(fact.name)
         with contextlib.suppress(msgspec.MsgspecError):
             if recorded is not None:
-                return msgspec.msgpack.decode(recorded, type=fact.kind)
-        value = fact.of(text)
-        self._new.setdefault(digest, {})[fact.name] = msgspec.msgpack.encode(value)
+                return cast("_T", msgspec.msgpack.decode(recorded, type=fact.kind))
+        value = fact.of(self._sources[key].text)
+        # (the digest of this text: the file may have changed since the first one)
+        self._new.setdefault(self._sources.digest(key), {})[fact.name] = msgspec.msgpack.encode(value)
         return value
 
     @functools.cached_property

@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 
 import msgspec
 
+from memlint.analysis.index.text_facts import TextFact, is_worth_storing
 from memlint.frontend.index_records import ModuleIndex
 from memlint.patterns import lazy_pattern
 from memlint.project import Project
@@ -34,15 +35,6 @@ _CLASS = lazy_pattern(r"class(?<![^\s]class)[\s\\]+\w+[\s\\]*(?=[\[(:])")
 _BASES = lazy_pattern(r"(?:\[[^\[\]'\"#]*\][\s\\]*)?(?::|\(((?:[^()'\"#]|\([^()'\"#]*\))*)\)[\s\\]*:)")
 
 
-#: a new record is stored if more than this many files, and more than this share of all files, are not in the old one
-_FEW, _MANY = 16, 0.02
-
-
-def is_worth_storing(missing: int, files: int) -> bool:
-    """Whether a record of ``files`` files is to be replaced, as the old one lacks ``missing`` of them."""
-    return missing > max(_FEW, _MANY * files)
-
-
 class _Record(msgspec.Struct, frozen=True, gc=False, array_like=True):
     """The words of files, stored for later runs. ``digests``: the texts' digests, by number; ``words``: the files that
     may contain each word; ``defining``: the files that may define a function of that name."""
@@ -56,8 +48,8 @@ class Words:
     """An inverted index of words to files. The words come from a record of an earlier run, from the file's index if it
     was parsed, or from its text, which takes a tenth of the time of parsing."""
 
-    def __init__(self, project: Project, known: Callable[[str, str], ModuleIndex | None]) -> None:
-        """``known``: the index of a file (key, text), or None if it was not parsed."""
+    def __init__(self, project: Project, known: Callable[[str], ModuleIndex | None]) -> None:
+        """``known``: the index of a file, or None if it was not parsed."""
         self._sources = project.sources
         self._earlier = project.earlier
         self._known = known
@@ -105,10 +97,10 @@ class Words:
 
     @functools.cached_property
     def _digests(self) -> dict[str, bytes]:
-        """The digests of the files' texts, by key; empty if nothing is stored."""
+        """The digests of the files, by key; empty if nothing is stored."""
         if self._earlier is None:
             return {}
-        return {key: self._earlier.digest(self._sources[key].text) for key in self._sources}
+        return {key: self._sources.digest(key) for key in self._sources}
 
     @functools.cached_property
     def _named(self) -> _Inverted:
@@ -125,20 +117,24 @@ class Words:
             number = self._recorded.get(self._digests.get(key, b""))
             if number is None:
                 inverted.add(key, words(key))
+                self._note_read(key)
             else:
                 inverted.by_number.setdefault(number, []).append(key)
         return inverted
 
+    def _note_read(self, key: str) -> None:
+        """Note the digest of the text whose words were taken: the file may have changed since the first digest."""
+        if self._digests:
+            self._digests[key] = self._sources.digest(key)
+
     def _names(self, key: str) -> Iterable[str]:
-        text = self._sources[key].text
-        index = self._known(key, text)
-        return words_of(text) if index is None else index.names
+        index = self._known(key)
+        return words_of(self._sources[key].text) if index is None else index.names
 
     def _defined(self, key: str) -> Iterable[str]:
-        text = self._sources[key].text
-        index = self._known(key, text)
+        index = self._known(key)
         if index is None or not index.complete:
-            return _identifiers(_DEFINED.findall(text))
+            return _identifiers(_DEFINED.findall(self._sources[key].text))
         return {method for definition in index.definitions for method in definition.methods}
 
 
@@ -310,3 +306,6 @@ def words_of_bases(text: str) -> frozenset[str] | None:
         if bases[1]:
             found.update(_WORD.findall(bases[1]))
     return frozenset(found)
+
+
+NAMED_BASES = TextFact("words of bases", frozenset[str] | None, words_of_bases)

@@ -1,10 +1,12 @@
-"""Names in the strings of a file, by which a program may find a definition."""
+"""Names in strings, by which a program may find a definition."""
 
 from __future__ import annotations
 
-import functools
 from typing import NamedTuple
 
+from memlint.analysis.index.program import Program
+from memlint.analysis.index.program_memo import memoized_in_program
+from memlint.analysis.index.text_facts import TextFact
 from memlint.patterns import lazy_pattern
 
 #: a path and a name after a quote, up to another one
@@ -27,10 +29,15 @@ class InStrings(NamedTuple):
     found: frozenset[str]
 
 
-#: cached, as the same files are queried for one name after the other
-@functools.lru_cache(maxsize=256)
-def in_strings(source: str) -> InStrings:
-    """The names in the strings of a text, without those in its ``__all__``."""
+@memoized_in_program
+def in_strings(program: Program) -> InStrings:
+    """The names in the strings of all files, without those in their ``__all__``."""
+    found = [program.text_facts.get(_IN_STRINGS, key) for key in program.project.sources]
+    return InStrings(*(frozenset[str]().union(*names) for names in zip(*found, strict=True)))
+
+
+def _in_strings(source: str) -> InStrings:
+    """As `in_strings`, of one text."""
     code = ALL.sub("", source)
     alone: set[str] = set()
     behind: set[str] = set()
@@ -46,3 +53,6 @@ def in_strings(source: str) -> InStrings:
             behind.add(last[0])
     found = {name for given in _GIVEN.findall(code) for name in _QUOTED.findall(given)}
     return InStrings(frozenset(alone), frozenset(behind), frozenset(called), frozenset(found))
+
+
+_IN_STRINGS = TextFact("names in strings", InStrings, _in_strings)

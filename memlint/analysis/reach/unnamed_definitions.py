@@ -95,13 +95,8 @@ class Unnamed(Unused):
         """Whether a string may look the definition up. A string that is looked up holds the name alone; a message has
         other words. For a module's definitions, the code that looks names up decides."""
         whole = (isinstance(what, Function) and what.cls is not None) or self._looks_up
-        sources = self._program.project.sources
-        for key in sources:
-            if name in (text := sources[key].text):
-                strings = in_strings(text)
-                if name in strings.behind or name in (strings.alone if whole else strings.found):
-                    return True
-        return False
+        strings = in_strings(self._program)
+        return name in strings.behind or name in (strings.alone if whole else strings.found)
 
     @functools.cached_property
     def _looks_up(self) -> bool:

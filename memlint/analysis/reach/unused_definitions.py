@@ -331,8 +331,7 @@ class Unused:
         ]
 
     def _is_in_strings(self, name: str, what: Function | Class) -> bool:
-        sources = self._program.project.sources
-        return any(name in (text := sources[key].text) and name in in_strings(text).called for key in sources)
+        return name in in_strings(self._program).called
 
     # ------------------------------------------------------------------------------------- methods
 

@@ -100,11 +100,6 @@ class Key:
         self._hash.update(len(encoded).to_bytes(8, "little"))
         self._hash.update(encoded)
 
-    def add_content(self, name: str, content: bytes | None) -> None:
-        """Add a file; None: it cannot be read."""
-        self.add((name, None if content is None else len(content)))
-        self._hash.update(content or b"")
-
     def digest(self) -> bytes:
         """The key."""
         return self._hash.digest()

@@ -30,7 +30,7 @@ _FRESH = 24 * 3600
 
 
 class Shelf:
-    """The results of earlier runs for texts. ``remarks``: messages for the user. If the database cannot be used,
+    """The results of earlier runs for files. ``remarks``: messages for the user. If the database cannot be used,
     nothing is found or stored, and no second attempt is made."""
 
     def __init__(self, root: Path) -> None:
@@ -41,12 +41,12 @@ class Shelf:
         self._new: list[tuple[bytes, int, int, bytes]] = []
         self._still_used: list[bytes] = []
 
-    def get(self, text: str) -> bytes | None:
-        """The stored result for a text; None if there is none."""
-        return self._get(self.digest(text))
+    def get(self, digest: bytes) -> bytes | None:
+        """The stored result for a file with this digest; None if there is none."""
+        return self._get(self._hash(digest, b""))
 
     def get_record(self, name: str) -> bytes | None:
-        """The stored result for all texts together; None if there is none."""
+        """The stored result for all files together; None if there is none."""
         return self._get(self._key_of_record(name))
 
     def _get(self, key: bytes) -> bytes | None:
@@ -67,12 +67,12 @@ class Shelf:
 
         return self._database.read(look)
 
-    def put(self, text: str, value: bytes) -> None:
-        """Store the result for a text."""
-        self._put(self.digest(text), value)
+    def put(self, digest: bytes, value: bytes) -> None:
+        """Store the result for a file with this digest."""
+        self._put(self._hash(digest, b""), value)
 
     def put_record(self, name: str, value: bytes) -> None:
-        """Store the result for all texts together, replacing the previous one."""
+        """Store the result for all files together, replacing the previous one."""
         self._put(self._key_of_record(name), value)
 
     def _put(self, key: bytes, value: bytes) -> None:
@@ -105,15 +105,10 @@ class Shelf:
 
         self._database.write(keep)
 
-    def digest(self, text: str) -> bytes:
-        """The digest of a text."""
-        return self._hash(text, b"")
-
     def _key_of_record(self, name: str) -> bytes:
-        return self._hash(name, b"record")
+        return self._hash(name.encode("utf-8", "surrogateescape"), b"record")
 
-    def _hash(self, text: str, kind: bytes) -> bytes:
-        raw = text.encode("utf-8", "surrogatepass")
+    def _hash(self, raw: bytes, kind: bytes) -> bytes:
         return hashlib.blake2b(raw, digest_size=16, key=self._salt, person=kind).digest()
 
 
