@@ -188,3 +188,45 @@ def main(net: torch.nn.Module, loader):
 )
 def test_objects_that_are_entered(tmp_path: Path, enters: str, codes: list[str]) -> None:
     assert found(tmp_path, ENTERED.replace("ENTERS", enters)) == codes
+
+
+NAMED = """
+from contextlib import nullcontext
+import torch
+
+
+def epoch(model, loader, optimizer, train=True, silent=False):
+    outputs = []
+    GUARD
+    for x in loader:
+        with ENTERED:
+            output = model(x)
+            loss = output.mean()
+        if train:
+            loss.backward()
+            optimizer.step()
+        outputs.append(output)
+    return len(outputs)
+
+
+def main(model: torch.nn.Module, loader: torch.utils.data.DataLoader, optimizer):
+    for _ in range(10):
+        print(epoch(model, loader, optimizer), epoch(model, loader, optimizer, train=False, silent=True))
+"""
+
+
+@pytest.mark.parametrize(
+    ("guard", "entered", "codes"),
+    [
+        ("guard = nullcontext() if train else torch.no_grad()", "guard", ["MEM102"]),
+        ("guard = torch.no_grad() if not train else nullcontext()", "guard", ["MEM102"]),
+        ("guard = torch.inference_mode if not train else nullcontext", "guard()", ["MEM102"]),
+        ("pass", "nullcontext() if train else torch.no_grad()", ["MEM102"]),
+        ("guard = torch.no_grad() if silent else torch.inference_mode()", "guard", []),
+        ("guard = None\n    if train or silent:\n        guard = torch.no_grad()", "guard", []),
+        ("guard = torch.no_grad if silent else find(train)", "guard()", []),
+        ("guard = torch.no_grad() if silent else find(train)", "guard", []),
+    ],
+)
+def test_guards_that_are_chosen_under_a_name(tmp_path: Path, guard: str, entered: str, codes: list[str]) -> None:
+    assert found(tmp_path, NAMED.replace("GUARD", guard).replace("ENTERED", entered)) == codes
