@@ -288,3 +288,83 @@ def test_arguments_that_are_asked_whether_they_are_tensors_are_no_batches(tmp_pa
 
 def test_a_loader_gives_batches_whatever_is_asked_of_them(tmp_path: Path) -> None:
     assert lines(tmp_path, _ARGUMENTS.format("loader")) == ["out.append(x)"]
+
+
+_DUMP = """
+    class Action:
+        @classmethod
+        @torch.no_grad()
+        def run(cls, model, loader):
+            context = cls.begin()
+            for x, name in loader:
+                cls.keep(context, {{"name": "row"}}, {given})
+            cls.end(context)
+
+
+    class Dump(Action):
+        @classmethod
+        def begin(cls):
+            return {{"rows": []}}
+
+        {kind}
+        def keep({own}context, row, output):
+            row["output"] = output
+            context["rows"].append(row)
+
+        @classmethod
+        def end(cls, context):
+            torch.save(context["rows"], "rows.pt")
+
+
+    def main(net: nn.Module, loader: DataLoader):
+        Dump.run(net.cuda().eval(), loader)
+"""
+
+
+@pytest.mark.parametrize(
+    ("kind", "own", "given", "found"),
+    [
+        ("@classmethod", "cls, ", "model(x.cuda())", True),
+        ("@classmethod", "cls, ", "model(x.cuda()).cpu()", False),
+        ("@classmethod", "cls, ", "model(x.cuda()).argmax(1).tolist()", False),
+        ("@register", "cls, ", "model(x.cuda())", False),
+    ],
+)
+def test_records_that_a_class_method_of_a_subclass_keeps(
+    tmp_path: Path, kind: str, own: str, given: str, found: bool
+) -> None:
+    said = lines(tmp_path, _DUMP.format(kind=kind, own=own, given=given))
+    assert said == ([f'cls.keep(context, {{"name": "row"}}, {given})'] if found else [])
+
+
+_PASSED = """
+    class Writer:
+        def __init__(self):
+            self.rows = []
+
+        def add(self, row):
+            self.rows.append(row)
+
+
+    @torch.no_grad()
+    def collect(model, loader):
+        writer = Writer()
+        for x, other in loader:
+            writer.add({0})
+        return writer.rows
+"""
+
+
+@pytest.mark.parametrize(
+    ("row", "found"),
+    [
+        ('{"name": "a", "output": model(x.cuda())}', True),
+        ('(3, model(x.cuda()))', True),
+        ('{"name": "a", "output": model(x.cuda()).cpu()}', False),
+        ('{"name": "a", "output": find(x)}', False),
+        ('(3, "a")', False),
+        ('model(x.cuda()) if other else 0', False),
+    ],
+)  # fmt: skip
+def test_records_that_a_method_keeps(tmp_path: Path, row: str, found: bool) -> None:
+    assert lines(tmp_path, _PASSED.format(row)) == ([f"writer.add({row})"] if found else [])

@@ -100,15 +100,24 @@ class Lifting:
             *store.trace,
         )
         for where, kind, shown in self._places(place, store):
-            note = self._retained if store.kind == "retain" else self._carried
-            made = note(store, where, kind, shown, incoming, trace)
+            if store.kind == "retain":
+                made = self._retained(store, where, kind, shown, incoming, trace, parts)
+            else:
+                made = self._carried(store, where, kind, shown, incoming, trace)
             if made is not None:
                 made.record = made.record or record
                 made.sure_part = made.sure_part or sure_part
                 self._copy_facts(made, store, passed=passed)
 
     def _retained(
-        self, store: Store, where: Source, kind: PlaceKind, shown: str, incoming: V, trace: tuple[Step, ...]
+        self,
+        store: Store,
+        where: Source,
+        kind: PlaceKind,
+        shown: str,
+        incoming: V,
+        trace: tuple[Step, ...],
+        parts: dict[str, V],
     ) -> Store | None:
         growing, keyed = self._keyed(store)
         if store.how == "key" and not growing and (keyed is None or not isinstance(where, Path)):
@@ -126,6 +135,7 @@ class Lifting:
             self._argument(store),
             trace=trace,
             tag=(*self.call.key, store.key),
+            parts=parts,
             growing=growing,
         )
         if made is not None:

@@ -254,10 +254,9 @@ def _class_member(fn: FunctionState, state: State, cls: Class, name: str, receiv
             if fn.applying:  # the summary that is being instantiated has run the property already
                 return NOTHING
             return fn.interpreter.call_function(fn, state, method, [receiver], {}, current_position(fn), None)
-        bound = receiver
-        if "classmethod" in method.decorator_names:
-            bound = V(CALLABLE, refs=frozenset((Ref("class", cls.module.key, cls.qual),)))
-        return V(CALLABLE, refs=frozenset((Ref("func", method.module.key, method.qual, bound),)))
+        of_class = "classmethod" in method.decorator_names
+        ref = _of_class(method, cls) if of_class else Ref("func", method.module.key, method.qual, receiver)
+        return V(CALLABLE, refs=frozenset((ref,)))
     if receiver is None:
         order, outside = analyser.program.ancestors(cls)
         if name == "apply" and any(base.startswith("torch.autograd.") for base in outside):
@@ -278,7 +277,7 @@ def _class_member(fn: FunctionState, state: State, cls: Class, name: str, receiv
             and any(not one.startswith("torch.") for one in outside)
         ):
             return V(CALLABLE, refs=frozenset((Ref("loads", cls.module.key, cls.qual),)))
-        return NOTHING
+        return _of_subclasses(fn, cls, name)
     fact: V = analyser.attribute(cls, name)
     if not fact.kinds and not name.startswith(("set_", "_set_")):
         # a base class may use a method that only its subclasses define
@@ -290,3 +289,17 @@ def _class_member(fn: FunctionState, state: State, cls: Class, name: str, receiv
         src = fn.record(state, (at, "parameter", name), at, name, EMPTY, definite=True, leaf=True)
         fact = fact.but(kinds=fact.kinds & ~UNKNOWN | TENSOR, src=fact.src | src)
     return fact
+
+
+def _of_subclasses(fn: FunctionState, cls: Class, name: str) -> V:
+    """The class methods that only the subclasses define: a base class may call them on ``cls``. Empty if there are
+    none, or too many."""
+    below = fn.analyser.program.overrides(cls, name)
+    refs = {_of_class(one, one.cls) for one in below if one.cls is not None and "classmethod" in one.decorator_names}
+    return V(CALLABLE, refs=frozenset(refs)) if below and len(refs) == len(below) else NOTHING
+
+
+def _of_class(method: Function, cls: Class) -> Ref:
+    """A class method, bound to a class."""
+    own = V(CALLABLE, refs=frozenset((Ref("class", cls.module.key, cls.qual),)))
+    return Ref("func", method.module.key, method.qual, own)
