@@ -398,3 +398,54 @@ def test_a_program_in_a_folder_of_tests_calls_as_any_other(tmp_path: Path) -> No
     (tmp_path / "test" / "sample_all.py").write_text(program)
     (tmp_path / "use.py").write_text(USED.format(guard="with torch.no_grad()"))
     assert "MEM102" in found(tmp_path, SAMPLED)
+
+
+CIRCLE = """
+import torch
+from torch import nn
+from torch.utils.data import DataLoader
+
+
+class Walker:
+    def __init__(self, net: nn.Module, loader: DataLoader):
+        self.net = net
+        self.loader = loader
+        self.kept = []
+
+    def keep(self):
+        for x in self.loader:
+            self.kept.append(self.net(x).mean())
+        print(sum(one.item() for one in self.kept))
+
+    def walk(self, depth):
+        self.keep()
+        self.below(depth)
+
+    def below(self, depth):
+        if depth:
+            self.walk(depth - 1)
+
+    @torch.no_grad()
+    def look(self):
+        self.keep()
+
+
+{guard}
+def main(walker: Walker):
+    {call}
+"""
+
+
+@pytest.mark.parametrize(
+    ("guard", "call", "codes"),
+    [
+        ("", "walker.look()", ["MEM102"]),
+        ("", "walker.walk(2)", ["MEM102"]),
+        ("@torch.no_grad()", "walker.walk(2)", []),
+    ],
+)
+def test_methods_that_only_call_each_other_have_an_unknown_caller(
+    tmp_path: Path, guard: str, call: str, codes: list[str]
+) -> None:
+    (tmp_path / "train.py").write_text(CIRCLE.format(guard=guard, call=call))
+    assert [item.code for item in memlint.lint([tmp_path], min_confidence="low").findings] == codes

@@ -14,6 +14,9 @@ if TYPE_CHECKING:
     from memlint.analysis.facts.facts import Facts
 
 
+_Key = tuple[str, str]
+
+
 def _is_of_tests(module: Module) -> bool:
     """Whether a file's functions are run by a test runner only, and not as a program."""
     if not in_tests(module.key):
@@ -27,17 +30,27 @@ def _without_tests(records: list[tuple[Function, int]]) -> list[tuple[Function, 
     return [record for record in records if not _is_of_tests(record[0].module)]
 
 
+def _hand_down(found: dict[_Key, int], inherits: dict[_Key, set[_Key]], changed: list[_Key]) -> None:
+    """Join the grad modes of functions to those of the functions that they call in their own mode."""
+    while changed:
+        key = changed.pop()
+        for inner in inherits.get(key, ()):
+            if found[key] & ~found[inner]:
+                found[inner] |= found[key]
+                changed.append(inner)
+
+
 class CalledModes:
     """Facts about grad modes by function, computed once for the known calls."""
 
     def __init__(self, facts: Facts) -> None:
         self.facts = facts
         self.program = facts.analyser.program
-        self._known: dict[tuple[str, str], int] = {}
+        self._known: dict[_Key, int] = {}
         #: (caller, grad mode) of each call of a method on an unknown receiver, by method name
         self._named: dict[str, list[tuple[Function, int]]] = {}
         #: (caller, grad mode) of each time that a function is passed to unresolved code
-        self._handed: dict[tuple[str, str], list[tuple[Function, int]]] = {}
+        self._handed: dict[_Key, list[tuple[Function, int]]] = {}
 
     def learn(self, summaries: Iterable[Summary]) -> None:
         """Take the unresolved calls from all summaries."""
@@ -59,16 +72,16 @@ class CalledModes:
         joined with AMBIENT for a module's forward, which torch calls for an unknown caller."""
         if function.key not in self._known:
             self._known.update(self._around(function))
-        return self._known[function.key] or ON
+        return self._known[function.key]
 
     def of_call(self, caller: Summary, record: CallRecord) -> int:
         """The grad modes of a call, with the caller's in place of AMBIENT."""
         return self.of(caller.function) if record.grad == AMBIENT else record.grad
 
-    def _around(self, function: Function) -> dict[tuple[str, str], int]:
-        """The grad modes of a function and of its transitive callers that call it in their own mode; 0 for unknown."""
+    def _around(self, function: Function) -> dict[_Key, int]:
+        """The grad modes of a function and of its transitive callers that call it in their own mode."""
         found = {function.key: 0}
-        inherits: dict[tuple[str, str], set[tuple[str, str]]] = {}
+        inherits: dict[_Key, set[_Key]] = {}
         todo = [function]
         while todo:
             callee = todo.pop()
@@ -76,7 +89,7 @@ class CalledModes:
             grads = OFF if not records and self._may_be_guarded(callee) else 0
             # a function passed to a library in a guarded block is meant to run in it
             records = records or self._handed_over(callee)
-            grads |= 0 if records else ON
+            grads |= 0 if records and not self._is_run_by_framework(callee) else ON
             for caller, grad in records:
                 grads |= grad & (ON | OFF)
                 if not grad & AMBIENT:
@@ -89,14 +102,17 @@ class CalledModes:
                     found[caller.key] = 0
                     todo.append(caller)
             found[callee.key] = grads
-        changed = list(found)
-        while changed:
-            key = changed.pop()
-            for inner in inherits.get(key, ()):
-                if found[key] & ~found[inner]:
-                    found[inner] |= found[key]
-                    changed.append(inner)
+        _hand_down(found, inherits, list(found))
+        # functions that only call each other have no known caller outside, so that the default holds
+        alone = [key for key, grads in found.items() if not grads]
+        found.update(dict.fromkeys(alone, ON))
+        _hand_down(found, inherits, alone)
         return found
+
+    def _is_run_by_framework(self, function: Function) -> bool:
+        """Whether a framework calls the function in training as well, beside the calls that are known."""
+        hook = self.facts.analyser.hook(function)
+        return hook is not None and hook.grad == "ambient" and not hook.own
 
     def _may_be_guarded(self, function: Function) -> bool:
         """Whether project code that gets the function as a value may turn grad mode off and call it."""
