@@ -7,7 +7,17 @@ from collections.abc import Iterator, Mapping
 
 from memlint.sdk import lazy_pattern
 from memlint.sdk.project import Analyser, Summary
-from memlint.sdk.syntax import binds, expressions, ir, names_bound_by, text, walk_expression, walk_statements
+from memlint.sdk.syntax import (
+    binds,
+    dotted,
+    expressions,
+    ir,
+    loops_around,
+    names_bound_by,
+    text,
+    walk_expression,
+    walk_statements,
+)
 from memlint.sdk.values import (
     NOTHING,
     OFF,
@@ -100,7 +110,7 @@ def _left_out(summary: Summary, loop: LoopState, run: ModelRun, marks: Sources, 
     statement = next((one for one in walk_statements(loop.body) if isinstance(one, ir.If) and one.test is test), None)
     if statement is None or statement.orelse or any(tests[0] is not test for tests in inner):
         return None
-    if _PHASE.search(text(test, 200).lower()) or not _varies(loop, test):
+    if _PHASE.search(text(test, 200).lower()) or not _varies(loop, test) or _holds_in_each(summary, loop, statement):
         return None
     dropped = _dropped(loop.body)
     skipped = summary.exit.copy()
@@ -116,6 +126,24 @@ def _left_out(summary: Summary, loop: LoopState, run: ModelRun, marks: Sources, 
     }
     alive = _through_the_model(summary, loop, run, held, statement.at)
     return (statement.at, alive, text(test), False) if alive else None
+
+
+def _holds_in_each(summary: Summary, loop: LoopState, statement: ir.If) -> bool:
+    """Whether the test of an ``if`` is true in each iteration with a next one: it is that of the while loop, or compares
+    the target of ``range(n)`` with ``n``."""
+    around = next((one for one in loops_around(summary.function.body, statement.at) if one.body == loop.body), None)
+    names = {part.id for part in walk_expression(statement.test) if isinstance(part, ir.Name)}
+    if isinstance(around, ir.While):
+        later = {name for one in walk_statements(loop.body) if one.at > statement.at for name in names_bound_by(one)}
+        return text(around.test, 200) == text(statement.test, 200) and not names & later
+    if not isinstance(around, ir.For) or not isinstance(around.iter, ir.Call) or dotted(around.iter.func) != "range":
+        return False
+    bound = {name for one in walk_statements(loop.body) for name in names_bound_by(one)}
+    stop = around.iter.args[-1] if len(around.iter.args) < 3 else None
+    counter, test = around.target, statement.test
+    if stop is None or not isinstance(test, ir.Compare) or not isinstance(counter, ir.Name) or names & bound:
+        return False
+    return dotted(test.left) == counter.id and test.ops in (("<",), ("!=",)) and text(test.rights[0]) == text(stop)
 
 
 def _carried(summary: Summary, backward: Backward, marks: Sources) -> bool:

@@ -1127,3 +1127,48 @@ class Model(nn.Module):
 )
 def test_numbers_in_meters(tmp_path: Path, kept: str, told: set[str]) -> None:
     assert {code for code, _ in said(tmp_path, train=NUMBERS_IN_METERS.format(kept=kept))} == told
+
+
+CRITICS = """
+import torch
+from torch import nn
+
+
+class Critic(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.body = nn.Sequential(nn.Linear(64, 1024), nn.ReLU(), nn.Linear(1024, 1))
+
+    def forward(self, states):
+        return self.body(states)
+
+
+class Agent(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.critic = Critic()
+        self.rate = torch.optim.Adam(self.critic.parameters())
+
+    def judge(self, critic, rate, states, wanted):
+        loss = (critic(states) - wanted).square().mean()
+        {learn}
+        return loss
+
+    def learn(self, writer, states, wanted):
+        loss = self.judge(self.critic, self.rate, states, wanted)
+        writer.add_scalar("loss", loss.item())
+        self.rate.zero_grad()
+        {after}
+        self.rate.step()
+"""
+
+
+@pytest.mark.parametrize(
+    ("learn", "after", "codes"),
+    [
+        ("loss.backward(); rate.step()", "pass", set()),
+        ("pass", "self.critic(states).mean().backward()", {"MEM202"}),
+    ],
+)
+def test_a_method_that_trains_a_network_it_is_given(tmp_path: Path, learn: str, after: str, codes: set[str]) -> None:
+    assert {code for code, _ in said(tmp_path, agent=CRITICS.format(learn=learn, after=after))} == codes

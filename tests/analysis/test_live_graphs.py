@@ -157,3 +157,40 @@ def test_what_still_holds_it_is_named(tmp_path: Path) -> None:
     body = (*RUN, "if loss > 9:", "    del loss", "    continue", *LEARN)
     (finding,) = found(tmp_path, *body)
     assert "`output` still holds what `model` saved" in finding.message
+
+
+ROUNDS = """
+import torch
+from torch import nn
+
+
+def train(model: nn.Module, x, y, optimizer, criterion, count, limit=0.1):
+    error = 1.0
+    {head}:
+        loss = criterion(model(x.cuda()), y.cuda())
+        error = loss.item()
+        if {test}:
+            loss.backward()
+            optimizer.step()
+            optimizer.zero_grad()
+        {then}
+"""
+
+
+@pytest.mark.parametrize(
+    ("head", "test", "then", "expected"),
+    [
+        ("while error > limit", "error > limit", "pass", 0),  # otherwise the loop ends
+        ("while error > limit", "error > 2 * limit", "pass", 1),
+        ("while error > limit", "error > limit", "error = 1.0", 1),
+        ("for step in range(count + 1)", "step < count + 1", "pass", 0),
+        ("for step in range(1, count)", "step < count", "pass", 0),
+        ("for step in range(count)", "step < count - 1", "pass", 1),
+        ("for step in range(count)", "step < count", "count = count - 1", 1),
+        ("for step in range(0, count, 2)", "error < count", "pass", 1),
+    ],
+)
+def test_a_condition_that_each_round_meets(tmp_path: Path, head: str, test: str, then: str, expected: int) -> None:
+    (tmp_path / "train.py").write_text(ROUNDS.format(head=head, test=test, then=then))
+    findings = memlint.lint([tmp_path], isolated=True, preview=True).findings
+    assert [one.code for one in findings].count("MEM115") == expected

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from collections.abc import Set as AbstractSet
 from typing import TYPE_CHECKING
 
-from memlint.analysis.demand.used_up_graphs import is_trial, trains_otherwise, used_up
+from memlint.analysis.demand.used_up_graphs import is_trial, trains_inside, trains_otherwise, used_up
 from memlint.analysis.domain.summary.effects import ModelRun
 from memlint.analysis.domain.summary.summary import Summary
 from memlint.analysis.domain.values import Ref, Source
@@ -32,6 +32,8 @@ def records_unneeded_graph(analyser: Analyser, summary: Summary, run: ModelRun) 
         return False
     if run.text.rsplit(".", 1)[-1].startswith("train") or is_trial(summary.function):
         return False  # a method that trains itself
+    if trains_inside(analyser, summary, run):
+        return False
     classes = analyser.classes(run.module)
     known = bool(classes) or any(ref.kind == "extinstance" for ref in run.module.refs)
     if any(frozen_class(analyser, cls) or _runs_backward(analyser, cls, run.method) for cls in classes):

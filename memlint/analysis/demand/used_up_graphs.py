@@ -44,7 +44,7 @@ def is_spent(analyser: Analyser, summary: Summary, run: ModelRun, *, of_library:
     if not known and not _records_inside(analyser, run.method, summary.function):
         return False
     marks = run.marks & summary.graphs.nodes.keys()
-    if not marks or (summary.backwards and not trains) or _trains_inside(analyser, summary, run):
+    if not marks or (summary.backwards and not trains) or trains_inside(analyser, summary, run):
         return False
     dropped = run.origin is None and (
         _is_unpacked_without_graph(summary, run, marks) or _is_dropped_each_round(summary, run)
@@ -65,7 +65,7 @@ def is_dropped(summary: Summary, run: ModelRun) -> bool:
     return isinstance(statement, ir.ExprStmt) and statement.value.at == run.site.at
 
 
-def _trains_inside(analyser: Analyser, summary: Summary, run: ModelRun) -> bool:
+def trains_inside(analyser: Analyser, summary: Summary, run: ModelRun) -> bool:
     """Whether the call runs a method with its own backward and optimizer step: ``loss =
     self.training_step(batch).item()``. An attack runs only a backward."""
     called = (analyser.function_at(record.callee) for record in summary.calls.values() if record.at == run.site.at)
