@@ -1172,3 +1172,44 @@ class Agent(nn.Module):
 )
 def test_a_method_that_trains_a_network_it_is_given(tmp_path: Path, learn: str, after: str, codes: set[str]) -> None:
     assert {code for code, _ in said(tmp_path, agent=CRITICS.format(learn=learn, after=after))} == codes
+
+
+ADVERSARIAL = """
+import torch
+from torch import nn
+from pytorch_lightning import LightningModule
+
+
+class Gan(LightningModule):
+    def __init__(self):
+        super().__init__()
+        self.gen = nn.Sequential(nn.Linear(64, 4096), nn.ReLU(), nn.Linear(4096, 4096))
+        self.dis = nn.Sequential(nn.Linear(4096, 1024), nn.ReLU(), nn.Linear(1024, 1))
+
+    def configure_optimizers(self):
+        return [torch.optim.Adam(self.gen.parameters()), torch.optim.Adam(self.dis.parameters())]
+
+    def training_step(self, batch, {given}):
+        real, noise = batch
+        if {first}:
+            return -self.dis(self.gen(noise)).mean()
+        {before}
+        fake = self.gen(noise).detach()
+        return self.dis(fake).mean() - self.dis(real).mean()
+"""
+
+
+@pytest.mark.parametrize(
+    ("given", "first", "before", "codes"),
+    [
+        ("batch_idx, optimizer_idx", "optimizer_idx == 0", "pass", set()),
+        ("batch_idx", "batch_idx % 2", "self.toggle_optimizer(self.optimizers()[1])", set()),
+        ("batch_idx", "batch_idx % 2", "pass", {"MEM202"}),
+        ("batch_idx", "batch_idx % 2", "self.untoggle_optimizer(self.optimizers()[1])", {"MEM202"}),
+    ],
+)
+def test_a_framework_that_freezes_the_other_network(
+    tmp_path: Path, given: str, first: str, before: str, codes: set[str]
+) -> None:
+    text = ADVERSARIAL.format(given=given, first=first, before=before)
+    assert {code for code, _ in said(tmp_path, gan=text)} == codes

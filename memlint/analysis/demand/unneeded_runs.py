@@ -76,8 +76,8 @@ def _has_no_parameters(summary: Summary, ref: Ref) -> bool:
     return plain and "affine=True" not in summary.module.text.replace(" ", "")
 
 
-#: names that may freeze a network
-_FREEZES = lazy_pattern(r"(?<!un)freeze|requires?_?grad")
+#: names that may freeze a network; with several optimizers, Lightning freezes the parameters of all but the current one
+_FREEZES = lazy_pattern(r"(?<!un)freeze|requires?_?grad|^toggle_(optimizer|model)$|^optimizer_idx$")
 #: torch's own names, which may also unfreeze
 _FLAGS = frozenset({"requires_grad", "requires_grad_"})
 
