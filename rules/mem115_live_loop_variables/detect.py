@@ -129,8 +129,8 @@ def _left_out(summary: Summary, loop: LoopState, run: ModelRun, marks: Sources, 
 
 
 def _holds_in_each(summary: Summary, loop: LoopState, statement: ir.If) -> bool:
-    """Whether the test of an ``if`` is true in each iteration with a next one: it is that of the while loop, or compares
-    the target of ``range(n)`` with ``n``."""
+    """Whether the test of an ``if`` is true in each iteration with a next one: it is that of the while loop, or
+    compares the target of ``range(n)`` with ``n``."""
     around = next((one for one in loops_around(summary.function.body, statement.at) if one.body == loop.body), None)
     names = {part.id for part in walk_expression(statement.test) if isinstance(part, ir.Name)}
     if isinstance(around, ir.While):

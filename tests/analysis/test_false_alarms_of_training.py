@@ -1213,3 +1213,40 @@ def test_a_framework_that_freezes_the_other_network(
 ) -> None:
     text = ADVERSARIAL.format(given=given, first=first, before=before)
     assert {code for code, _ in said(tmp_path, gan=text)} == codes
+
+
+STATES = """
+import torch
+from torch import nn
+
+
+def train(loader, optimizer, criterion):
+    net = nn.LSTM(256, 256).cuda()
+    first = torch.zeros(1, 8, 256).cuda()
+    h, c, state = first, first, (first, first)
+    for x, y in loader:
+        {run}
+        {cut}
+        loss = criterion(out, y.cuda())
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+"""
+PAIR, WHOLE = "out, (h, c) = net(x.cuda(), (h, c))", "out, state = net(x.cuda(), state)"
+
+
+@pytest.mark.parametrize(
+    ("run", "cut", "codes"),
+    [
+        (PAIR, "h.detach_(); c.detach_()", set()),
+        (PAIR, "h, c = h.detach(), c.detach()", set()),
+        (PAIR, "h.detach_()", {"MEM103"}),
+        (WHOLE, "state[0].detach_(); state[1].detach_()", set()),
+        (WHOLE, "[s.detach_() for s in state]", set()),
+        (WHOLE, "for s in state: s.detach_()", set()),
+        (f"{WHOLE}; out.detach_()", "state = (state[0].detach(), state[1].detach())", {"MEM202"}),
+        ("h = net(x.cuda(), (h, c))[0]; out = h", "h.detach_()", {"MEM202"}),
+    ],
+)
+def test_a_state_that_is_cut_in_place_beside_the_output(tmp_path: Path, run: str, cut: str, codes: set[str]) -> None:
+    assert {code for code, _ in said(tmp_path, train=STATES.format(run=run, cut=cut))} == codes

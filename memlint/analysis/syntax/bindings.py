@@ -8,7 +8,15 @@ from typing import Any
 
 from memlint.analysis.syntax.expression_text import text
 from memlint.analysis.syntax.memo import kept
-from memlint.analysis.syntax.syntax import DEFINITIONS, PARTS, bodies, expressions, parts, walk_expression
+from memlint.analysis.syntax.syntax import (
+    DEFINITIONS,
+    PARTS,
+    bodies,
+    expressions,
+    parts,
+    walk_expression,
+    walk_statements,
+)
 from memlint.ir import nodes as ir
 
 
@@ -109,6 +117,31 @@ _BOUND_BY: dict[type, Callable[[Any, set[str]], None]] = {
     ir.Try: lambda statement, names: names.update([each.name for each in statement.handlers if each.name]),
     ir.Match: lambda statement, names: names.update([name for case in statement.cases for name in case.captures]),
 }
+
+
+def unpacked_beside(body: tuple[ir.Stmt, ...], place: ir.Expr, at: int) -> frozenset[str]:
+    """The names that hold other objects than a variable, or a member of it, at an ordinal: the last statement before
+    that binds it unpacks a value into all of them. The members of a container (``for s in states``) differ from what is
+    unpacked beside it. Empty if unknown."""
+    while isinstance(place, ir.Subscript):
+        place = place.value
+    if not isinstance(place, ir.Name):
+        return frozenset()
+    name = place.id
+    before = [one for one in walk_statements(body, into_definitions=False) if one.at < at]
+    own = next((one for one in reversed(before) if name in names_bound_by(one)), None)
+    for part in parts(body):
+        if isinstance(part, ir.Comprehension) and any(one.at == at for one in walk_expression(part.element)):
+            over = [one.iter for one in part.fors if isinstance(one.target, ir.Name) and one.target.id == name]
+            return unpacked_beside(body, over[0], part.at) if over else frozenset()
+    if isinstance(own, ir.For):
+        return unpacked_beside(body, own.iter, own.at)
+    if not isinstance(own, ir.Assign) or isinstance(own.value, ir.Name | ir.Display):
+        return frozenset()
+    if not all(isinstance(one, ir.Display) for one in own.targets):
+        return frozenset()
+    later = {bound for one in before if one.at > own.at for bound in names_bound_by(one)}
+    return names_bound_by(own) - {name} - later
 
 
 @kept

@@ -60,6 +60,9 @@ def comprehension(fn: FunctionState, state: State, expr: ir.Comprehension) -> V:
     for key in ordered(result.objs):
         inner.heap[key] = inner.heap[key].with_elem(value)
     state.heap, state.sym = inner.heap, inner.sym
+    own = {name for one in expr.fors for name in names_read(one.target)}
+    # what the rounds do to values in place (``[h.detach_() for h in states]``) holds for the variables around
+    state.env.update({name: inner.env[name] for name in state.env.keys() & inner.env.keys() - own})
     state.freed_may, state.freed_must, state.pending, state.modes = (
         inner.freed_may,
         inner.freed_must,

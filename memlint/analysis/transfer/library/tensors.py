@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from collections.abc import Set as AbstractSet
 from typing import Any, NamedTuple
 
 from memlint import knowledge
@@ -31,7 +32,7 @@ from memlint.analysis.domain.values import (
     join,
     ordered,
 )
-from memlint.analysis.syntax.bindings import names_bound_by
+from memlint.analysis.syntax.bindings import names_bound_by, unpacked_beside
 from memlint.analysis.syntax.expression_text import text
 from memlint.analysis.syntax.syntax import calls, dotted, statement_at
 from memlint.analysis.transfer.heap import make
@@ -120,7 +121,8 @@ def _call(
     if name == "detach_":
         note_detached(fn, receiver, expr.func.value if isinstance(expr.func, ir.Attr) else expr)
         fn.notes.cut_off |= receiver.src
-        cut_everywhere(state, receiver)
+        place = expr.func.value if isinstance(expr.func, ir.Attr) else expr
+        cut_everywhere(state, receiver, unpacked_beside(fn.function.body, place, expr.at))
         _cut_here(fn, state, expr)
     if name in table.cut:
         fn.used |= receiver.src
@@ -182,8 +184,9 @@ def _of_tree(fn: FunctionState, state: State, method: _Method, inputs: list[V]) 
     return no_batch(found) if is_default else found
 
 
-def cut_everywhere(state: State, value: V) -> None:
-    """``detach_()`` cuts the tensor itself from its graph, in all variables and containers."""
+def cut_everywhere(state: State, value: V, others: AbstractSet[str]) -> None:
+    """``detach_()`` cuts the tensor itself from its graph, in all variables and containers. ``others``: the variables
+    that hold other tensors, as the outputs of one call share their graph and not more."""
     mark_free = frozenset(
         source for source in value.src if not (isinstance(source, tuple) and source and source[0] in ("prev", "elem"))
     )
@@ -194,7 +197,7 @@ def cut_everywhere(state: State, value: V) -> None:
         # the tensor of an earlier round in the same places is cut as well
         return item.but(src=frozenset()) if item.src & mark_free or (item.src and item.src <= value.src) else item
 
-    state.env = {name: without(item) for name, item in state.env.items()}
+    state.env = {name: item if name in others else without(item) for name, item in state.env.items()}
     state.sym = {path: without(item) for path, item in state.sym.items()}
     for path in ordered(value.syms):
         # for a caller, too, the place no longer has its old graph
