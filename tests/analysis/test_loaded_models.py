@@ -110,3 +110,23 @@ def test_a_program_that_runs_a_model_once(tmp_path: Path, started: str) -> None:
     body = "return self.model(ids.cuda()).last_hidden_state.mean(1).tolist()"
     source = SERVER.format(body=body).partition("@app.post")[0] + "\n" + started
     assert codes_in(tmp_path, source) == []
+
+
+SCORES = """
+import torch
+from {package} import GPT2Model, GPT2Tokenizer
+
+
+def evaluate(loader):
+    made = {made}.from_pretrained("gpt2")
+    total = 0
+    for ids in loader:
+        total += float(made.decode(ids.cuda())[0].mean())
+    return total
+"""
+
+
+@pytest.mark.parametrize("package", ["transformers", "pytorch_transformers", "pytorch_pretrained_bert"])
+@pytest.mark.parametrize(("made", "codes"), [("GPT2Tokenizer", []), ("GPT2Model", ["MEM201"])])
+def test_a_tokenizer_is_no_network(tmp_path: Path, package: str, made: str, codes: list[str]) -> None:
+    assert codes_in(tmp_path, SCORES.format(package=package, made=made)) == codes

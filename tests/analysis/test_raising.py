@@ -303,6 +303,11 @@ def called(
         (called(made="self.own = Net(4)\n        self.own(1, params=2)"), "`self.own()` has no parameter `params`"),
         (called(start="own = Net(4)\n    own(1, 2)"), "`own()` takes 1 positional argument and is given 2"),
         (called(start="own = Net(4)\n    own.forward()"), "`own.forward()` is not given `x`"),
+        (called(start="own = Net(4).cuda().eval()\n    own.forward()"), "`own.forward()` is not given `x`"),
+        (
+            called(made="self.own = Net(4).to('cuda')\n        self.own(1, params=2)"),
+            "`self.own()` has no parameter `params`",
+        ),
         (called(start="broken()") + "\n\ndef broken():\n    raise ValueError(1)\n", "`broken` raises ValueError(1)"),
         (called(start="broken()") + "\n\ndef broken():\n    score(1)\n", "`score()` is not given `device`"),
     ],
@@ -324,6 +329,13 @@ def test_its_only_callers_raise(tmp_path: Path, text: str, reason: str) -> None:
         pytest.param(called(inside="score(1)", detailed="len(sys.argv) > 2"), id="a side that a call may take"),
         pytest.param(
             called(made="self.own = Net(4)\n        self.own(1, params=2)") + "    x.own = print\n", id="put elsewhere"
+        ),
+        pytest.param(called(start="own = Net(4).build()\n    own(1, 2)"), id="what another method gives"),
+        pytest.param(
+            called(start="own = Own(4).cuda()\n    own(1, 2)").replace(
+                "class Runner", "class Own(Net):\n    def cuda(self):\n        return print\n\n\nclass Runner"
+            ),
+            id="what a method of its own gives",
         ),
         pytest.param(
             called(start="own = Net(4)\n    own(1, 2)") + "\ndef use(own):\n    own(1, 2)\n", id="another of that name"

@@ -140,6 +140,20 @@ class AttributeWrite(NamedTuple):
     line: int
 
 
+#: methods of ``nn.Module`` that give the module itself
+GIVE_THEMSELVES = frozenset({"to", "cuda", "cpu", "float", "double", "half", "train", "eval", "requires_grad_"})
+
+
+def maker_of(value: ast.expr | None) -> ast.expr | None:
+    """The callee of the call that makes an object, also of ``Net().to(device)``; None for another expression."""
+    while isinstance(value, ast.Call):
+        func = value.func
+        if not (isinstance(func, ast.Attribute) and isinstance(func.value, ast.Call) and func.attr in GIVE_THEMSELVES):
+            return func
+        value = func.value
+    return None
+
+
 _WORD = lazy_pattern(r"\w+")
 _SET = lazy_pattern(r"\b(\w+)(?=\s*=[^=])")
 _SAID_GLOBAL = lazy_pattern(r"global (.*)")
@@ -165,7 +179,7 @@ def attribute_writes(source: str) -> dict[str, list[AttributeWrite]] | None:
         target, maker = node, None
         if isinstance(node, ast.Assign) and len(node.targets) == 1 and isinstance(node.targets[0], ast.Attribute):
             target = node.targets[0]
-            maker = node.value.func if isinstance(node.value, ast.Call) and root(target) == "self" else None
+            maker = maker_of(node.value) if root(target) == "self" else None
         if isinstance(target, ast.Attribute) and not isinstance(target.ctx, ast.Load) and target not in seen:
             seen.add(target)
             line = node.value.lineno if isinstance(node, ast.Assign) else target.lineno
