@@ -8,6 +8,7 @@ from collections.abc import Callable
 from typing import Literal, TextIO, get_args
 
 from memlint.finding import Result
+from memlint.report.facts import shown
 from memlint.report.lines import Lines
 from memlint.report.setting import Setting
 
@@ -27,7 +28,11 @@ def writer(name: Format, setting: Setting | None = None) -> Writer:
     if name == "text":
         return lambda result, lines, out: _text(result, lines, out, used)
     render = _render(name)
-    return lambda result, lines, out: _put(out, render(result, lines, used))
+
+    def write(result: Result, lines: Lines, out: TextIO) -> None:
+        out.write(render(result, lines, used))
+
+    return write
 
 
 def _render(name: Format) -> Render:
@@ -35,14 +40,9 @@ def _render(name: Format) -> Render:
     return render
 
 
-def _put(out: TextIO, text: str) -> None:
-    out.write(text)
-
-
 def _text(result: Result, lines: Lines, out: TextIO, setting: Setting) -> None:
-    """Write the text report; if nothing is shown or styled, the concise report is equal and does not import rich."""
-    shown = result.failures or any(finding.suppressed is None for finding in result.findings)
-    if shown or out.isatty() or os.environ.get("FORCE_COLOR"):
+    """Write the text report. With nothing to show or to style, the concise report is equal and does not import rich."""
+    if result.failures or shown(result) or out.isatty() or os.environ.get("FORCE_COLOR"):
         from memlint.report.text import write
 
         write(result, lines, out, setting)

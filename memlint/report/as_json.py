@@ -15,8 +15,12 @@ VERSION = 1
 
 def render(result: Result, lines: Lines, setting: Setting) -> str:
     """The result as one JSON object, indented."""
-    data = msgspec.json.encode(document(result))
-    return msgspec.json.format(data, indent=2).decode() + "\n"
+    return indented(document(result))
+
+
+def indented(data: object) -> str:
+    """``data`` as JSON, indented, with a newline at the end."""
+    return msgspec.json.format(msgspec.json.encode(data), indent=2).decode() + "\n"
 
 
 def document(result: Result) -> dict[str, Any]:

@@ -29,7 +29,7 @@ _STYLES = {
 
 
 def write(found: Explanation, out: TextIO) -> None:
-    """Write the line, its values, and the facts about each rule."""
+    """Write the line, its values, and what each rule says of it."""
     target = console(out)
     wrap = target.width if out.isatty() else None
     column = found.column or len(found.source) - len(found.source.lstrip()) + 1

@@ -1,4 +1,4 @@
-"""GitHub's workflow commands, which become annotations of the lines."""
+"""GitHub's workflow commands, which annotate lines."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from memlint.report.lines import Lines
 from memlint.report.setting import Setting
 
 _KINDS: dict[Severity, str] = {"error": "error", "warning": "warning", "note": "notice"}
-#: how a runner recognises commands, those of its first version wherever they stand in a line
+#: what a runner takes for a command: `::` at the start of a line, or `##[` (the old syntax) anywhere
 _COMMAND = re.compile(r"(?m)^\s*::|##\[")
 
 
@@ -26,9 +26,9 @@ def render(result: Result, lines: Lines, setting: Setting) -> str:
 
 
 def guarded(text: str) -> str:
-    """A report to be printed in a job: where a name or a source in it would be taken for a command, between two
-    tokens, which let the runner obey nothing."""
-    if _COMMAND.search(text.replace("\r", "\n")) is None:  # (the runner ends lines at both)
+    """A report as a job can print it: if a name or a line of source in it looks like a command, the text is put between
+    tokens that stop the runner from executing commands."""
+    if _COMMAND.search(text.replace("\r", "\n")) is None:  # the runner ends lines at both
         return text
     token = os.urandom(16).hex()
     return f"::stop-commands::{token}\n{text}::{token}::\n"
@@ -37,9 +37,9 @@ def guarded(text: str) -> str:
 def _annotation(one: Finding, setting: Setting) -> str:
     path = setting.from_root(one.path)
     where = {"title": rule_of(one), "file": path, "line": str(one.line), "col": str(one.column)}
-    # columns of another line are refused
+    # GitHub rejects columns if the lines differ
     where |= {"endLine": str(one.line), "endColumn": str(one.end_column)} if one.end_line == one.line else {}
-    # the log shows the message alone
+    # the log shows nothing but the message
     return _command(_KINDS[one.severity], where, f"{shown_place(one, path)}: {details(one, setting)}")
 
 

@@ -1,4 +1,4 @@
-"""GitLab's Code Quality report: what it takes of Code Climate's issues."""
+"""GitLab's Code Quality report: the fields of a Code Climate issue that GitLab reads."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from typing import Literal
 import msgspec
 
 from memlint.finding import Finding, Result, Severity
+from memlint.report.as_json import indented
 from memlint.report.facts import details, in_cell, rule_of, shown
 from memlint.report.lines import Lines
 from memlint.report.setting import Setting
@@ -53,7 +54,7 @@ class _Issue(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class _Fingerprints:
-    """Fingerprints of a run that is one for GitLab, and may be several projects here."""
+    """Makes fingerprints unique in a report: equal parts, as in several projects of one run, are numbered."""
 
     def __init__(self) -> None:
         self._seen: Counter[tuple[str, ...]] = Counter()
@@ -82,7 +83,7 @@ def render(result: Result, lines: Lines, setting: Setting) -> str:
                 location=_location(path, 1, 1, 1, 1),
             )
         )
-    return msgspec.json.format(msgspec.json.encode(issues), indent=2).decode() + "\n"
+    return indented(issues)
 
 
 def _issue(one: Finding, setting: Setting, prints: _Fingerprints) -> _Issue:

@@ -1,4 +1,4 @@
-"""JUnit's XML, as Jenkins and its like read it: a suite a file, a case a finding."""
+"""JUnit's XML for Jenkins and other CI servers: a suite for each file, a case for each finding."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from memlint.report.facts import details, rule_of, shown
 from memlint.report.lines import Lines
 from memlint.report.setting import Setting
 
-#: characters that XML has no way to write
+#: characters that XML cannot represent
 _NONE = re.compile("[\ufffe\uffff]")
 
 
 def render(result: Result, lines: Lines, setting: Setting) -> str:
-    """Errors and warnings are failed cases; notes, which never fail a run, passed ones that say what was found; files
-    that could not be analysed are cases in error. A run without any has one passed case: no case is no result."""
+    """Errors and warnings are failed cases, notes are passed cases with output, and files that could not be analysed
+    are cases with an error. A run without any has one passed case, since servers reject a report without cases."""
     root = ElementTree.Element("testsuites", name="memlint", time=f"{result.summary.seconds:.3f}")
     files: dict[str, list[Finding | Failure]] = {}
     rows: list[Finding | Failure] = [*shown(result), *result.failures]

@@ -1,11 +1,11 @@
-"""Links on a terminal (OSC 8), where it shows them as such."""
+"""Links on terminals that support them (OSC 8)."""
 
 from __future__ import annotations
 
 import os
 from typing import TextIO
 
-#: what terminals that show links say of themselves: the variable, and its values (none: any)
+#: the environment variables by which terminals with links are recognised, and their values (empty: any)
 _TERMINALS = {
     "TERM_PROGRAM": ("iTerm.app", "WezTerm", "vscode", "ghostty", "Hyper", "rio", "Tabby"),
     "TERM": (
@@ -23,22 +23,21 @@ _TERMINALS = {
     "KONSOLE_VERSION": (),
     "DOMTERM": (),
 }
-#: the first version of VTE (GNOME Terminal and others) in which links do no harm
+#: the first version of VTE (GNOME Terminal and others) without bugs in links
 _VTE = 5000
 
 
 def shows_links(out: TextIO) -> bool:
-    """Whether ``out`` is a terminal that shows links. FORCE_HYPERLINK=1 or 0 decides for a terminal that is not known;
-    a pipe never gets any."""
+    """Whether ``out`` is a terminal that shows links. FORCE_HYPERLINK=1 or 0 decides for any terminal; a pipe has no
+    links."""
     if not out.isatty() or os.environ.get("TERM") == "dumb" or os.environ.get("NO_COLOR"):
         return False
     forced = os.environ.get("FORCE_HYPERLINK")
     if forced:
         return forced != "0"
-    if os.environ.get("TERM", "").startswith(("screen", "tmux")):  # which may swallow them, or print them as text
+    if os.environ.get("TERM", "").startswith(("screen", "tmux")):  # may drop links, or print them as text
         return False
     vte = os.environ.get("VTE_VERSION", "")
     if vte.isdigit() and int(vte) >= _VTE:
         return True
-    said = {name: os.environ.get(name, "") for name in _TERMINALS}
-    return any(value and (not known or value in known) for name, known in _TERMINALS.items() for value in (said[name],))
+    return any((value := os.environ.get(name)) and (not known or value in known) for name, known in _TERMINALS.items())

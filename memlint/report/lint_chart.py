@@ -1,4 +1,4 @@
-"""Findings counted, as bars of inline SVG in a table."""
+"""Numbers of findings as bars of inline SVG in a table."""
 
 from __future__ import annotations
 
@@ -9,13 +9,12 @@ from memlint.finding import Severity
 from memlint.report.page import element, esc, void
 
 SEVERITIES: tuple[Severity, ...] = get_args(Severity)
-#: bars of one chart at most
+#: the most bars of a chart
 _MOST = 20
 
 
 def chart(title: str, rows: Iterable[tuple[str, Severity]], links: dict[str, str]) -> str:
-    """The most frequent labels of the rows, each with a bar in which its severities are stacked. ``links``: where a
-    label leads to."""
+    """A chart of the most frequent labels, each with a bar stacked by severity. ``links``: addresses by label."""
     counts: dict[str, dict[Severity, int]] = {}
     for label, severity in rows:
         counted = counts.setdefault(label, dict.fromkeys(SEVERITIES, 0))
@@ -29,7 +28,7 @@ def chart(title: str, rows: Iterable[tuple[str, Severity]], links: dict[str, str
 
 
 def key() -> str:
-    """What the colours mean."""
+    """The legend of the colours."""
     rows = (element("li", element("span", "", class_=f"key {one}") + one) for one in SEVERITIES)
     return element("ul", "".join(rows), class_="keys")
 

@@ -1,4 +1,4 @@
-"""What was measured of a finding, in words."""
+"""The measurement of a finding in words."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def said(evidence: Evidence) -> str:
 
 
 def count(per: PerIteration) -> str:
-    """Exact bytes, or from what to what and the mean."""
+    """The bytes if all iterations are equal, else their mean and range."""
     if per.exact is not None:
         return f"{per.exact:,} B"
     return f"{per.mean:,} B ({per.min:,} to {per.max:,} B)"

@@ -1,4 +1,4 @@
-"""A self-contained HTML page: its frame, its style, and text that is only ever text."""
+"""A self-contained HTML page: its frame, its style, and the escaping of text."""
 
 from __future__ import annotations
 
@@ -10,23 +10,23 @@ from importlib import resources
 
 
 def esc(text: object) -> str:
-    """Text as HTML shows it. Nothing in it is markup, and what is not printable is a dot."""
+    """Text escaped for HTML, with a dot for each unprintable character."""
     shown = "".join(char if char.isprintable() or char == "\n" else "·" for char in str(text).expandtabs(4))
     return html.escape(shown, quote=True)
 
 
 def prose(text: str) -> str:
-    """A sentence whose `code` is set as code."""
+    """A sentence as HTML, with `code` in ``<code>``."""
     return re.sub(r"`([^`\n]+)`", r"<code>\1</code>", esc(text))
 
 
 def element(name: str, inside: str, /, **attributes: object) -> str:
-    """An element around what is HTML already. ``class_`` is ``class``, and ``_`` in names is ``-``."""
+    """An element around HTML. ``class_`` is the attribute ``class``; ``_`` in names becomes ``-``; None is left out."""
     return f"<{name}{_attributes(attributes)}>{inside}</{name}>"
 
 
 def void(name: str, /, **attributes: object) -> str:
-    """An element of SVG without content."""
+    """An element without content."""
     return f"<{name}{_attributes(attributes)}/>"
 
 
@@ -36,7 +36,8 @@ def _attributes(attributes: dict[str, object]) -> str:
 
 
 def page(title: str, body: str, *, style: str = "", script: str = "") -> str:
-    """The page. It loads nothing, and its policy lets nothing run but ``script``, whatever a source file says."""
+    """The page. It loads nothing, and its content policy allows no script but ``script``, whatever the texts
+    contain."""
     styles = resource("page.css") + style
     policy = "default-src 'none'; style-src 'unsafe-inline'"
     run = ""

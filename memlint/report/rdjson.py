@@ -5,6 +5,7 @@ from __future__ import annotations
 import msgspec
 
 from memlint.finding import Edit, Finding, Result, Severity, TraceStep, shown_place
+from memlint.report.as_json import indented
 from memlint.report.facts import details, in_cell, rule_of, shown
 from memlint.report.lines import Lines
 from memlint.report.setting import HOME, Setting
@@ -75,8 +76,7 @@ def render(result: Result, lines: Lines, setting: Setting) -> str:
         )
         for failure in result.failures
     ]
-    report = _Report(_Source(), rows)
-    return msgspec.json.format(msgspec.json.encode(report), indent=2).decode() + "\n"
+    return indented(_Report(_Source(), rows))
 
 
 def _diagnostic(one: Finding, lines: Lines, setting: Setting) -> _Diagnostic:
@@ -100,7 +100,8 @@ def _diagnostic(one: Finding, lines: Lines, setting: Setting) -> _Diagnostic:
 
 
 def _suggestion(one: Finding, lines: Lines) -> _Suggestion | None:
-    """A safe fix as one replacement, since each suggestion is applied alone; None where it changes other files, too."""
+    """A safe fix as one replacement, since each suggestion is applied alone. None if there is no safe fix, or if it
+    edits other files."""
     fix = one.fix
     if fix is None or fix.safety != "safe" or not fix.edits or any(_is_elsewhere(edit, one) for edit in fix.edits):
         return None
@@ -116,7 +117,7 @@ def _suggestion(one: Finding, lines: Lines) -> _Suggestion | None:
 
 
 def _is_elsewhere(edit: Edit, finding: Finding) -> bool:
-    """Whether an edit is on another file, or on a cell, which is none."""
+    """Whether an edit is in another file, or in a cell of a notebook."""
     return edit.path != finding.path or edit.cell is not None
 
 
@@ -129,7 +130,7 @@ def _end(edit: Edit) -> tuple[int, int]:
 
 
 def _between(path: str, start: tuple[int, int], end: tuple[int, int], lines: Lines) -> str | None:
-    """The source between two places; None where it cannot be had."""
+    """The source between two places; None if it is unknown."""
     rows = [lines.get(path, line) for line in range(start[0], end[0] + 1)]
     if start > end or None in rows:
         return None

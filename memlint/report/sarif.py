@@ -11,21 +11,22 @@ import msgspec
 from memlint import __version__, finding
 from memlint.finding import Edit, Finding, Suppressed, TraceStep
 from memlint.report import sarif_model as sarif
+from memlint.report.as_json import indented
 from memlint.report.facts import facts, in_cell, said_of
 from memlint.report.lines import Lines
 from memlint.report.setting import HOME, Rule, Setting, brief, is_absolute, section
 
 #: the name under which paths are relative to the root of the repository
 _ROOT = "SRCROOT"
-#: more than GitHub takes of a rule's descriptions
+#: the most characters of a rule's description: GitHub shows 1,024
 _LONGEST = 1000
-#: what a comment in the source suppressed; all else stands elsewhere
+#: the values of `Suppressed.by` that are comments in the source
 _IN_SOURCE = ("noqa", "ignore", "ignore-file")
 
 
 def render(result: finding.Result, lines: Lines, setting: Setting) -> str:
-    """One run. Suppressed findings are there, with what suppressed them; files that could not be analysed are
-    notifications."""
+    """The result as a log with one run. Suppressed findings are in it, marked with what suppressed them; files that
+    could not be analysed are notifications."""
     rules = setting.rules_of(result)
     index = {rule.code: number for number, rule in enumerate(rules)}
     run = sarif.Run(
@@ -57,7 +58,7 @@ def render(result: finding.Result, lines: Lines, setting: Setting) -> str:
         column_kind="unicodeCodePoints",
         results=[_result(one, index, lines, setting) for one in result.findings],
     )
-    return sarif.encode(sarif.Log(schema=sarif.SCHEMA, version="2.1.0", runs=[run]))
+    return indented(sarif.Log(schema=sarif.SCHEMA, version="2.1.0", runs=[run]))
 
 
 def _rule(rule: Rule, help_uri: str) -> sarif.Descriptor:
@@ -99,7 +100,7 @@ def _result(one: Finding, index: dict[str, int], lines: Lines, setting: Setting)
 
 
 def _message(one: Finding) -> str:
-    """The message and what follows it: most services show no more of a result than this."""
+    """The message, the measurement and the help: most services show nothing else of a result."""
     return "\n".join(
         [
             f"{in_cell(one)}{one.message}",
@@ -109,7 +110,7 @@ def _message(one: Finding) -> str:
 
 
 def _properties(one: Finding) -> dict[str, Any]:
-    """What the standard has no place for."""
+    """The facts of a finding for which SARIF has no field."""
     said: dict[str, Any] = {
         "severity": one.severity,
         "confidence": one.confidence,
@@ -133,11 +134,11 @@ def _suppression(suppressed: Suppressed) -> sarif.Suppression:
 
 
 def _fixes(one: Finding, lines: Lines, setting: Setting) -> Iterator[sarif.Fix]:
-    """The fixes that can be applied, with how safe each is: what may change what the code computes is marked."""
+    """The fixes that have edits, each with its safety. Edits in cells are left out: their lines are not the file's."""
     for fix in (one.fix, *one.alternatives):
         if fix is None or fix.safety == "display" or not fix.edits:
             continue
-        if any(edit.cell is not None for edit in fix.edits):  # (its places are none of the file)
+        if any(edit.cell is not None for edit in fix.edits):
             continue
         files: dict[str, list[Edit]] = {}
         for edit in fix.edits:
@@ -184,7 +185,7 @@ def _artifact(path: str, setting: Setting) -> sarif.ArtifactLocation:
 
 
 def _snippet(one: Finding, lines: Lines) -> sarif.Content | None:
-    """The source of the finding's region."""
+    """The source of the finding's region; None if a line of it is unknown."""
     rows = [lines.get(one.path, line, one.cell) for line in range(one.line, one.end_line + 1)]
     found = [row for row in rows if row is not None]
     if len(found) != len(rows):

@@ -12,7 +12,7 @@ Level = Literal["error", "warning", "note"]
 
 
 class Part(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True):
-    """Any object of a log. What is not said is left out."""
+    """An object of a log. Fields with their default value are not written."""
 
 
 class Message(Part, frozen=True):
@@ -145,8 +145,3 @@ class Log(Part, frozen=True):
     schema: str = msgspec.field(name="$schema")
     version: Literal["2.1.0"]
     runs: list[Run]
-
-
-def encode(log: Log) -> str:
-    """The log as JSON, indented."""
-    return msgspec.json.format(msgspec.json.encode(log), indent=2).decode() + "\n"

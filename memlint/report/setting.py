@@ -1,4 +1,4 @@
-"""What a report needs beside the result: the rules' pages, and where the repository begins."""
+"""What a report needs beside the result: the rules, and the root of the repository."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from memlint.patterns import lazy_pattern
 
 #: the project's page, which is the same for all who install it
 HOME = "https://pypi.org/project/torch-memlint/"
-#: code, which stays as it is, or a link to what lies beside the page
+#: code, which is kept, or a relative link
 _LINK = lazy_pattern(r"(`[^`\n]*`)|\[([^\]\n]*)\]\((?!https?:)[^)\s]*\)")
 
 
 class Rule(msgspec.Struct, frozen=True):
-    """What a rule says of itself. ``page``: its README.md."""
+    """A rule. ``page``: the text of its README.md, "" if unknown."""
 
     code: str
     name: str
@@ -27,9 +27,9 @@ class Rule(msgspec.Struct, frozen=True):
 
 
 class Setting(msgspec.Struct, frozen=True):
-    """``rules``: all rules by code, asked for by the formats that show them. ``root``: the absolute path of the
-    repository, and ``prefix``: the way from there to the working directory (``sub/``); empty where they are one.
-    ``page_of``: the address of a rule's page."""
+    """``rules``: loads all rules by code, for the formats that show them. ``root``: the absolute path of the
+    repository, "" if unknown; ``prefix``: the working directory relative to it (``sub/``), "" if they are equal.
+    ``page_of``: the address of a rule's page, None if unknown."""
 
     rules: Callable[[], Mapping[str, Rule]] = dict
     root: str = ""
@@ -37,30 +37,30 @@ class Setting(msgspec.Struct, frozen=True):
     page_of: Callable[[str], str | None] = lambda code: None
 
     def from_root(self, path: str) -> str:
-        """The path of a finding as services that know the repository name it; one outside of it stays absolute."""
+        """The path of a finding relative to the root of the repository; absolute if it is outside."""
         if is_absolute(path):
             return path.removeprefix(f"{self.root}/") if self.root else path
         return f"{self.prefix}{path}"
 
     def help_uri(self, code: str) -> str:
-        """Where those who get a report elsewhere read more of a rule: a page on this machine is none to them."""
+        """The public address of a rule's page, else the project's: readers elsewhere cannot open a local file."""
         address = self.page_of(code)
         return address if address is not None and address.startswith("https:") else HOME
 
     def rules_of(self, result: Result) -> list[Rule]:
-        """The rules of the findings, in order of code; of one that is not known here, what its findings say."""
+        """The rules that have findings, by code. One that is not loaded gets the name and severity of its findings."""
         known = self.rules()
         found = {one.code: one for one in sorted(result.findings, key=lambda one: one.code)}
         return [known.get(code) or Rule(code, one.name, one.name, one.severity, "") for code, one in found.items()]
 
 
 def is_absolute(path: str) -> bool:
-    """Whether a path of a finding lies outside of the working directory, on Windows as well."""
+    """Whether a finding's path is absolute (on Windows too), that is, outside the working directory."""
     return path.startswith("/") or path[1:3] == ":/"
 
 
 def brief(page: str) -> str:
-    """A rule's page to be read elsewhere: one example each of bad and good code, and no links to files beside it."""
+    """A rule's page for a report: one bad and one good example, and no relative links."""
     return "\n".join(_brief(page.split("\n"))).strip() + "\n"
 
 
@@ -80,6 +80,6 @@ def _brief(lines: list[str]) -> Iterator[str]:
 
 
 def section(page: str, heading: str) -> str:
-    """What stands under a heading of a rule's page, up to the next; empty where it is not there."""
+    """The section of a rule's page under a heading; "" if there is none."""
     _, found, rest = f"\n{page}".partition(f"\n## {heading}\n")
     return rest.partition("\n## ")[0].strip() if found else ""

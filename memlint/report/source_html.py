@@ -6,9 +6,9 @@ from memlint.finding import Finding, shown_place
 from memlint.report.lines import Lines
 from memlint.report.page import element, esc, prose
 
-#: lines that are shown around a finding
+#: context lines before and after a finding
 _AROUND = 2
-#: lines of a statement that are shown at most
+#: the most lines of a statement
 _LONGEST = 12
 
 
@@ -31,7 +31,7 @@ def excerpt(finding: Finding, lines: Lines) -> str:
 
 
 def trace(finding: Finding, lines: Lines) -> str:
-    """The steps, each with its line."""
+    """The steps of the trace, each with its line of source."""
     steps: list[str] = []
     for step in finding.trace:
         source = lines.get(step.path, step.line, step.cell)

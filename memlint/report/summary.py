@@ -7,6 +7,7 @@ from collections.abc import Iterator
 
 from memlint.amounts import plural
 from memlint.finding import HeldBack, Result, is_fixable
+from memlint.report.facts import shown
 
 
 def summary(result: Result) -> str:
@@ -40,7 +41,7 @@ def summary(result: Result) -> str:
 
 
 def _held_back(counts: HeldBack) -> list[str]:
-    """How many more findings there are, and how each kind of them is shown."""
+    """The findings that are not shown, by reason, each with the option that shows them."""
     ways = (
         (counts.medium_confidence, "of medium confidence (--min-confidence medium)"),
         (counts.low_confidence, "of low confidence (--min-confidence low)"),
@@ -53,28 +54,25 @@ def _held_back(counts: HeldBack) -> list[str]:
 
 
 def offer(result: Result) -> str:
-    """What --fix could mend of what was found; empty where that is nothing."""
+    """How many findings --fix can fix, as a sentence; "" if none."""
     now = [one for one in result.findings if result.is_fixable(one)]
     more = hidden_fixes(result)
     if not now:
         return f"{more} fixable with --fix --unsafe-fixes." if more else ""
-    # what the configuration asks for, --fix does
+    # with `unsafe-fixes` in the configuration, --fix alone applies them
     unsafe = result.asked_unsafe and not all(is_fixable(one, False) for one in now)
     option = "--fix --unsafe-fixes" if unsafe else "--fix"
     return f"{len(now)} fixable with {option}" + (f" ({more} more with --unsafe-fixes)." if more else ".")
 
 
 def hidden_fixes(result: Result) -> int:
-    """How many fixes only --unsafe-fixes would make."""
+    """The number of findings that only --unsafe-fixes would fix."""
     return sum(is_fixable(one, True) and not result.is_fixable(one) for one in result.findings)
 
 
 def statistics(result: Result) -> Iterator[str]:
-    """One line a code that was found: how often, code and name; the most frequent first.
-
-    Suppressed findings do not count.
-    """
-    counts = Counter((one.code, one.name) for one in result.findings if one.suppressed is None)
+    """One line for each rule with findings, the most frequent first: number, code and name."""
+    counts = Counter((one.code, one.name) for one in shown(result))
     width = len(str(max(counts.values(), default=0)))
     for (code, name), count in sorted(counts.items(), key=lambda row: (-row[1], row[0])):
         yield f"{count:>{width}}  {code}  {name}"

@@ -1,4 +1,4 @@
-"""Text for people: the source of each finding, the way that led to it, and what to do."""
+"""The text report: each finding with its source, its trace and its help."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from rich.text import Text
 
 from memlint.finding import Finding, Result, Severity, TraceStep, shown_place
 from memlint.printable import printable
-from memlint.report.facts import facts, rule_of
+from memlint.report.facts import facts, rule_of, shown
 from memlint.report.lines import Lines
 from memlint.report.links import shows_links
 from memlint.report.setting import Setting
 from memlint.report.summary import offer, summary
 
 _STYLES: dict[Severity, str] = {"error": "bold red", "warning": "bold yellow", "note": "bold cyan"}
-#: piped output is not wrapped; source lines longer than this are cropped around the finding
+#: cells of a line in a pipe, where text is not wrapped: longer source lines are cropped around the finding
 _WIDEST = 160
 _NARROWEST = 30
 _TAB = "    "
@@ -32,7 +32,7 @@ def console(out: TextIO) -> Console:
     colour = forced or (out.isatty() and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb")
     width = max(shutil.get_terminal_size().columns, _NARROWEST) if out.isatty() else _WIDEST
     return Console(
-        # (in a notebook's kernel it would show everything as a picture, and write nothing)
+        # in a notebook's kernel, rich would display HTML instead of writing to `file`
         force_jupyter=False,
         file=out,
         force_terminal=colour,
@@ -50,11 +50,10 @@ def write(result: Result, lines: Lines, out: TextIO, setting: Setting | None = N
     target = console(out)
     wrap = target.width if out.isatty() else None
     link = setting.page_of if setting is not None and shows_links(out) else lambda code: None
-    for finding in result.findings:
-        if finding.suppressed is None:
-            for line in _finding(finding, lines, wrap, target.width, link(finding.code)):
-                target.print(line, soft_wrap=True)
-            target.print()
+    for finding in shown(result):
+        for line in _finding(finding, lines, wrap, target.width, link(finding.code)):
+            target.print(line, soft_wrap=True)
+        target.print()
     for failure in result.failures:
         said = Text.assemble((f"{failure.path}: ", "bold"), ("failed: ", "bold red"), failure.reason)
         target.print(wrapped(said, wrap, 2), soft_wrap=True)
@@ -84,7 +83,7 @@ def _finding(finding: Finding, lines: Lines, wrap: int | None, width: int, link:
 
 
 def _excerpt(finding: Finding, lines: Lines, gutter: int, width: int) -> Iterator[Text]:
-    """The line before the finding, its first line underlined, and no more."""
+    """The line before the finding, and its first line, underlined; nothing if the source is unknown."""
     source = lines.get(finding.path, finding.line, finding.cell)
     if source is None:
         return
@@ -118,7 +117,8 @@ def _step(number: int, step: TraceStep, lines: Lines, gutter: int, wrap: int | N
 
 
 def _source(line: int, source: str, gutter: int, width: int, keep: int) -> tuple[Text, int]:
-    """A numbered line of source, and how many cells were cut off on its left so that cell ``keep`` is in sight."""
+    """A numbered line of source, cropped to ``width`` so that cell ``keep`` is visible, and the cells cut off on its
+    left."""
     expanded = source.replace("\t", _TAB).rstrip()
     room = max(width - gutter - 3, 10)
     shift = 0
@@ -142,12 +142,12 @@ def _cells(source: str) -> int:
 
 
 def _printable(text: str) -> str:
-    """Control characters of the source must not steer the terminal."""
+    """``text`` with a dot for each control character, which could steer the terminal."""
     return "".join(char if char.isprintable() else "·" for char in text)
 
 
 def clean(text: Text) -> Text:
-    """A line without control characters; with some, it has no colours."""
+    """A line without control characters. One that had some loses its colours."""
     plain = printable(text.plain)
     return text if plain == text.plain else Text(plain)
 

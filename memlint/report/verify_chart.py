@@ -1,4 +1,4 @@
-"""Memory against steps, as a picture that needs no script: drawn by SVG, lettered by HTML so that it fits a phone."""
+"""Charts of memory by step, without scripts: SVG for the drawing, HTML for its text, so that they fit a phone."""
 
 from __future__ import annotations
 
@@ -11,22 +11,21 @@ from memlint.report.page import element, esc, void
 from memlint.report.verify_text import size
 from memlint.verifier.model import LoopRun, Share, Timeline, Unattributed
 
-#: the picture's own units
+#: the size of the drawing in its own units
 _WIDE, _HIGH = 1000, 240
-#: loops with more runs than this get no line for each
+#: loops with more runs than this get no line at each start
 _EDGES = 40
-_LANES = 6
-_COLOURS = 6
-_TIPS = 120
-#: host memory that goes up and down by less than this is drawn flat
+#: the most loops below a chart, colours, and points with a tooltip
+_LANES, _COLOURS, _TIPS = 6, 6, 120
+#: changes of host memory below this are drawn flat, in bytes
 _QUIET = 64 * 1024
 
-#: a share's name, by fingerprint
+#: the name of a site by its finding's fingerprint
 Name = Callable[[str], str]
 
 
 class _Scale(msgspec.Struct, frozen=True):
-    """From steps and bytes to the picture."""
+    """Converts steps and bytes to units of the drawing."""
 
     first: int
     last: int
@@ -40,7 +39,7 @@ class _Scale(msgspec.Struct, frozen=True):
 
 
 class _Layer(msgspec.Struct, frozen=True):
-    """An area between two lines. ``style``: its class."""
+    """An area between two lines, in bytes at each step. ``style``: its CSS class."""
 
     name: str
     style: str
@@ -49,8 +48,8 @@ class _Layer(msgspec.Struct, frozen=True):
 
 
 def figures(timeline: Timeline, name: Name, colours: dict[str, int], growth: Sequence[Unattributed] = ()) -> str:
-    """A picture for each device, and one for the host; none where no step was measured. ``colours``: numbers of the
-    classes by fingerprint; ``growth``: what no finding explains."""
+    """A chart for each device, and one for the host; "" if no step was measured. ``colours``: as of `colours_for`;
+    ``growth``: loops whose growth no finding explains."""
     if timeline.steps[0] == timeline.steps[-1]:
         return ""
     made = [
@@ -64,7 +63,7 @@ def figures(timeline: Timeline, name: Name, colours: dict[str, int], growth: Seq
 
 
 def colours_for(shares: Sequence[Share]) -> dict[str, int]:
-    """A colour for each site, the largest first."""
+    """The number of a colour for each site by fingerprint, the largest site first."""
     ordered = sorted(shares, key=lambda share: -max(share.projected))
     return {share.fingerprint: number % _COLOURS for number, share in enumerate(ordered)}
 
@@ -77,8 +76,8 @@ def _layers(
     colours: dict[str, int],
     growth: Sequence[Unattributed],
 ) -> list[_Layer]:
-    """What is held, from the bottom up: all else, growth that no finding explains, then each site's share. No more than
-    there is at any time."""
+    """The layers from the bottom up: everything else, growth that no finding explains, then each site's share. Their
+    sum is what is held at each step."""
     shares = [share for share in timeline.shares if share.device == device]
     stacked: list[tuple[Share, list[int], list[int]]] = []
     left = list(held)
@@ -105,8 +104,8 @@ def _layers(
 
 
 def _unexplained(timeline: Timeline, device: str, left: Sequence[int], growth: Sequence[Unattributed]) -> list[int]:
-    """What loops that grow hold at each point, if each of their iterations keeps as much as was measured: no more than
-    has been gained since they began."""
+    """An estimate of what growing loops hold at each point: the measured bytes of each iteration, at most what was
+    gained since the loop began."""
     found = [0] * len(left)
     for row in growth:
         runs = [run for run in timeline.runs if run.loop == row.loop]
@@ -143,7 +142,7 @@ def _figure(timeline: Timeline, device: str, held: Sequence[int], layers: Sequen
 def _host(timeline: Timeline) -> str:
     known = [(step, one) for step, one in zip(timeline.steps, timeline.host, strict=True) if one is not None]
     steps, held = [step for step, _ in known], [one for _, one in known]
-    # what was there before is large, and not what one looks for
+    # drawn above the least value: the constant part is large
     least = min(held)
     above = [one - least for one in held]
     scale, ticks = _scale(timeline, max(*above, _QUIET))
@@ -168,7 +167,7 @@ def _framed(
     legend: str,
     label: str,
 ) -> str:
-    """The drawing with its letters. ``letters``: what to write at which height; ``below``: what stands under it."""
+    """The drawing with its text. ``letters``: the labels of the y axis with their bytes; ``below``: HTML under it."""
     svg = element(
         "svg",
         drawn,
@@ -183,7 +182,7 @@ def _framed(
 
 
 def _steps(scale: _Scale) -> str:
-    """The first step, the middle one and the last, where they are apart."""
+    """Labels of the x axis: the first step, the middle one and the last, if they differ."""
     marks = {scale.first: "first", scale.last: "last"}
     marks.setdefault((scale.first + scale.last) // 2, "middle")
     return "".join(
@@ -194,7 +193,7 @@ def _steps(scale: _Scale) -> str:
 
 
 def _scale(timeline: Timeline, most: int) -> tuple[_Scale, list[int]]:
-    """The scale, and the bytes that are lettered: round ones, at most five."""
+    """The scale, and the ticks of the y axis in bytes."""
     step = 1
     while step * 5 < most:
         step *= 2
@@ -224,7 +223,7 @@ def _area(steps: Sequence[int], low: Sequence[int], high: Sequence[int], scale: 
 
 
 def _edges(timeline: Timeline, scale: _Scale) -> str:
-    """A line where a run of a loop begins, of loops that do not begin too often."""
+    """A line at the start of each run of a loop that has few runs."""
     by_loop = _by_loop(timeline)
     steps = {run.first for runs in by_loop.values() if len(runs) <= _EDGES for run in runs}
     return "".join(
@@ -235,7 +234,7 @@ def _edges(timeline: Timeline, scale: _Scale) -> str:
 
 
 def _tips(timeline: Timeline, scale: _Scale, held: Sequence[int], layers: Sequence[_Layer]) -> str:
-    """What there is at some points, for a pointer that rests on them."""
+    """Tooltips with the values of some points."""
     every = -(-len(held) // _TIPS)
     made: list[str] = []
     for number in range(0, len(held), every):
@@ -261,7 +260,7 @@ def _by_loop(timeline: Timeline) -> dict[str, list[LoopRun]]:
 
 
 def _lanes(timeline: Timeline, scale: _Scale) -> str:
-    """A strip for each loop, with its runs."""
+    """A strip for each of the first loops, with its runs."""
     made: list[str] = []
     for loop, runs in list(_by_loop(timeline).items())[:_LANES]:
         marks: list[str] = []

@@ -1,4 +1,4 @@
-"""A verification as one HTML page that needs nothing but itself."""
+"""A verification as one self-contained HTML page."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def write(report: Report, lines: Lines, out: TextIO, program: str) -> None:
         *_rest(report),
     ]
     text = page(title, "\n".join(parts) + "\n")
-    # names of files may hold what UTF-8 cannot
+    # names of files may contain characters that UTF-8 cannot encode
     out.write(text.encode("utf-8", "backslashreplace").decode("utf-8"))
 
 
@@ -153,7 +153,7 @@ def _stack(stack: Stack) -> str:
 
 
 def _every_loop(report: Report) -> list[str]:
-    """What each loop leaves, and how high it went."""
+    """What an iteration of each loop leaves, and the peaks."""
     rows: list[list[str]] = []
     for loop in report.loops:
         name, said = loop_said(loop)
@@ -171,7 +171,7 @@ def _every_loop(report: Report) -> list[str]:
 
 
 def _table(names: Sequence[str], numbers: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    """A table of cells that are HTML. ``numbers``: the columns that stand to the right."""
+    """A table of cells that are HTML. ``numbers``: the columns that are aligned to the right."""
     kinds = ["number" if name in numbers else None for name in names]
     head = "".join(element("th", name, class_=kind) for name, kind in zip(names, kinds, strict=True))
     body = "".join(
@@ -210,22 +210,20 @@ def _comparison(report: Report) -> list[str]:
 
 
 def _loops(comparison: Comparison) -> list[str]:
-    """What an iteration of each innermost loop leaves, and how long it takes, on both sides."""
-    if len(comparison.loops) < 2:  # one loop is the whole
+    """What an iteration of each innermost loop leaves and how long it takes, in both runs; nothing for a single
+    loop."""
+    if len(comparison.loops) < 2:  # the table above has the only loop
         return []
-    rows: list[str] = []
-    for pair in comparison.loops:
-        cells = [element("td", element("code", esc(pair.place)), data_name="loop")]
-        for name, before, after in (
-            ("an iteration leaves", size(pair.before.bytes_per_iteration), size(pair.after.bytes_per_iteration)),
-            ("step time", step_time(pair.before), step_time(pair.after)),
-        ):
-            cells.append(element("td", esc(f"{before} → {after}"), class_="number", data_name=name))
-        rows.append(element("tr", "".join(cells)))
-    names = "".join(element("th", name, class_="number") for name in ("an iteration leaves", "step time"))
-    head = element("thead", element("tr", f"<th>loop</th>{names}"))
-    table = element("table", head + element("tbody", "".join(rows)), class_="cards")
-    return [element("div", table, class_="scroll")]
+    numbers = ("an iteration leaves", "step time")
+    rows = [
+        [
+            element("code", esc(pair.place)),
+            esc(f"{size(pair.before.bytes_per_iteration)} → {size(pair.after.bytes_per_iteration)}"),
+            esc(f"{step_time(pair.before)} → {step_time(pair.after)}"),
+        ]
+        for pair in comparison.loops
+    ]
+    return [_table(("loop", *numbers), numbers, rows)]
 
 
 _SIDE = ("peak", "an iteration leaves", "of host memory", "step time", "steps")

@@ -2,26 +2,25 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import Any, TextIO
 
 import msgspec
 
-from memlint.report.as_json import VERSION
+from memlint.report.as_json import VERSION, indented
 from memlint.verifier.model import Report
 
 
 def write(report: Report, out: TextIO) -> None:
     """Write the report as one JSON object, indented."""
-    data = msgspec.json.encode(document(report))
-    out.write(msgspec.json.format(data, indent=2).decode() + "\n")
+    out.write(indented(document(report)))
 
 
 def document(report: Report) -> dict[str, Any]:
-    """The report as plain dictionaries: what ``check`` writes, each finding with its verdict, and the run."""
+    """The report as plain dictionaries: the keys that ``memlint check`` writes, each finding with its verdict, and the
+    run."""
     rest = msgspec.to_builtins(report)
-    counts: dict[str, int] = {}
-    for one in report.verified:
-        counts[one.verdict.verdict] = counts.get(one.verdict.verdict, 0) + 1
+    counts = Counter(one.verdict.verdict for one in report.verified)
     findings = [
         {**msgspec.to_builtins(one.finding), "verdict": msgspec.to_builtins(one.verdict)} for one in report.verified
     ]

@@ -1,8 +1,8 @@
-"""A verification as text for people: a table with a line a finding, then what each verdict rests on."""
+"""A verification as text: a table with one row for each finding, then the reason of each verdict."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import TextIO
 
 from rich.table import Table
@@ -41,7 +41,7 @@ _LOOP_STYLES = {"grows": "bold yellow", "fills": "green", "given back": "green",
 _MEMORY = {"device-graph": "graphs on the device", "device-tensor": "tensors on the device", "host": "host memory"}
 _KINDS = {"per-iteration": "in each iteration", "per-epoch": "in each epoch", "once": "once"}
 _UNITS = ("B", "KiB", "MiB", "GiB", "TiB")
-#: a tensor that a parameter holds as its gradient
+#: `Holder.through` of a tensor that is the gradient of a parameter
 GRADIENT = "its gradient"
 #: frames of a stack that are shown, the program's own first
 _FRAMES = 3
@@ -49,51 +49,48 @@ _FRAMES = 3
 
 def write(report: Report, out: TextIO) -> None:
     """The table, the reasons, what is unattributed, and how it was measured."""
-    target = console(out)
-    if report.verified:
-        target.print(table(report))
-        for one in report.verified:
-            target.print(clean(_reason(one)), soft_wrap=True)
-            for holder in one.verdict.holders:
-                target.print(clean(Text(f"  {held_by(holder)}")), soft_wrap=True)
-    for failure in report.failures:
-        target.print(clean(Text.assemble((f"{failure.path}: ", "bold"), ("failed: ", "bold red"), failure.reason)))
-    for row in report.unattributed:
-        for line in _unattributed(row):
-            target.print(clean(line), soft_wrap=True)
-    for fragment in report.fragmentation:
-        target.print(clean(_fragmentation(fragment)), soft_wrap=True)
-    if report.comparison is not None:
-        for line in _comparison(report.comparison):
-            target.print(clean(line), soft_wrap=True)
-    for line in _loops(report):
-        target.print(clean(line), soft_wrap=True)
-    for rank in report.ranks:
-        for line in _rank(rank, report):
-            target.print(clean(line), soft_wrap=True)
-    for said in filter(None, (report.run.out_of_memory, report.run.broken)):
-        target.print(clean(Text(said, "bold red")), soft_wrap=True)
-    if report.run.reason:
-        target.print(clean(Text(f"Loops: {report.run.reason}.")), soft_wrap=True)
-    target.print(clean(how(report.run)), soft_wrap=True)
-    target.print(Text(summary(report), "bold"), soft_wrap=True)
+    _write(report, out, _details(report))
 
 
 def write_short(report: Report, out: TextIO) -> None:
-    """The table, what grows besides, and the summary: the whole stands in a file."""
+    """The table, what grows besides, and the summary: for a run whose report is written to a file."""
+    _write(report, out, [*(next(_unattributed(row)) for row in report.unattributed), *_failed(report.run)])
+
+
+def _write(report: Report, out: TextIO, details: Iterable[Text]) -> None:
+    """The table, the details, and how it was measured."""
     target = console(out)
     if report.verified:
         target.print(table(report))
+    for line in (*details, how(report.run), Text(summary(report), "bold")):
+        target.print(clean(line), soft_wrap=True)
+
+
+def _details(report: Report) -> Iterator[Text]:
+    for one in report.verified:
+        yield _reason(one)
+        yield from (Text(f"  {held_by(holder)}") for holder in one.verdict.holders)
+    for failure in report.failures:
+        yield Text.assemble((f"{failure.path}: ", "bold"), ("failed: ", "bold red"), failure.reason)
     for row in report.unattributed:
-        target.print(clean(next(_unattributed(row))), soft_wrap=True)
-    for said in filter(None, (report.run.out_of_memory, report.run.broken)):
-        target.print(clean(Text(said, "bold red")), soft_wrap=True)
-    target.print(clean(how(report.run)), soft_wrap=True)
-    target.print(Text(summary(report), "bold"), soft_wrap=True)
+        yield from _unattributed(row)
+    yield from map(_fragmentation, report.fragmentation)
+    if report.comparison is not None:
+        yield from _comparison(report.comparison)
+    yield from _loops(report)
+    for rank in report.ranks:
+        yield from _rank(rank, report)
+    yield from _failed(report.run)
+    if report.run.reason:
+        yield Text(f"Loops: {report.run.reason}.")
+
+
+def _failed(run: Run) -> Iterator[Text]:
+    return (Text(said, "bold red") for said in (run.out_of_memory, run.broken) if said)
 
 
 def table(report: Report) -> Table:
-    """One line a finding."""
+    """One row for each finding."""
     compared = report.comparison is not None
     rows = Table(box=None, padding=(0, 2, 0, 0), header_style="bold")
     for name in ("site", "claim", "verdict", "an iteration", "full after", *(["fix saves"] if compared else [])):
@@ -114,7 +111,7 @@ def table(report: Report) -> Table:
 
 
 def claim(finding: Finding, *, short: bool = False) -> str:
-    """What the finding says that grows, and how (not where it is to be ``short``)."""
+    """The claim of a finding: the memory, and how it grows (left out if ``short``)."""
     growth = finding.growth
     if growth.kind in ("peak", "time") or growth.memory == "none":
         return f"{finding.code}: {'time' if growth.kind == 'time' else 'a higher peak'}"
@@ -124,7 +121,7 @@ def claim(finding: Finding, *, short: bool = False) -> str:
 
 
 def an_iteration(verdict: Verdict) -> str:
-    """What an iteration leaves, in one cell."""
+    """What an iteration leaves, in one cell; "" if unknown."""
     per = verdict.bytes_per_iteration
     if verdict.verdict == "confirmed-host":
         host = verdict.host_bytes_per_iteration
@@ -136,7 +133,7 @@ def an_iteration(verdict: Verdict) -> str:
 
 
 def size(count: int | None) -> str:
-    """Bytes as a person reads them: the exact number stays in JSON."""
+    """Bytes in the unit that fits, rounded (JSON has the exact number); "?" if unknown."""
     if count is None:
         return "?"
     value, unit = float(count), 0
@@ -146,7 +143,7 @@ def size(count: int | None) -> str:
 
 
 def how(run: Run) -> Text:
-    """What was measured with what."""
+    """The conditions of the measurement: device, versions, window, and how the program ended."""
     parts = [
         f"device {run.device}" if run.device else "no device",
         f"torch {run.torch}" if run.torch else "torch was not imported",
@@ -205,7 +202,7 @@ def _unattributed(row: Unattributed) -> Iterator[Text]:
 
 
 def _loops(report: Report) -> Iterator[Text]:
-    """What each loop leaves: the growth of one is said by a finding, or above."""
+    """What an iteration of each loop leaves, and the peaks."""
     for loop in report.loops:
         name, said = loop_said(loop)
         seen = plural(loop.iterations, "iteration") + (f" in {plural(loop.runs, 'run')}" if loop.runs > 1 else "")
@@ -238,7 +235,7 @@ _PARTS = {
 
 
 def loop_said(loop: LoopBill) -> tuple[str, str]:
-    """What became of a loop, in a word, and what an iteration of it leaves."""
+    """What a loop does (a key of `_LOOP_STYLES`), and what an iteration of it leaves."""
     if loop.bytes_per_iteration is None:
         return "not judged", loop.reason
     left = {device: count for device, count in loop.bytes_per_iteration.items() if count}
@@ -259,7 +256,7 @@ def loop_said(loop: LoopBill) -> tuple[str, str]:
 
 
 def _amounts(by_device: Mapping[str, int]) -> str:
-    """Bytes by device, and those of the host beside tensors."""
+    """Bytes by device; those of `HOST` are host memory beside tensors."""
     return ", ".join(
         f"{count:,} B of host memory beside tensors" if device == HOST else f"{count:,} B on {device}"
         for device, count in by_device.items()
@@ -302,12 +299,12 @@ def _comparison(comparison: Comparison) -> Iterator[Text]:
 
 
 def difference(most: float | None) -> str:
-    """The largest difference of two runs' losses."""
+    """The largest difference between the losses of two runs; "?" if unknown."""
     return "?" if most is None else f"{most:.3g}"
 
 
 def step_time(side: Side | LoopSide) -> str:
-    """The median, and between which times the middle half of the steps lies."""
+    """The median step time, and the quartiles if they are known."""
     if side.step_spread is None:
         return milliseconds(side.step_seconds)
     first, third = side.step_spread
@@ -315,7 +312,7 @@ def step_time(side: Side | LoopSide) -> str:
 
 
 def beyond_noise(before: Side | LoopSide, after: Side | LoopSide) -> str:
-    """What has to be said where the two spreads share some time."""
+    """A remark if the quartiles of two step times overlap; else ""."""
     if before.step_spread is None or after.step_spread is None:
         return ""
     apart = before.step_spread[1] < after.step_spread[0] or after.step_spread[1] < before.step_spread[0]
@@ -323,12 +320,12 @@ def beyond_noise(before: Side | LoopSide, after: Side | LoopSide) -> str:
 
 
 def milliseconds(seconds: float | None) -> str:
-    """A step's time."""
+    """A time in milliseconds; "?" if unknown."""
     return "?" if seconds is None else f"{seconds * 1000:.2f} ms"
 
 
 def saves(one: Verified, comparison: Comparison) -> str:
-    """What the fix saves of that which the verdict is about, in one cell."""
+    """What the fix saves of the memory or time that the verdict is about, in one cell; "" if unknown."""
     if one.finding.fingerprint not in comparison.fixed:
         return "left out" if one.finding.fingerprint in comparison.left_out else "no fix"
     for saving in comparison.savings:
