@@ -1,1 +1,1 @@
-"""The language server: a process for the protocol, and a worker for the analysis. Nothing else imports it."""
+"""The language server: a process for the protocol, and a worker process for the analysis."""

@@ -11,7 +11,7 @@ from lsprotocol import types
 from pygls.uris import from_fs_path
 
 from memlint.engine.rules.rooms import own_rooms
-from memlint.finding import Finding
+from memlint.finding import Finding, Span
 from memlint.lsp.documents import Places, View
 from memlint.lsp.messages import Answer
 from memlint.project.presence import is_file, listed
@@ -56,7 +56,7 @@ def report_of(
     findings = tuple(one for one in answer.findings if answer.paths.get(one.path) == path and one.cell == cell)
     diagnostics = [diagnostic(one, view.places, answer.paths, views) for one in findings]
     start = types.Range(types.Position(0, 0), types.Position(0, 0))
-    mistake = "an internal error, which the log of the language server tells" if answer.mistake else ""
+    mistake = "an internal error; see the log of the language server" if answer.mistake else ""
     for problem in filter(None, (*answer.problems, answer.error, mistake)) if first else ():
         message = f"this file was not checked: {problem}"
         severity = types.DiagnosticSeverity.Error if answer.error else types.DiagnosticSeverity.Warning
@@ -67,9 +67,10 @@ def report_of(
 def diagnostic(finding: Finding, places: Places, paths: Mapping[str, str], views: Views) -> types.Diagnostic:
     """One finding. ``data`` identifies it for code actions and hovers."""
     page = page_of(finding.code)
+    measured = "" if finding.evidence is None else f"measured: {said(finding.evidence)}"
     return types.Diagnostic(
-        range=range_of(finding, places),
-        message="\n".join(filter(None, (finding.message, finding.help, _measured(finding)))),
+        range=places.span(Span(finding.line, finding.column, finding.end_line, finding.end_column)),
+        message="\n".join(filter(None, (finding.message, finding.help, measured))),
         severity=_SEVERITY[finding.severity],
         code=finding.code,
         code_description=None if page is None else types.CodeDescription(uri_of(page)),
@@ -79,19 +80,9 @@ def diagnostic(finding: Finding, places: Places, paths: Mapping[str, str], views
     )
 
 
-def _measured(finding: Finding) -> str:
-    return "" if finding.evidence is None else f"measured: {said(finding.evidence)}"
-
-
-def range_of(finding: Finding, places: Places) -> types.Range:
-    start = places.position(finding.line, finding.column)
-    end = places.position(finding.end_line, finding.end_column)
-    return types.Range(start, max(start, end, key=lambda at: (at.line, at.character)))
-
-
 @functools.cache
 def page_of(code: str) -> Path | None:
-    """The page of a built-in rule."""
+    """The page of a built-in rule; None if there is none."""
     rooms = own_rooms()
     folder = next((name for name in sorted(listed(rooms) or ()) if name.startswith(f"{code.lower()}_")), None)
     page = None if folder is None else rooms / folder / "README.md"

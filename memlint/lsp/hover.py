@@ -59,7 +59,7 @@ def _known(known: Explanation) -> str:
 
 
 def _quoted(code: str) -> str:
-    """Code in as many backticks as it needs."""
+    """Code in backticks: two if it contains one."""
     return f"`` {code} ``" if "`" in code else f"`{code}`"
 
 
@@ -91,10 +91,6 @@ def _said(finding: Finding, paths: Mapping[str, str]) -> str:
     return "\n\n".join(lines)
 
 
-def _because(reason: str) -> str:
-    return f" ({plain(reason)})" if reason else ""
-
-
 def _steps(finding: Finding, paths: Mapping[str, str]) -> Iterable[str]:
     for number, step in enumerate(finding.trace, 1):
         place, path = shown_place(step, column=False), paths.get(step.path)
@@ -105,7 +101,8 @@ def _steps(finding: Finding, paths: Mapping[str, str]) -> Iterable[str]:
 
 def _fix(fix: Fix) -> str:
     kind = {"safe": "Fix", "unsafe": "Unsafe fix", "display": "Alternative"}[fix.safety]
-    return f"**{kind}**: {plain(fix.title)}{_because(fix.doubt or '')}"
+    doubt = f" ({plain(fix.doubt)})" if fix.doubt else ""
+    return f"**{kind}**: {plain(fix.title)}{doubt}"
 
 
 def _page(code: str) -> str:
@@ -117,6 +114,6 @@ def _page(code: str) -> str:
 
 
 def plain(text: str) -> str:
-    """Text from the linted project without markup, except code in backticks."""
+    """Text from the linted project with its Markdown escaped, except code in backticks."""
     parts = _CODE.split(text)
     return "".join(part if number % 2 else _MARKUP.sub(r"\\\g<0>", part) for number, part in enumerate(parts))

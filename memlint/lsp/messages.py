@@ -16,42 +16,35 @@ _HEAD = struct.Struct("<Q")
 T = TypeVar("T")
 
 
-class Lint(msgspec.Struct, frozen=True, tag=True):
-    """Lint the file ``path`` (absolute). ``texts``: the contents of open files, by absolute path; ``cwd``: the folder
-    that paths in the findings are relative to. ``fresh``: files may have been added or removed since the last request;
-    ``evidence``: files of evidence from this session."""
+class _OneFile(msgspec.Struct, frozen=True, tag=True):
+    """A request about the file ``path`` (absolute). ``texts``: the contents of open files, by absolute path; ``cwd``:
+    the folder that paths in the findings are relative to."""
 
     number: int
     path: str
     cwd: str
     texts: Mapping[str, bytes]
     overrides: Overrides = Overrides()
+
+
+class Lint(_OneFile, frozen=True):
+    """Lint the file. ``fresh``: files may have been added or removed since the last request; ``evidence``: files of
+    evidence from this session."""
+
     fresh: bool = False
     evidence: tuple[str, ...] = ()
 
 
-class Fix(msgspec.Struct, frozen=True, tag=True):
-    """Apply all safe fixes in one file, as if it were saved; the fields are those of `Lint`."""
-
-    number: int
-    path: str
-    cwd: str
-    texts: Mapping[str, bytes]
-    overrides: Overrides = Overrides()
+class Fix(_OneFile, frozen=True):
+    """Apply all safe fixes in the file, as if it were saved."""
 
 
-class Explain(msgspec.Struct, frozen=True, tag=True):
-    """Explain a position of one file: a line and column from 1, in a cell for a notebook. The other fields are those of
-    `Lint`."""
+class Explain(_OneFile, frozen=True, kw_only=True):
+    """Explain a position of the file: a line and column from 1, in a cell for a notebook."""
 
-    number: int
-    path: str
-    cwd: str
-    texts: Mapping[str, bytes]
     line: int
     column: int
     cell: int | None = None
-    overrides: Overrides = Overrides()
 
 
 class Cancel(msgspec.Struct, frozen=True, tag=True):

@@ -24,7 +24,7 @@ PATIENCE = 5.0
 Log = Callable[[str], None]
 
 
-class WorkerGone(Exception):  # noqa: N818 (it says what has happened)
+class WorkerGone(Exception):  # noqa: N818
     """The worker ended without an answer. The next request starts another one."""
 
 
@@ -91,13 +91,13 @@ class Crew:
 def _send(stream: BinaryIO, message: Request) -> None:
     try:
         write(stream, message)
-    except (OSError, ValueError):  # it has ended, which the reader of its answer notices
+    except (OSError, ValueError):  # the worker has ended; `ask` notices that
         pass
 
 
 def _ended(code: int) -> str:
     if code < 0:
-        return f"it was killed by signal {-code}, which is what happens where memory runs out"
+        return f"it was killed by signal {-code}, as happens when memory runs out"
     return f"it ended with code {code}"
 
 
@@ -125,7 +125,7 @@ class Scheduler:
         #: the documents to be analysed, the next one first
         self._queue: list[str] = []
         self._fixes: list[tuple[Fix, asyncio.Future[Answer]]] = []
-        self._question: tuple[Explain, asyncio.Future[Answer]] | None = None
+        self._query: tuple[Explain, asyncio.Future[Answer]] | None = None
         self._job: _Job | None = None
         self._wake = asyncio.Event()
         self._task: asyncio.Task[None] | None = None
@@ -163,28 +163,27 @@ class Scheduler:
         return await future
 
     async def explain(self, make: Callable[[int], Explain]) -> Answer:
-        """The answer to a question, once what is analysed now is done. It is given up for the next question, and for
-        what somebody types."""
+        """The answer to a query, after the running analysis. The next query cancels it, and so does an edit."""
         self._start()
         future: asyncio.Future[Answer] = asyncio.get_running_loop().create_future()
-        self._give_up()
+        self._cancel_query()
         request = make(self._crew.next_number())
-        self._question = request, future
+        self._query = request, future
         self._wake.set()
         try:
             return await future
         except asyncio.CancelledError:
-            if self._question is not None and self._question[1] is future:
-                self._question = None
+            if self._query is not None and self._query[1] is future:
+                self._query = None
             elif self._job is not None and self._job.number == request.number:
                 self._stop("never")
             raise
 
-    def _give_up(self) -> None:
+    def _cancel_query(self) -> None:
         """Cancel the waiting or running query."""
-        if self._question is not None:
-            request, future = self._question
-            self._question = None
+        if self._query is not None:
+            request, future = self._query
+            self._query = None
             if not future.done():
                 future.set_result(Answer(request.number, cancelled=True))
         if self._job is not None and not self._job.uri and not self._job.stopped:
@@ -224,12 +223,12 @@ class Scheduler:
         while True:
             await self._wake.wait()
             self._wake.clear()
-            while self._fixes or self._question or self._queue:
+            while self._fixes or self._query or self._queue:
                 try:
                     if self._fixes:
                         await self._fix(*self._fixes.pop(0))
-                    elif self._question is not None:
-                        (request, future), self._question = self._question, None
+                    elif self._query is not None:
+                        (request, future), self._query = self._query, None
                         await self._explain(request, future)
                     else:
                         await self._lint(self._queue.pop(0))

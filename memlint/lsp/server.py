@@ -39,7 +39,7 @@ class Server(Session):
         self.configure(None)
 
     async def begun(self, _: types.InitializedParams) -> None:
-        """Ask for what the client has to be asked for."""
+        """Register for changes of the watched files, if the client supports that."""
         workspace = self.client_capabilities.workspace
         watched = None if workspace is None else workspace.did_change_watched_files
         if watched is not None and watched.dynamic_registration:
@@ -48,7 +48,7 @@ class Server(Session):
             await self.client_register_capability_async(types.RegistrationParams([registration]))
 
     async def configured(self, params: types.DidChangeConfigurationParams) -> None:
-        """Take new settings; a client that sends none with the message is asked for them."""
+        """Apply new settings. A client that sends none with the message is asked for them."""
         found = section_of(params.settings)
         workspace = self.client_capabilities.workspace
         if found is None and workspace is not None and workspace.configuration:
@@ -60,7 +60,7 @@ class Server(Session):
             self.look_again()
 
     async def pull(self, params: types.DocumentDiagnosticParams) -> types.DocumentDiagnosticReport:
-        """What is found in a document as it is now, once it is known."""
+        """The diagnostics of a document's current text, once it is analysed."""
         uri = params.text_document.uri
         await self.settle(uri)
         report = self.reports.get(uri)
@@ -71,7 +71,7 @@ class Server(Session):
         return types.RelatedFullDocumentDiagnosticReport(list(report.diagnostics), result_id=report.identity)
 
     async def hovered(self, params: types.HoverParams) -> types.Hover | None:
-        """What was found at a place, and what is known of the values there."""
+        """The findings at a position, and the known facts about the values there."""
         uri = params.text_document.uri
         await self.settle(uri)
         unit = self.owner(uri)
@@ -81,7 +81,8 @@ class Server(Session):
         return hover(self.reports[uri], params.position, known) if self.is_current(uri) else None
 
     async def _explained(self, unit: Unit, uri: str, position: types.Position) -> Explanation | None:
-        """What is known of the values at a place; None where no code is there."""
+        """The known facts about the values at a position; None without code there, or if the analysis takes too
+        long."""
         cell, view = next((cell, view) for cell, view in unit.views.items() if view.uri == uri)
         offset = view.places.offset(position)
         if not view.places.text[offset : offset + 1].strip():
@@ -89,9 +90,9 @@ class Server(Session):
         (line, column), cwd, texts = view.places.place(position), self.cwd(unit.path), self.texts()
         overrides = self.settings.overrides
         asked = self.scheduler.explain(
-            lambda number: Explain(number, str(unit.path), cwd, texts, line, column, cell, overrides)
+            lambda number: Explain(number, str(unit.path), cwd, texts, overrides, line=line, column=column, cell=cell)
         )
-        # its findings are known already, and need not wait for a long analysis
+        # the findings there are known already, and are not held back by a long analysis
         patience = PATIENCE if has_finding(self.reports[uri], position) else None
         try:
             answer = await asyncio.wait_for(asked, patience)
@@ -102,7 +103,8 @@ class Server(Session):
         return answer.explained
 
     async def acted(self, params: types.CodeActionParams) -> list[types.CodeAction]:
-        """The actions at a place. Those that take an analysis of their own are made when they are asked for."""
+        """The actions at a position. Fixing all takes another analysis, which waits until the action is chosen, if the
+        client can resolve actions."""
         uri, only = params.text_document.uri, params.context.only
         await self.settle(uri)
         unit = self.owner(uri)
@@ -137,8 +139,7 @@ class Server(Session):
         return action
 
     def ending(self, _: None) -> None:
-        """The client will exit. (It may do so at once, and nothing here may wait: the exit code depends on the
-        order.)"""
+        """The client will exit, maybe at once: waiting here would delay the exit code."""
         self.verifier.finish()
 
     def cancelled(self, params: types.WorkDoneProgressCancelParams) -> None:

@@ -186,7 +186,7 @@ class Session(LanguageServer):
     # ------------------------------------------------------------------------------------------ analyses
 
     async def settle(self, uri: str) -> None:
-        """Wait until a text is analysed as it is; where that waits for it to be saved, do not."""
+        """Wait until the current text is analysed. Returns at once if the analysis waits for a save."""
         unit = self.owner(uri)
         if unit is None or not self.settings.enable:
             return
@@ -223,7 +223,7 @@ class Session(LanguageServer):
         self.log(answer)
         if unit is None or unit.version != version:
             return
-        # many traces use few files
+        # traces of several findings often lead through the same files
         views = functools.cache(self.view)
         first = True
         for cell, view in unit.views.items():

@@ -1,4 +1,4 @@
-"""``memlint verify`` for an open script: it runs the program, so nothing but a person's command starts it."""
+"""``memlint verify`` for an open script. It runs the program, so only a command of the user starts it."""
 
 from __future__ import annotations
 
@@ -27,24 +27,24 @@ if TYPE_CHECKING:
 
 #: the commands, whose argument is the URI of a script
 VERIFY, STOP = "memlint.verify", "memlint.stopVerifying"
-#: the kind of the action: none that an editor applies by itself
+#: the kind of the action, which no editor applies on its own
 KIND = "memlint.verify"
-#: what is run: it imports what this process would, and nothing out of the working directory
+#: the program that is run: it imports from the same path as this process, and nothing from the working directory
 _PROGRAM = "import sys; sys.path[:] = {path!r}; from memlint.cli import main; sys.exit(main(sys.argv[1:]))"
-#: the exit code of `memlint verify` where the program itself failed
+#: the exit code of `memlint verify` if the program itself failed
 PROGRAM_FAILED = 3
-#: seconds that `memlint verify` has to end its program (which it gives five), once both are to stop
+#: seconds that `memlint verify` has to stop itself and its program, before both are killed
 PATIENCE = 30.0
-#: the last lines of a program that are shown where it fails, and the characters of one
+#: the last lines of a program that are shown if it fails, and the most characters of a line
 LAST, WIDEST = 20, 200
 
 
-#: the text of a message, and how grave it is
+#: the text of a message, and its type
 _Said = tuple[str, types.MessageType]
 
 
 class _Run(msgspec.Struct):
-    """A program that runs. ``stopped``: somebody asked it to end."""
+    """A running program. ``stopped``: the user asked it to end."""
 
     process: asyncio.subprocess.Process
     token: str | None
@@ -52,8 +52,7 @@ class _Run(msgspec.Struct):
 
 
 class Verifier:
-    """Runs scripts on request, one at a time for each, and keeps what was measured. ``done``: called when there is
-    more of that."""
+    """Runs scripts on request, each once at a time, and keeps the evidence. ``done``: called after new evidence."""
 
     def __init__(self, session: Session, done: Callable[[], None]) -> None:
         self._session, self._done = session, done
@@ -65,11 +64,11 @@ class Verifier:
 
     @property
     def evidence(self) -> tuple[str, ...]:
-        """The files with what was measured."""
+        """The files of evidence."""
         return tuple(map(str, self._files.values()))
 
     def start(self, *arguments: Any) -> None:
-        """Run the script of a URI, which the client has named by hand."""
+        """Run the script of a URI, the first of ``arguments``."""
         uri = arguments[0] if arguments and isinstance(arguments[0], str) else ""
         document = self._session.documents.get(uri)
         if document is None:
@@ -92,22 +91,22 @@ class Verifier:
             self._end(run)
 
     def cancelled(self, token: types.ProgressToken) -> None:
-        """The client's user has asked a run to end."""
+        """End the run whose progress was cancelled."""
         for run in self._runs.values():
             if run is not None and run.token == token:
                 self._end(run)
 
     def finish(self) -> None:
-        """Ask all that runs to end."""
+        """Ask all runs to end."""
         for run in self._runs.values():
             if run is not None:
                 self._end(run)
 
     def close(self) -> None:
-        """Let go of all of it, once nobody can be told of anything."""
+        """Interrupt all runs and delete the evidence, after the connection has ended."""
         for run in self._runs.values():
             if run is not None:
-                _signal(run.process, kill=False)  # (it ends the program that it runs)
+                _signal(run.process, kill=False)
         if self._folder is not None:
             with contextlib.suppress(OSError):
                 self._folder.cleanup()
@@ -117,16 +116,16 @@ class Verifier:
         try:
             token = await self._begin(path)
             said = await self._measured(uri, path, token)
-        except Exception as error:  # (whatever it is, the script can be verified again)
+        except Exception as error:  # after any error, the script can be verified again
             said = f"{path.name} cannot be verified: {error}", types.MessageType.Error
         finally:
             self._runs.pop(uri, None)
             if token is not None:
                 self._session.progress(types.ProgressParams(token, types.WorkDoneProgressEnd()))
-        self._say(*said)  # (last: whoever reads it may start the next run at once)
+        self._say(*said)  # last, because its reader may start the next run at once
 
     async def _measured(self, uri: str, path: Path, token: str | None) -> _Said:
-        """Run a script under ``memlint verify``; what to say of it once the run is over."""
+        """Run a script under ``memlint verify``. Returns the message for the user."""
         if self._folder is None:
             self._folder = tempfile.TemporaryDirectory(prefix="memlint-lsp-", ignore_cleanup_errors=True)
         name = uuid.uuid4().hex
@@ -152,7 +151,6 @@ class Verifier:
             start_new_session=True,
         )
         run = self._runs[uri] = _Run(process, token)
-        # (`memlint verify` itself sums up on standard output what it has written to the file)
         assert process.stdout is not None and process.stderr is not None
         _, last = await asyncio.gather(self._read(run, process.stdout), self._read(run, process.stderr))
         code = await process.wait()
@@ -161,13 +159,13 @@ class Verifier:
         if proof.is_file():
             self._files[str(path)] = proof
             self._done()
-            return self._summed_up(path, proof, report, code, last)
+            return self._summary(path, proof, report, code, last)
         self._session.tell(f"verify {path}:\n" + "\n".join(last), types.MessageType.Error)
         why = clipped(last[-1]) if last else f"it ended with code {code}"
         return f"{path.name} cannot be verified: {why}", types.MessageType.Error
 
     async def _read(self, run: _Run, stream: asyncio.StreamReader) -> list[str]:
-        """The last lines of a stream, each of which is shown as it comes."""
+        """The last lines of a stream. Shows the latest line as progress."""
         last: list[str] = []
         rest = b""
         while chunk := await stream.read(1 << 16):
@@ -178,8 +176,8 @@ class Verifier:
                 self._session.progress(types.ProgressParams(run.token, types.WorkDoneProgressReport(message=shown[-1])))
         return [*last, text[:WIDEST]] if (text := rest.decode("utf-8", "replace").strip()) else last
 
-    def _summed_up(self, path: Path, proof: Path, report: Path, code: int, last: list[str]) -> _Said:
-        """What was measured, in short; the log has all of it."""
+    def _summary(self, path: Path, proof: Path, report: Path, code: int, last: list[str]) -> _Said:
+        """The message with the number of each verdict. Writes the whole report to the log."""
         try:
             found = Counter(record.verdict for record in load(proof, "verify").findings)
             text = report.read_text("utf-8")
@@ -189,12 +187,12 @@ class Verifier:
         counts = ", ".join(f"{found[verdict]} {verdict}" for verdict in WORST if found[verdict])
         said = f"{path.name}: {counts or 'nothing to measure'}"
         if code == PROGRAM_FAILED:
-            said += f"; the program failed: {clipped(last[-1]) if last else 'the log has its end'}"
+            said += f"; the program failed: {clipped(last[-1]) if last else 'see the log'}"
         is_bad = code == PROGRAM_FAILED or not BAD.isdisjoint(found)
         return said, types.MessageType.Warning if is_bad else types.MessageType.Info
 
     async def _begin(self, path: Path) -> str | None:
-        """Show that a run goes on, where the client can do that."""
+        """Show progress, if the client supports it. Returns its token, else None."""
         window = self._session.client_capabilities.window
         if window is None or not window.work_done_progress:
             return None
@@ -214,7 +212,7 @@ class Verifier:
 
 
 def _signal(process: asyncio.subprocess.Process, *, kill: bool) -> None:
-    """Ask a process and those that it started to end, or end them."""
+    """Interrupt a process and its children, or kill them."""
     if process.returncode is not None:
         return
     with contextlib.suppress(ProcessLookupError, PermissionError):

@@ -1,6 +1,5 @@
-"""The process that analyses for the server: one request after the other; one that is cancelled ends at once.
-
-What goes wrong here, be it a process that is killed for its memory, leaves the server as it is.
+"""The process that runs the analyses of the server, one request after the other. A cancelled request ends at the next
+progress report. A crash of this process does not end the server.
 """
 
 from __future__ import annotations
@@ -19,7 +18,6 @@ from memlint.config import ConfigError
 from memlint.engine.explaining import Asked
 from memlint.engine.fixing.fixing import run_and_fix
 from memlint.engine.options import Options, Progress
-from memlint.engine.run import Outcome
 from memlint.explanation import Explanation
 from memlint.finding import Finding
 from memlint.lsp.messages import REQUESTS, Answer, Cancel, Explain, Fix, Lint, Request, read, write
@@ -27,12 +25,12 @@ from memlint.lsp.projects import Projects
 from memlint.project import Project
 from memlint.remembered import remember
 
-#: characters of code whose syntax trees are kept between two keystrokes (a hundred bytes each)
+#: the syntax trees of so many characters of code are kept between requests (about 100 bytes for each character)
 REMEMBERED = 1_000_000
 
 
 class Superseded(BaseException):
-    """Nobody waits for this analysis any more. (No mistake of it, which would be caught and reported.)"""
+    """Ends a cancelled analysis. Not an `Exception`, which the analysis would catch and report."""
 
 
 class Worker:
@@ -45,7 +43,7 @@ class Worker:
         self._projects = Projects()
 
     def take(self, request: Request) -> None:
-        """Note a request, or that one is cancelled."""
+        """Queue a request, or mark one as cancelled."""
         if isinstance(request, Cancel):
             self._cancelled.add(request.number)
         else:
@@ -60,7 +58,7 @@ class Worker:
             answer = Answer(request.number, cancelled=True)
         except ConfigError as error:
             answer = Answer(request.number, error=str(error))
-        except Exception:  # a mistake of ours, which the server tells its client of
+        except Exception:  # an internal error, which the server reports to its client
             self._projects.forget()
             answer = Answer(request.number, mistake=traceback.format_exc())
         write(self._answers, answer)
@@ -93,7 +91,7 @@ class Worker:
             request.number,
             findings=findings,
             paths={} if project is None else _paths(findings, project),
-            problems=_problems(found),
+            problems=tuple(failure.reason for failure in found.result.failures),
             notices=found.notices,
         )
 
@@ -101,7 +99,7 @@ class Worker:
         asked = Asked(request.path, request.line, request.column, cell=request.cell)
         try:
             return self._projects.explain(asked, options, progress)
-        except ConfigError:  # (there is no code at the place, or the file does not parse)
+        except ConfigError:  # there is no code at the position, or the file does not parse
             return None
 
     def _progress(self, number: int) -> Progress:
@@ -110,10 +108,6 @@ class Worker:
                 raise Superseded
 
         return check
-
-
-def _problems(found: Outcome) -> tuple[str, ...]:
-    return tuple(failure.reason for failure in found.result.failures)
 
 
 def _paths(findings: Iterable[Finding], project: Project) -> Mapping[str, str]:
@@ -128,9 +122,9 @@ def _paths(findings: Iterable[Finding], project: Project) -> Mapping[str, str]:
 def main() -> None:
     """Read requests from standard input until it ends, and write answers to standard output."""
     answers = os.fdopen(os.dup(sys.stdout.fileno()), "wb")
-    os.dup2(sys.stderr.fileno(), sys.stdout.fileno())  # what is printed by mistake is no answer
+    os.dup2(sys.stderr.fileno(), sys.stdout.fileno())  # accidental prints must not get between the messages
     remember(REMEMBERED)
-    gc.disable()  # (what an analysis makes lives as long as it: see `Projects.tidy`)
+    gc.disable()  # `Projects.tidy` collects after each analysis
     worker = Worker(answers)
 
     def listen() -> None:
