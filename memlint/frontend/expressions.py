@@ -12,7 +12,7 @@ from memlint.ir import nodes as ir
 
 
 class Lowering:
-    """The state of one walk: the next ordinal, and whether the function at hand has yielded."""
+    """The state of one walk: the next ordinal, and whether the current function contains a ``yield``."""
 
     __slots__ = ("at", "yields")
 
@@ -21,7 +21,7 @@ class Lowering:
         self.yields = False
 
     def enter(self, node: cst.CSTNode, end: cst.CSTNode | None = None) -> int:
-        """The ordinal of the record that stands for ``node`` (for ``node`` up to ``end``)."""
+        """The ordinal of the next record, which stands for ``node`` (for all from ``node`` to ``end``)."""
         at = self.at
         self.at = at + 1
         return at
@@ -209,19 +209,12 @@ def _ifexp(low: Lowering, node: cst.IfExp) -> ir.Expr:
     return ir.IfExp(at, low.expr(node.test), body, low.expr(node.orelse))
 
 
-def _list(low: Lowering, node: cst.List) -> ir.Expr:
-    at = low.enter(node)
-    return ir.Display(at, "list", low.each(node.elements))
+def _display(kind: str) -> Callable[[Lowering, Any], ir.Expr]:
+    def handler(low: Lowering, node: cst.List | cst.Tuple | cst.Set) -> ir.Expr:
+        at = low.enter(node)
+        return ir.Display(at, kind, low.each(node.elements))
 
-
-def _tuple(low: Lowering, node: cst.Tuple) -> ir.Expr:
-    at = low.enter(node)
-    return ir.Display(at, "tuple", low.each(node.elements))
-
-
-def _set(low: Lowering, node: cst.Set) -> ir.Expr:
-    at = low.enter(node)
-    return ir.Display(at, "set", low.each(node.elements))
+    return handler
 
 
 def _dict(low: Lowering, node: cst.Dict) -> ir.Expr:
@@ -333,9 +326,9 @@ _EXPRESSIONS: dict[type[cst.CSTNode], Callable[[Lowering, Any], ir.Expr]] = {
     cst.UnaryOperation: _unary,
     cst.Comparison: _comparison,
     cst.IfExp: _ifexp,
-    cst.List: _list,
-    cst.Tuple: _tuple,
-    cst.Set: _set,
+    cst.List: _display("list"),
+    cst.Tuple: _display("tuple"),
+    cst.Set: _display("set"),
     cst.Dict: _dict,
     cst.ListComp: _comprehension("list"),
     cst.SetComp: _comprehension("set"),

@@ -1,4 +1,4 @@
-"""Units and index of a source that the host's ``ast`` cannot read: of a newer grammar, or no Python."""
+"""Units and index of a source that the host's ``ast`` cannot parse, because its grammar is newer or it is invalid."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _IDENTIFIER = lazy_pattern(r"[^\W\d]\w*")
 
 
 def extents(text: str) -> tuple[Extent, ...]:
-    """As `units.extents`, by libcst; () where it cannot read the source either."""
+    """As `units.extents`, by libcst; () if it cannot parse the source either."""
     try:
         return with_tree(normalised(text), _extents)
     except SyntaxProblem:
@@ -67,7 +67,7 @@ def _names(unit: UnitText) -> UnitIndex:
 
 
 def _statements(unit: UnitText) -> Iterator[tuple[ir.Stmt, bool]]:
-    """Every statement of a unit, and whether importing the module runs it."""
+    """Every statement of a unit, and whether it runs when the module is imported."""
     try:
         body = lower(unit).body
     except SyntaxProblem:

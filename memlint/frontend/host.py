@@ -1,7 +1,7 @@
-"""The host's syntax tree (``ast``) -> statements of the IR.
+"""The host's syntax tree (`ast` of the running Python) -> statements of the IR.
 
-The records and their ordinals are those that the walk over libcst's tree gives (`memlint.frontend.statements`), at a
-tenth of the cost: libcst parses only what is reported on. A test holds the two against each other.
+It gives the same records and ordinals as the walk over libcst's tree (`memlint.frontend.statements`), at a tenth of the
+cost. A test compares the two.
 """
 
 from __future__ import annotations
@@ -26,10 +26,7 @@ from memlint.ir import nodes as ir
 
 
 def lower_statements(body: Sequence[ast.stmt], walk: Walk | None = None) -> tuple[tuple[ir.Stmt, ...], int]:
-    """The statements, and the number of ordinals that they used. Raises UnknownNodeError.
-
-    ``walk``: what counts the ordinals, where it has more to do.
-    """
+    """The statements, and the number of ordinals used. ``walk``: counts the ordinals. Raises UnknownNodeError."""
     walk = walk or Walk()
     return _block(walk, body), walk.at
 
@@ -77,10 +74,10 @@ def _raise(walk: Walk, node: ast.Raise) -> ir.Stmt:
 def _delete(walk: Walk, node: ast.Delete) -> ir.Stmt:
     at = walk.enter(node)
     only = node.targets[0]
-    # `del (a, b)` deletes the two, as `del a, b` does; a comma behind the bracket makes it one of several
+    # `del (a, b)` deletes both, as `del a, b` does
     if len(node.targets) == 1 and isinstance(only, (ast.Tuple, ast.List)):
         if _end(only) != _end(node):
-            raise UnknownNodeError  # another bracket or a comma: the tree does not tell which
+            raise UnknownNodeError  # more brackets or a comma follow; the tree has neither
         return ir.Delete(at, each(walk, only.elts))
     return ir.Delete(at, each(walk, node.targets))
 
@@ -167,7 +164,7 @@ def _case(walk: Walk, node: ast.match_case) -> ir.Case:
 
 
 def _pattern(walk: Walk, node: ast.pattern, captures: dict[str, None], values: list[ir.Expr]) -> None:
-    """What a pattern binds and compares with, in source order."""
+    """Collect the names that a pattern binds and the values that it compares with, in source order."""
     if isinstance(node, ast.MatchValue):
         values.append(expr(walk, node.value))
     elif isinstance(node, ast.MatchSingleton):
@@ -240,7 +237,7 @@ _STATEMENTS = Handlers({
     ast.FunctionDef: _function,
     ast.AsyncFunctionDef: _function,
     ast.ClassDef: _class,
-    # of newer Pythons than 3.10
+    # Python 3.11 and 3.12
     **{getattr(ast, name): handler for name, handler in (("TryStar", _try), ("TypeAlias", _type_alias))
        if hasattr(ast, name)},
 })  # fmt: skip

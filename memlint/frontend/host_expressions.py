@@ -12,7 +12,7 @@ from memlint.patterns import lazy_pattern
 
 
 class UnknownNodeError(Exception):
-    """A kind of node that the walk does not know: of a Python that is newer than it."""
+    """A class of nodes that is not supported, from a newer Python."""
 
 
 class Handlers(dict[type, Callable[[Any, Any], Any]]):
@@ -21,7 +21,7 @@ class Handlers(dict[type, Callable[[Any, Any], Any]]):
 
 
 class Walk:
-    """The next ordinal, and whether the function at hand has yielded."""
+    """The state of one walk: the next ordinal, and whether the current function contains a ``yield``."""
 
     __slots__ = ("at", "yields")
 
@@ -30,7 +30,7 @@ class Walk:
         self.yields = False
 
     def enter(self, node: ast.AST, end: ast.AST | None = None) -> int:
-        """The ordinal of what ``node``, or ``node`` to ``end``, says."""
+        """The ordinal of the next record, which stands for ``node`` (for all from ``node`` to ``end``)."""
         at = self.at
         self.at = at + 1
         return at
@@ -111,7 +111,7 @@ def _call(walk: Walk, node: ast.Call) -> ir.Expr:
 def arguments(
     walk: Walk, positional: Sequence[ast.expr], named: Sequence[ast.keyword]
 ) -> tuple[tuple[ir.Expr, ...], tuple[ir.Keyword, ...]]:
-    """The arguments of a call or class header, their ordinals in the order of the source (``f(a=1, *b)``)."""
+    """The positional and keyword arguments of a call or class header. Ordinals are in source order (``f(a=1, *b)``)."""
     if not named:
         return tuple([_EXPRESSIONS[type(node)](walk, node) for node in positional]), ()
     if positional and _place(positional[-1]) > _place(named[0]):
@@ -147,7 +147,7 @@ def _binary(walk: Walk, node: ast.BinOp) -> ir.Expr:
 
 
 def _boolean(walk: Walk, node: ast.BoolOp) -> ir.Expr:
-    """``a and b and c`` is one node here, and nests to the left in the IR."""
+    """``a and b and c`` is one node of `ast`; in the IR it nests to the left."""
     op, count = OPERATORS[type(node.op)], len(node.values) - 1
     at = walk.enter(node)
     for last in reversed(node.values[1:-1]):
@@ -272,7 +272,7 @@ def _yield(walk: Walk, node: ast.Yield | ast.YieldFrom) -> ir.Expr:
     return ir.Yield(at, optional(walk, node.value), isinstance(node, ast.YieldFrom))
 
 
-#: t-strings, where the host has them (Python 3.14)
+#: the class of t-strings, if the running Python has them (3.14)
 _TEMPLATE: tuple[type[Any], ...] = tuple([getattr(ast, "TemplateStr")] if hasattr(ast, "TemplateStr") else [])  # noqa: B009
 
 _EXPRESSIONS = Handlers({

@@ -1,5 +1,5 @@
-"""Where records are by the host's syntax tree: where libcst has them (a test holds the two against each other), at a
-fifth of the cost and without the time that libcst takes to import."""
+"""The spans of a unit's records by the host's syntax tree: those that libcst gives (a test compares the two), at a
+fifth of the cost, and without importing libcst."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _OPENING, _CLOSING = frozenset("([{"), frozenset(")]}")
 
 
 class _Recorder(Walk):
-    """A walk that remembers the first and last node behind each ordinal."""
+    """A walk that records the first and last node of each ordinal."""
 
     __slots__ = ("nodes",)
 
@@ -40,14 +40,14 @@ class _Recorder(Walk):
 
 
 def host_places(unit: UnitText) -> SpanTable | None:
-    """Where each record of ``lower(unit)`` is; None where the host's tree does not tell."""
+    """The spans of the records of ``lower(unit)``; None if the host's tree does not determine them."""
     found = _places(unit.text)
     return None if found is None else SpanTable(unit.start_line, *found)
 
 
 @Remembered
 def _places(text: str) -> tuple[list[int], list[Offsets], dict[int, Offsets]] | None:
-    """Where the lines of a unit start, and its records and their headers are."""
+    """The offsets of the unit's lines, of its records, and of the headers by ordinal; None if they are unknown."""
     text = normalised(text)
     tree = host_tree(text)
     if tree is None:
@@ -72,52 +72,52 @@ def _places(text: str) -> tuple[list[int], list[Offsets], dict[int, Offsets]] | 
 
 
 class _UnsureError(Exception):
-    """The host's tree does not tell where something is."""
+    """The host's tree does not determine a span."""
 
 
 class _Source:
-    """The text of a unit, and where in it nodes are: without the brackets around them, which libcst leaves out."""
+    """The offsets of nodes in the text of a unit, without the brackets around them, as in libcst."""
 
     def __init__(self, text: str) -> None:
         self._text = text
         self._lines = text.split("\n")
         self.starts = line_starts(text)
-        #: by line that is not ASCII alone: the bytes before each of its characters
+        #: for each line with other than ASCII characters: the bytes before each character
         self._bytes: dict[int, list[int]] = {}
         self._slices: set[ast.AST] = set()
 
     def extent(self, first: ast.AST, last: ast.AST) -> Offsets:
-        """Of what starts as ``first`` does and ends as ``last``."""
+        """From the start of ``first`` to the end of ``last``."""
         start, end = self._own(first)
         if last is first:
             return start, end
         return start, self._behind_closing(self._whole(last)[1])
 
     def start(self, node: Any) -> int:
-        """Where a statement or case of a block starts, or what it begins with."""
+        """The start of a statement or case."""
         place = getattr(node, "pattern", node)
         return self._offset(place.lineno, place.col_offset)
 
     def _own(self, node: Any) -> Offsets:
         start, end = self._whole(node)
-        if isinstance(node, ast.GeneratorExp):  # the brackets of a call whose only argument it is, too
+        if isinstance(node, ast.GeneratorExp):  # the span includes the brackets of a call
             last = node.generators[-1]
             return self._inside(start, end, last.ifs[-1] if last.ifs else last.iter)
         if isinstance(node, ast.Tuple):
             if self._text[start] == "{":
-                raise _UnsureError  # of an f-string, before Python 3.12
+                raise _UnsureError  # in an f-string, before Python 3.12
             if self._is_in_brackets(node, start):
                 return self._inside(start, end, node.elts[-1] if node.elts else None)
-            if node in self._slices:  # its last comma is the brackets'
+            if node in self._slices:  # without the trailing comma
                 end = self._behind_closing(self._whole(node.elts[-1])[1])
             return start, end
         if isinstance(node, ast.arg):
             if not self._text.startswith(node.arg, start):
-                raise _UnsureError  # a name that Python reads as another (NFKC)
+                raise _UnsureError  # Python has normalised the name (NFKC)
             return self._stars(start), start + len(node.arg)
         if isinstance(node, ast.Subscript) and isinstance(node.slice, ast.Tuple):
             self._slices.add(node.slice)
-        if self._text[end - 1] == ";":  # the one behind the last statement in it
+        if self._text[end - 1] == ";":  # after the last statement in the body
             while self._text[end - 1] in " \t\f;\\\n":
                 end -= 1
         return start, end
@@ -126,7 +126,7 @@ class _Source:
         return self._offset(node.lineno, node.col_offset), self._offset(node.end_lineno, node.end_col_offset)
 
     def _offset(self, line: int, column: int) -> int:
-        # the host counts columns in bytes
+        # columns of `ast` are in bytes
         text, start = self._lines[line - 1], self.starts[line - 1]
         if text.isascii():
             return start + column
@@ -135,7 +135,7 @@ class _Source:
         return start + bisect_left(self._bytes[line], column)
 
     def _inside(self, start: int, end: int, last: ast.AST | None) -> Offsets:
-        """What is in the brackets from ``start`` to ``end``, up to ``last`` and the brackets and comma behind it."""
+        """The content of the brackets from ``start`` to ``end``: up to ``last`` and the brackets and comma after it."""
         first = self._behind_blank(start + 1)
         if last is None:
             return first, first
@@ -147,14 +147,14 @@ class _Source:
         return first, stop
 
     def _is_in_brackets(self, node: ast.Tuple, start: int) -> bool:
-        """Whether the bracket that a tuple starts with is its own, not that of its first element."""
+        """Whether the first bracket is the tuple's, not its first element's."""
         if not node.elts:
             return True
         first, end = self._whole(node.elts[0])
         return self._count("(", start, first) > self._count(")", end, len(self._text))
 
     def _count(self, bracket: str, at: int, end: int) -> int:
-        """The brackets from ``at`` on, up to what is none."""
+        """The number of brackets in a row from ``at`` on."""
         count = 0
         while (at := self._behind_blank(at)) < end and self._text[at] == bracket:
             count, at = count + 1, at + 1
@@ -171,7 +171,7 @@ class _Source:
         return at if found is None else found.end()
 
     def _stars(self, start: int) -> int:
-        """Where the stars before a parameter's name are, or the name."""
+        """The start of a parameter: its stars, else its name."""
         behind = start
         while behind and self._text[behind - 1] in " \t\f\n\\":
             behind -= 1
@@ -183,13 +183,14 @@ class _Source:
 
 
 def _colon(text: str, start: int, body: int) -> int:
-    """Behind the colon that ends the header at ``start`` of a compound statement, whose body starts at ``body``."""
+    """The offset after the colon that ends the header of a compound statement from ``start`` to its body at
+    ``body``."""
     text = text[start:body]
     depth = lambdas = 0
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # (of an escape in a string: whoever runs the code hears of it)
+        warnings.simplefilter("ignore")  # about escapes in the linted code
         for token in tokenize.generate_tokens(io.StringIO(text).readline):
-            # (the text of an f-string is a token too, from Python 3.12 on)
+            # other types include the text of an f-string, from Python 3.12 on
             what = token.string if token.type in (tokenize.OP, tokenize.NAME) else ""
             if what in _OPENING:
                 depth += 1

@@ -1,4 +1,4 @@
-"""What each unit of a module defines, imports and names: enough to decide what must be lowered at all."""
+"""The index of a module: what each unit defines, imports and names. It decides which units must be lowered."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 
 from memlint.frontend.index_records import Definition, Imported, ModuleIndex, UnitIndex
 from memlint.frontend.unit_text import Extent, UnitText, cut, host_tree
-from memlint.frontend.units import split, tree_extents
+from memlint.frontend.units import DEFINITIONS, first_line, split, tree_extents
 
 
 def index(text: str) -> ModuleIndex:
@@ -17,16 +17,14 @@ def index(text: str) -> ModuleIndex:
 
 
 def index_and_units(text: str) -> tuple[ModuleIndex, tuple[UnitText, ...]]:
-    """``(index(text), split(text))`` for the price of one parse."""
+    """``(index(text), split(text))`` with one parse."""
     found, units, _ = read(text)
     return found, units
 
 
 def read(text: str) -> tuple[ModuleIndex, tuple[UnitText, ...], tuple[list[ast.stmt], ...] | None]:
-    """As `index_and_units`, with the statements of each unit in the host's tree, where the host can read the source.
-
-    The trees are large: whoever has no use for them soon lets them go.
-    """
+    """As `index_and_units`, with the statements of each unit in the host's tree; None for these if the host cannot
+    parse the source. The trees are large, so the caller should not keep them."""
     tree = host_tree(text)
     if tree is None:
         from memlint.frontend.fallback import index_and_units as by_libcst
@@ -36,13 +34,13 @@ def read(text: str) -> tuple[ModuleIndex, tuple[UnitText, ...], tuple[list[ast.s
     starts = {unit.start_line: unit for unit in units[1:]}
     bodies: tuple[list[ast.stmt], ...] = tuple([[] for _ in units])
     for node in tree.body:
-        unit = starts.get(_first_line(node)) if isinstance(node, _DEFINITIONS) else None
+        unit = starts.get(first_line(node)) if isinstance(node, DEFINITIONS) else None
         bodies[0 if unit is None else unit.index].append(node)
     return _index(bodies, units), units, bodies
 
 
 def units_of(text: str, found: ModuleIndex) -> tuple[UnitText, ...]:
-    """``split(text)``, without a parse where its index is known."""
+    """``split(text)``, without a parse if its index is complete."""
     if not found.complete:
         return split(text)
     definitions = (each for each in found.definitions if each.unit)
@@ -57,10 +55,10 @@ def _index(bodies: tuple[list[ast.stmt], ...], units: tuple[UnitText, ...]) -> M
         scans[number].run(body, at_import=False)
     module = scans[0]
     inner: list[ast.AST] = []
-    # Definitions below other statements are scanned last: they are recorded, and import later.
+    # definitions below other statements are scanned last: their imports run later
     module.run(bodies[0], at_import=True, inner=inner)
     bound = frozenset(module.bound)
-    definitions += [_definition(node, 0) for node in inner if isinstance(node, _DEFINITIONS)]
+    definitions += [_definition(node, 0) for node in inner if isinstance(node, DEFINITIONS)]
     module.run(inner, at_import=False)
     return ModuleIndex(
         complete=True,
@@ -74,13 +72,7 @@ def _index(bodies: tuple[list[ast.stmt], ...], units: tuple[UnitText, ...]) -> M
     )
 
 
-_DEFINITIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
 _FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
-
-
-def _first_line(node: Any) -> int:
-    lines: list[int] = [node.lineno, *[decorator.lineno for decorator in node.decorator_list]]
-    return min(lines)
 
 
 def _definition(node: Any, unit: int) -> Definition:
@@ -88,13 +80,13 @@ def _definition(node: Any, unit: int) -> Definition:
     bases = tuple([_dotted(base) for base in node.bases]) if is_class else ()
     methods = tuple([each.name for each in node.body if isinstance(each, _FUNCTIONS)]) if is_class else ()
     kind = "class" if is_class else "function"
-    return Definition(node.name, kind, unit, _first_line(node), node.end_lineno, bases, methods)
+    return Definition(node.name, kind, unit, first_line(node), node.end_lineno, bases, methods)
 
 
 def _dotted(node: ast.expr) -> str:
     parts: list[str] = []
     if isinstance(node, ast.Subscript):
-        # Generic[T], nn.Module[...]: the class behind the parameters
+        # Generic[T], nn.Module[...]
         node = node.value
     while isinstance(node, ast.Attribute):
         parts.append(node.attr)
@@ -102,18 +94,18 @@ def _dotted(node: ast.expr) -> str:
     return ".".join([node.id, *reversed(parts)]) if isinstance(node, ast.Name) else ""
 
 
-#: methods that put what they are given into a container
+#: methods that put their arguments into a container
 _ADDS = frozenset({"append", "add", "insert", "register", "setdefault", "update"})
-#: what a call that puts something into a container calls
+#: callees that put their arguments into a container
 _FILLS = _ADDS | {"dict"}
 #: methods of a module by which its parameters can be made to require grad
 _UNFREEZING = frozenset({"parameters", "requires_grad_", "unfreeze"})
-#: what else may do so
+#: other nodes that may put something into a container
 _HOLDERS = frozenset({ast.Dict, ast.List, ast.Set, ast.Tuple, ast.Assign})
 
 
 def members(node: ast.AST) -> Iterable[ast.expr]:
-    """What a piece of code puts into a container."""
+    """The expressions that a node puts into a container."""
     match node:
         case ast.Dict(values=values):
             return values
@@ -131,10 +123,10 @@ def members(node: ast.AST) -> Iterable[ast.expr]:
 
 
 class _Fields(dict[type, tuple[str, ...]]):
-    """The fields of each class of nodes that may hold names or further nodes."""
+    """The fields of each class of nodes that may contain names or nodes."""
 
     def __missing__(self, cls: type) -> tuple[str, ...]:
-        # `str` is the source text of an interpolation.
+        # `str` is the source text of an interpolation
         skipped = ("ctx", "op", "ops", "type_comment", "kind", "str", "conversion", "is_async", "simple")
         fields = tuple([field for field in getattr(cls, "_fields", ()) if field not in skipped])
         self[cls] = fields
@@ -164,9 +156,9 @@ class _Scan:
         return UnitIndex(name, frozenset(self.calls), frozenset(self.stores), frozenset(self.names))
 
     def run(self, roots: Iterable[ast.AST], at_import: bool, inner: list[ast.AST] | None = None) -> None:
-        """Collect below ``roots``; definitions go to ``inner``, where given, and are left alone."""
+        """Collect names below ``roots``. If ``inner`` is given, definitions are added to it and not scanned."""
         names, fields = self.names, _FIELDS
-        # Strings on the stack are identifiers; whatever else has no fields is passed over.
+        # strings on the stack are identifiers
         tops = frozenset(roots)
         stack: list[Any] = [*roots]
         stack.reverse()
@@ -203,14 +195,14 @@ class _Scan:
                 push(func)
                 extend(node.args)
                 extend(node.keywords)
-            elif cls in _DEFINITIONS and inner is not None:
+            elif cls in DEFINITIONS and inner is not None:
                 inner.append(node)
             elif cls is ast.Import or cls is ast.ImportFrom:
                 self._imported(node, at_import)
             else:
                 if cls in _HOLDERS:
                     self._put(members(node))
-                elif cls in _DEFINITIONS:
+                elif cls in DEFINITIONS:
                     self._decorated(node)
                     if cls is ast.ClassDef and node not in tops:
                         self.nested.add(node.name)
@@ -228,7 +220,7 @@ class _Scan:
             self.calls.add(func.id)
 
     def _change(self, node: ast.expr) -> None:
-        """What may get another value, or be unfrozen, here: of an attribute that is not ``self``'s, its name."""
+        """Note the name of an attribute that may be assigned or unfrozen here, unless it is one of ``self``."""
         if type(node) is not ast.Attribute:
             return
         root: ast.expr = node.value

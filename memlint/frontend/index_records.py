@@ -1,4 +1,4 @@
-"""The index of a file: what it imports and defines, and the names in its units."""
+"""The records of a module's index."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import msgspec
 class Imported(msgspec.Struct, frozen=True, gc=False, array_like=True):
     """One imported name: ``import module as asname`` (``name`` is None) or ``from (level dots)module import name``.
 
-    ``at_import``: it is imported when the module is, not in a function or class. ``unit`` is the index of its unit.
+    ``at_import``: it runs when the module is imported, not in a function or class. ``unit``: the index of its unit.
     """
 
     module: str
@@ -20,19 +20,19 @@ class Imported(msgspec.Struct, frozen=True, gc=False, array_like=True):
 
     @property
     def binds(self) -> str:
-        """The name that it binds, ``*`` for all of a module's."""
+        """The name that it binds; ``*`` for all names of a module."""
         return self.asname or self.name or self.module.split(".", 1)[0]
 
     @property
     def modules(self) -> tuple[str, ...]:
-        """The dotted names of what may be modules that it brings: what it imports from, and what it takes of that."""
+        """The dotted names that may be imported modules: the module, and the name as a submodule of it."""
         if self.name is None or self.name == "*":
             return (self.module,)
         return self.module, f"{self.module}.{self.name}" if self.module else self.name
 
 
 class Definition(msgspec.Struct, frozen=True, gc=False, array_like=True):
-    """A function or class that the module's own statements define, also below ``if``, ``try`` and the like.
+    """A function or class that is defined at module level, also below ``if``, ``try`` and the like.
 
     ``kind`` is function or class. Lines count from 1, the first decorator's to the last one's. ``bases``:
     dotted names of a class's bases, "" for other expressions; ``methods``: functions in its body.
@@ -60,14 +60,14 @@ class UnitIndex(msgspec.Struct, frozen=True, gc=False, array_like=True):
 class ModuleIndex(msgspec.Struct, frozen=True, gc=False, array_like=True):
     """The index of one source. ``units`` are in the order of `units.split`.
 
-    ``bound``: names that the module's own statements may bind by other means than imports and definitions;
-    ``nested``: classes that are defined in functions and in other classes; ``tabled``: last names of what may be put
-    into a container; ``changed``: attributes of other objects than ``self`` that are assigned or deleted, are arguments
-    of a call, or are asked for what can make their parameters require grad.
+    ``bound``: names that module-level statements other than imports and definitions may bind; ``nested``: classes that
+    are defined in functions and classes; ``tabled``: last names of what may be put into a container; ``changed``:
+    attributes of objects other than ``self`` that are assigned or deleted, are arguments of a call, or have a method
+    called that may make their parameters require grad.
 
-    Where ``complete`` is False, the host's ``ast`` could not read the source: ``calls`` and ``stores`` then hold
-    every identifier, nothing is told of ``bound``, ``nested``, ``tabled`` and ``changed``, and a source that libcst
-    cannot read either has no imports and no definitions.
+    If ``complete`` is False, the host's ``ast`` could not parse the source: ``calls`` and ``stores`` contain every
+    identifier, and ``bound``, ``nested``, ``tabled`` and ``changed`` are unknown (empty). If libcst cannot parse it
+    either, imports and definitions are unknown, too.
     """
 
     complete: bool
@@ -81,5 +81,5 @@ class ModuleIndex(msgspec.Struct, frozen=True, gc=False, array_like=True):
 
     @property
     def names(self) -> frozenset[str]:
-        """All names that stand in the source."""
+        """All names in the source."""
         return frozenset[str]().union(*(unit.names for unit in self.units))

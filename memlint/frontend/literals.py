@@ -7,7 +7,7 @@ import unicodedata
 
 from memlint.patterns import lazy_pattern
 
-#: Longer string values are cut: no rule reads more of them.
+#: longer string values are cut, as no rule reads more of them
 MAX_STRING = 200
 
 _ESCAPE = lazy_pattern(r"\\(\n|[0-7]{1,3}|x[0-9a-fA-F]{2}|u[0-9a-fA-F]{4}|U[0-9a-fA-F]{8}|N\{[^}]*\}|.)", re.DOTALL)
@@ -24,7 +24,6 @@ def string(text: str) -> tuple[str, str | None]:
     width = 3 if text.startswith(text[quote] * 3, quote) and len(text) >= quote + 6 else 1
     value = text[quote + width : -width]
     if "\\" in value and "r" not in prefix:
-        # An escape is at most ten characters, names of characters apart.
         value = _ESCAPE.sub(_unescape, value)
     return "str", value[:MAX_STRING]
 

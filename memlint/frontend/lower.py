@@ -16,11 +16,11 @@ __all__ = ["SyntaxProblem", "in_file", "lower"]
 
 
 def lower(unit: UnitText, body: Sequence[ast.stmt] | None = None) -> ir.Unit:
-    """What ``unit`` says. Ordinals count in source order, parents first, and are the same in every run.
+    """The IR of ``unit``. Ordinals count in source order, parents first, and are the same in every run.
 
-    ``body``: its statements in the host's tree, where the caller has them. What the host's ``ast`` cannot read goes
-    through libcst, which is not imported before. Raises SyntaxProblem, with places in the file, where neither can
-    parse the text or it nests too deeply.
+    ``body``: its statements in the host's tree, if the caller has them. What the host's ``ast`` cannot parse is parsed
+    by libcst, which is imported only then. Raises SyntaxProblem, with positions in the file, if neither can parse the
+    text, or if it nests too deeply.
     """
     if body is None:
         tree = host_tree(unit.text)
@@ -51,5 +51,5 @@ def by_libcst(unit: UnitText) -> ir.Unit:
 
 
 def in_file(problem: SyntaxProblem, unit: UnitText) -> SyntaxProblem:
-    """``problem`` of the unit's text, placed in the file."""
+    """``problem`` with its position in the file instead of the unit's text."""
     return SyntaxProblem(problem.message, problem.line + unit.start_line - 1, problem.column)

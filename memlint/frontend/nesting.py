@@ -1,7 +1,7 @@
-"""How deeply a text nests, bounded before it is parsed.
+"""An upper bound of how deeply a text nests, before it is parsed.
 
-libcst's native parser recurses without a guard: about 10 KB of C stack for each bracket, call or
-comprehension, 2.5 KB for each operator of a chain. On 5,000 nested calls it kills the process.
+libcst's native parser recurses without a limit: about 10 KB of C stack for each bracket, call or comprehension, 2.5 KB
+for each operator of a chain. On 5,000 nested calls it kills the process.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from memlint.patterns import lazy_pattern
 
 #: CPython's own tokenizer refuses more brackets than this ("too many nested parentheses").
 MAX_BRACKETS = 200
-#: All that nests in one expression: brackets, operators of a chain, attributes, lambdas. libcst takes time
+#: The most that may nest in one expression: brackets, operators of a chain, attributes, lambdas. libcst takes time
 #: quadratic in it, and every later stage recurses as deeply.
 MAX_DEPTH = 500
 #: ``elif`` nests as well: each is an If in the orelse of the one before. (CPython follows some 3,000 in one chain.)
@@ -24,10 +24,10 @@ _STRING = (
     r'|"[^"\\\n]*(?:\\.[^"\\\n]*)*"'
     r"|'[^'\\\n]*(?:\\.[^'\\\n]*)*'"
 )
-# A quote inside an f-string's braces can look like one that is never closed.
+# A quote inside an f-string's braces can look like an unclosed string.
 _BROKEN = r"""["'][^\n]*"""
 _SKIPPED = r"\#[^\n]*|\\\n"
-# Each match starts with a run of characters that do not matter: much faster than trying every token at each.
+# Each match starts with a run of irrelevant characters, which is much faster than trying every token at each.
 _LAYOUT = lazy_pattern(
     r"""[^"'\#\\()\[\]{}\n]*"""
     rf"(?:{_SKIPPED}|(?P<string>{_STRING})|(?P<flat>\([^()\[\]{{}}\"'\#\\]*\))|(?P<open>[(\[{{])|(?P<close>[)\]}}])"
@@ -45,12 +45,12 @@ _OPEN = lazy_pattern(r"[(\[{]")
 _PREFIX = lazy_pattern(r"(?<!\w)(?:[ft]r?|r[ft])\Z", re.IGNORECASE)
 #: In an f-string: its braces, and all that may nest between them.
 _PART = lazy_pattern(r"\{\{|\}\}|[^\w,:\"']")
-#: A statement of fewer characters nests less than matters, brackets apart.
+#: A statement of fewer characters cannot nest too deeply, except by brackets.
 _SHORT = 200
 
 
 def depth(text: str) -> tuple[int, int]:
-    """An upper bound of what nests in the expressions of ``text``: (brackets, everything).
+    """Upper bounds of the nesting in the expressions of ``text``: (of brackets, of everything).
 
     Lines of ``text`` end in line feeds. Statements of up to 200 characters count as 0 in the second. Indentation
     is not counted: libcst itself refuses more than 100 levels.
@@ -85,7 +85,7 @@ def depth(text: str) -> tuple[int, int]:
 
 
 def _formatted(text: str, match: re.Match[str]) -> int:
-    """How deeply the replacement expressions of a string nest; 0 where it is no f-string or t-string."""
+    """The nesting of a string's replacement expressions; 0 if it is not an f-string or t-string."""
     start = match.start("string")
     if not _PREFIX.search(text[max(start - 3, 0) : start]):
         return 0
@@ -102,12 +102,12 @@ def _formatted(text: str, match: re.Match[str]) -> int:
     return deepest
 
 
-#: What may link or stand between two keywords; all else is part of a word.
+#: Characters that are not part of a word.
 _SIGNS = {ord(sign): None for sign in "!\"#$%&'()*+,-./:;<=>?@[\\]^`{|}~"}
 
 
 def _nested(statement: str) -> int:
-    """What nests in one statement, or up to 200 more: most have too few signs and words for that to matter."""
+    """An upper bound of the nesting in one statement. Up to 200, the bound is by its signs and words alone."""
     if statement.isascii() and not _FORMATTED.search(statement):
         most = 2 * (len(statement) - len(statement.translate(_SIGNS))) + len(statement.split())
         if most <= _SHORT:
@@ -119,7 +119,7 @@ _FORMATTED = lazy_pattern(r"""[fFtT][rR]?["']""")
 
 
 def _links(text: str) -> int:
-    """What nests in one statement: the open brackets, each with the operators, dots and keywords before it."""
+    """The nesting in one statement: the open brackets, each with the operators, dots and keywords before it."""
     counts = [0]
     lambdas = [0]
     total = deepest = 0
@@ -133,7 +133,7 @@ def _links(text: str) -> int:
             total += 1
         elif kind == "close":
             if len(counts) > 1:
-                # A call or subscript nests around what came before it.
+                # a call or subscript nests around what precedes it
                 total += 1 - counts.pop()
                 lambdas.pop()
                 counts[-1] += 1
@@ -144,7 +144,7 @@ def _links(text: str) -> int:
         elif kind == "colon":
             lambdas[-1] -= lambdas[-1] > 0
         else:
-            # Signs can stand side by side, each an operator of its own: `--x`, `~~x`.
+            # several signs in a row are several operators: `--x`, `~~x`
             links = 1 + len(_SIGN.findall(match[0][1:])) if kind == "link" else 1
             if kind == "lambda":
                 lambdas[-1] += 1

@@ -17,10 +17,8 @@ _PLACE = lazy_pattern(r"error at (\d+):(\d+): (.*)")
 
 
 def with_tree(text: str, use: Callable[[cst.Module], T]) -> T:
-    """``use(tree of text)``, on a stack that is large enough for both.
-
-    Raises SyntaxProblem with places in ``text``.
-    """
+    """``use(tree of text)``, on a stack that is large enough for both. Raises SyntaxProblem with positions in
+    ``text``."""
     return with_room(text, lambda: use(_parse(text)))
 
 
@@ -35,17 +33,16 @@ def _parse(text: str) -> cst.Module:
         raise SyntaxProblem("a lone surrogate is not a character", line, column) from None
     except (KeyboardInterrupt, SystemExit, MemoryError):
         raise
-    except BaseException as error:  # its validator refuses what its parser took, or its native part panics
+    except BaseException as error:  # libcst's validator rejects the tree, or its native code panics
         raise _problem(text, str(error) or type(error).__name__) from None
 
 
 def _problem(text: str, message: str) -> SyntaxProblem:
-    """The problem in the words of CPython where it rejects the text too: they say more than libcst's."""
+    """The problem in CPython's words if it rejects the text too, as they say more; else in libcst's."""
     known = rejected(text)
     if known is not None:
         return known
     place = _PLACE.search(message)
     if place is None:
         return SyntaxProblem(message.removeprefix("tokenizer error: ").splitlines()[0], 1, 1)
-    # libcst counts these columns from 1.
     return SyntaxProblem(place[3], int(place[1]), int(place[2]))

@@ -1,4 +1,4 @@
-"""Where what is reported on is in its file."""
+"""The spans of a unit's records in its file."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from memlint.frontend.unit_text import UnitText
 
 
 def placed(unit: UnitText, count: int) -> SpanTable:
-    """The spans of a unit of ``count`` ordinals, by the host's ``ast``; by libcst, which is not imported before, where
-    that does not tell. Where the two number a definition's records each in its way, all are at its first line."""
+    """The spans of a unit of ``count`` ordinals, by the host's ``ast``, else by libcst, which is imported only then. If
+    neither has ``count`` records, every span is empty, at the unit's first line."""
     table = host_places(unit)
     if table is not None and len(table) == count:
         return table

@@ -1,4 +1,4 @@
-"""What is wrong with a file that cannot be parsed."""
+"""Why a file cannot be parsed."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import warnings
 
 from memlint.project.old_syntax import CHECKED_AS_OLD
 
-#: what is said of code that parses, and nests deeper than anything here follows
+#: the message for code that is valid, but nests deeper than memlint analyses
 TOO_DEEP = "too deeply nested to analyse"
 
 
@@ -25,7 +25,7 @@ class SyntaxProblem(Exception):  # noqa: N818
 
     @property
     def parses(self) -> bool:
-        """Whether the code is right and only too deep; the other definitions of its file are analysed then."""
+        """Whether the code is valid and only too deep, so that the other definitions of its file are analysed."""
         return self.message == TOO_DEEP
 
     def __str__(self) -> str:
@@ -33,7 +33,7 @@ class SyntaxProblem(Exception):  # noqa: N818
 
 
 def rejected(text: str) -> SyntaxProblem | None:
-    """Why the Python that runs here does not read a text; None where it does, or cannot tell."""
+    """Why the running Python rejects a text; None if it does not, or if that is unknown."""
     error = _error(text)
     if error is None:
         return None
@@ -53,7 +53,7 @@ def _error(text: str) -> SyntaxError | None:
 
 
 def outdated(text: str) -> SyntaxProblem | None:
-    """What is wrong with a file in an older grammar, all of which was checked."""
+    """The problem of a file in an older grammar, which was checked nevertheless; None if it is valid today."""
     problem = rejected(text)
     if problem is None:
         return None

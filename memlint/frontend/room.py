@@ -1,4 +1,4 @@
-"""Room on the stack for what walks a syntax tree, so that no input ends the process."""
+"""A deep stack for what walks a syntax tree, so that no input overflows it and ends the process."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from memlint.patterns import lazy_pattern
 
 T = TypeVar("T")
 
-#: Up to these the caller's stack serves: each takes about 500 KB of it.
+#: up to these depths the caller's stack is used: each needs about 500 KB of it
 _SHALLOW_BRACKETS = 40
 _SHALLOW_DEPTH = 200
 _DEEP_STACK = 64 << 20
@@ -23,14 +23,14 @@ _stack_size = threading.Lock()
 
 
 def normalised(text: str) -> str:
-    """``text`` with \\n newlines, which libcst gives back as they were (it does not for a lone \\r)."""
+    """``text`` with \\n newlines only: libcst does not reproduce a lone \\r."""
     return _NEWLINE.sub("\n", text) if "\r" in text else text
 
 
 def with_room(text: str, work: Callable[[], T]) -> T:
     """``work()``, which recurses as deeply as ``text`` (normalised) nests, on a stack that is large enough.
 
-    Raises SyntaxProblem where ``text`` nests deeper than anything here follows.
+    Raises SyntaxProblem if ``text`` nests deeper than memlint analyses.
     """
     brackets, deepest = depth(text)
     elifs = text.count("elif ")

@@ -7,18 +7,18 @@ from itertools import accumulate
 
 from memlint.finding import Span
 
-#: offsets of the first character and behind the last one
+#: the offsets of the first character and after the last one
 Offsets = tuple[int, int]
 
 
 class SpanTable:
     """Spans of a unit's records by their ordinal, in the file's lines and columns.
 
-    A span holds no comment, newline or parenthesis around the record. That of a decorated definition starts
+    A span excludes comments, newlines and parentheses around the record. That of a decorated definition starts
     at ``def`` or ``class``.
 
-    ``lines``: the offsets at which the unit's lines start; ``dropped``: by line, the characters at its start that the
-    offsets leave out.
+    ``lines``: the offsets at which the unit's lines start; ``dropped``: by line, the number of characters at its start
+    that offsets do not count.
     """
 
     def __init__(
@@ -57,5 +57,5 @@ class SpanTable:
 
 
 def line_starts(text: str) -> list[int]:
-    """The offsets at which the lines of a text start, which end in \\n."""
+    """The offsets at which the lines of a text start. Lines end in \\n."""
     return [0, *accumulate(len(line) + 1 for line in text.split("\n")[:-1])]

@@ -1,4 +1,4 @@
-"""Where the records of a unit are in its file, by libcst: for what the host's ``ast`` does not tell."""
+"""The spans of a unit's records by libcst, for units whose spans the host's ``ast`` does not determine."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _Tokens = tuple[int, int]
 
 
 def spans(unit: UnitText) -> SpanTable:
-    """Where each record of ``lower(unit)`` is. Raises SyntaxProblem where libcst cannot parse it."""
+    """The spans of the records of ``lower(unit)``. Raises SyntaxProblem if libcst cannot parse it."""
     source = normalised(unit.text)
 
     def record(tree: cst.Module) -> SpanTable:
@@ -47,7 +47,7 @@ def spans(unit: UnitText) -> SpanTable:
 
 
 def _dropped(source: str, code: str) -> dict[int, int]:
-    """Line -> characters at its start that libcst did not write again: those up to a form feed."""
+    """By line, the number of characters at its start that libcst does not write: those up to a form feed."""
     if code == source:
         return {}
     pairs = zip(source.split("\n"), code.split("\n"), strict=False)
@@ -55,7 +55,7 @@ def _dropped(source: str, code: str) -> dict[int, int]:
 
 
 class _Recorder(Lowering):
-    """A walk that remembers the first and last node behind each ordinal."""
+    """A walk that records the first and last node of each ordinal."""
 
     __slots__ = ("nodes",)
 
@@ -69,10 +69,10 @@ class _Recorder(Lowering):
 
 
 class _Code(CodegenState):
-    """libcst's code writer, noting which tokens each node wrote.
+    """libcst's code writer, which records the tokens of each node.
 
-    The class is private to libcst; a test holds the spans against its PositionProvider, which takes four
-    times as long.
+    The base class is private to libcst. A test compares the spans with those of libcst's PositionProvider, which takes
+    four times as long.
     """
 
     def __init__(self, default_indent: str, default_newline: str) -> None:

@@ -108,7 +108,7 @@ def _scope(kind: str) -> Callable[[Lowering, Any], ir.Stmt]:
 
 
 def dotted(node: cst.CSTNode | None) -> str:
-    """The text of a dotted name; "" for none."""
+    """The text of a dotted name; "" for None."""
     parts: list[str] = []
     while isinstance(node, cst.Attribute):
         parts.append(node.attr.value)
@@ -133,11 +133,17 @@ def _import_from(low: Lowering, node: cst.ImportFrom) -> ir.Stmt:
     return ir.ImportFrom(at, dotted(node.module), len(node.relative), aliases)
 
 
-def _if(low: Lowering, node: cst.If) -> ir.Stmt:
-    at = low.enter(node)
-    test = low.expr(node.test)
-    body = _suite(low, node.body)
-    return ir.If(at, test, body, _orelse(low, node.orelse))
+def _tested(kind: type[ir.If] | type[ir.While]) -> Callable[[Lowering, Any], ir.Stmt]:
+    def handler(low: Lowering, node: cst.If | cst.While) -> ir.Stmt:
+        at = low.enter(node)
+        test = low.expr(node.test)
+        body = _suite(low, node.body)
+        return kind(at, test, body, _orelse(low, node.orelse))
+
+    return handler
+
+
+_if = _tested(ir.If)
 
 
 def _for(low: Lowering, node: cst.For) -> ir.Stmt:
@@ -145,13 +151,6 @@ def _for(low: Lowering, node: cst.For) -> ir.Stmt:
     target, over = low.expr(node.target), low.expr(node.iter)
     body = _suite(low, node.body)
     return ir.For(at, target, over, body, _orelse(low, node.orelse), node.asynchronous is not None)
-
-
-def _while(low: Lowering, node: cst.While) -> ir.Stmt:
-    at = low.enter(node)
-    test = low.expr(node.test)
-    body = _suite(low, node.body)
-    return ir.While(at, test, body, _orelse(low, node.orelse))
 
 
 def _with(low: Lowering, node: cst.With) -> ir.Stmt:
@@ -233,7 +232,7 @@ _STATEMENTS: dict[type[cst.CSTNode], Callable[[Lowering, Any], ir.Stmt]] = {
     cst.ImportFrom: _import_from,
     cst.If: _if,
     cst.For: _for,
-    cst.While: _while,
+    cst.While: _tested(ir.While),
     cst.With: _with,
     cst.Try: _try,
     cst.TryStar: _try,

@@ -37,7 +37,7 @@ class Extent(msgspec.Struct, frozen=True, gc=False, array_like=True):
 
 @Remembered
 def host_tree(text: str) -> ast.Module | None:
-    """The host's syntax tree of ``text``; None where its grammar or its limits do not reach."""
+    """The host's syntax tree of ``text``; None if it cannot parse it."""
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
@@ -47,7 +47,7 @@ def host_tree(text: str) -> ast.Module | None:
 
 
 def cut(text: str, definitions: tuple[Extent, ...]) -> tuple[UnitText, ...]:
-    """The units of ``text`` for definitions that are known already."""
+    """The units of ``text`` with these top-level definitions."""
     if "\r" not in text and "\\\n" not in text:
         return _cut_plain(text, definitions)
     lines = _LINE.findall(text)
@@ -59,7 +59,7 @@ def cut(text: str, definitions: tuple[Extent, ...]) -> tuple[UnitText, ...]:
             continue
         units.append(UnitText(each.name, len(units) + 1, each.first_line, "".join(lines[first:last])))
         for number in range(first, last):
-            # each with its own newline: \n after a \r would be no line of its own
+            # keeps the newline of each line: \n after a \r would not be a line of its own
             own[number] = lines[number][len(lines[number].rstrip("\r\n")) :]
     return (UnitText("", 0, 1, "".join(own)), *units)
 
