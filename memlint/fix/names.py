@@ -45,8 +45,8 @@ def _names(text: str) -> tuple[set[str], set[str]]:
     """The names in a text, and those of them that it binds in any scope."""
     import libcst as cst
 
+    from memlint.frontend.deep_stack import normalised
     from memlint.frontend.parsing import with_tree
-    from memlint.frontend.room import normalised
 
     held, bound = set[str](), set[str]()
 

@@ -46,8 +46,8 @@ def _compile_error(text: str) -> str | None:
 
 @functools.lru_cache(maxsize=32)
 def _parse_error(text: str) -> str | None:
+    from memlint.frontend.deep_stack import normalised
     from memlint.frontend.parsing import with_tree
-    from memlint.frontend.room import normalised
 
     try:
         with_tree(normalised(text), lambda tree: None)

@@ -6,12 +6,12 @@ from collections.abc import Iterator
 
 import libcst as cst
 
+from memlint.frontend.deep_stack import normalised
 from memlint.frontend.index_records import Definition, Imported, ModuleIndex, UnitIndex
 from memlint.frontend.literals import identifier
 from memlint.frontend.lower import lower
 from memlint.frontend.parsing import with_tree
 from memlint.frontend.problem import SyntaxProblem
-from memlint.frontend.room import normalised
 from memlint.frontend.unit_text import Extent, UnitText, cut
 from memlint.ir import nodes as ir
 from memlint.patterns import lazy_pattern

@@ -5,10 +5,10 @@ from __future__ import annotations
 import ast
 from collections.abc import Sequence
 
+from memlint.frontend.deep_stack import normalised, on_deep_stack
 from memlint.frontend.host import lower_statements
 from memlint.frontend.host_expressions import UnknownNodeError
 from memlint.frontend.problem import SyntaxProblem
-from memlint.frontend.room import normalised, with_room
 from memlint.frontend.unit_text import UnitText, host_tree
 from memlint.ir import nodes as ir
 
@@ -27,7 +27,7 @@ def lower(unit: UnitText, body: Sequence[ast.stmt] | None = None) -> ir.Unit:
         body = None if tree is None else tree.body
     try:
         if body is not None:
-            statements, count = with_room(normalised(unit.text), lambda: lower_statements(body))
+            statements, count = on_deep_stack(normalised(unit.text), lambda: lower_statements(body))
             return ir.Unit(unit.name, statements, count)
     except SyntaxProblem as problem:
         raise in_file(problem, unit) from None

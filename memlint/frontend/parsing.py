@@ -7,8 +7,8 @@ from typing import TypeVar
 
 import libcst as cst
 
+from memlint.frontend.deep_stack import on_deep_stack
 from memlint.frontend.problem import SyntaxProblem, rejected
-from memlint.frontend.room import with_room
 from memlint.patterns import lazy_pattern
 
 T = TypeVar("T")
@@ -19,7 +19,7 @@ _PLACE = lazy_pattern(r"error at (\d+):(\d+): (.*)")
 def with_tree(text: str, use: Callable[[cst.Module], T]) -> T:
     """``use(tree of text)``, on a stack that is large enough for both. Raises SyntaxProblem with positions in
     ``text``."""
-    return with_room(text, lambda: use(_parse(text)))
+    return on_deep_stack(text, lambda: use(_parse(text)))
 
 
 def _parse(text: str) -> cst.Module:

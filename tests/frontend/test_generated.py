@@ -10,11 +10,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from memlint.frontend.host_places import host_places
+from memlint.frontend.host_spans import host_spans
 from memlint.frontend.index import index_and_units
+from memlint.frontend.libcst_spans import libcst_spans
 from memlint.frontend.lower import SyntaxProblem, by_libcst, lower
-from memlint.frontend.placed import placed
-from memlint.frontend.spans import spans
+from memlint.frontend.spans import spans_of
 from memlint.frontend.units import split
 from memlint.ir import nodes as ir
 
@@ -79,8 +79,8 @@ def _check(text: str) -> None:
         lowered = lower(unit)
         assert lowered == by_libcst(unit)
         assert msgspec.msgpack.decode(msgspec.msgpack.encode(lowered), type=ir.Unit) == lowered
-        table = placed(unit, lowered.count)
-        by_other = spans(unit)
+        table = spans_of(unit, lowered.count)
+        by_other = libcst_spans(unit)
         assert [table[at] for at in range(lowered.count)] == [by_other[at] for at in range(lowered.count)]
         for at, record in _records(lowered.body):
             span = table[at]
@@ -114,8 +114,8 @@ def test_any_text_is_lowered_or_a_problem(text):
     assert len(index.units) == len(units)
     for unit in units:
         try:
-            spans(unit)
-            placed(unit, lower(unit).count)
+            libcst_spans(unit)
+            spans_of(unit, lower(unit).count)
         except SyntaxProblem as problem:
             assert problem.line >= 1 and problem.column >= 1
 
@@ -130,7 +130,7 @@ def test_sources_of_pysource_codegen(seed):
     for unit in split(text):
         try:
             assert lower(unit) == by_libcst(unit)
-            one, other = spans(unit), host_places(unit)
+            one, other = libcst_spans(unit), host_spans(unit)
             assert other is None or [one[at] for at in range(len(one))] == [other[at] for at in range(len(other))]
             assert len(one) == lower(unit).count
         except SyntaxProblem as problem:

@@ -8,9 +8,9 @@ import sys
 import pytest
 
 from memlint.frontend.index import index
+from memlint.frontend.libcst_spans import libcst_spans
 from memlint.frontend.lower import SyntaxProblem, lower
 from memlint.frontend.nesting import depth
-from memlint.frontend.spans import spans
 from memlint.frontend.units import split
 
 NESTED = {
@@ -39,7 +39,7 @@ NESTED = {
 @pytest.mark.parametrize("name", sorted(set(NESTED) - {"f-strings"}))
 def test_ninety_levels_work(name):
     for unit in split(NESTED[name](90)):
-        assert len(spans(unit)) == lower(unit).count > 1
+        assert len(libcst_spans(unit)) == lower(unit).count > 1
 
 
 @pytest.mark.parametrize("name", sorted(set(NESTED) - {"indentation", "elifs", "comparisons", "strings", "f-strings"}))
@@ -51,7 +51,7 @@ def test_a_problem_at_five_thousand_levels(name):
 @pytest.mark.parametrize("name", ["sums", "attributes", "elifs", "conditions", "comparisons"])
 def test_chains_of_four_hundred_work(name):
     unit = split(NESTED[name](400))[0]
-    assert len(spans(unit)) == lower(unit).count > 400
+    assert len(libcst_spans(unit)) == lower(unit).count > 400
 
 
 @pytest.mark.parametrize("name", sorted(set(NESTED) - {"indentation", "elifs", "strings", "f-strings"}))
@@ -66,11 +66,11 @@ def test_the_process_survives(name):
     code = (
         "import sys\n"
         "from memlint.frontend.lower import SyntaxProblem, lower\n"
-        "from memlint.frontend.spans import spans\n"
+        "from memlint.frontend.libcst_spans import libcst_spans\n"
         "from memlint.frontend.units import split\n"
         "text = sys.stdin.read()\n"
         "try:\n"
-        "    [(lower(unit), spans(unit)) for unit in split(text)]\n"
+        "    [(lower(unit), libcst_spans(unit)) for unit in split(text)]\n"
         "except SyntaxProblem:\n"
         "    pass\n"
     )

@@ -12,12 +12,12 @@ import pytest
 from libcst.metadata import MetadataWrapper, PositionProvider
 
 from memlint.finding import Span
-from memlint.frontend.host_places import host_places
+from memlint.frontend.deep_stack import normalised
+from memlint.frontend.host_spans import host_spans
+from memlint.frontend.libcst_spans import _Recorder, libcst_spans
 from memlint.frontend.lower import by_libcst, lower
-from memlint.frontend.placed import placed
 from memlint.frontend.problem import SyntaxProblem
-from memlint.frontend.room import normalised
-from memlint.frontend.spans import _Recorder, spans
+from memlint.frontend.spans import spans_of
 from memlint.frontend.statements import statements
 from memlint.frontend.units import split
 from memlint.ir import nodes as ir
@@ -36,7 +36,7 @@ def check(text: str) -> int:
     """Hold every span of every unit against libcst's own positions; gives the number of records."""
     count = 0
     for unit in split(text):
-        table = spans(unit)
+        table = libcst_spans(unit)
         wrapper = MetadataWrapper(cst.parse_module(normalised(unit.text)), unsafe_skip_copy=True)
         positions = wrapper.resolve(PositionProvider)
         recorder = _Recorder()
@@ -99,7 +99,7 @@ def texts():
             return "\n".join(part)
 
         unit = next(unit for unit in split(text) if unit.name == name)
-        table = spans(unit)
+        table = libcst_spans(unit)
         records = sorted(_records(lower(unit).body))
         return [(kind, cut(table[at]), cut(table.header(at))) for at, kind in records]
 
@@ -140,7 +140,7 @@ def test_statements_end_before_comments_and_semicolons(texts):
 @pytest.mark.parametrize("newline", ["\r\n", "\r"])
 def test_newlines_do_not_move_spans(newline):
     unit, other = (split(text)[1] for text in (TEXT, TEXT.replace("\n", newline)))
-    one, two = spans(unit), spans(other)
+    one, two = libcst_spans(unit), libcst_spans(other)
     assert [one[at] for at in range(len(one))] == [two[at] for at in range(len(two))]
 
 
@@ -171,9 +171,9 @@ def f(a, é="é"):
 def test_what_libcst_does_not_read_is_placed_by_the_host():
     unit = split(UNKNOWN_TO_LIBCST)[1]
     with pytest.raises(SyntaxProblem):
-        spans(unit)
+        libcst_spans(unit)
     lowered = lower(unit)
-    table = placed(unit, lowered.count)
+    table = spans_of(unit, lowered.count)
     found = [(kind, table.header(at)) for at, kind in sorted(_records(lowered.body))]
     assert {(kind, span) for kind, span in found if kind not in ("Name", "Const", "Attr", "Param")} == {
         ("FunctionDef", Span(5, 1, 5, 17)),
@@ -192,13 +192,13 @@ def test_what_libcst_does_not_read_is_placed_by_the_host():
 
 
 @pytest.mark.parametrize("path", random.Random(7).sample(CORPUS, 12), ids=lambda path: path.name)
-def test_the_host_places_records_where_libcst_does(path):
+def test_the_host_gives_the_spans_of_libcst(path):
     for unit in split(path.read_text(encoding="utf-8")):
         try:
-            one = spans(unit)
+            one = libcst_spans(unit)
         except SyntaxProblem:
             continue
-        other = host_places(unit)
+        other = host_spans(unit)
         assert other is not None and len(other) == len(one)
         assert [other[at] for at in range(len(one))] == [one[at] for at in range(len(one))]
         assert [other.header(at) for at in range(len(one))] == [one.header(at) for at in range(len(one))]
@@ -234,7 +234,7 @@ match a, b:
 """
 
 
-def test_the_host_places_odd_records_where_libcst_does():
+def test_the_host_gives_the_spans_of_libcst_for_odd_records():
     if sys.version_info < (3, 12):
         text = ODD_PLACES.replace("\n    é}'", "é}'")
     else:
@@ -242,7 +242,7 @@ def test_the_host_places_odd_records_where_libcst_does():
     units = split(text)
     assert len(units) > 3
     for unit in units:
-        one, other = spans(unit), host_places(unit)
+        one, other = libcst_spans(unit), host_spans(unit)
         assert other is not None and len(other) == len(one)
         assert [(other[at], other.header(at)) for at in range(len(one))] == [
             (one[at], one.header(at)) for at in range(len(one))
@@ -267,10 +267,10 @@ def test_the_host_places_odd_records_where_libcst_does():
 )
 def test_odd_places_are_those_of_libcst_whoever_tells_them(text):
     for unit in split(text):
-        one = spans(unit)
+        one = libcst_spans(unit)
         with warnings.catch_warnings():
             warnings.simplefilter("error")
-            other = placed(unit, len(one))
+            other = spans_of(unit, len(one))
         assert [(other[at], other.header(at)) for at in range(len(one))] == [
             (one[at], one.header(at)) for at in range(len(one))
         ]
@@ -279,5 +279,5 @@ def test_odd_places_are_those_of_libcst_whoever_tells_them(text):
 def test_a_long_line_beyond_ascii_takes_linear_time_to_place():
     """Each of 60,000 records was found by encoding the whole line: that took minutes."""
     (unit,) = split("x = [" + "'é', " * 60_000 + "]\n")
-    table = host_places(unit)
+    table = host_spans(unit)
     assert table is not None and table[len(table) - 1] == Span(1, 5 * 60_000 + 1, 1, 5 * 60_000 + 4)

@@ -86,10 +86,10 @@ class Analysis:
         key = (site.path, site.unit)
         if key not in self._tables:
             # imported here, as only reported sites need source positions
-            from memlint.frontend.placed import placed
+            from memlint.frontend.spans import spans_of
 
             module = self._program.module(site.path)
-            self._tables[key] = placed(module.units[site.unit], module.lowered(site.unit).count)
+            self._tables[key] = spans_of(module.units[site.unit], module.lowered(site.unit).count)
         return self._tables[key]
 
     def _statement_at(self, site: Site) -> int:

@@ -27,7 +27,7 @@ def normalised(text: str) -> str:
     return _NEWLINE.sub("\n", text) if "\r" in text else text
 
 
-def with_room(text: str, work: Callable[[], T]) -> T:
+def on_deep_stack(text: str, work: Callable[[], T]) -> T:
     """``work()``, which recurses as deeply as ``text`` (normalised) nests, on a stack that is large enough.
 
     Raises SyntaxProblem if ``text`` nests deeper than memlint analyses.
@@ -38,12 +38,12 @@ def with_room(text: str, work: Callable[[], T]) -> T:
         raise SyntaxProblem(TOO_DEEP, 1, 1)
     shallow = brackets <= _SHALLOW_BRACKETS and max(deepest, elifs) <= _SHALLOW_DEPTH
     try:
-        return work() if shallow else _on_deep_stack(work)
+        return work() if shallow else _in_thread(work)
     except RecursionError:
         raise SyntaxProblem(TOO_DEEP, 1, 1) from None
 
 
-def _on_deep_stack(work: Callable[[], T]) -> T:
+def _in_thread(work: Callable[[], T]) -> T:
     outcome: list[T] = []
     failure: list[BaseException] = []
 

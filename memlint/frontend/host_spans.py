@@ -11,10 +11,10 @@ from bisect import bisect_left
 from itertools import accumulate
 from typing import Any
 
+from memlint.frontend.deep_stack import normalised, on_deep_stack
 from memlint.frontend.host import lower_statements
 from memlint.frontend.host_expressions import UnknownNodeError, Walk
 from memlint.frontend.problem import SyntaxProblem
-from memlint.frontend.room import normalised, with_room
 from memlint.frontend.span_table import Offsets, SpanTable, line_starts
 from memlint.frontend.unit_text import UnitText, host_tree
 from memlint.patterns import lazy_pattern
@@ -39,14 +39,14 @@ class _Recorder(Walk):
         return super().enter(node)
 
 
-def host_places(unit: UnitText) -> SpanTable | None:
+def host_spans(unit: UnitText) -> SpanTable | None:
     """The spans of the records of ``lower(unit)``; None if the host's tree does not determine them."""
-    found = _places(unit.text)
+    found = _offsets(unit.text)
     return None if found is None else SpanTable(unit.start_line, *found)
 
 
 @Remembered
-def _places(text: str) -> tuple[list[int], list[Offsets], dict[int, Offsets]] | None:
+def _offsets(text: str) -> tuple[list[int], list[Offsets], dict[int, Offsets]] | None:
     """The offsets of the unit's lines, of its records, and of the headers by ordinal; None if they are unknown."""
     text = normalised(text)
     tree = host_tree(text)
@@ -54,7 +54,7 @@ def _places(text: str) -> tuple[list[int], list[Offsets], dict[int, Offsets]] | 
         return None
     recorder = _Recorder()
     try:
-        with_room(text, lambda: lower_statements(tree.body, recorder))
+        on_deep_stack(text, lambda: lower_statements(tree.body, recorder))
     except (SyntaxProblem, UnknownNodeError):
         return None
     source = _Source(text)
