@@ -134,3 +134,55 @@ def test_an_attribute_that_a_side_leaves_as_it_is(tmp_path: Path, first: str, ex
     (tmp_path / "fit.py").write_text(OWN.format(first=first))
     found = memlint.lint(tmp_path, select=["MEM103"]).findings
     assert sorted({one.code for one in found}) == expected
+
+
+STATISTIC = """
+import torch
+from torch import nn
+
+
+def blend(old, new, rate=0.1):
+    return old * (1 - rate) + new * rate
+
+
+class Norm(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.layer = nn.Linear(8, 8)
+        self.register_buffer("mean", torch.zeros(8))
+
+    def renew(self, name, value):
+        old = getattr(self, name)
+        setattr(self, name, old * 0.9 + value * 0.1)
+
+    def mix(self, value):
+        old = self.mean
+        self.mean = old * 0.9 + value * 0.1
+
+    def forward(self, x):
+        x = self.layer(x)
+        mean = x.mean(0)
+        {renewed}
+        return x - self.mean
+"""
+
+
+@pytest.mark.parametrize(
+    ("renewed", "carried"),
+    [
+        ('setattr(self, "mean", 0.9 * self.mean + 0.1 * mean)', True),
+        ('self.register_buffer("mean", 0.9 * self.mean + 0.1 * mean)', True),
+        ('self.renew("mean", mean)', True),
+        ("self.mean = blend(self.mean, mean)", True),
+        ('setattr(self, "mean", 0.9 * self.mean + 0.1 * mean.detach())', False),
+        ('self.register_buffer("mean", mean)', False),
+        ('self.renew("mean", mean.detach())', False),
+        ("with torch.no_grad():\n            self.mix(mean)", False),
+        ("self.mean = blend(self.mean.detach(), mean)", False),
+        ("self.mean = self.find(self.mean, mean)", False),
+        ("old = self.mean; self.mean = mean; x = x - self.mean; self.mean = old", False),
+    ],
+)
+def test_statistics_that_are_renewed_by_name_or_by_a_helper(tmp_path: Path, renewed: str, carried: bool) -> None:
+    (tmp_path / "norm.py").write_text(STATISTIC.format(renewed=renewed))
+    assert [one.code for one in memlint.lint([tmp_path], isolated=True).findings] == ["MEM103"] * carried

@@ -25,7 +25,6 @@ from memlint.analysis.domain.values import (
     Words,
 )
 from memlint.analysis.syntax.expression_text import text
-from memlint.analysis.transfer.assignment import write_attribute
 from memlint.analysis.transfer.heap import elements_of, make, tuple_of
 from memlint.analysis.transfer.library.computing import is_any_callable, names_computing, names_part, prepares
 from memlint.analysis.transfer.library.models import run_module
@@ -38,6 +37,7 @@ from memlint.analysis.transfer.modules.optimizer_parameters import marks_of_para
 from memlint.analysis.transfer.modules.touched_parameters import note_applied
 from memlint.analysis.transfer.reading import read_attribute
 from memlint.analysis.transfer.signatures import is_abstract
+from memlint.analysis.transfer.stores.named_attributes import assign_attribute
 from memlint.analysis.transfer.unresolved import unknown_call
 from memlint.ir import nodes as ir
 
@@ -50,7 +50,9 @@ def module_method(
     fn: FunctionState, state: State, expr: ir.Call, receiver: V, name: str, args: Args, words: Words
 ) -> V:
     if name in ("register_buffer", "register_parameter") and len(args) >= 2 and isinstance(args[0].const, str):
-        write_attribute(fn, state, receiver, args[0].const, args[1])
+        if len(expr.args) >= 2 and isinstance(expr.func, ir.Attr):
+            owner = expr.func.value, receiver
+            assign_attribute(fn, state, expr, owner, args[0].const, (expr.args[1], args[1]))
         return NONE_VALUE
     if name in ("requires_grad_", "freeze", "unfreeze") and isinstance(expr.func, ir.Attr):
         return _frozen(state, expr, expr.func.value, receiver, name, args, words)

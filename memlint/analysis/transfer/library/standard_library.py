@@ -35,7 +35,6 @@ from memlint.analysis.domain.values import (
 )
 from memlint.analysis.syntax.expression_text import text
 from memlint.analysis.transfer import containers, function_tables, records, user_containers
-from memlint.analysis.transfer.assignment import write_attribute
 from memlint.analysis.transfer.collecting import members_of
 from memlint.analysis.transfer.comprehensions import comprehension
 from memlint.analysis.transfer.heap import element, elements_of, make, tuple_of
@@ -46,6 +45,7 @@ from memlint.analysis.transfer.modules.modes import frozen_of
 from memlint.analysis.transfer.modules.touched_parameters import note_disabled
 from memlint.analysis.transfer.reading import read_attribute
 from memlint.analysis.transfer.stores.class_places import class_of
+from memlint.analysis.transfer.stores.named_attributes import assign_attribute
 from memlint.ir import nodes as ir
 
 _CONVERT = frozenset({
@@ -105,19 +105,20 @@ def builtin(fn: FunctionState, state: State, name: str, args: list[V], words: di
     if name == "getattr" and len(args) >= 2:
         return _attribute_by_name(fn, state, args)
     if name == "setattr" and len(args) == 3:
-        return _set_by_name(fn, state, *args)
+        return _set_by_name(fn, state, expr, args)
     plain = name[:1].isupper() or name in ("slice", "object", "globals", "locals")  # exceptions among them
     return DATA_VALUE if plain else UNKNOWN_VALUE
 
 
-def _set_by_name(fn: FunctionState, state: State, owner: V, name: V, value: V) -> V:
+def _set_by_name(fn: FunctionState, state: State, expr: ir.Call, args: list[V]) -> V:
     """``setattr(x, name, value)``; under an unknown name, any code may read the value again."""
-    if not isinstance(name.const, str):
+    owner, name, value = args
+    if not isinstance(name.const, str) or len(expr.args) != 3:
         fn.leave(fn.graphs.closure(tensors_within(fn, state, value).src))
         return NONE_VALUE
     if name.const == "requires_grad" and value.const is not True:
         note_disabled(fn, owner)
-    write_attribute(fn, state, owner, name.const, value)
+    assign_attribute(fn, state, expr, (expr.args[0], owner), name.const, (expr.args[2], value))
     return NONE_VALUE
 
 

@@ -77,9 +77,9 @@ def note_built(fn: FunctionState, state: State, at: int, expr: ir.Expr, target: 
         return
     own = own_sources(fn, found[0])
     if not direct:
-        # the value is not computed from the place: the mark is that of an object from the same allocation site in an
-        # earlier round
-        value = value.but(src=value.src - own)
+        # the mark is that of an object from the same allocation site in an earlier round, unless it is computed from
+        # the place under another name: ``old = self.mean``
+        value = value.but(src=value.src - own if value.src <= own else value.src - (own - {found[0]}))
     reached = fn.graphs.closure(value.src)
     if not direct and not own & reached:
         return
@@ -324,7 +324,7 @@ def classify(fn: FunctionState, state: State, expr: ir.Expr, shown: str, value: 
             return "average", value
         if name in ("add", "sub"):
             return "add", value
-        return "call", value
+        return "update" if _only_computes(fn, inner, value) else "call", value
     return "call", value
 
 
@@ -336,3 +336,11 @@ def _leftmost(expr: ir.Binary, shown: str) -> bool:
             return True
         left = left.left
     return _is_place(left, shown)
+
+
+def _only_computes(fn: FunctionState, call: ir.Call, value: V) -> bool:
+    """Whether a call is known to run functions of the project, and its result is no output of a model there:
+    ``blend(self.mean, mean)``."""
+    reached = (fn.graphs.nodes.get(item) for item in fn.graphs.closure(value.src))
+    made = [node for node in reached if node is not None and node.at == call.at]
+    return any(at == call.at for at, _ in fn.calls) and not any(node.model or node.unknown for node in made)
