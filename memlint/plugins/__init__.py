@@ -1,1 +1,1 @@
-"""memlint inside other tools."""
+"""Plugins of other tools: flake8, IPython, pytest, validate-pyproject."""

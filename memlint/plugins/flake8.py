@@ -1,11 +1,11 @@
-"""The flake8 plugin: on each file that flake8 checks, it says what ``memlint FILE`` says.
+"""The flake8 plugin: reports for each file that flake8 checks what ``memlint FILE`` reports.
 
-A finding needs the whole project, while flake8 asks for one file at a time, in several processes. So the files that
-flake8 is going to check are linted together, once, before it starts its workers; a file that was not among them
-(standard input, one that has changed since) is linted by itself when its turn comes.
+A finding needs the whole project, while flake8 checks one file at a time, in several processes. So the files that
+flake8 is going to check are linted together, once, before it starts its workers. Other texts (standard input, a file
+that has changed since) are linted when flake8 checks them.
 
-flake8 selects, ignores and applies ``# noqa`` to these codes as to any other; memlint's own configuration and
-suppressions hold as well. A file that does not parse never comes here: flake8 says E999.
+flake8 selects and ignores these codes as any others, with ``# noqa``, too; memlint's own configuration and suppressions
+apply as well. flake8 itself reports files that do not parse (E999).
 """
 
 from __future__ import annotations
@@ -31,26 +31,26 @@ if TYPE_CHECKING:
     from memlint.engine.batch import Said
     from memlint.engine.options import Options
 
-#: line (from 1), column (from 0) and text of what is said of a file
+#: a finding for flake8: line (from 1), column (from 0) and text
 Row = tuple[int, int, str]
-#: when a file was last written, and its size
+#: modification time and size of a file; None if it cannot be read
 Stamp = tuple[int, int] | None
-#: tells workers that share no memory with their parent its process id, and the file where it left what it found
+#: environment variable for workers that were not forked: the parent's process id, and the file with its findings
 VARIABLE = "MEMLINT_FLAKE8"
-#: the names of files that memlint takes for Python; flake8 also checks others, if they are named
+#: the suffixes of Python files; flake8 also checks other files that are named
 _SUFFIXES = (".py", ".pyw", ".pyi")
 _CONFIDENCES = ("high", "medium", "low")
 
 
 class Plugin:
-    """What flake8 makes for each file that parses."""
+    """flake8 makes an instance for each file that parses."""
 
     name = "memlint"
     version = __version__
     _session: Session | None = None
 
     def __init__(self, tree: ast.AST, filename: str, lines: list[str]) -> None:
-        # here and not in run(): where this raises, flake8 says whose failure it is
+        # not in run(): flake8 names the plugin if its constructor raises
         assert self._session is not None, "flake8 has not called parse_options"
         self._rows = self._session.rows(filename, lines)
 
@@ -83,14 +83,14 @@ class Plugin:
 
     @classmethod
     def parse_options(cls, manager: Any, options: argparse.Namespace, filenames: list[str]) -> None:
-        """Called once by the flake8 that the user started, and again by each worker that was not forked from it."""
+        """Called once by the main process, and by each worker that was not forked from it."""
         cls._session = Session(options)
         if not options.bug_report and not cls._session.is_worker:
             cls._session.prepare()
 
 
 class Session:
-    """One run of flake8, as far as this process knows of it."""
+    """One run of flake8, in one process. ``is_worker``: the process was started by another one with a session."""
 
     def __init__(self, options: argparse.Namespace) -> None:
         self._options = options
@@ -102,11 +102,11 @@ class Session:
             self._known = {path: (stamp and tuple(stamp), rows) for path, (stamp, rows) in _read(file).items()}
 
     def prepare(self) -> None:
-        """Lint what flake8 is going to check. Raises flake8's ExecutionError for what is wrong with the options or
-        with memlint's configuration."""
+        """Lint the files that flake8 is going to check. Raises flake8's ExecutionError for wrong options or an invalid
+        configuration of memlint."""
         with _Failures():
             self._check()
-            # the API gives its files later, and no names at all mean the working directory only on the command line
+            # flake8's API gives the files later; on the command line, no names mean the working directory
             if self._options.filenames or "flake8.api.legacy" not in sys.modules:
                 self._known = self._lint_all()
         os.environ[VARIABLE] = f"{os.getpid()}:"
@@ -115,7 +115,7 @@ class Session:
             os.environ[VARIABLE] += _write(self._known)
 
     def rows(self, filename: str, lines: list[str]) -> list[Row]:
-        """What is said of one file with these lines."""
+        """The findings in a file with these lines."""
         if filename == self._options.stdin_display_name and "-" in self._options.filenames:
             return self._lint_text(None if filename == "stdin" else filename, lines)
         if self._known is None:
@@ -140,7 +140,7 @@ class Session:
             check_configuration(self._options.stdin_display_name, self._engine_options())
 
     def _lint_all(self) -> dict[str, tuple[Stamp, list[Row]]]:
-        """What is said of each file that flake8 is going to check, by absolute path."""
+        """The findings in each file that flake8 is going to check, by absolute path."""
         from memlint.engine.glance import says_nothing
 
         files = [name for name in _files(self._options) if name != "-" and name.endswith(_SUFFIXES)]
@@ -154,17 +154,17 @@ class Session:
             said, others, notices = lint_each(files, self._engine_options(cache=True))
         except ConfigError:
             raise
-        except Exception as error:  # flake8's own checks go on
-            return {path: (stamp, _unchecked("this file", error)) for path, stamp in stamps.items()}
-        _say(notices)
+        except Exception as error:  # an internal error must not stop flake8's own checks
+            return {path: (stamp, _unchecked(error)) for path, stamp in stamps.items()}
+        _warn(notices)
         rows = {path: (stamps[path], self._rows(each)) for path, each in said.items()}
-        if others:  # what concerns files that flake8 does not check stands where it is seen: by one that it parses
+        if others:  # failures of files that flake8 does not check are reported in a file that it does, if one parses
             seen = min(rows, key=lambda path: (any(one.code == "MEM000" for one in said[path].findings), path))
             rows[seen][1].extend(_failure(failure.path, failure.reason) for failure in others)
         return rows
 
     def _lint_text(self, filename: str | None, lines: list[str]) -> list[Row]:
-        """What is said of a file that holds these lines, whatever is on the disk."""
+        """The findings in a file with these lines, whatever its content on the disk."""
         from memlint.config import ConfigError
         from memlint.engine.batch import Said
         from memlint.engine.run import STDIN, run
@@ -175,8 +175,8 @@ class Session:
             except ConfigError:
                 raise
             except Exception as error:
-                return _unchecked("this file", error)
-        _say(outcome.notices)
+                return _unchecked(error)
+        _warn(outcome.notices)
         result = outcome.result
         return self._rows(Said(list(result.findings), [failure.reason for failure in result.failures]))
 
@@ -189,14 +189,14 @@ class Session:
             cwd=cwd,
             overrides=Overrides(min_confidence=self._options.memlint_min_confidence),
             config=None if config is None else cwd / config,
-            # as flake8's own excludes hold for files that are named
+            # flake8's own excludes apply to named files, too
             force_exclude=True,
             parsed=True,
             **more,
         )
 
     def _rows(self, said: Said) -> list[Row]:
-        # what flake8 would not hear of, it could not show under --disable-noqa
+        # under --disable-noqa, flake8 reports what a `noqa` suppresses
         shown = {"noqa"} if self._options.disable_noqa else set()
         rows = [
             (finding.line, finding.column - 1, f"{finding.code} {finding.message}")
@@ -208,30 +208,30 @@ class Session:
         return [(line, column, printable(text)) for line, column, text in rows]
 
 
-def _say(notices: Iterable[str]) -> None:
-    """Tell the user, of each thing once."""
+def _warn(notices: Iterable[str]) -> None:
+    """Print warnings, each once in a process."""
     for notice in notices:
-        if notice not in _SAID:
-            _SAID.add(notice)
+        if notice not in _WARNED:
+            _WARNED.add(notice)
             print(f"memlint: warning: {printable(notice)}", file=sys.stderr)
 
 
-_SAID: set[str] = set()
+_WARNED: set[str] = set()
 
 
 def _failure(what: str, reason: str) -> Row:
     return 1, 0, f"MEM000 memlint could not check all of {what}: {reason}"
 
 
-def _unchecked(what: str, error: Exception) -> list[Row]:
-    """What is said where nothing else can be, for a mistake of ours."""
+def _unchecked(error: Exception) -> list[Row]:
+    """The row of a file that was not checked because of an internal error."""
     from memlint.engine.findings import internal_error
 
-    return [_failure(what, internal_error("memlint's plugin", error))]
+    return [_failure("this file", internal_error("memlint's plugin", error))]
 
 
 class _Failures:
-    """Turns what goes wrong as a whole into flake8's way to say so."""
+    """Raises flake8's ExecutionError for any error."""
 
     def __enter__(self) -> None:
         return
@@ -280,12 +280,12 @@ def _encoded(lines: list[str]) -> bytes:
     try:
         encoding, _ = tokenize.detect_encoding(iter(raw.splitlines(keepends=True)).__next__)
         return text.encode(encoding)
-    except (SyntaxError, LookupError, UnicodeError):  # the linter says what is wrong with it
+    except (SyntaxError, LookupError, UnicodeError):  # memlint reports the encoding
         return raw
 
 
 def _write(known: dict[str, tuple[Stamp, list[Row]]]) -> str:
-    """Leave what was found in a file, until this process ends."""
+    """Write findings to a file that is deleted when this process ends. Returns its path."""
     handle, file = tempfile.mkstemp(prefix="memlint-flake8-", suffix=".json")
     with os.fdopen(handle, "w", encoding="utf-8") as out:
         json.dump(known, out)
@@ -294,7 +294,8 @@ def _write(known: dict[str, tuple[Stamp, list[Row]]]) -> str:
 
 
 def _read(file: str) -> dict[str, Any]:
-    """What `_write` left; nothing where that is gone (an error here would make flake8 start workers for ever)."""
+    """The findings that `_write` wrote; none if the file is gone (an exception would make flake8 restart workers
+    forever)."""
     try:
         found: dict[str, Any] = json.loads(Path(file).read_text("utf-8")) if file else {}
     except OSError:

@@ -1,10 +1,11 @@
-"""Magics for notebooks: ``%load_ext memlint``, then ``%memlint`` for what is wrong with the cells that were run so far,
-and ``%%memlint`` on the first line of a cell to run it and measure what is found in it."""
+"""Magics for notebooks: after ``%load_ext memlint``, ``%memlint`` lints the cells that were run so far, and
+``%%memlint`` on the first line of a cell runs it and measures its findings."""
 
 from __future__ import annotations
 
 import argparse
 import ast
+import contextlib
 import json
 import os
 import sys
@@ -23,10 +24,10 @@ if TYPE_CHECKING:
     from memlint.verifier.model import Report
     from memlint.verifier.run import Program
 
-#: what the session is called where its notebook is not known
+#: the name of the notebook if it is unknown
 _NAME = "session.ipynb"
-#: where front ends say which notebook the session is of
-_SAID = ("__vsc_ipynb_file__", "__session__")
+#: variables in which front ends store the path of the notebook
+_NOTEBOOK = ("__vsc_ipynb_file__", "__session__")
 
 
 def load(shell: Any) -> None:
@@ -45,7 +46,7 @@ class MemlintMagics(Magics):  # type: ignore[misc]
     @argument("--min-confidence", metavar="LEVEL", choices=("high", "medium", "low"), help="high, medium or low")  # type: ignore[untyped-decorator]
     @line_cell_magic  # type: ignore[untyped-decorator]
     def memlint(self, line: str, cell: str | None = None) -> None:
-        """Lint the cells that were run so far. As a cell magic: run the cell, and measure what is found in it."""
+        """Lint the cells that were run so far. As a cell magic: run the cell, and measure its findings."""
         from memlint.config import ConfigError
 
         asked = parse_argstring(self.memlint, line)
@@ -71,7 +72,7 @@ class MemlintMagics(Magics):  # type: ignore[misc]
         from memlint.verifier.run import Program
 
         cells = self._cells()
-        own = max(cells)  # (it is noted before it runs)
+        own = max(cells)  # this cell: IPython adds it to the history before it runs
         cells[own] = cells.pop(own)
         name = f"In [{own}]"
         result = _linted(self._name(), cells, asked)
@@ -82,10 +83,10 @@ class MemlintMagics(Magics):  # type: ignore[misc]
         ]
         if here and "torch" not in sys.modules:
             _import_torch()
-        # the line of the magic, which is none of the cell as it is run
+        # an empty line in place of the magic
         text = "\n" + self.shell.transform_cell(cell)
         if not _parses(text):
-            self.shell.run_cell(cell, store_history=False)  # which says what is wrong
+            self.shell.run_cell(cell, store_history=False)  # shows the error
             return
         program = Program(Target(name, False, Path(name), ()), result, {name: text}, {name: Path(name)})
         for row in _measured(verify_here(program, here, self._run(cell, own, name))):
@@ -93,33 +94,33 @@ class MemlintMagics(Magics):  # type: ignore[misc]
 
     def _run(self, cell: str, own: int, name: str) -> Any:
         def run(trees: Mapping[str, ast.Module]) -> bool:
-            put_in = _PutIn(ast.increment_lineno(trees[name], -1))
-            self.shell.ast_transformers.append(put_in)
-            count, self.shell.execution_count = self.shell.execution_count, own  # (tracebacks name the cell by it)
+            transformer = _Replace(ast.increment_lineno(trees[name], -1))
+            self.shell.ast_transformers.append(transformer)
+            count, self.shell.execution_count = self.shell.execution_count, own  # tracebacks name the cell by it
             try:
                 return bool(self.shell.run_cell(cell, store_history=False).success)
             finally:
                 self.shell.execution_count = count
-                if put_in in self.shell.ast_transformers:  # (one that raises is taken out)
-                    self.shell.ast_transformers.remove(put_in)
+                if transformer in self.shell.ast_transformers:  # IPython removes a transformer that raises
+                    self.shell.ast_transformers.remove(transformer)
 
         return run
 
     def _cells(self) -> dict[int, str]:
-        """The cells that were run, by the number that the notebook shows. One that was run again counts once, where it
-        was first, by its last number."""
+        """The cells that were run, by execution count. One that was run again has its last count, and its first place
+        in the order."""
         history = self.shell.history_manager
         ran = list(self.shell.user_ns.get("In", ()) if history is None else history.input_hist_raw)
         numbers = {text: number for number, text in enumerate(ran) if text.strip()}
         return {number: text for text, number in numbers.items()}
 
     def _name(self) -> str:
-        said = (self.shell.user_ns.get(name) for name in _SAID)
+        said = (self.shell.user_ns.get(name) for name in _NOTEBOOK)
         return next((name for name in said if isinstance(name, str) and name.endswith(".ipynb")), _NAME)
 
 
 def session_program(shell: Any, select: str | None, ignore: str | None) -> tuple[Program, list[Finding]]:
-    """The cells that were run, as a program whose paths are the names that their code has; and what is found there."""
+    """The cells that were run, as a program whose paths are the file names of their code, and the findings in them."""
     from msgspec.structs import replace
 
     from memlint.verifier.probing.planning import Target
@@ -139,15 +140,15 @@ def session_program(shell: Any, select: str | None, ignore: str | None) -> tuple
     return Program(Target(_NAME, False, Path(_NAME), ()), result, texts, paths), found
 
 
-class _PutIn(ast.NodeTransformer):
-    """Gives the shell the tree of a cell with its probes, in place of the one that it has read."""
+class _Replace(ast.NodeTransformer):
+    """Replaces the tree of the next cell by one with probes."""
 
     def __init__(self, tree: ast.Module) -> None:
         self._tree: ast.Module | None = tree
 
     def visit(self, node: ast.AST) -> ast.AST:
         if isinstance(node, ast.Module) and self._tree is not None:
-            node, self._tree = self._tree, None  # once: cells that this one runs are their own
+            node, self._tree = self._tree, None  # once: the cell may run other cells
         return node
 
 
@@ -160,15 +161,14 @@ def _parses(text: str) -> bool:
 
 
 def _import_torch() -> None:
-    """What is measured needs it, and the cell may import it itself."""
-    try:
+    """Import torch before the cell does, so that the cell is measured from its start. If that fails, the cell reports
+    it."""
+    with contextlib.suppress(ImportError):
         __import__("torch")
-    except ImportError:  # the cell says so
-        pass
 
 
 def _linted(name: str, cells: Mapping[int, str], asked: argparse.Namespace) -> Result:
-    """What is found in the cells, which the findings name by their numbers here."""
+    """The findings in the cells, whose ``cell`` is the execution count."""
     from memlint.engine.options import Options
     from memlint.engine.rules.selection import Overrides
     from memlint.engine.run import STDIN, run
@@ -222,7 +222,7 @@ def _place(place: Finding | TraceStep) -> str:
 
 
 def _measured(report: Report) -> Iterator[str]:
-    """What measuring says of a cell."""
+    """The lines of a report on a cell."""
     for one in report.verified:
         finding, verdict = one.finding, one.verdict
         said = f"{verdict.verdict}: {finding.code}[{finding.name}]: {verdict.reason}"

@@ -1,4 +1,4 @@
-"""Says which lines allocated what a test keeps, in paths as pytest shows them."""
+"""The lines that allocated what a test keeps, with paths as pytest shows them."""
 
 from __future__ import annotations
 
@@ -14,11 +14,12 @@ import pytest
 if TYPE_CHECKING:
     from memlint.measure.growth import Growth, Where
 
+#: the most lines of a test that are shown
 _SHOWN = 5
 
 
 def kept(growth: Growth, config: pytest.Config, test: Path) -> list[str]:
-    """The lines that allocated what stayed."""
+    """A row for each of the lines that allocated what stays, most first."""
     places: dict[str, float] = {}
     for stack, count in growth.kept:
         place = _place(stack, config, test)
@@ -31,7 +32,7 @@ def kept(growth: Growth, config: pytest.Config, test: Path) -> list[str]:
 
 
 def _place(stack: tuple[Where, ...], config: pytest.Config, test: Path) -> str:
-    """The innermost line that is the project's own, and that of the test which led there."""
+    """The innermost line of a stack outside libraries, and the line of the test that called it."""
     own = [where for where in stack if not _is_library(where[0])] or list(stack)
     if not own:
         return "a place that is not known"
@@ -56,7 +57,7 @@ def _is_library(path: str) -> bool:
 
 
 def _shown(path: str, config: pytest.Config) -> str:
-    """As pytest itself shows paths."""
+    """A path relative to the folder in which pytest was started, if it is in there."""
     try:
         return str(Path(path).relative_to(config.invocation_params.dir))
     except ValueError:

@@ -1,4 +1,4 @@
-"""Limits for tests: what a test keeps each time that it runs, and the most memory that it needs at once.
+"""Limits for tests: the memory that a test keeps each time that it runs, and its peak.
 
 ::
 
@@ -14,10 +14,9 @@
             for batch in growth.steps(loader):
                 trainer.step(batch)
 
-``limit_memory_growth`` calls the test function warmups + iterations times. Its fixtures are made once: what a step
-leaves in the objects that it is given is what is looked for. Without a device, CPU tensors and every CUDA device are
-measured. ``-p no:memlint`` turns all of it off.
-"""
+``limit_memory_growth`` calls the test function warmups + iterations times, with the same fixtures: growth of the
+objects in them counts. Without a device, CPU tensors and every CUDA device are measured. ``-p no:memlint`` disables the
+plugin."""
 
 from __future__ import annotations
 
@@ -41,7 +40,7 @@ if TYPE_CHECKING:
     from memlint.measure.growth import Watch
 
 _GROWTH, _PEAK, _HOST = "limit_memory_growth", "limit_peak_memory", "limit_host_growth"
-#: of pytest's configuration: the limit of tests that have none of their own
+#: the option of pytest's configuration with the growth limit of tests without the mark
 _DEFAULT = "memory_growth_limit"
 _MARKS = {
     _GROWTH: '(limit, device=None, warmups=3, iterations=8): fail when what each run of the test keeps ("0 B") is more',
@@ -86,7 +85,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    _default(config)  # a wrong one is no matter of a worker of pytest-xdist
+    _default(config)  # a wrong value is an error here, before pytest-xdist starts workers
     if config.getoption("--memlint-report"):
         from memlint.plugins.pytest_report import Reporter
 
@@ -122,7 +121,7 @@ def _is_measurable(item: pytest.Item) -> bool:
 
 
 def _note(item: pytest.Item, mark: pytest.Mark) -> None:
-    """Keep the limit of a test; the closest mark of a name counts. Raises UsageError."""
+    """Store the limit of a mark, unless a closer mark has the same name. Raises UsageError."""
     limits = item.stash.setdefault(_LIMITS, _Limits())
     try:
         if mark.name == _GROWTH and limits.growth is None and not limits.off:
@@ -139,7 +138,7 @@ def _note(item: pytest.Item, mark: pytest.Mark) -> None:
     except (TypeError, ValueError) as error:
         said = re.sub(r"^_parse_\w+\(\)", "the mark", str(error))
         limits.wrong = f"{item.nodeid}: {mark.name}: {said}"
-        if not hasattr(item.config, "workerinput"):  # in a worker of pytest-xdist it would be an internal error
+        if not hasattr(item.config, "workerinput"):  # in a worker of pytest-xdist, the test fails in its setup
             raise pytest.UsageError(limits.wrong) from None
 
 
@@ -200,7 +199,7 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
 
 
 def _gauges(device: str | None, name: str) -> list[Any]:
-    """The gauges of a device; skips the test where it cannot be measured."""
+    """The gauges of a device. Skips the test if the device cannot be measured."""
     torch = _torch(name)
     from memlint.measure.growth import UnmeasurableError, gauges
 
@@ -233,7 +232,7 @@ def pytest_runtest_call(item: pytest.Item) -> Generator[None, None, None]:
 
 
 def _measured(test: Callable[..., Any], limits: _Limits, item: pytest.Item) -> Callable[..., Any]:
-    """The test function as one that runs it as often as its limits ask, and fails beyond them."""
+    """A function that runs the test as often as its limits require, and fails if one is exceeded."""
 
     @functools.wraps(test)
     def run(*arguments: Any, **options: Any) -> None:
@@ -288,8 +287,8 @@ def _peak_failures(watch: Watch, limit: int) -> list[str]:
 class MemoryGrowth:
     """Measures the iterations of a loop inside a test, as ``limit_memory_growth`` measures whole tests.
 
-    ``per_iteration`` (bytes, of the device where it is most) and ``peaks`` (bytes by device) are there at the end.
-    """
+    Set at the end: ``per_iteration``, the growth in bytes of the device that grows most, and ``peaks``, bytes by
+    device."""
 
     def __init__(self, limits: _Growing, request: pytest.FixtureRequest) -> None:
         self._limits = limits
@@ -325,7 +324,7 @@ class MemoryGrowth:
         self._watch.mark()
 
     def steps(self, over: int | Iterable[Any]) -> Iterator[Any]:
-        """The items of ``over``, or so many numbers; each ends an iteration."""
+        """The items of ``over``, or of ``range(over)``. An iteration ends after each item."""
         for each in range(over) if isinstance(over, int) else over:
             yield each
             self._watch.mark()

@@ -14,12 +14,12 @@ from memlint.amounts import plural
 if TYPE_CHECKING:
     from memlint.measure.growth import Watch
 
-#: the names of what a report of a test says, before that of a device
+#: prefixes of a report's user properties, before the name of a device
 _KEPT, _PEAK = "memlint_kept_bytes:", "memlint_peak_bytes:"
 
 
 class Reporter:
-    """Measures each test that runs where torch is imported, and lists what they keep at the end of the run."""
+    """Measures each test that runs while torch is imported, and lists at the end what the tests keep."""
 
     def __init__(self) -> None:
         self._watches: dict[str, tuple[Watch, dict[str, int]]] = {}
@@ -33,7 +33,7 @@ class Reporter:
         with watch:
             outcome = yield
             watch.mark()
-        if outcome.excinfo is None:  # what has been raised keeps the frames of the test
+        if outcome.excinfo is None:  # an exception keeps the frames of the test alive
             self._watches[item.nodeid] = watch, watch.peaks()
 
     @pytest.hookimpl(hookwrapper=True, tryfirst=True)
@@ -43,9 +43,9 @@ class Reporter:
             return
         watch, peaks = self._watches.pop(item.nodeid)
         fixtures = getattr(item, "funcargs", None)
-        if isinstance(fixtures, dict):  # pytest lets go of them next
+        if isinstance(fixtures, dict):  # pytest would release them next
             fixtures.clear()
-        if any(watch.kept().values()):  # a collection finds no less to be kept
+        if any(watch.kept().values()):  # with nothing kept, a collection changes nothing
             gc.collect()
         for device, count in watch.kept().items():
             item.user_properties += [(_KEPT + device, count), (_PEAK + device, peaks[device])]
@@ -75,13 +75,13 @@ class Reporter:
 
 
 def _watch() -> Watch | None:
-    """None: torch is not imported, or what stands for it has no tensors."""
+    """A watch on all devices; None if torch is not imported, or is a stub."""
     torch = sys.modules.get("torch")
     if torch is None:
         return None
     from memlint.measure.growth import Watch, gauges
 
     try:
-        return Watch(gauges(None, torch), 0, freezes=False)  # a test may be about what a collection frees
+        return Watch(gauges(None, torch), 0, freezes=False)  # a test may depend on garbage collection
     except (AttributeError, ImportError):
         return None

@@ -1,4 +1,4 @@
-"""What a rule is written with: here, what rule.py imports; in the modules beside, what detect.py imports as well.
+"""The API for rules: this module for rule.py, and the other modules of the package for detect.py.
 
 A rule is a folder ``memNNN_some_name`` with ``rule.py``, ``README.md`` and, where it does not report events of the
 analysis, ``detect.py``. ``rule.py`` defines ``META`` and ``check(facts)``::
@@ -10,8 +10,8 @@ analysis, ``detect.py``. ``rule.py`` defines ``META`` and ``check(facts)``::
             if …:
                 yield Report(event.site, "…", …)
 
-``detect.py`` defines ``detect(analyser, summary)``, which gives the rule's own events of one function. It is loaded
-when there is something to analyse. ``rule.py`` is loaded by every command, so it imports nothing of the modules beside.
+``detect.py`` defines ``detect(analyser, summary)``, which yields the rule's own events of one function. It is loaded
+when files are analysed. ``rule.py`` is loaded by every command, so it imports this module alone.
 """
 
 from __future__ import annotations
@@ -119,10 +119,10 @@ E = TypeVar("E", bound=Event)
 
 
 class Meta(msgspec.Struct, frozen=True, kw_only=True):
-    """What a rule is. ``severity`` is the highest that it reports; ``preview`` rules run with ``--preview`` only.
-    ``summary`` is one line. ``fix_rank``: the fixes of rules of the lowest rank are made before any other, so a rule
-    whose fix takes away what others find has a lower one than they. ``of_grad_mode``: its advice is a guard of grad
-    mode, which a torch before 0.4 does not know: in files that are written for one, its findings are notes."""
+    """The description of a rule. ``severity``: the highest that it reports. ``preview``: it runs with ``--preview``
+    only. ``summary``: one line. ``fix_rank``: fixes of lower ranks are applied first, so a rule whose fix removes the
+    findings of other rules has a lower rank than they. ``of_grad_mode``: it advises a guard of grad mode, which torch
+    before 0.4 does not have; in files written for such a version, its findings are notes."""
 
     code: str
     name: str
@@ -134,10 +134,10 @@ class Meta(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Report(msgspec.Struct, frozen=True, kw_only=True):
-    """What a rule says of one event, in words that a PyTorch user knows. ``message``: the fact, the memory and how it
-    grows, one sentence; names in backticks are shortened where it is too long. ``help``: what to do. ``trace``: why,
-    from the cause to the site. ``fix``: what fixes it, where that is known; ``alternatives``: other fixes, which are
-    shown and never applied."""
+    """A finding about one event, in words that a PyTorch user knows. ``message``: the fact, the memory and how it
+    grows, in one sentence; names in backticks are shortened if it is too long. ``help``: what to do. ``trace``: the
+    steps from the cause to the site. ``fix``: None if unknown; ``alternatives``: other fixes, which are shown and never
+    applied."""
 
     site: Site
     message: str
@@ -151,9 +151,9 @@ class Report(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Silent(msgspec.Struct, frozen=True):
-    """Why a rule says nothing of an event of a kind: a condition with a name and one line of ``text``, in which
-    ``{event.…}`` stands for what the event has. Without a name, it is another rule's event. ``SILENT = (Silent(…), …)``
-    in a rule is asked in order (`silent`), and read by ``memlint explain``."""
+    """A condition under which a rule does not report an event of a kind, with a name and one line of ``text``, in which
+    ``{event.…}`` is replaced by attributes of the event. The name is "" for events that another rule reports. A rule
+    lists its conditions as ``SILENT = (Silent(…), …)``, in order (see `silent`); ``memlint explain`` shows them."""
 
     kind: type[Event]
     name: str
@@ -162,7 +162,7 @@ class Silent(msgspec.Struct, frozen=True):
 
 
 def needed_graph(kind: type[Event]) -> Silent:
-    """What an event is about is a graph that somebody needs."""
+    """The condition that the event's graph is needed."""
     text = (
         "the graph that `{event.place.text}` keeps is needed: a later backward() runs through it, or it leaves to code "
         "that cannot be followed"
@@ -171,18 +171,18 @@ def needed_graph(kind: type[Event]) -> Silent:
 
 
 def without_graph(kind: type[Event]) -> Silent:
-    """What an event is about has no graph."""
+    """The condition that the event's value has no graph."""
     text = "`{event.value.text}` has no autograd graph here"
     return Silent(kind, "no-graph", text, lambda event: event.value.attached not in ("yes", "some"))
 
 
 def silent(event: Event, reasons: Iterable[Silent]) -> Silent | None:
-    """The first reason that applies to an event."""
+    """The first condition that applies to an event; None if none does."""
     return next((one for one in reasons if isinstance(event, one.kind) and one.applies(event)), None)
 
 
 class Facts:
-    """The events of one linted file, and what a rule may ask of its configuration."""
+    """The events of one linted file, and the settings that rules use."""
 
     def __init__(
         self,
@@ -191,9 +191,9 @@ class Facts:
         scalar_fix: Literal["detach", "item"] = "detach",
     ) -> None:
         self._events = tuple(events)
-        #: bytes of the device that the code is meant for, from the configuration
+        #: `device-memory` of the configuration in bytes; None if not set
         self.device_memory = device_memory
-        #: what a fix writes for a number that is only reported, from the configuration
+        #: `scalar-fix` of the configuration
         self.scalar_fix = scalar_fix
 
     def of(self, kind: type[E]) -> Iterator[E]:

@@ -1,10 +1,10 @@
-"""The function that detect.py of a rule looks at, and what the whole project tells of it.
+"""For detect.py of a rule: the function to analyse, and the facts about it from the whole project.
 
 A `Summary` is the summary of one function: ``summary.function`` (its body, parameters and class), ``summary.module``
-(its file), ``summary.notes`` (what was noted as it was read), ``summary.site(at)`` (a place to report). An `Analyser`
-answers questions about the project: what a name means (``analyser.program``), who calls a function
-(``analyser.facts``), what another function does (``analyser.summary``). Both are read only: whoever changes them
-changes other rules' findings.
+(its file), ``summary.notes`` (what the analysis observed in it), ``summary.site(at)`` (a place to report). An
+`Analyser` answers questions about the project: what a name refers to (``analyser.program``), who calls a function
+(``analyser.facts``), the summary of another function (``analyser.summary``). Both are read-only: a change would alter
+the findings of other rules.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""The syntax tree of a function, as detect.py of a rule reads it: nodes, walks over them, their text, and their names.
+"""For detect.py of a rule: the syntax tree of a function. Nodes (`ir`), walks over them, their text, and their names.
 
-Every node has ``at``, its ordinal in its file: ``summary.site(node.at)`` is its place. A body is a tuple of statements.
+Every node has ``at``, its ordinal in its unit: ``summary.site(node.at)`` is its place. A body is a tuple of statements.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
-"""What is known of values and of what a function does with them, as detect.py of a rule reads it.
+"""For detect.py of a rule: abstract values, and the effects of a function.
 
-A `V` says what a value may be (``kinds``, a set of bits such as ``MODULE | NONE``), which graphs it has (``src``) and
-where it lies. ``UNKNOWN`` among its kinds is no knowledge: it speaks neither for a finding nor against it. A
-`LoopState`, `Store`, `ModelRun` or `Backward` is what a function was seen to do, and an `OutsideCall` a call that was
-noted.
+A `V` is an abstract value: its possible ``kinds`` (bits such as ``MODULE | NONE``), the sources of its autograd graphs
+(``src``), and its devices. If ``UNKNOWN`` is among its kinds, the value may be anything: that is evidence neither for a
+finding nor against it. A `LoopState`, `Store`, `ModelRun` or `Backward` is an effect of a function; an `OutsideCall` is
+a recorded call of a library.
 """
 
 from __future__ import annotations
