@@ -1,6 +1,6 @@
-"""What a piece of code keeps each time that it runs: the gauges of a test, which has no flagged places.
+"""The memory that a piece of code keeps each time that it runs, for the pytest plugin.
 
-Unlike in a measured program, nobody else reads the counters here: a test's own peak may be begun anew.
+Unlike in `memlint verify`, the peak statistics of a device may be reset here: they are the test's alone.
 """
 
 from __future__ import annotations
@@ -19,9 +19,9 @@ from .memory.tracker import Frame, Ledger, lines, tracker
 
 #: a place on a stack: path, line, function
 Where = tuple[str, int, str]
-#: bytes that are alive, by the stack that they were made on, innermost first
+#: live bytes by the stack that allocated them, innermost frame first
 Held = dict[tuple[Where, ...], int]
-#: a test's frames lie below those of its runner, and those of its model's modules above
+#: the most frames of a stack: a test's own are between those of its runner and of its model
 _DEPTH = 120
 
 
@@ -29,8 +29,39 @@ class UnmeasurableError(Exception):
     """Why a device cannot be measured here."""
 
 
-class CpuGauge:
-    """CPU tensors that operations make while it runs, to the byte."""
+class Gauge:
+    """Reads the memory of one device between `start` and `stop`, in bytes."""
+
+    device: str
+
+    def start(self) -> None:
+        raise NotImplementedError
+
+    def stop(self) -> None:
+        raise NotImplementedError
+
+    def read(self) -> int:
+        """The live bytes."""
+        raise NotImplementedError
+
+    def peak(self) -> int:
+        """The most live bytes since the start, above those at the start."""
+        raise NotImplementedError
+
+    def step(self, number: int) -> None:
+        """What is allocated from now on belongs to iteration ``number``."""
+
+    def survivors(self, first: int, last: int) -> int | None:
+        """The live bytes that iterations ``first`` to ``last``, both included, have allocated; None if unknown."""
+        return None
+
+    def held(self) -> Held:
+        """The live bytes by stack, as far as stacks are known."""
+        return {}
+
+
+class CpuGauge(Gauge):
+    """CPU tensors that operations make while it runs, exactly."""
 
     device = "cpu"
 
@@ -41,25 +72,22 @@ class CpuGauge:
 
     def start(self) -> None:
         with contextlib.suppress(Exception):
-            importlib.import_module("torch._dynamo")  # the first operation that a mode follows would do so, in the test
+            importlib.import_module("torch._dynamo")  # else the first operation under the mode imports it
         self._mode.__enter__()
 
     def stop(self) -> None:
         self._mode.__exit__(None, None, None)
 
     def step(self, number: int) -> None:
-        """What is made from now on belongs to iteration ``number``."""
         self._ledger.tick = number
 
     def read(self) -> int:
         return self._ledger.total
 
     def peak(self) -> int:
-        """The most bytes that were alive at once, of those made since the start."""
         return self._ledger.peak
 
     def survivors(self, first: int, last: int) -> int | None:
-        """The bytes that iterations ``first`` to ``last``, both included, made and that are alive; None: unknown."""
         return sum(born.nbytes for born in self._ledger.alive.values() if first <= born.tick <= last)
 
     def held(self) -> Held:
@@ -72,8 +100,8 @@ class CpuGauge:
         }
 
 
-class HostGauge:
-    """What the C library has handed out beside CPU tensors."""
+class HostGauge(Gauge):
+    """Memory that the C library has allocated, without that of CPU tensors."""
 
     device = "host"
 
@@ -90,27 +118,17 @@ class HostGauge:
     def stop(self) -> None:
         self._tensors.stop()
 
-    def step(self, number: int) -> None:
-        pass
-
     def read(self) -> int:
         held = self._read() - self._tensors.read()
         self._most = max(self._most, held)
         return held
 
     def peak(self) -> int:
-        """The most that was read, above what there was at the start."""
         return max(0, self._most - self._before)
 
-    def survivors(self, first: int, last: int) -> int | None:
-        return None
 
-    def held(self) -> Held:
-        return {}
-
-
-class CudaGauge:
-    """One device's bytes by the counters of torch's caching allocator."""
+class CudaGauge(Gauge):
+    """One CUDA device, by the counters of torch's caching allocator."""
 
     def __init__(self, torch: Any, index: int) -> None:
         self.device = f"cuda:{index}"
@@ -137,19 +155,12 @@ class CudaGauge:
             self._torch.cuda.memory._record_memory_history(None)
             self._recording = False
 
-    def step(self, number: int) -> None:
-        pass
-
     def read(self) -> int:
         return self._stat("requested_bytes", "current")
 
     def peak(self) -> int:
-        """The most bytes that the allocator had given out at once, above what it had at the start."""
         self._peak = max(self._peak, self._stat("allocated_bytes", "peak"))
         return self._peak - self._before
-
-    def survivors(self, first: int, last: int) -> int | None:
-        return None
 
     def held(self) -> Held:
         return held(self._torch, self._index)
@@ -158,16 +169,13 @@ class CudaGauge:
         return int(self._torch._C._cuda_memoryStats(self._index)[key]["all"][which])
 
 
-Gauge = CpuGauge | CudaGauge | HostGauge
-
-
 def gauges(device: str | None, torch: Any) -> list[Gauge]:
-    """The gauges of a device ("cpu", "cuda" for all of them, "cuda:1", "host"); None: of all that have tensors. Raises
-    UnmeasurableError."""
+    """The gauges of a device: "cpu", "cuda:1", "cuda" (every CUDA device), "host", or None (CPU tensors and every CUDA
+    device). Raises UnmeasurableError."""
     if device == "host":
         read = host_meter()
         if read is None:
-            raise UnmeasurableError("the C library does not say what it has handed out (glibc 2.33 and newer does)")
+            raise UnmeasurableError("the C library does not report its allocations (glibc 2.33 and newer does)")
         return [HostGauge(torch, read)]
     if device == "cpu":
         return [CpuGauge(torch)]
@@ -189,8 +197,8 @@ def gauges(device: str | None, torch: Any) -> list[Gauge]:
 
 @dataclass(frozen=True)
 class Growth:
-    """What an iteration leaves on a device. ``per_iteration``: bytes; ``kept``: by stack, innermost first, those that
-    keep more than they did after the warm-up, most first."""
+    """What an iteration leaves on a device. ``per_iteration``: bytes; ``kept``: stacks that hold more than after the
+    warm-up, with their bytes per iteration, most first."""
 
     device: str
     per_iteration: float
@@ -198,10 +206,10 @@ class Growth:
 
 
 class Watch:
-    """Reads gauges after each iteration, once the garbage collector has run. A context manager.
+    """Reads gauges after each iteration and a garbage collection. A context manager.
 
-    ``freezes``: what is there at the start is not looked through after each iteration, as torch's objects would take a
-    tenth of a second each time. What the iterations let go of it is collected at the end only.
+    ``freezes``: exclude the objects that exist at the start from these collections, which saves a tenth of a second
+    each. Those that the iterations release are then collected at the end only.
     """
 
     def __init__(self, watched: Iterable[Gauge], warmups: int, *, freezes: bool = True) -> None:
@@ -216,13 +224,13 @@ class Watch:
 
     def __enter__(self) -> Watch:
         if not all(isinstance(gauge, CpuGauge) for gauge in self._gauges):
-            gc.collect()  # counters of all memory have the garbage in them that is there already
+            gc.collect()  # their counters include garbage that exists already
         started: list[Gauge] = []
         try:
             for gauge in self._gauges:
                 gauge.start()
                 started.append(gauge)
-            if self._freezes and not gc.get_freeze_count():  # else somebody's own freeze would be taken back
+            if self._freezes and not gc.get_freeze_count():  # else unfreezing would undo the program's own freeze
                 gc.freeze()
                 self._froze = True
             self.mark()
@@ -250,13 +258,13 @@ class Watch:
             gauge.stop()
 
     def _grew(self) -> bool:
-        """Whether there is more than after the warm-up: a collection of all, which takes long, can change the result
-        only then."""
+        """Whether there is more than after the warm-up. Only then can a full collection, which is slow, change the
+        result."""
         return any(readings[-1] > readings[: self._warmups + 1][-1] for readings in self._readings.values())
 
     def mark(self) -> None:
         """An iteration has ended."""
-        if any(gauge.read() for gauge in self._gauges):  # where no byte is counted, none is garbage
+        if any(gauge.read() for gauge in self._gauges):  # with no bytes, none are garbage
             gc.collect()
         for gauge in self._gauges:
             readings = self._readings[gauge.device]
@@ -267,15 +275,15 @@ class Watch:
 
     @property
     def iterations(self) -> int:
-        """How many iterations are judged so far."""
+        """The number of iterations after the warm-up."""
         return max(0, min(len(readings) for readings in self._readings.values()) - 1 - self._warmups)
 
     def peaks(self) -> dict[str, int]:
-        """The most bytes above those of the start, by device."""
+        """The peak by device, in bytes above the start."""
         return {gauge.device: gauge.peak() for gauge in self._gauges}
 
     def kept(self) -> dict[str, int]:
-        """The bytes that are still there of what has come since the start, by device, once it is over."""
+        """After the end: the bytes gained since the start that are still live, by device."""
         found = {}
         for gauge in self._gauges:
             readings = self._readings[gauge.device]
@@ -283,15 +291,15 @@ class Watch:
         return found
 
     def growth(self) -> list[Growth]:
-        """What an iteration leaves, by device; there must be two iterations or more, and the watch be over."""
+        """After the end, with at least two iterations: what an iteration leaves on each device."""
         return [self._growth(gauge.device) for gauge in self._gauges]
 
     def _first_half(self) -> tuple[int, int]:
         return self._warmups + 1, self._warmups + self.iterations // 2
 
     def _growth(self, device: str) -> Growth:
-        """A cache that fills once grows in one half of the iterations only, and is no growth an iteration. Nor are
-        batches of different sizes: of those made in the first half, none is left."""
+        """The least of the growth in each half of the iterations and of what the first half has left: a cache that
+        fills once grows in one half only, and batches of different sizes leave nothing."""
         readings = self._readings[device][self._warmups :]
         whole = len(readings) - 1
         half = whole // 2
