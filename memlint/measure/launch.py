@@ -1,4 +1,4 @@
-"""Runs a program with its probes: ``python launch.py PLAN``. What runs sees itself as if Python had been given it."""
+"""Runs a program with probes: ``python launch.py PLAN``. The program sees the environment of ``python PROGRAM``."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _PACKAGE = "_memlint_measure"
 
 
 def _load() -> None:
-    """Import this folder as a package of its own: memlint need not be installed where the program runs."""
+    """Import this folder as a package `_memlint_measure`, so that memlint need not be installed."""
     path = os.path.join(_HERE, "__init__.py")
     spec = importlib.util.spec_from_file_location(_PACKAGE, path, submodule_search_locations=[os.path.dirname(path)])
     assert spec is not None and spec.loader is not None
@@ -34,22 +34,22 @@ def main(plan_path: str) -> int:
         code, main_module = _prepare(plan, compile_file)
     except BaseException as error:
         session.finish({"kind": "failed", "code": 1, "exception": type(error).__name__})
-        return _told(error)
+        return _show(error)
     return _run(code, main_module, session, stop)
 
 
 def spawned(plan_path: str) -> None:
-    """Measure this process, which the program has spawned."""
+    """Measure this process, which multiprocessing has spawned."""
     try:
         _, session, _, compile_file = _set_up(plan_path, spawned=True)
         begin = importlib.import_module(f"{_PACKAGE}.processes.spawned").begin
         begin(compile_file, lambda code: session.finish({"kind": "failed" if code else "finished", "code": code}))
-    except Exception:  # not measured, then
+    except Exception:  # the process runs unmeasured
         return
 
 
 def _set_up(plan_path: str, *, spawned: bool = False) -> tuple[Plan, Session, Any, Any]:
-    """The plan, its session, what that raises to end the program, and what compiles the program's files."""
+    """The plan, its session, the exception that stops the program, and the function that compiles its files."""
     _load()
     plans = importlib.import_module(f"{_PACKAGE}.plan")
     sessions = importlib.import_module(f"{_PACKAGE}.session.session")
@@ -85,7 +85,7 @@ def _run(code: CodeType, module: ModuleType, session: Session, stop: Any) -> int
     try:
         exec(code, module.__dict__)
     except stop:
-        session.finish({"kind": "stopped"})  # unless it has already said why
+        session.finish({"kind": "stopped"})  # without effect if the session has ended
         return 0
     except SystemExit as error:
         number = 0 if error.code is None else error.code if isinstance(error.code, int) else 1
@@ -104,7 +104,7 @@ def _run(code: CodeType, module: ModuleType, session: Session, stop: Any) -> int
                 "message": str(error)[:2000] if _is_memory(error) else None,
             }
         )
-        return _told(error)
+        return _show(error)
     session.finish({"kind": "finished", "code": 0, "exception": None})
     return 0
 
@@ -113,8 +113,8 @@ def _is_memory(error: BaseException) -> bool:
     return isinstance(error, MemoryError) or type(error).__name__ == "OutOfMemoryError"
 
 
-def _told(error: BaseException) -> int:
-    """Show an exception as Python would, without the frames of this file."""
+def _show(error: BaseException) -> int:
+    """Print an exception as Python would, without the frames of this package. Returns the exit code."""
     trace = _own_frames(error.__traceback__)
     if sys.excepthook is sys.__excepthook__:
         traceback.print_exception(type(error), error, trace)
@@ -124,7 +124,7 @@ def _told(error: BaseException) -> int:
 
 
 def _own_frames(trace: TracebackType | None) -> TracebackType | None:
-    """A traceback without the frames of this folder, and without those of the import system around them."""
+    """A traceback without the frames of this package, and of the import system if the package is between them."""
     frames: list[TracebackType] = []
     while trace is not None:
         frames.append(trace)
@@ -140,7 +140,7 @@ def _own_frames(trace: TracebackType | None) -> TracebackType | None:
 
 
 def _prepare(plan: Plan, compile_file: Any) -> tuple[CodeType, ModuleType]:
-    """The code of the main module, and the module as Python makes it."""
+    """The code of the main module, and a module with the attributes that Python gives it."""
     spec: Any = None
     if plan.module:
         if not sys.flags.safe_path if hasattr(sys.flags, "safe_path") else True:
@@ -165,7 +165,7 @@ def _prepare(plan: Plan, compile_file: Any) -> tuple[CodeType, ModuleType]:
         __package__=None if spec is None else spec.parent,
         __loader__=importlib.machinery.SourceFileLoader("__main__", path) if spec is None else spec.loader,
     )
-    if "__annotations__" in globals():  # as this Python gives every main module
+    if "__annotations__" in globals():  # this Python gives it to every main module
         module.__annotations__ = {}
     sys.modules["__main__"] = module
     with open(path, "rb") as file:
@@ -174,7 +174,8 @@ def _prepare(plan: Plan, compile_file: Any) -> tuple[CodeType, ModuleType]:
 
 
 def _compile(path: str, raw: bytes, plan: FilePlan | None, session: Session) -> CodeType:
-    """The code of a file, with the probes of its plan. A file that has changed is run as it is, unprobed."""
+    """The code of a file with the probes of its plan. A file that cannot get them runs without, and its sites and loops
+    are noted as missing."""
     if plan is None:
         return compile(raw, path, "exec", dont_inherit=True)
     instrument = importlib.import_module(f"{_PACKAGE}.probing.instrument")
@@ -201,7 +202,7 @@ def _decode(raw: bytes) -> str:
 
 
 def _write_before_exit(session: Session) -> None:
-    """``os._exit`` runs no handlers: what was measured is written before it."""
+    """Write the results before ``os._exit``, which runs no exit handlers."""
     leave = os._exit
 
     def write_and_leave(status: int) -> None:
@@ -213,7 +214,7 @@ def _write_before_exit(session: Session) -> None:
 
 
 def rooms(job_path: str) -> int:
-    """Measure rules' probes in place of a program."""
+    """Measure rules' probes instead of a program."""
     _load()
     return int(importlib.import_module(f"{_PACKAGE}.rooms").main(job_path))
 

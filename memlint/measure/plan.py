@@ -1,4 +1,4 @@
-"""What is to be measured: written by the parent as JSON, read by the process that runs the program."""
+"""The plan of a run: what to measure. The parent writes it as JSON, the process that runs the program reads it."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ VERSION = 1
 
 @dataclass(frozen=True)
 class SitePlan:
-    """A flagged place. Lines and columns count from 1, columns in characters, the end is exclusive. ``loop``: the
-    innermost watched loop of its function around it."""
+    """A site: the place of a finding. Lines and columns count from 1, columns in characters, the end is exclusive.
+    ``loop``: the innermost watched loop around it in its function; None without one."""
 
     id: int
     line: int
@@ -25,7 +25,7 @@ class SitePlan:
 
 @dataclass(frozen=True)
 class LoopPlan:
-    """A ``for`` or ``while`` statement whose iterations are counted; ``line`` and ``column`` are its first."""
+    """A ``for`` or ``while`` statement whose iterations are counted; ``line`` and ``column``: its start."""
 
     id: int
     line: int
@@ -34,7 +34,7 @@ class LoopPlan:
 
 @dataclass(frozen=True)
 class FilePlan:
-    """What to put into one file. ``text`` replaces its content, where another version of it is to be run."""
+    """The probes of one file. ``text``: run this instead of the file's content."""
 
     path: str
     sites: tuple[SitePlan, ...] = ()
@@ -47,15 +47,13 @@ class Plan:
     """One run of a program.
 
     ``target`` is the absolute path of a script, or the name of a module where ``module`` is set; ``typed`` is the
-    script as the user named it. ``warmup`` and ``window`` count hits of a site and iterations of a loop.
-    ``max_steps``: stop once a loop has made as many iterations; ``full``: do not stop when all is measured;
-    ``stop_at``: stop at this top of this loop and nowhere else (its id, and which top it is), where another run
-    stopped. ``device``: auto, cuda or cpu. ``gpu_memory``: bytes that each device may give. ``seed``: what random
-    generators start from, where two runs are compared; ``losses``: keep what ``backward()`` was called on.
-    ``picture``: follow what is made to the end of the run. ``output``: the folder that results go to.
-    ``own``: the absolute paths of the program's own files.
-    ``trace_host``: find the lines of Python that allocate the host memory that grows.
-    """
+    script as the user named it. ``warmup`` and ``window`` count hits of a site and iterations of a loop. ``max_steps``:
+    stop after so many iterations of a loop; ``full``: do not stop when all is measured; ``stop_at``: stop at this top
+    of this loop only (its id, and the number of the top), where another run stopped. ``device``: auto, cuda or cpu.
+    ``gpu_memory``: the most bytes to allocate on each device. ``seed``: of random generators, if two runs are compared;
+    ``losses``: keep the values that ``backward()`` was called on. ``picture``: follow storages to the end of the run,
+    for a chart. ``output``: the folder for results. ``own``: the absolute paths of the program's own files.
+    ``trace_host``: find the lines of Python that allocate growing host memory."""
 
     target: str
     arguments: tuple[str, ...]

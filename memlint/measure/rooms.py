@@ -1,8 +1,9 @@
-"""Measures rules' probes, each room's `probe.py`: ``python launch.py --rooms JOB``.
+"""Measures rules' probes, the `probe.py` in a rule's folder (its room): ``python launch.py --rooms JOB``.
 
 A probe has pairs of generator functions, ``bad(device)`` and ``good(device)``, ``bad_case`` and ``good_case``: endless
-loops that yield once an iteration. ``CLAIMS`` says what of each case is claimed, ``ACCELERATOR_ONLY`` names the cases
-that mean nothing where the host is the device. The first line of a docstring is what the variant is called.
+loops that yield once an iteration. ``CLAIMS`` says for each case what the bad variant wastes (one of `KINDS`).
+``ACCELERATOR_ONLY`` names the cases that are skipped on a CPU. The title of a variant is the first line of its
+docstring.
 """
 
 from __future__ import annotations
@@ -28,28 +29,29 @@ from .retention.graph import walk
 from .retention.values import tensors_in
 
 KINDS = ("device", "host", "peak", "time")
-#: iterations of a run whose numbers are not kept: libraries take their workspaces then
+#: iterations before the measurement, in which libraries allocate their workspaces
 _REHEARSED = 2
-#: how often bad and good take turns at being timed
+#: the number of times that bad and good are timed in turn
 _TURNS = 3
 
 Variant = Callable[[str], Iterator[None]]
 
 
 class ProbeError(Exception):
-    """What is wrong with a probe, for whoever writes it."""
+    """An error in a probe, or a device that cannot be measured."""
 
 
 def main(job_path: str) -> int:
-    """Measure the rooms of a job; a line of JSON for the machine and one for each room go to its output, at once."""
+    """Measure the rooms of a job. Writes a line of JSON for the machine, and lines for each room as soon as it is
+    measured."""
     with open(job_path, encoding="utf-8") as file:
         job: dict[str, Any] = json.load(file)
-    sys.path.pop(0)  # this folder: a probe means others by `import history`
+    sys.path.pop(0)  # this folder, so that a probe's imports do not find its modules
     import torch
 
     gc.collect()
-    gc.freeze()  # what torch brings is not looked through after each iteration
-    torch.set_num_threads(1)  # of tensors this small, and for the same numbers on each machine
+    gc.freeze()  # torch's objects are excluded from the collection after each iteration
+    torch.set_num_threads(1)  # enough for small tensors, and reproducible
 
     with open(job["output"], "a", encoding="utf-8") as out:
 
@@ -149,8 +151,8 @@ def _title(variant: Variant) -> str:
 
 
 class Bench:
-    """Runs variants: once for their bytes, once for their graphs, and in turns for their time, since the meters of one
-    would be in the way of the others."""
+    """Runs variants: once for their bytes, once for their graphs, and in turn for their time, since each measurement
+    would disturb the others."""
 
     def __init__(self, device: str, warmup: int, window: int, torch: Any) -> None:
         self.device = device
@@ -160,13 +162,12 @@ class Bench:
         self._host = host_meter()
 
     def measure(self, variant: Variant) -> dict[str, Any]:
-        """What an iteration leaves (bytes, once garbage is collected) and the peak of the variant above what was there
-        before."""
+        """The bytes that an iteration leaves after a garbage collection, and the peak above the bytes at the start."""
         self._run(variant, _REHEARSED)
         return {**self._bytes(variant), "graph_nodes_per_iteration": self._nodes(variant)}
 
     def time(self, bad: Variant, good: Variant) -> list[float]:
-        """Seconds of the median iteration of each."""
+        """The median seconds of an iteration of each."""
         seconds: dict[Variant, list[float]] = {bad: [], good: []}
         for _ in range(_TURNS):
             for variant in (bad, good):
@@ -222,7 +223,7 @@ class Bench:
         }
 
     def _live(self, ledger: Ledger, which: str = "current") -> int:
-        """Bytes that the device's tensors asked for; on a host, those made since the ledger was begun."""
+        """The live bytes of tensors on the device; on a CPU, of those in the ledger."""
         if self.device == "cpu":
             return ledger.total if which == "current" else ledger.peak
         index = self._torch.cuda.current_device()
@@ -235,7 +236,7 @@ class Bench:
             self._torch.cuda.reset_peak_memory_stats()
 
     def _nodes(self, variant: Variant) -> dict[str, int]:
-        """How many autograd nodes more are held after each iteration, by what the generator holds in its variables."""
+        """The gain of autograd nodes in an iteration that the generator's variables hold."""
         counts = []
         steps: Any = self._begin(variant)
         for number in range(self._warmup + self._window + 1):

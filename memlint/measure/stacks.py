@@ -1,4 +1,4 @@
-"""Whose code runs: the frames of a stack, and the folders of what measures and of installed packages."""
+"""The frames of a stack, and the folders of memlint's own code and of installed packages."""
 
 from __future__ import annotations
 
@@ -6,9 +6,9 @@ import os
 from collections.abc import Iterator
 from types import FrameType
 
-#: the folder of what measures, as paths of its files begin
+#: the prefix of the paths of this package's files
 HERE = os.path.dirname(os.path.abspath(__file__)) + os.sep
-#: what a path of an installed package has in it
+#: folders in the paths of installed packages
 PACKAGES = (f"{os.sep}site-packages{os.sep}", f"{os.sep}dist-packages{os.sep}")
 
 

@@ -1,1 +1,1 @@
-"""How much memory does the process hold: on its devices, in the tensors of the CPU, beside tensors?"""
+"""How much memory does the process hold: on its devices, in CPU tensors, and in host memory beside tensors?"""

@@ -1,4 +1,4 @@
-"""The two halves of a window: what tells growth from what comes and goes, or came once."""
+"""Comparisons of the two halves of a window, which tell growth from fluctuation and from a single gain."""
 
 from __future__ import annotations
 
@@ -7,21 +7,21 @@ from collections.abc import Sequence
 
 
 def rises(held: Sequence[int]) -> bool:
-    """Whether there was more each time of the second half than ever in the first: batches of changing sizes make it go
-    up and down."""
+    """Whether every value of the second half exceeds every one of the first. Batches of different sizes fluctuate, and
+    do not."""
     half = len(held) // 2
     return half > 0 and min(held[half:]) > max(held[:half])
 
 
 def by_half(values: Sequence[int]) -> tuple[bool, bool]:
-    """Whether each half has something."""
+    """Whether the first and the second half have a value other than 0."""
     half = len(values) // 2
     return any(values[:half]), any(values[half:])
 
 
 def steady(held: Sequence[int], least: int) -> bool:
-    """Whether it rises by ``least`` a step or more in each half, and not by a few leaps: what an allocator or a library
-    sets aside for itself comes seldom, and ever less."""
+    """Whether the values rise by ``least`` a step or more in each half, and in most steps: allocators and libraries
+    grow in few steps, ever more rarely."""
     half = len(held) // 2
     if not rises(held):
         return False

@@ -1,5 +1,5 @@
-"""Host memory beside tensors: what the C library has handed out, what of the process is resident, and what the workers
-of a `DataLoader` hold."""
+"""Host memory beside tensors: what the C library has allocated, the resident memory of the process, and the memory of a
+`DataLoader`'s workers."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from typing import Any
 
 from .halves import steady
 
-#: less an iteration is noise: allocators and libraries set something aside for themselves, over dozens of iterations
+#: bytes per iteration up to which growth is noise: allocators and libraries grow over dozens of iterations
 NOISE = 2048
-#: and of other processes, whose memory is read page by page
+#: the same for other processes, whose memory is counted in pages
 NOISE_OF_WORKERS = 64 * 1024
-#: so often in each half it is looked at for a floor: what is emptied may be so after several runs
+#: readings in each half from which a floor is judged: a buffer may be emptied after several runs only
 _FEW_LOOKS = 4
-#: more workers are not read: that takes a millisecond for each and iteration
+#: with more workers, none is read: that takes a millisecond for each in every iteration
 _MOST_WORKERS = 16
 
 Read = Callable[[], "dict[str, int]"]
@@ -31,8 +31,8 @@ class _Mallinfo(ctypes.Structure):
 
 
 def host_meter() -> Callable[[], int] | None:
-    """Reads the bytes that the C library has handed out: C++ graph nodes are there, and no Python tool sees them.
-    None where the C library does not say (anything but glibc 2.33 and newer)."""
+    """A function that reads the bytes that the C library has allocated, which include the C++ graph nodes that no
+    Python tool sees. None if the C library does not report them (all but glibc 2.33 and newer)."""
     if not sys.platform.startswith("linux"):
         return None
     try:
@@ -49,8 +49,9 @@ def host_meter() -> Callable[[], int] | None:
 
 
 def resident() -> dict[str, int]:
-    """``rss``: bytes of this process that are in memory. ``workers``: of those that it has started by multiprocessing,
-    a page that several share counting in parts. Empty where the system does not say."""
+    """``rss``: the resident bytes of this process. ``workers``: those of the processes that multiprocessing has
+    started, where shared pages count in proportion (PSS); ``worker_count``: their number. Unknown values are left
+    out."""
     found: dict[str, int] = {}
     try:
         with open("/proc/self/statm", encoding="ascii") as file:
@@ -77,13 +78,13 @@ def _pss(pid: int) -> int | None:
 
 
 def beside_tensors(reading: Mapping[str, Any]) -> int | None:
-    """What a reading has of host memory beside the CPU tensors that are counted."""
+    """The host memory of a reading without CPU tensors, in bytes; None if unknown."""
     host = reading.get("host")
     return None if host is None else int(host) - int(reading["requested"].get("cpu", 0))
 
 
 def rises_on_host(readings: Sequence[Mapping[str, Any]], settled: int | None = None) -> bool:
-    """Whether host memory beside tensors grows, by more than noise. ``settled``: what it was at some time later."""
+    """Whether host memory beside tensors grows by more than noise. ``settled``: its value after the window."""
     held = [each for reading in readings if (each := beside_tensors(reading)) is not None]
     if len(held) < len(readings) or not held:
         return False
@@ -93,8 +94,8 @@ def rises_on_host(readings: Sequence[Mapping[str, Any]], settled: int | None = N
 
 
 def is_level(later: Sequence[tuple[int, int]]) -> bool:
-    """Whether host memory, at several times with the clock, is down to what it was before again and again: its floor
-    rises by no more than noise an iteration. False where it was looked at too seldom to tell."""
+    """Whether the floor of host memory rises by no more than noise an iteration. ``later``: ticks and bytes. False with
+    too few readings."""
     half = len(later) // 2
     if half < _FEW_LOOKS:
         return False
@@ -103,6 +104,6 @@ def is_level(later: Sequence[tuple[int, int]]) -> bool:
 
 
 def rises_in_workers(readings: Sequence[Mapping[str, Any]]) -> bool:
-    """Whether the memory of the same worker processes grows."""
+    """Whether the memory of the worker processes grows, while their number stays."""
     counts = {reading.get("worker_count") for reading in readings}
     return len(counts) == 1 and None not in counts and steady([r["workers"] for r in readings], NOISE_OF_WORKERS)

@@ -1,4 +1,4 @@
-"""Runs the program as on a smaller card."""
+"""Runs the program as on a device with less memory."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import Any
 
 
 def limit_devices(torch: Any, most: int) -> None:
-    """Let the allocator take at most ``most`` bytes of each device, from when the program begins to use them."""
+    """Limit the allocator to ``most`` bytes on each device, once CUDA is initialised."""
 
     def limit() -> None:
         for index in range(torch.cuda.device_count()):

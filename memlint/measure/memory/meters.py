@@ -1,4 +1,4 @@
-"""What a process has allocated, read without touching the program's own statistics."""
+"""Meters of tensor memory, which leave the program's own statistics as they are."""
 
 from __future__ import annotations
 
@@ -13,9 +13,8 @@ Bytes = dict[str, int]
 
 
 class Meter:
-    """Tensor memory. `read` gives the bytes that live tensors asked for, `peak` the most that there were, `free` what
-    a device can still give; ``fragments`` what the allocator holds beside them, and the most that was given out. Empty
-    where nothing is to be read."""
+    """Tensor memory by device, in bytes. `read`: requested by live tensors; `peak`: the most allocated so far; `free`:
+    what a device can still allocate; `fragments`: counters of the allocator. Unknown devices are left out."""
 
     name = "none"
 
@@ -32,17 +31,17 @@ class Meter:
         return {}
 
     def reason(self) -> str | None:
-        """Why nothing can be measured, where nothing can."""
+        """Why nothing can be measured; None if something can."""
         return None
 
     def close(self) -> None:
-        """Leave the process as it was, in which nothing more is measured."""
+        """End the measurement, and undo its changes to the process."""
 
 
 class CudaMeter(Meter):
-    """The counters of torch's caching allocator, on every device of the process (ROCm has the same names).
+    """The counters of torch's caching allocator, on every device of the process (also of ROCm, under the same names).
 
-    They are counted on the host when memory is asked for, so reading waits for no kernel.
+    The host counts when memory is requested, so reading does not wait for kernels.
     """
 
     name = "cuda"
@@ -56,7 +55,7 @@ class CudaMeter(Meter):
         cuda = self._torch.cuda
         if not cuda.is_initialized():
             return {}
-        # the public functions flatten and sort all counters: 3,000 times slower
+        # the public functions flatten and sort all counters, which is 3,000 times slower
         return {f"cuda:{index}": self._torch._C._cuda_memoryStats(index) for index in range(cuda.device_count())}
 
     def read(self) -> Bytes:
@@ -73,7 +72,7 @@ class CudaMeter(Meter):
         return {
             device: cuda.mem_get_info(index)[0] + reserved - _current(stats, "allocated_bytes")
             for index, (device, stats) in enumerate(self._stats().items())
-            # the question alone makes a context on the device, of some hundred MiB
+            # on an unused device, the question would create a context of some hundred MiB
             if (reserved := _current(stats, "reserved_bytes"))
         }
 
@@ -90,9 +89,8 @@ class CudaMeter(Meter):
 
 
 class AcceleratorMeter(Meter):
-    """The counters of an accelerator by what all of them have in common (`torch.accelerator`, since torch 2.9), else by
-    the module of its own (XPU's has the names of CUDA's; that of Apple's GPU says what is allocated now, and no peak:
-    then the peak is the most of what was read)."""
+    """The counters of another accelerator, by `torch.accelerator` (torch 2.9 or newer), else by its own module. XPU's
+    has the names of CUDA's. MPS reports no peak, so the peak is the most that was read."""
 
     def __init__(self, torch: Any, name: str) -> None:
         self.name = name
@@ -102,7 +100,7 @@ class AcceleratorMeter(Meter):
         self.close = read_before_resets(torch, self.peak, getattr(self._own, "memory", None))  # type: ignore[method-assign]
 
     def _each(self, name: str) -> Bytes | None:
-        """A counter on each device; None where there is no such."""
+        """A counter on each device; None if there is no such counter."""
         started = getattr(self._own, "is_initialized", None)
         if started is not None and not started():
             return {}
@@ -112,7 +110,7 @@ class AcceleratorMeter(Meter):
             if read is not None:
                 try:
                     return {f"{self.name}:{index}": int(read(index)) for index in range(count)}
-                except (RuntimeError, NotImplementedError, TypeError):  # not of this device
+                except (RuntimeError, NotImplementedError, TypeError):  # not supported by this device
                     continue
         return None
 
@@ -132,8 +130,7 @@ class AcceleratorMeter(Meter):
 
 
 def read_before_resets(torch: Any, read: Callable[[], object], *more: Any) -> Callable[[], None]:
-    """A program that resets its peak must not take ours with it: ``read`` is called first. Gives what puts torch's
-    functions back as they were."""
+    """Call ``read`` before the program resets its peak statistics. Returns a function that undoes the change."""
     name = "reset_peak_memory_stats"  # `reset_max_memory_allocated` calls it
     accelerator = getattr(torch, "accelerator", None)
     put_back: list[Callable[[], None]] = []
@@ -160,13 +157,13 @@ def _reading_first(reset: Callable[..., Any], read: Callable[[], object]) -> Cal
 
 
 def allocator_reason(torch: Any) -> str | None:
-    """Why the counters of the allocator say nothing, where they do not."""
+    """Why the counters of the allocator cannot be used; None if they can."""
     backend = torch.cuda.get_allocator_backend()
     return None if backend == "native" else f"the allocator is {backend}, whose counters stay zero"
 
 
 def allocator_variable(torch: Any) -> str:
-    """The environment variable that the torch in use reads the settings of its allocator from."""
+    """The environment variable with the settings of this torch's allocator."""
     general = hasattr(torch._C, "_accelerator_setAllocatorSettings")  # torch 2.9
     return "PYTORCH_ALLOC_CONF" if general else "PYTORCH_CUDA_ALLOC_CONF"
 
@@ -176,7 +173,7 @@ def _current(stats: Any, key: str) -> int:
 
 
 class CpuMeter(Meter):
-    """Live CPU tensors, to the byte. A dispatch mode of the main thread, from when torch is imported to the end."""
+    """Live CPU tensors, exactly. It uses a dispatch mode of the main thread from the import of torch to the end."""
 
     name = "cpu"
 
@@ -187,7 +184,7 @@ class CpuMeter(Meter):
         self.open()
 
     def open(self) -> None:
-        """See what is made from now on."""
+        """Count storages from now on."""
         self._mode = tracker(self.ledger, self._torch)
         self._mode.__enter__()
 
@@ -200,7 +197,7 @@ class CpuMeter(Meter):
 
     @property
     def closed(self) -> bool:
-        """Whether it no longer sees what is made."""
+        """Whether it does not count new storages."""
         return self._mode is None
 
     def read(self) -> Bytes:
@@ -227,7 +224,7 @@ class CpuMeter(Meter):
 
 
 def _available() -> int | None:
-    """Bytes of main memory that are left, where the system says so."""
+    """The available main memory in bytes; None if unknown."""
     try:
         with open("/proc/meminfo", encoding="ascii") as file:
             rows = dict(line.split(":", 1) for line in file)
@@ -237,7 +234,7 @@ def _available() -> int | None:
 
 
 def meter_for(device: str, torch: Any) -> Meter:
-    """The meter of a device: cuda, cpu, or what the program can use at all (auto). Called when torch has come."""
+    """The meter of a device: cuda, cpu, or auto, the device that the program can use. Called once torch is imported."""
     if device == "cuda" or (device == "auto" and _has_accelerator(torch)):
         return CudaMeter(torch)
     if device == "auto" and (name := _other_accelerator(torch)) is not None:
@@ -246,7 +243,7 @@ def meter_for(device: str, torch: Any) -> Meter:
 
 
 def _other_accelerator(torch: Any) -> str | None:
-    """An accelerator that is not CUDA's, where torch was built for one and the system has it."""
+    """The name of an accelerator other than CUDA that torch supports and the system has; None without one."""
     xpu = getattr(torch, "xpu", None)
     if xpu is not None and getattr(xpu, "_is_compiled", bool)() and xpu.is_available():
         return "xpu"
@@ -255,7 +252,7 @@ def _other_accelerator(torch: Any) -> str | None:
 
 
 def _has_accelerator(torch: Any) -> bool:
-    """Whether the program may use one; asks the system and not torch, which would begin to use it."""
+    """Whether the program may use CUDA or ROCm. Asks the system, as asking torch would initialise the device."""
     import os
 
     if torch.version.cuda is None and getattr(torch.version, "hip", None) is None:

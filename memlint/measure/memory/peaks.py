@@ -1,5 +1,5 @@
-"""When a device held most, and what of that was the model's own: its parameters, their gradients, the state of
-optimizers. All else was there for the step alone, or is kept by the program."""
+"""The peak of each device, and its parts: parameters, gradients, the state of optimizers. The rest is activations,
+inputs and whatever else the program keeps."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 from ..retention.storages import device_of, heap, storages_of
 from .meters import Bytes, Meter
 
-#: looked through are so many peaks at most, each by so much higher than the one before
+#: the most peaks whose parts are read, and the factor by which each must exceed the one before
 _MOST, _HIGHER = 6, 1.1
 
 
@@ -21,8 +21,8 @@ class Peaks:
         self._looked = 0
 
     def note(self, meter: Meter, step: int, loop: int, torch: Any, *, look: bool) -> None:
-        """At a top of a loop, or at the end: has the iteration that is over brought a new peak? ``step``: the number of
-        that iteration; ``look``: what there is of the model is still there."""
+        """Note a new peak, at a top of a loop or at the end. ``step``: the number of the last iteration; ``look``: read
+        the parts of the peak, if the model still exists."""
         due: list[dict[str, Any]] = []
         for device, most in meter.peak().items():
             row = self._rows.setdefault(device, {"bytes": 0, "known_at": 0, "kept": None, "device": device})
@@ -39,18 +39,18 @@ class Peaks:
                 row["known_at"] = row["bytes"]
 
     def data(self) -> list[dict[str, Any]]:
-        """All that was seen, as JSON."""
+        """The peaks as JSON."""
         return [row for row in self._rows.values() if row["bytes"]]
 
 
 def _states(optimizer: Any) -> list[Any]:
-    """What an optimizer keeps of each parameter; nothing of one whose class never called the base's constructor."""
+    """The state of an optimizer by parameter; empty if its constructor did not call that of the base."""
     held = getattr(optimizer, "__dict__", {}).get("state")
     return list(held.values()) if isinstance(held, Mapping) else []
 
 
 def _kept(torch: Any) -> dict[str, Bytes]:
-    """The bytes of parameters, of gradients and of the state of optimizers, by device, no storage twice."""
+    """The bytes of parameters, gradients and optimizer state by device. Each storage counts once."""
     there = heap()
     optimizer = torch.optim.Optimizer
     with torch._C.DisableTorchFunctionSubclass():

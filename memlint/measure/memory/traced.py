@@ -1,4 +1,4 @@
-"""Which lines of Python allocate the host memory that a loop keeps: by `tracemalloc`, for one window of it."""
+"""The lines of Python that allocate the host memory that a loop keeps, by `tracemalloc` during one window."""
 
 from __future__ import annotations
 
@@ -9,25 +9,25 @@ from typing import Any
 from ..stacks import HERE
 
 _DEPTH, _SHOWN = 16, 5
-#: less an iteration is not shown
+#: the least bytes per iteration that are shown
 _LEAST = 256
 
 
 class Traced:
-    """Begins only where host memory has grown, so that a program without such growth pays nothing."""
+    """Traces a loop whose host memory has grown; other programs have no cost."""
 
     def __init__(self) -> None:
         self.loop: int | None = None
         self.found: list[dict[str, Any]] = []
 
     def begin(self, loop: int) -> None:
-        """Begin, unless another loop is looked at, or the program traces for itself."""
+        """Begin, unless another loop is traced, or the program itself uses `tracemalloc`."""
         if self.loop is None and not tracemalloc.is_tracing():
             tracemalloc.start(_DEPTH)
             self.loop = loop
 
     def end(self, loop: int, iterations: int) -> None:
-        """Stop, and keep what was allocated meanwhile and is there."""
+        """Stop, and keep the places that allocated most of what is still live."""
         if self.loop != loop:
             return
         self.loop = None

@@ -1,7 +1,7 @@
-"""The exact bytes of CPU tensors: each storage that an operation makes, until it dies.
+"""The exact bytes of CPU tensors: each storage that an operation allocates, until it is freed.
 
-Storages that no operation made (arrays, what was loaded, what other threads and compiled code made) are left out: where
-an operation first shows one says nothing of when it came.
+Other storages (NumPy arrays, loaded files, those of other threads and of compiled code) are not counted: an operation
+that uses one does not tell when it was allocated.
 """
 
 from __future__ import annotations
@@ -13,13 +13,14 @@ from collections.abc import Callable
 from types import CodeType
 from typing import Any
 
-#: a place on a Python stack, read only where it is to be shown
+#: a frame as its code and last instruction; the line is computed when it is shown
 Frame = tuple[CodeType, int]
 _DEPTH = 64
 
 
 class Born:
-    """A storage that is alive. ``tick``: when it was made, by the caller's clock; ``stack``: where, innermost first."""
+    """A live storage. ``tick``: when it was allocated, by the caller's clock; ``stack``: where, innermost frame
+    first."""
 
     __slots__ = ("nbytes", "reference", "stack", "tick")
 
@@ -31,8 +32,8 @@ class Born:
 
 
 class Ledger:
-    """Live storages by address, and their bytes. ``tick`` is the caller's clock, ``stacks``: note where they are
-    made, by so many frames (``depth``)."""
+    """Live storages by address, with their total and peak in bytes. ``tick``: the caller's clock; ``stacks``: whether
+    stacks are recorded, of up to ``depth`` frames."""
 
     def __init__(self, depth: int = _DEPTH) -> None:
         self.alive: dict[int, Born] = {}
@@ -43,12 +44,12 @@ class Ledger:
         self._depth = depth
 
     def made(self, storage: Any) -> None:
-        """Count a storage that an operation returned as new, if it is: what a tensor is given may have been before."""
+        """Count a storage that an operation has returned, if it is new."""
         key = storage._cdata
         if key in self.alive:
             self.shown(storage)
             return
-        if storage.device.type != "cpu":  # a fake tensor says that it is there
+        if storage.device.type != "cpu":  # of a fake tensor
             return
         nbytes = storage.nbytes()
         reference = weakref.ref(storage, functools.partial(self._died, key))
@@ -56,11 +57,11 @@ class Ledger:
         self._grown(nbytes)
 
     def _origin(self) -> tuple[Frame, ...]:
-        """The stack that a storage is made on."""
-        return _stack_from(5, self._depth)  # that function, this, made, look and the mode
+        """The stack that allocates a storage."""
+        return _stack_from(5, self._depth)  # without _stack_from, this function, made, look and the mode
 
     def shown(self, storage: Any) -> None:
-        """A view, or an operation in place: the storage may have been resized."""
+        """Update the size of a storage after a view or an in-place operation, which may resize it."""
         known = self.alive.get(storage._cdata)
         if known is not None:
             nbytes = storage.nbytes()
@@ -104,14 +105,13 @@ def lines(frame: Frame) -> int:
 
 
 def tracker(ledger: Ledger, torch: Any) -> Any:
-    """A dispatch mode that fills ``ledger``. It leaves alone what torch.compile runs while it compiles: a mode that
-    does not would switch compilation off."""
+    """A dispatch mode that fills ``ledger``. It ignores the internals of torch.compile; otherwise torch would not
+    compile under it."""
     from torch.utils._python_dispatch import TorchDispatchMode
 
     aliases: dict[Any, bool] = {}
     tensor = torch.Tensor
-    # how copy.deepcopy, pickle and torch.load put a tensor around a storage that no operation has made: an alias by its
-    # schema, and yet one that may be new
+    # copy.deepcopy, pickle and torch.load give a tensor a storage by these: an alias by the schema, but it may be new
     gives = {torch.ops.aten.set_.source_Storage_storage_offset, torch.ops.aten.set_.source_Storage}
 
     def look(value: Any, note: Callable[[Any], None]) -> None:
