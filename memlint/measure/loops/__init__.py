@@ -1,1 +1,1 @@
-"""Which loops are running, and what does the process hold at their tops?"""
+"""The running loops, and what the process holds at their tops."""

@@ -1,5 +1,5 @@
-"""Loops of libraries, where no loop of the program's own turns: what a trainer draws from a `DataLoader`, the steps of
-an optimizer, and the calls of a model that is evaluated. Each ticks once an iteration, as the top of a loop does.
+"""Loops of libraries, for programs without a loop of their own: batches that a trainer draws from a `DataLoader`, steps
+of an optimizer, and calls of a model in an evaluation. Each is a tick, which counts as the top of a loop.
 """
 
 from __future__ import annotations
@@ -20,21 +20,21 @@ from ..stacks import HERE, PACKAGES, frames_of
 from .loops import LoopWatch
 from .running import Run, Running
 
-#: what ticks; the numbers of their loops are below 0, those of the plan above
+#: the kinds of ticks; the numbers of their loops are negative, those of the plan positive
 BATCHES, STEPS, CALLS = "batches", "steps", "calls"
 _NUMBERS = {STEPS: -1, CALLS: -2}
 _FIRST_OF_BATCHES = -10
-#: different loops over batches that are told apart
+#: the most loops over batches that are distinguished, in all and for one stack
 _MOST_BATCHES, _MOST_DATA = 16, 4
-#: so many ticks in one iteration of a loop of the program's own are those of a library's loop in it
+#: with so many ticks in one iteration of the program's own loop, a library's loop runs in it
 _FEW = 3
 
-#: what a hook calls: what ticks, on what, and the frame that did it
+#: called by a hook with the kind of tick, its subject, and the calling frame
 Turn = Callable[[str, Any, FrameType], None]
 
 
 class ClockWatch(LoopWatch):
-    """A loop of a library. ``kind``: what ticks; ``path`` and ``line``: where the program has called the library;
+    """A loop of a library. ``kind``: of its ticks; ``path`` and ``line``: where the program calls the library;
     ``trains``: whether an optimizer steps in it."""
 
     def __init__(self, number: int, kind: str, warmup: int, window: int) -> None:
@@ -50,8 +50,8 @@ class ClockWatch(LoopWatch):
 
 
 class _Subject:
-    """What ticks: a loader's iterator, an optimizer, the models. ``own``: the iteration of a loop of the
-    program's own in which it ticked last, ``times``: how often it has."""
+    """The state of what ticks: a loader's iterator, an optimizer, the models. ``own``: the iteration of the program's
+    own loop in which it ticked last; ``times``: its ticks in that."""
 
     def __init__(self) -> None:
         self.run: Run | None = None
@@ -62,7 +62,8 @@ class _Subject:
 
 
 class Clocks:
-    """Tells which ticks are iterations. ``loops`` gets those that are found; ``number``: a name for a new run."""
+    """Decides which ticks are iterations. Found loops are added to ``loops``; ``number``: gives the number of a new
+    run."""
 
     def __init__(
         self,
@@ -81,52 +82,52 @@ class Clocks:
         self._optimizers: weakref.WeakKeyDictionary[Any, _Subject] = weakref.WeakKeyDictionary()
         self._single: dict[Any, _Subject] = {}
         self._batches: dict[tuple[CodeType, ...], dict[int, int]] = {}
-        #: kinds of ticks, with loops of the program's own in whose iterations a library's loop turns
+        #: kinds of ticks, with the program's own loops in whose iterations a library's loop runs
         self._inside: set[tuple[Any, int]] = set()
-        #: runs over batches that go on, outermost first, with their iterators
+        #: running loops over batches, outermost first, with their iterators
         self._going: list[tuple[Run, Any]] = []
-        #: whether a run over batches has just ended: a library that draws ahead still has the last batch
+        #: whether a loop over batches has just ended: a library that prefetches still uses the last batch
         self._drawn_ahead = False
         self._over: list[Run] = []
         self._clock: Any = None
         self._last: Run | None = None
         self._undo: list[Callable[[], None]] = []
         self._follow_models: Callable[[], Callable[[], None]] | None = None
-        #: has torch tell no more of the calls of models
+        #: removes the hooks on calls of models
         self._leave_models: Callable[[], None] | None = None
 
     # hooks
 
     def install(self, torch: Any, turn: Turn) -> None:
-        """Have torch tell ``turn`` of every tick."""
+        """Register ``turn`` for every tick."""
         self._undo += [_follow_optimizers(turn), _follow_batches(turn, self.exhausted)]
         self._follow_models = functools.partial(_follow_models, torch, turn)
         if not self._loops:
             self._watch_models()
 
     def _watch_models(self) -> None:
-        """That costs some time at each call of a module, so it waits until a library has a loop."""
+        """Follow calls of models, once a library has a loop: that takes some time at each call of a module."""
         if self._follow_models is not None and self._leave_models is None:
             self._leave_models = self._follow_models()
 
     def rest(self) -> None:
-        """Loops over batches and steps are counted and told when they are new; calls of models, no more."""
+        """Follow calls of models no more."""
         if self._leave_models is not None:
             self._leave_models()
 
     def wake(self) -> None:
-        """All is told again."""
+        """Follow calls of models again."""
         if self._leave_models is not None and self._follow_models is not None:
             self._leave_models = self._follow_models()
 
     def count(self, kind: str, subject: Any) -> bool | None:
-        """A tick of what has ticked before is counted, and no more: whether it is a step. None: it is new."""
+        """Only count a tick. Returns whether it is a step; None for a new subject, which is not counted."""
         known = {BATCHES: self._iterators, STEPS: self._optimizers}.get(kind, {}).get(subject)
         if known is None:
             return None
         run = known.run
         if run is None or (kind == STEPS and (self._clock is None or self._clock() is not subject)):
-            return False  # a loop of the program's own turns, or another clock
+            return False  # the program's own loop runs, or another optimizer is the clock
         run.count += 1
         watch = self._loops[run.loop]
         watch.tops += 1
@@ -144,7 +145,8 @@ class Clocks:
     # ticks
 
     def turned(self, kind: str, subject: Any, frame: FrameType) -> Run | None:
-        """The run that a tick is an iteration of; None where a loop of the program's own turns, or another clock."""
+        """The run that a tick is an iteration of; None in the program's own loop, or if another optimizer is the
+        clock."""
         self._running.settle(frame)
         if kind == CALLS:
             return self._call(frame)
@@ -154,7 +156,7 @@ class Clocks:
         return run
 
     def exhausted(self, iterator: Any) -> None:
-        """There are no more batches: what the library does then is still of the loop."""
+        """An iterator has no more batches: its loop has ended."""
         subject = self._iterators.pop(iterator, None)
         if subject is not None and subject.run is not None:
             self._going = [(run, each) for run, each in self._going if run is not subject.run]
@@ -162,12 +164,12 @@ class Clocks:
             self._drawn_ahead = True
 
     def over(self) -> list[Run]:
-        """The runs that have ended since this was asked last."""
+        """The runs that have ended since the last call."""
         over, self._over = self._over, []
         return over
 
     def around(self) -> list[Run]:
-        """The loops of libraries that turn, outermost first."""
+        """The running loops of libraries, outermost first."""
         if alive := self._alive():
             return alive
         clock = None if self._clock is None else self._clock()
@@ -175,7 +177,7 @@ class Clocks:
         return list(dict.fromkeys(run for run in (step, self._last) if run is not None))
 
     def is_inside(self, runs: list[Run]) -> bool:
-        """Whether it is a library's loop that turns in the innermost of these loops of the program's own."""
+        """Whether a library's loop runs in the innermost of these loops of the program."""
         return bool(runs) and any(loop == runs[-1].loop for _, loop in self._inside)
 
     def counts(self, watch: LoopWatch) -> bool:
@@ -204,19 +206,20 @@ class Clocks:
         return run
 
     def _batches_at(self, iterator: Any, frame: FrameType) -> int | None:
-        """The loop that draws these batches, by the calls that lead to it and by what they are drawn from."""
+        """The number of the loop over these batches, by its stack and its data set; None if there are too many
+        loops."""
         place = tuple(each.f_code for each in frames_of(frame))
         data = self._batches.setdefault(place, {})
         key = id(getattr(iterator, "_dataset", None))
         if key not in data and len(data) >= _MOST_DATA:
-            key = next(reversed(data))  # a new split again and again
+            key = next(reversed(data))  # a new split each time
         count = sum(map(len, self._batches.values()))
         if key not in data and count < _MOST_BATCHES:
             data[key] = _FIRST_OF_BATCHES - count
         return data.get(key)
 
     def _alive(self) -> list[Run]:
-        """The runs over batches that go on."""
+        """The running loops over batches."""
         gone = [run for run, iterator in self._going if iterator() is None]
         if gone:
             self._over += gone
@@ -233,7 +236,7 @@ class Clocks:
             return None
         clock = None if self._clock is None else self._clock()
         if clock is not optimizer:
-            # several that step in turn are one clock: that which has stepped first
+            # of several optimizers that step in turn, the first is the clock
             subject.since += 1
             if clock is not None and subject.since < 2:
                 return None
@@ -251,7 +254,7 @@ class Clocks:
         return subject.run
 
     def _call(self, frame: FrameType) -> Run | None:
-        """A model is called from outside of any: an iteration only where nothing else tells of one."""
+        """A model is called, not by another module: an iteration only without other loops."""
         subject = self._single.setdefault(CALLS, _Subject())
         if self._own_run() is not None or self._alive() or self._code.is_bare(frame):
             return None
@@ -274,11 +277,11 @@ class Clocks:
         return Run(number, self._number(), frame)
 
     def _own_run(self) -> Run | None:
-        """The innermost loop of the program's own that runs."""
+        """The innermost running loop of the program itself."""
         return self._running.runs[-1] if self._running.runs else None
 
     def _is_own(self, what: Any, subject: _Subject, frame: FrameType) -> bool:
-        """Whether it is a loop of the program's own that turns here: each of its iterations ticks once or twice."""
+        """Whether the program's own loop causes this tick: each of its iterations has one or two ticks."""
         own = self._own_run()
         if own is None or (what, own.loop) in self._inside:
             return False
@@ -293,7 +296,7 @@ class Clocks:
 
 
 class _Code:
-    """Whose code is whose: the program's own, libraries', and what stands between them (torch, Python's own)."""
+    """Classifies code: "own" (the program), "library", and "between" (torch, the standard library, memlint)."""
 
     def __init__(self, own: Collection[str]) -> None:
         self._own = own
@@ -306,21 +309,21 @@ class _Code:
         return self._kind(code) == "own"
 
     def is_library_between(self, frame: FrameType, around: int) -> bool:
-        """Whether a library has called, between the frame ``around`` and this one."""
+        """Whether a library's frame is between the frame ``around`` and this one."""
         between = itertools.takewhile(lambda each: id(each) != around, frames_of(frame))
         return any(self._kind(each.f_code) == "library" for each in between)
 
     def is_bare(self, frame: FrameType) -> bool:
-        """Whether there is nothing but the program's own code, so that no library has a loop here."""
+        """Whether no library's frame is on the stack, so that no library has a loop here."""
         return not any(self._kind(each.f_code) == "library" for each in frames_of(frame))
 
     def _kind(self, code: CodeType) -> str:
         kind = self._known.get(code)
         if kind is None:
-            kind = self._known[code] = self._told(code.co_filename)
+            kind = self._known[code] = self._classify(code.co_filename)
         return kind
 
-    def _told(self, name: str) -> str:
+    def _classify(self, name: str) -> str:
         if name.startswith("<"):
             return "between" if name.startswith("<frozen ") else "own"
         path = os.path.realpath(name)
@@ -368,7 +371,7 @@ def _follow_batches(turn: Turn, exhausted: Callable[[Any], None]) -> Callable[[]
 
 
 def _follow_models(torch: Any, turn: Turn) -> Callable[[], None]:
-    """Tell of the calls of modules that no other module makes, where they are evaluated."""
+    """Call ``turn`` for each call of an evaluated module outside other modules. Returns what undoes this."""
     module = importlib.import_module("torch.nn.modules.module")
     compiling = torch.compiler.is_compiling
     inside = threading.local()
@@ -387,7 +390,7 @@ def _follow_models(torch: Any, turn: Turn) -> Callable[[], None]:
     handles = [module.register_module_forward_pre_hook(before)]
     try:
         handles.append(module.register_module_forward_hook(after, always_call=True))
-    except TypeError:  # a torch that cannot: an exception in a model would end it all
+    except TypeError:  # an older torch: after an exception in a model, no call would be followed
         handles.pop().remove()
 
     def remove() -> None:

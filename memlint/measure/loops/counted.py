@@ -1,5 +1,5 @@
-"""Loops that are shorter than a window, on devices of which only counters are read: what each run gains, and whether
-that is there when the next one begins, in two runs that follow each other."""
+"""Loops shorter than a window, on devices with counters only: what each run gains, and whether that is still held when
+the next run begins, in two successive runs."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from ..memory.halves import rises
 from ..memory.meters import Bytes
 from .short import LEAST, MORE, MOST, SMALLEST, ShortRuns
 
-#: the part of a run's gain that must be there behind it: the last batch may be smaller than the first
+#: the share of a run's gain that must be held after it: the last batch may be smaller than the first
 _PART = 0.9
 
 
 class _Run(NamedTuple):
-    """What one run gained on a device, in all and an iteration, and what was held at its first top and its second."""
+    """The gain of one run on a device, in all and per iteration, and the bytes at its first and second top."""
 
     first: int
     second: int
@@ -23,7 +23,7 @@ class _Run(NamedTuple):
 
 
 class _Stayed(NamedTuple):
-    """Runs in a row whose gain was there behind them. ``base``: the bytes held before the first of them."""
+    """Successive runs whose gain was held after them. ``base``: the bytes before the first of them."""
 
     base: int
     gain: int
@@ -31,18 +31,18 @@ class _Stayed(NamedTuple):
 
 
 class CountedRuns(ShortRuns):
-    """Bytes are compared at the same place of two runs, their first tops or their ends, so that batches of different
-    sizes play no part. The first iteration of a run does not count: it makes an optimizer's state or a library's
-    workspace. For loops with a loop around them alone."""
+    """Compares the bytes of two runs at their first tops or their ends, so that batches of different sizes do not
+    matter. The first iteration of a run does not count: it allocates optimizer state or a library's workspace. Only for
+    loops with a loop around them."""
 
     def __init__(self) -> None:
         super().__init__()
         self._held: list[Bytes] = []
         self._end: Bytes = {}
-        #: the run that has ended last, by device, until it is known what became of its gain
+        #: the last run by device, until it is known whether its gain is held
         self._ended: dict[str, _Run] = {}
         self._stayed: dict[str, _Stayed] = {}
-        #: by device, the most runs in a row whose gain was freed after all, all at once
+        #: by device, the most successive runs whose gain was released at once after them
         self._lived: dict[str, int] = {}
 
     @property
@@ -70,17 +70,17 @@ class CountedRuns(ShortRuns):
 
     @property
     def suspect(self) -> bool:
-        """Whether the last run has left what it gained."""
+        """Whether the last run's gain is held."""
         return bool(self._stayed)
 
     def top(self, held: Bytes) -> None:
-        """An iteration begins, with these bytes."""
+        """An iteration begins. ``held``: bytes by device."""
         if not self._held:
             self.look(held)
         self._held.append(held)
 
     def end(self, held: Bytes, most: int) -> None:
-        """A run has ended. ``most``: tops of one that is short."""
+        """A run has ended. ``most``: the most tops of a short run."""
         tops, self._held = self._held, []
         if self.runs >= MOST or not LEAST <= len(tops) <= most:
             return

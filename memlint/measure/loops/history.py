@@ -1,4 +1,4 @@
-"""Where on an accelerator the memory comes from that no flagged place explains."""
+"""The stacks that allocate growing memory on an accelerator, for growth that no site explains."""
 
 from __future__ import annotations
 
@@ -11,34 +11,34 @@ from .loops import LoopWatch
 
 Where = tuple[tuple[str, int, str], ...]
 _DEPTH, _SHOWN = 24, 8
-#: fewer times show no growth
+#: readings from which growth is judged
 _FEWEST = 4
-#: short runs of a loop that are looked at
+#: the most short runs of a loop that are recorded
 _TRIES = 3
 
 
 class History:
-    """Has the allocator note stacks for one window, and sees which of them hold ever more.
+    """Lets the allocator record stacks for one window, and finds those whose memory grows.
 
-    It begins only where a loop has grown, so a program without growth pays nothing for it.
+    It begins only when a loop has grown, so other programs have no cost.
     """
 
     def __init__(self, torch: Any) -> None:
         self._torch = torch
         self._held_at: list[dict[Where, int]] = []
-        #: the addresses that were there at each time, by the stack
+        #: the live addresses at the last readings, by stack
         self._addresses: list[dict[Where, dict[int, int]]] = []
         self.loop: int | None = None
         self.found: list[dict[str, Any]] = []
         self._tried: dict[int, int] = {}
 
     def begin(self, watch: LoopWatch) -> None:
-        """Begin, unless a loop is looked at, or the program records for itself."""
+        """Begin, unless another loop is recorded, or the program itself records."""
         if self.loop is None and record(self._torch):
             self.loop = watch.number
 
     def begin_short(self, watch: LoopWatch) -> None:
-        """Begin with a run that may be short, unless one of this loop has told already, or some have told nothing."""
+        """Begin in a short run, unless this loop has results already, or too many runs gave none."""
         tried = self._tried[watch.number] = self._tried.get(watch.number, 0) + 1
         if tried <= _TRIES and all(row["loop"] != watch.number for row in self.found):
             self.begin(watch)
@@ -47,18 +47,17 @@ class History:
 
     @property
     def tells(self) -> bool:
-        """Whether it has seen enough to tell what grows."""
+        """Whether there are enough readings."""
         return len(self._held_at) >= 2 * _FEWEST
 
     def step(self) -> None:
-        """The loop has come to its top again."""
+        """The loop is at its top: take a reading."""
         now = blocks(self._torch)
         self._held_at.append({where: sum(sizes.values()) for where, sizes in now.items()})
         self._addresses = [*self._addresses[-_FEWEST:], now]
 
     def end(self, ask: Ask) -> None:
-        """Stop, and keep the stacks that held more at each time of the second half than ever in the first. ``ask``:
-        tells who keeps what was asked for there."""
+        """Stop, and keep the growing stacks (see `rises`) with their holders. ``ask``: searches the holders."""
         if self.loop is None:
             return
         self._torch.cuda.memory._record_memory_history(None)
@@ -81,7 +80,7 @@ class History:
         self._addresses = []
 
     def _few(self, where: Where) -> list[Target]:
-        """Some blocks that were asked for at a place and have been there for some iterations."""
+        """A few blocks of a stack that have been live for some iterations."""
         first, *later = (at.get(where, {}) for at in self._addresses)
         stayed = [address for address in first if all(address in each for each in later)] or list(later[-1])
         few = dict.fromkeys((stayed[0], stayed[len(stayed) // 2], stayed[-1]))
@@ -89,7 +88,7 @@ class History:
 
 
 def record(torch: Any) -> bool:
-    """Have the allocator note stacks. Whether it does; not where the program has it do so already."""
+    """Let the allocator record stacks. Returns whether it does; False if the program itself records."""
     enabled = getattr(torch._C, "_cuda_isHistoryEnabled", None)
     if enabled is not None and enabled():
         return False
@@ -101,12 +100,12 @@ def record(torch: Any) -> bool:
 
 
 def held(torch: Any, device: int | None = None) -> dict[Where, int]:
-    """The bytes that live blocks (of one device) asked for, by the stack that they were asked from."""
+    """The requested bytes of live blocks (of one device), by the stack that allocated them."""
     return {where: sum(sizes.values()) for where, sizes in blocks(torch, device).items()}
 
 
 def blocks(torch: Any, device: int | None = None) -> dict[Where, dict[int, int]]:
-    """The live blocks (of one device) by the stack that they were asked from: bytes by address."""
+    """The requested bytes of live blocks (of one device) by address, by the stack that allocated them."""
     try:
         segments = torch.cuda.memory_snapshot(include_traces=False)
     except TypeError:  # torch before 2.11
@@ -117,7 +116,7 @@ def blocks(torch: Any, device: int | None = None) -> dict[Where, dict[int, int]]
             continue
         address = segment["address"]
         for block in segment["blocks"]:
-            start = block.get("address", address)  # older torches leave it to the reader
+            start = block.get("address", address)  # older versions of torch do not give it
             address = start + block["size"]
             frames = block.get("frames")
             if block["state"] != "active_allocated" or not frames:

@@ -1,4 +1,4 @@
-"""One loop over the run of the program: how often it runs, and what the process holds at its tops."""
+"""The measurement of one loop: its runs and iterations, and what the process holds at its tops."""
 
 from __future__ import annotations
 
@@ -18,35 +18,33 @@ from ..retention.storages import strong
 from ..stacks import HERE
 from .short import ShortRuns
 
-#: iterations are timed as far as this
+#: the most iterations that are timed
 _TIMED = 10_000
 _SHOWN = 8
-#: ticks and seconds that the end of a run is waited for in which something has grown; and that later runs are, so many
+#: ticks and seconds to wait for the end of a run with growth, and for later runs, of which there are at most so many
 _FOR_ITS_END, _FOR_RUNS, _RUNS = (1_000, 10.0), (5_000, 60.0), 12
-#: places of which is asked who keeps what they made
+#: the most stacks whose holders are searched
 _ASKED = 8
 
 
 class Waiting(NamedTuple):
-    """Since when it is waited for what has grown to go: by the clock, and by the runs of the loop."""
+    """The tick, the time and the number of runs at the end of a window with growth, which may yet be released."""
 
     tick: int
     seconds: float
     runs: int
 
     def is_over(self, tick: int, runs: int, ended: bool) -> bool:
-        """Whether it has been long enough; ``ended``: the run has."""
+        """Whether to wait no longer. ``ended``: the run has ended."""
         ticks, seconds = _FOR_RUNS if ended or runs > self.runs else _FOR_ITS_END
         return runs - self.runs > _RUNS or tick - self.tick > ticks or time.monotonic() - self.seconds > seconds
 
 
 class LoopWatch:
-    """Reads the meters at ``window`` + 1 tops that follow each other in one run of the loop, after ``warmup`` tops.
+    """Reads the meters at ``window`` + 1 successive tops of one run of the loop, after ``warmup`` tops.
 
-    What has grown then is looked at for another window: an accumulation or a buffer that is emptied gives it back. So
-    does, when its run has ended, what is kept for as long as that (``waits``), or for some more runs: the steps of an
-    episode, of a batch of them.
-    """
+    Growth is checked in a second window: an accumulation or a buffer may be emptied in it. After that, ``waits``:
+    memory may be released at the end of the run, or of several runs, such as the steps of an episode."""
 
     def __init__(self, number: int, warmup: int, window: int) -> None:
         self.number = number
@@ -57,28 +55,28 @@ class LoopWatch:
         self.longest = 0
         self.outer: set[int] = set()
         self.holds_loops = False
-        #: whether an optimizer steps in it, and in no loop in it
+        #: whether an optimizer steps in it, outside its inner loops
         self.trains = False
         self.readings: list[dict[str, Any]] = []
         self.ticks: list[int] = []
         self.times: list[float] = []
-        #: the clock at the first tops of this run, and what runs tell that are shorter than a window
+        #: the ticks at the first tops of this run, and the measurement of runs shorter than a window
         self.turns: list[int] = []
         self.short = ShortRuns()
         self.code: CodeType | None = None
         self.survivors: dict[str, Any] | None = None
         self.suspect = False
         self.done = False
-        #: what is held when garbage has been collected behind a window that grew
+        #: the least bytes by device after a window with growth and a garbage collection
         self.settled: Bytes | None = None
-        #: and of host memory beside tensors, each time that it was looked at, with the clock
+        #: ticks, with host memory beside tensors, after that window
         self._later: list[tuple[int, int]] = []
-        #: its window is over, and what has grown in it may yet go
+        #: set while the growth of its window may yet be released
         self.waits: Waiting | None = None
         self._tops_at_end: int | None = None
         self.run_ended = False
         self.looked_at = 0
-        #: the clock at the last top
+        #: the tick at the last top
         self.tick = 0
         self._jumped = False
         self._warmup = warmup
@@ -88,18 +86,19 @@ class LoopWatch:
 
     @property
     def open(self) -> bool:
-        """Whether its window is being measured, or the iterations that lead to it."""
+        """Whether its window or the warm-up before it is running."""
         return not self.done and (bool(self.ticks) or 0 < self.tops <= self._warmup)
 
     def time(self, run: Any) -> None:
-        """Note how long the iteration took that has just ended."""
+        """Note the seconds of the iteration that has just ended."""
         now = time.perf_counter()
         if run is self._run and len(self.times) < _TIMED:
             self.times.append(now - self._last)
         self._last, self._run = now, run
 
     def read(self, meter: Meter, host: Callable[[], int] | None, tick: int) -> bool:
-        """At a top. Whether a window is over with it: the first, or the second of a suspect."""
+        """Take a reading at a top. Returns whether a window ends with it: the first, or the second if the first
+        grew."""
         if self.tops <= self._warmup:
             return False
         if not self.suspect:
@@ -111,28 +110,28 @@ class LoopWatch:
         self.readings.append(reading)
         over = len(self.readings) > (2 if self.suspect else 1) * self.window
         if over and self.suspect and not self._jumped and (jump := _jump(self.readings)) is not None:
-            # a library's workspace or an optimizer's state has come, and hides what else there was: look behind it
+            # a library's workspace or an optimizer's state was allocated, which hides other growth: read on after it
             self._jumped = True
             del self.readings[: jump + 1]
             return False
         return over
 
     def wait(self, tick: int) -> None:
-        """Its window is over, with growth."""
+        """Its window is over, with growth: wait for its release."""
         self.waits = Waiting(tick, time.monotonic(), self.runs)
         self._tops_at_end = self.tops
 
     @property
     def host_settled(self) -> int | None:
-        """The least host memory beside tensors that there was behind its window; what there was before it, where later
-        runs filled and emptied it again, or where it grew no more."""
+        """The least host memory beside tensors after its window, in bytes; that before the window if it grows no more
+        or is emptied repeatedly; None if unknown."""
         if is_level(self._later) or self._grows_no_more():
             return beside_tensors(self.readings[0])
         return min((host for _, host in self._later), default=None)
 
     def _grows_no_more(self) -> bool:
-        """Whether host memory has gained no more than noise an iteration since its window, over as many iterations:
-        what it gained there was set aside by libraries in their first steps, or comes and goes in a longer period."""
+        """Whether host memory has gained no more than noise an iteration since its window, over as many iterations. Its
+        gain then was an allocation of libraries in the first steps, or it fluctuates over a longer period."""
         held = beside_tensors(self.readings[-1]) if self.readings else None
         if held is None or not self._later or self._tops_at_end is None:
             return False
@@ -140,7 +139,7 @@ class LoopWatch:
         return passed >= self.window and self._later[-1][1] - held < NOISE * passed
 
     def is_given_back(self) -> bool:
-        """Whether less is held again than when its window was half over."""
+        """Whether no more is held than in the middle of its window."""
         settled = self.settled or {}
         half = self.readings[len(self.readings) // 2]["requested"]
         if rises_on_host(self.readings, self.host_settled):
@@ -148,7 +147,7 @@ class LoopWatch:
         return all(settled.get(device, held) <= held for device, held in half.items())
 
     def settle(self, held: Bytes, host: int | None) -> None:
-        """Note what is held now, if that is less than ever since its window was over."""
+        """Note the bytes that are held now, if they are the least since its window."""
         known = self.settled
         if host is not None:
             self._later.append((self.tick, host))
@@ -183,7 +182,7 @@ class LoopWatch:
 
 
 def _jump(readings: list[dict[str, Any]]) -> int | None:
-    """Where one step gains more than all others together move; None where there is no such."""
+    """The index of a step that changes more than all others together; None without one."""
     series = [[reading["requested"].get(device, 0) for reading in readings] for device in readings[-1]["requested"]]
     host = [each for reading in readings if (each := beside_tensors(reading)) is not None]
     for held in (*series, host) if len(host) == len(readings) else series:
@@ -203,21 +202,20 @@ def survivors(
     sites: dict[tuple[Frame, ...], set[int]],
     counts: Callable[[Born], bool] = lambda _: True,
 ) -> dict[str, Any]:
-    """What was born in a window and is alive, in bytes by generation. ``ticks``: the clock at each top of the window,
-    ``last``: at the last top of the loop. ``following``: the sites that follow a storage, by its address. ``ask``:
-    tells who keeps what; ``sites``: those that were seen to follow what a place made, which gets more;
-    ``counts``: tells which storages count.
+    """The live storages that were allocated in a window, in bytes by iteration, as JSON. ``ticks``: at each top of the
+    window; ``last``: at the last top of the loop. ``following``: the sites that follow a storage, by its address.
+    ``ask``: searches holders. ``sites``: the sites that follow storages of a stack; new ones are added. ``counts``:
+    whether a storage counts.
 
-    ``groups``: by the sites that follow the storages, or others that were made at the same places. ``stacks``: the
-    places that made most of it. ``latest``: where what is alive and youngest was made.
-    """
+    ``groups``: by the sites of their stacks. ``stacks``: those that allocated most. ``latest``: those that allocated
+    the youngest live storages."""
     count = len(ticks) - 1
     rows: dict[tuple[Frame, ...], list[int]] = {}
     latest: dict[tuple[Frame, ...], int] = {}
     kept: dict[tuple[Frame, ...], list[Born]] = {}
     for key, born in ledger.alive.copy().items():
         number = bisect.bisect_right(ticks, born.tick) - 1
-        if key in following:  # a site is known by what its hits before the window kept, too
+        if key in following:  # also by storages from before the window
             sites.setdefault(born.stack, set()).update(following[key])
         if not counts(born):
             continue
@@ -256,7 +254,7 @@ def survivors(
 
 
 def _few(born: list[Born]) -> list[Target]:
-    """Of what one place made, the first and two of the middle: what it made last may still be in use."""
+    """Three storages of one stack, not the last ones, which may still be in use."""
     third = len(born) // 3
     few = {id(each): each for each in (born[0], born[third], born[2 * third])}
     storages = [storage for each in few.values() if (storage := strong(each.reference)) is not None]
@@ -264,7 +262,7 @@ def _few(born: list[Born]) -> list[Target]:
 
 
 def shown(stack: tuple[Frame, ...]) -> list[dict[str, Any]]:
-    """A stack as JSON, innermost first, without what runs the program."""
+    """A stack as JSON, innermost frame first, without the frames of memlint."""
     return [
         {"path": frame[0].co_filename, "line": lines(frame), "function": frame[0].co_name}
         for frame in stack
@@ -273,7 +271,7 @@ def shown(stack: tuple[Frame, ...]) -> list[dict[str, Any]]:
 
 
 def grows(ledger: Ledger, ticks: list[int]) -> bool:
-    """Whether both halves of a window left something; the last iteration's may still be in use."""
+    """Whether both halves of a window have live storages, without the last iteration, whose storages may be in use."""
     half = (len(ticks) - 2) // 2
     first = second = False
     for born in ledger.alive.copy().values():
@@ -285,7 +283,7 @@ def grows(ledger: Ledger, ticks: list[int]) -> bool:
 
 
 def climbs(readings: list[dict[str, Any]]) -> bool:
-    """Whether some device held ever more."""
+    """Whether the memory of a device grows (see `rises`)."""
     return any(
         rises([reading["requested"].get(device, 0) for reading in readings]) for device in readings[-1]["requested"]
     )

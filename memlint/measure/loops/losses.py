@@ -1,4 +1,4 @@
-"""What ``backward()`` was called on, so that two runs of a program can be compared."""
+"""The losses that ``backward()`` was called on, to compare two runs of a program."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ _MOST = 4096
 
 
 class Losses:
-    """Keeps the first 4,096 numbers that a backward pass began from, in a buffer on their device: nothing that grows,
-    and no waiting for the device."""
+    """Keeps the first 4,096 losses in a buffer on their device, which does not grow and does not wait for the
+    device."""
 
     def __init__(self, torch: Any) -> None:
         self._torch = torch
@@ -22,10 +22,10 @@ class Losses:
         def noting(tensors: Any, *arguments: Any, **options: Any) -> Any:
             if self._count < _MOST and not torch.compiler.is_compiling():
                 if not isinstance(tensors, (torch.Tensor, tuple, list)):
-                    tensors = tuple(tensors)  # what can be gone through but once is backward()'s
+                    tensors = tuple(tensors)  # an iterator can be consumed once only
                 try:
                     self._note(tensors)
-                except Exception:  # a tensor of an own kind, a device without doubles: no number, then
+                except Exception:  # a tensor subclass, a device without float64: the loss is not kept
                     pass
             return backward(tensors, *arguments, **options)
 

@@ -1,5 +1,5 @@
-"""Which loops are running in a thread: by their frames, so that generators and coroutines that wait are no loops around
-those that run, and loops that were left by an exception or a return are none at all."""
+"""The running loops of a thread, by their frames: the loops of suspended generators and coroutines are not around
+others, and loops that were left by an exception or a return have ended."""
 
 from __future__ import annotations
 
@@ -7,18 +7,18 @@ import threading
 from collections.abc import Sequence
 from types import CodeType, FrameType
 
-#: runs of frames that are not running now: generators that wait, and those that will never go on
+#: the most runs of suspended frames, which may never continue
 _MOST_WAITING = 256
-#: runs that may be left by an exception or a return before it is looked which of them go on
+#: the most runs before it is checked which of them still run
 _MOST_UNSETTLED = 64
 #: flags of code: a generator, a coroutine, an asynchronous generator
 _CAN_WAIT = 0x20 | 0x80 | 0x200
 
 
 class Run:
-    """One run of a loop. ``frame`` is the identity of the frame that it runs in, ``code`` what that frame runs: the
-    identity alone may be that of an older frame. ``count``: its iterations so far; ``first``: those of its loop before
-    it, where they are counted by the loop alone."""
+    """One run of a loop. ``frame``: the identity of its frame; ``code``: the code of that, as a later frame may have
+    the same identity. ``count``: its iterations so far; ``first``: the iterations of its loop before it, if only those
+    of the loop are counted."""
 
     __slots__ = ("code", "count", "first", "frame", "loop", "number")
 
@@ -32,19 +32,19 @@ class Run:
 
 
 class Running(threading.local):
-    """The loops that run in this thread, outermost first."""
+    """The running loops of this thread, outermost first."""
 
     def __init__(self) -> None:
         self.runs: list[Run] = []
         self._waiting: dict[tuple[int, int], Run] = {}
 
     def enter(self, loop: int, around: Sequence[int], frame: FrameType, number: int, *, settle: bool = True) -> Run:
-        """A loop is about to begin. ``around``: the loops of the same function that it stands in; ``number``: a name
-        for this run of it; ``settle``: tell which other frames run, which takes longer the deeper the stack is."""
+        """A loop is about to begin. ``around``: the loops around it in the same function; ``number``: of this run;
+        ``settle``: find which frames still run, which takes longer the deeper the stack is."""
         if settle or len(self.runs) > _MOST_UNSETTLED:
             self.settle(frame)
         here = id(frame)
-        # other loops of this call were left without a word: by an exception
+        # other loops of this call were left by an exception
         self.runs = [run for run in self.runs if run.frame != here or run.loop in around]
         self._waiting.pop((loop, here), None)
         run = Run(loop, number, frame)
@@ -52,7 +52,7 @@ class Running(threading.local):
         return run
 
     def top(self, loop: int, frame: FrameType) -> Run | None:
-        """The run that this iteration is of; None where its beginning was not seen."""
+        """The run of this iteration; None if its start was not seen."""
         here = id(frame)
         depth = self._depth(loop, here)
         if depth is not None:
@@ -66,15 +66,15 @@ class Running(threading.local):
         return None if depth is None else self.runs[depth]
 
     def exit(self, loop: int, frame: FrameType) -> Run | None:
-        """A loop has ended by itself or by break: its run, where it was known to run."""
+        """A loop has ended by itself or by break. Returns its run; None if it was not known."""
         depth = self._depth(loop, id(frame))
-        if depth is None:  # a generator that goes on only to end
+        if depth is None:  # a generator that was resumed only to end
             return self._waiting.pop((loop, id(frame)), None)
         self._cut(depth + 1, id(frame))
         return self.runs.pop()
 
     def settle(self, frame: FrameType) -> None:
-        """Put aside the runs of frames that do not run now, and take up those that go on."""
+        """Set aside the runs of suspended frames, and take back those that were resumed."""
         if not self.runs and not self._waiting:
             return
         calls: dict[int, tuple[int, CodeType]] = {}

@@ -1,5 +1,5 @@
-"""Loops that are shorter than a window: what each iteration of one run leaves, and whether that is there at the end of
-later runs. A place that does so in two of them is no cache that fills once."""
+"""Loops shorter than a window: what each iteration of one run leaves, and whether that is still live at the end of
+later runs. Growth in two of them is not a cache that fills once."""
 
 from __future__ import annotations
 
@@ -15,27 +15,27 @@ from ..memory.meters import Bytes
 from ..memory.tracker import Born, Frame, Ledger
 from ..stacks import PACKAGES
 
-#: iterations of a run that is judged; of one that is the only one, or the last
+#: the least iterations of a run that is judged, and of a single run
 LEAST, LEAST_ALONE = 5, 6
-#: bytes an iteration, from which on a place is looked at
+#: the least bytes per iteration of a stack that is followed
 SMALLEST = 512
-#: runs that are looked at, and so many more whose ends tell whether it stays
+#: the most runs that are followed, and the most later runs after which a storage counts as kept
 MOST, MORE = 12, 4
 
-#: in place of readings at the tops of a short run: so few would say nothing of the host
+#: instead of readings at the tops of a short run, which are too few to judge host memory
 UNREAD: tuple[dict[str, Any], ...] = ({"requested": {}, "fragments": {}},) * 2
 
 _TORCH = tuple(f"{each}torch{os.sep}" for each in PACKAGES)
 
 Stack = tuple[Frame, ...]
-#: the survivors of a window, by its ticks and by which of them count
+#: gives `loops.survivors` for ticks and a filter
 Look = Callable[[list[int], Callable[[Born], bool]], "dict[str, Any]"]
 
 
 class ShortRuns:
-    """The short runs of one loop, of which nothing can be told. ``runs``: those that were long enough to tell;
-    ``survivors``: of the last run that left what another did, as those of a window; ``passing``: bytes an iteration
-    that were freed when a run was over, by device."""
+    """The short runs of one loop; this class itself judges nothing. ``runs``: the number of runs that were long enough;
+    ``survivors``: as of a window, for the last run with growth; ``passing``: bytes per iteration that were released
+    after a run, by device."""
 
     def __init__(self) -> None:
         self.runs = 0
@@ -45,12 +45,12 @@ class ShortRuns:
 
     @property
     def undecided(self) -> bool:
-        """Whether further runs may say more."""
+        """Whether further runs may change the result."""
         return False
 
     @property
     def grows(self) -> bool:
-        """Whether what is left stays."""
+        """Whether the runs show growth."""
         return False
 
     @property
@@ -59,12 +59,12 @@ class ShortRuns:
         return False
 
     def read(self) -> list[dict[str, Any]]:
-        """The readings of a run that left what others did, on the devices that grow."""
+        """The readings of a run with growth, of the devices that grow."""
         return self.readings
 
     def look(self, held: Bytes, *, finished: bool = False) -> None:
-        """A loop around it has ended, or the program: what has become of what the last run left? ``held``: the bytes
-        that are held now. What is gone when the program has ``finished`` may have been kept as long as it ran."""
+        """A loop around it or the program has ended: check whether what the last run left is still held. ``held``: the
+        bytes now. If the program has ``finished``, released memory may have been held until then."""
 
     def _passes(self, device: str, each: int) -> None:
         self.passing[device] = max(each, self.passing.get(device, 0))
@@ -75,14 +75,14 @@ class ShortRuns:
 
 
 class FollowedRuns(ShortRuns):
-    """Those of which each storage is followed, on the CPU."""
+    """The short runs of a loop on the CPU, where each storage is followed."""
 
     def __init__(self) -> None:
         super().__init__()
         self.readings = [*UNREAD]
         self.passing = {"cpu": 0}
         self._later = 0
-        #: so many later runs were the most that something was there in before it was freed
+        #: the most later runs that something was live in before it was released
         self._lived = 0
         self._first: dict[Stack, list[Born]] = {}
         self._last: dict[Stack, list[Born]] = {}
@@ -107,12 +107,11 @@ class FollowedRuns(ShortRuns):
 
     @property
     def _is_enough(self) -> bool:
-        """Whether one run alone may tell."""
+        """Whether the last run is long enough to be judged alone."""
         return self._iterations >= LEAST_ALONE - 2
 
     def end(self, ledger: Ledger, ticks: list[int], code: CodeType | None, look: Look) -> None:
-        """A run has ended. ``ticks``: the clock at each of its tops; ``code``: the function that it is in; ``look``:
-        gives the survivors of a window that some test admits."""
+        """A run has ended. ``ticks``: at each of its tops; ``code``: of its function; ``look``: gives survivors."""
         if self.runs >= MOST or len(ticks) < LEAST:
             return
         self.runs += 1
@@ -142,12 +141,12 @@ class FollowedRuns(ShortRuns):
         self.survivors = self._show(lambda born: id(born) in found) if found and self._show is not None else None
 
     def look(self, held: Bytes, *, finished: bool = False) -> None:
-        # (what a later run has replaced is gone by itself; at the end, with all that came later)
+        # what a later run has replaced was released with that run
         if not self._first or (finished and self._later and not any(map(_are_alive, self._last.values()))):
             return
         self._looks += 1
         if self._looks > 2 * MOST or not (finished or self._later):
-            return  # (the next run tells)
+            return  # the next run decides
         gc.collect()
         stays = {stack: kept for stack, kept in self._first.items() if _are_alive(kept)}
         if len(stays) == len(self._first):
@@ -164,8 +163,8 @@ class FollowedRuns(ShortRuns):
 
 
 def lasting(ledger: Ledger, ticks: list[int], code: CodeType | None) -> dict[Stack, list[Born]]:
-    """What is alive of what each iteration between ``ticks`` has made at the same place: below the function of
-    ``code``, wherever that is called."""
+    """The live storages of the stacks that every iteration between ``ticks`` has allocated at. Stacks are compared
+    below the function of ``code``, wherever that is called."""
     count = len(ticks) - 1
     found: dict[Stack, list[Born]] = {}
     seen: dict[Stack, set[int]] = {}
@@ -183,7 +182,7 @@ def lasting(ledger: Ledger, ticks: list[int], code: CodeType | None) -> dict[Sta
 
 
 def _below(stack: Stack, code: CodeType | None) -> Stack:
-    """A place as it is from run to run: torch's own frames change with the hooks of modules."""
+    """The part of a stack that is equal in each run: without torch's frames, which change with hooks of modules."""
     at = next((place for place, (each, _) in enumerate(stack) if each is code), len(stack) - 1)
     return stack[:1] + tuple(
         frame for frame in stack[1 : at + 1] if not any(each in frame[0].co_filename for each in _TORCH)

@@ -1,1 +1,1 @@
-"""Who keeps a tensor alive, and by which path from a root of the program?"""
+"""The holders of a tensor: what keeps it alive, and the path to it from a root of the program."""

@@ -1,8 +1,7 @@
-"""What a tensor keeps alive through its autograd graph, read without running an unpack hook.
+"""The tensors that an autograd graph keeps alive, read without running unpack hooks.
 
-An unpack hook may recompute a checkpoint or copy from the host: `_raw_saved_*` shows what a node holds, `_saved_*`
-would run them.
-"""
+An unpack hook may recompute a checkpoint or copy from the host. Reading `_saved_*` of a node would run it;
+`_raw_saved_*` does not."""
 
 from __future__ import annotations
 
@@ -12,19 +11,20 @@ from typing import Any
 
 from .storages import storages_of
 
-#: of a graph that is larger, only so much is counted
+#: the most nodes of a graph that are visited
 MOST_NODES = 200_000
-#: tensors that are named as holding a node through their graphs
+#: the most tensors that are returned as holders of a node through their graphs
 _NEAREST = 1_000
 _NAMES: dict[type, list[str]] = {}
-#: the type of the node of a leaf. A function of the program may have a `variable` of its own
+#: the class of a leaf's node; a function of the program may also have an attribute `variable`
 _LEAF = "AccumulateGrad"
 
 
 class Walk:
-    """One walk from the values of a hit. ``nodes``: how many were new; ``storages``: the tensors that the values hold,
-    each behind what tells the node that holds it, None for those of the values themselves and of leaves; ``roots``: the
-    functions that the walk began at; ``hooked``: saved values that are behind a hook; ``cut``: it was too large."""
+    """The result of a walk from the values of a hit. ``nodes``: the number of new nodes; ``storages``: pairs of a key
+    (see `number`) and a saved tensor of that node; the key is None for the values themselves and for leaves. ``roots``:
+    the nodes that the walk began at; ``hooked``: the number of saved tensors with a hook; ``cut``: the graph was too
+    large."""
 
     def __init__(self) -> None:
         self.nodes = 0
@@ -35,8 +35,8 @@ class Walk:
 
 
 def walk(tensors: list[Any], known: set[Any], torch: Any) -> Walk:
-    """Walk the graphs of ``tensors``. ``known`` holds what tells the nodes that were counted before, and gets the new
-    ones: what an earlier hit holds is that hit's."""
+    """Walk the graphs of ``tensors``. ``known``: the keys of nodes that count for an earlier hit; new ones are
+    added."""
     found = Walk()
     seen: set[Any] = set()
     stack: list[Any] = []
@@ -50,30 +50,31 @@ def walk(tensors: list[Any], known: set[Any], torch: Any) -> Walk:
         if node in seen:
             continue
         seen.add(node)
-        told = number(node)
-        if told is not None and told in known:
+        key = number(node)
+        if key is not None and key in known:
             continue
         if found.nodes >= MOST_NODES:
             found.cut = True
             break
         if type(node).__name__ == _LEAF:
             variable = node.variable
-            found.storages.append((None, variable))  # AccumulateGrad: the parameter, and its gradient, stay with it
+            found.storages.append((None, variable))  # the node keeps the parameter and its gradient
             if variable.grad is not None:
                 found.storages.append((None, variable.grad))
         else:
             found.nodes += 1
-            if told is not None:
-                known.add(told)
+            if key is not None:
+                known.add(key)
         held, hooked = _held(node, torch)
         found.hooked += hooked
-        found.storages += [(told, each) for each in held]
-        stack += [following for following, _ in node.next_functions if following is not None]
+        found.storages += [(key, each) for each in held]
+        stack += _inputs(node)
     return found
 
 
 def saved_now(roots: list[Any], wanted: set[Any], torch: Any) -> dict[Any, list[Any]]:
-    """The storages that those of the ``wanted`` nodes hold that are met from ``roots`` on, by what tells them."""
+    """The storages that ``wanted`` nodes save, by their keys. Nodes that are not reachable from ``roots`` are left
+    out."""
     found: dict[Any, list[Any]] = {}
     seen: set[Any] = set()
     stack = [*roots]
@@ -82,15 +83,15 @@ def saved_now(roots: list[Any], wanted: set[Any], torch: Any) -> dict[Any, list[
         if node in seen:
             continue
         seen.add(node)
-        told = number(node)
-        if told in wanted:
-            found.setdefault(told, []).extend(storages_of(_held(node, torch)[0], torch))
-        stack += [following for following, _ in node.next_functions if following is not None]
+        key = number(node)
+        if key in wanted:
+            found.setdefault(key, []).extend(storages_of(_held(node, torch)[0], torch))
+        stack += _inputs(node)
     return found
 
 
 def function_of(tensor: Any) -> Any:
-    """The function that made a tensor; None where there is none."""
+    """A tensor's ``grad_fn``; None if it has none, or if it cannot be computed."""
     try:
         return tensor.grad_fn
     except RuntimeError:  # one of several views, changed in place
@@ -100,8 +101,8 @@ def function_of(tensor: Any) -> Any:
 def held_by_graphs(
     tensors: Iterable[Any], wanted: Mapping[Any, int], torch: Any, until: float
 ) -> list[tuple[int, Any, str]]:
-    """Which of ``tensors`` hold what is wanted through their graphs, the nearest first, and the kind of the node.
-    ``wanted``: by what tells a node, or by the address of a storage; ``until``: the end, in this thread's own time."""
+    """The ``tensors`` that hold targets through their graphs, the nearest first: (target, tensor, class of the node).
+    ``wanted``: targets by the key of a node or the address of a storage; ``until``: the deadline in `thread_time`."""
     above: dict[Any, list[Any]] = {}
     tops: dict[Any, list[Any]] = {}
     for tensor in tensors:
@@ -117,11 +118,14 @@ def held_by_graphs(
         seen.add(node)
         keys = {number(node), *(storage._cdata for storage in storages_of(_all_held(node, torch), torch))}
         found += [(wanted[key], node) for key in keys if key in wanted]
-        for following, _ in node.next_functions:
-            if following is not None:
-                above.setdefault(following, []).append(node)
-                stack.append(following)
+        for following in _inputs(node):
+            above.setdefault(following, []).append(node)
+            stack.append(following)
     return [(target, tensor, type(node).__name__) for target, node in found for tensor in _nearest(node, above, tops)]
+
+
+def _inputs(node: Any) -> list[Any]:
+    return [following for following, _ in node.next_functions if following is not None]
 
 
 def _all_held(node: Any, torch: Any) -> list[Any]:
@@ -142,21 +146,21 @@ def _nearest(node: Any, above: Mapping[Any, list[Any]], tops: Mapping[Any, list[
 
 
 def number(node: Any) -> Any:
-    """What tells a node from others, its number and its type; None for a leaf, which has no number of its own. Each
-    thread counts from 0, so the number alone does not."""
+    """The key of a node: its sequence number and its class, as each thread numbers its nodes from 0. None for a leaf,
+    which has no number."""
     read = getattr(node, "_sequence_nr", None)
-    told = None if read is None else read()
-    return None if told is None or told >= 2**63 else (told, type(node))
+    count = None if read is None else read()
+    return None if count is None or count >= 2**63 else (count, type(node))
 
 
 def _held(node: Any, torch: Any) -> tuple[list[Any], int]:
-    """What a node holds, and how much of that is behind a hook."""
+    """The tensors that a node saves, and the number of those with a hook."""
     held: list[Any] = []
     hooked = 0
     for saved in _saved(node, torch):
         hooked += getattr(saved, "unpack_hook", None) is not None
         data = getattr(saved, "data", None)
-        # a hook may have packed it into anything
+        # a hook may have packed it into any object
         held += data if isinstance(data, (list, tuple)) else () if data is None else (data,)
     if isinstance(node, torch.autograd.function.BackwardCFunction):
         # attributes put on ctx are not freed by backward()

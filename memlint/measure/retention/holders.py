@@ -1,7 +1,7 @@
-"""Which graph nodes hold the storages of a site: what only nodes hold is let go when backward() frees what they saved.
+"""The graph nodes that hold the storages of a site. A storage that only nodes hold no longer counts for the site when
+backward() has freed it, even if something else keeps it.
 
-The storage may live on, kept by another place; it is that place's then. A node cannot be referred to weakly, and what
-keeps it may be any tensor computed from it, so all graphs that there are are walked, at the few times of a check.
+Nodes have no weak references, and any tensor that was computed from one may keep it, so each check walks all graphs.
 """
 
 from __future__ import annotations
@@ -14,28 +14,27 @@ from .storages import heap, tensors_among
 
 
 class Holders:
-    """The nodes by the address of a storage. One that a stored tensor is of, or a leaf, is held by no node."""
+    """The keys of nodes (see `graph.number`) by the address of a storage, for storages that only nodes hold."""
 
     def __init__(self) -> None:
         self._nodes: dict[int, set[Any]] = {}
 
     def new(self, address: int, node: Any) -> None:
-        """A storage is noted. ``node``: what tells the node that holds it, None where it is held for as long as the
-        value is kept."""
+        """Note a storage. ``node``: the key of the node that holds it; None if the value itself holds it."""
         self._nodes.pop(address, None)
         if node is not None:
             self._nodes[address] = {node}
 
     def again(self, address: int, node: Any) -> None:
-        """A storage that was noted is met in another way."""
+        """A noted storage is found again, held by another node or by a value."""
         if node is None:
             self._nodes.pop(address, None)
         elif address in self._nodes:
             self._nodes[address].add(node)
 
     def let_go(self, alive: Mapping[int, Any], torch: Any) -> list[int]:
-        """Of the storages that are alive, by address, those that all of their nodes are seen to hold no more. Nodes
-        that are not met say nothing."""
+        """The addresses of the live storages that none of their nodes holds any more. A node that is not found may hold
+        its storages still."""
         asked = {address: nodes for address, nodes in self._nodes.items() if address in alive}
         if not asked:
             return []
@@ -51,6 +50,6 @@ class Holders:
 
 
 def _roots(torch: Any) -> list[Any]:
-    """The functions that made the tensors there are."""
+    """The ``grad_fn`` of all tensors that exist."""
     roots = map(function_of, tensors_among(heap(), torch))
     return [root for root in roots if root is not None]

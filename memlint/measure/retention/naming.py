@@ -1,4 +1,4 @@
-"""What a reference from one object to another is called in the program's own words."""
+"""The names of references between objects, as the program would write them."""
 
 from __future__ import annotations
 
@@ -13,34 +13,34 @@ from typing import Any
 
 from .values import dictionary, slots
 
-#: a key's text is cut behind so many characters
+#: the most characters of a key
 _KEY = 40
 _SIMPLE = (str, bytes, int, float, bool, type(None))
 _LRU = type(functools.lru_cache(lambda: None))
 _METHODS = (types.MethodType, types.BuiltinMethodType)
 SUSPENDED = {types.GeneratorType: "gi", types.CoroutineType: "cr", types.AsyncGeneratorType: "ag"}
-#: names that give a function's own variables to the program: reading them here would change what it sees
+#: builtins that read a function's variables: reading them here as well would change what the program sees
 _READ_LOCALS = frozenset({"locals", "vars", "dir", "eval", "exec"})
-#: a module's parts, that its attributes stand for
+#: dictionaries of a module whose items are also attributes
 _PARTS = re.compile(r"\._(?:modules|parameters|buffers)\['(\w+)'\]")
 
 
 def path(chain: Sequence[Any]) -> str:
-    """What leads from the first object to the last, each of which refers to the next: ``.known['a'][3]``."""
+    """The path from the first object of a chain of references to the last, such as ``.known['a'][3]``."""
     return "".join(said for _, said in _steps(chain))
 
 
-#: rings that a container may hold: of more, it may be what grows
+#: the most elements of a container around a ring: a larger one may itself grow
 _FEW = 8
 
 
 def largest(chain: Sequence[Any]) -> Any:
-    """The container on a way that has most elements; None where there is none: an object's dictionary is none."""
+    """The container of a chain with most elements; None without one. An object's attributes are not a container."""
     return max(_containers(chain), key=len, default=None)
 
 
 def ring(chain: Sequence[Any]) -> deque[Any] | None:
-    """The ring on a way that bounds what the way leads to; None where there is none, or a large container of rings."""
+    """The ring (a deque with a maximal length) of a chain; None without one, or if it is in a large container."""
     containers = _containers(chain)
     for outer, holder in enumerate(containers):
         if type(holder) is deque and holder.maxlen is not None:
@@ -49,23 +49,23 @@ def ring(chain: Sequence[Any]) -> deque[Any] | None:
 
 
 def _containers(chain: Sequence[Any]) -> list[Any]:
-    """The containers on a way, the one that is nearest to the root first."""
+    """The containers of a chain, the one nearest to the root first."""
     return [holder for holder, said in _steps(chain) if said.startswith(("[", "<element>"))]
 
 
 def shown(text: str) -> str:
-    """A path as the program writes it: a module's parts are attributes."""
+    """A path as the program would write it: parameters, buffers and submodules as attributes."""
     return _PARTS.sub(lambda found: f"[{found[1]}]" if found[1].isdigit() else f".{found[1]}", text)
 
 
 def module_of(kind: type) -> str:
-    """The name of a class's module; empty where something else stands there, such as a property of its objects."""
+    """The name of a class's module; "" if ``__module__`` is not a string."""
     name = type.__getattribute__(kind, "__module__")
     return name if type(name) is str else ""
 
 
 def _steps(chain: Sequence[Any]) -> Iterator[tuple[Any, str]]:
-    """What refers to the next on the way, and what that is called."""
+    """The objects of a chain that refer to the next one, with the names of the references."""
     place = 0
     while place + 1 < len(chain):
         said, steps = _step(chain, place)
@@ -74,7 +74,7 @@ def _steps(chain: Sequence[Any]) -> Iterator[tuple[Any, str]]:
 
 
 def _step(chain: Sequence[Any], place: int) -> tuple[str, int]:
-    """What the reference at one place of a chain is called, and how many objects that leads on."""
+    """The name of the reference at one index of a chain, and the number of objects that it covers."""
     holder, held = chain[place], chain[place + 1]
     kind = type(holder)
     if kind is types.FunctionType:
@@ -103,7 +103,7 @@ def _step(chain: Sequence[Any], place: int) -> tuple[str, int]:
 
 
 def _names(holder: Any, kind: type) -> Iterator[str]:
-    """Attributes of builtin kinds of objects that hold something and stand in no dictionary."""
+    """The attributes of an object that are not in its dictionary."""
     if kind in _METHODS:
         yield from ("__self__", "__func__")
     elif issubclass(kind, functools.partial):
@@ -125,7 +125,7 @@ def _get(holder: Any, name: str) -> Any:
 
 
 def _of_function(chain: Sequence[Any], place: int) -> tuple[str, int]:
-    """By a function's closure, its defaults, or its own attributes."""
+    """The same for a function: its closure, its defaults, or its attributes."""
     function, held = chain[place], chain[place + 1]
     after = chain[place + 2] if place + 2 < len(chain) else None
     code = function.__code__
@@ -176,7 +176,7 @@ def _element(holder: Any, held: Any, kind: type) -> str:
 
 
 def _local(holder: Any, held: Any) -> str:
-    """A variable of a frame that does not run now."""
+    """The name of a variable of a suspended frame."""
     frame = frame_of(holder)
     if frame is None:
         return f".<frame of {holder.__name__}>"
@@ -185,7 +185,7 @@ def _local(holder: Any, held: Any) -> str:
 
 
 def frame_of(holder: Any) -> types.FrameType | None:
-    """The frame that an object is, or that a generator or a coroutine runs in until it ends."""
+    """The object if it is a frame, or the frame of a generator or coroutine; None without one."""
     if type(holder) is types.FrameType:
         return holder
     prefix = SUSPENDED.get(type(holder))
@@ -193,21 +193,22 @@ def frame_of(holder: Any) -> types.FrameType | None:
 
 
 def variables(frame: types.FrameType) -> list[tuple[str, Any]]:
-    """A function's variables by name, cells opened. What Python makes to show them keeps none of them afterwards."""
+    """A function's variables by name, with the contents of cells; [] if the function reads them by `locals()` or the
+    like."""
     code = frame.f_code
     if _reads_locals(code):
         return []
     own = frame.f_locals
     found = list(own.items())
-    if type(own) is dict and code.co_flags & 1:  # a copy, that stays with the frame (before Python 3.13)
+    if type(own) is dict and code.co_flags & 1:  # a copy that would stay with the frame (before Python 3.13)
         own.clear()
     return found
 
 
 @functools.cache
 def _reads_locals(code: types.CodeType) -> bool:
-    """Whether a function may read its variables by a function of Python's, so that the copy of them is its own."""
-    if not _READ_LOCALS.intersection(code.co_names):  # a model's `eval` is there as well
+    """Whether a function may read its variables by `locals()` or the like."""
+    if not _READ_LOCALS.intersection(code.co_names):  # may be a method, such as `model.eval`
         return False
     return any(
         step.opname in ("LOAD_GLOBAL", "LOAD_NAME") and step.argval in _READ_LOCALS
@@ -216,5 +217,5 @@ def _reads_locals(code: types.CodeType) -> bool:
 
 
 def pattern(text: str) -> str:
-    """A path without what tells one element from another: those of one list are one holder."""
+    """A path without indices and keys, so that all elements of a container have the same holder."""
     return re.sub(r"\[[^\]]*\]", "[]", text)

@@ -1,4 +1,4 @@
-"""What was there before: it counts for nothing that comes later."""
+"""The storages that existed at a time, which do not count for later hits."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from .storages import heap, storage_of, tensors_among
 
 
 class Old:
-    """The storages of all tensors that were there at one time: data sets, parameters, buffers."""
+    """The storages of all tensors that existed when it was made: data sets, parameters, buffers."""
 
     def __init__(self, torch: Any) -> None:
         self._references: dict[int, Any] = {}
@@ -19,7 +19,7 @@ class Old:
                 self._references[storage._cdata] = weakref.ref(storage)
 
     def addresses(self) -> set[int]:
-        """Of those that are still there."""
+        """The addresses of those that are still live."""
         return {key for key, reference in self._references.items() if reference() is not None}
 
     def __contains__(self, storage: Any) -> bool:

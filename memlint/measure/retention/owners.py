@@ -1,7 +1,7 @@
-"""Who keeps tensors alive: for a few of them, the shortest path from a root of the program, in the program's names.
+"""Searches the holders of tensors: the shortest path from a root of the program, with the program's names.
 
-The garbage collector is asked what refers to a tensor, then to that, and so on, within a limit of objects and of time.
-Tensors that only a graph node holds are held by those that were computed from them. No reference is kept afterwards.
+The search follows `gc.get_referrers` breadth-first, within limits of objects and of time. The holders of a tensor that
+only a graph node holds are those of the tensors that were computed from it. The search keeps no references afterwards.
 """
 
 from __future__ import annotations
@@ -20,60 +20,62 @@ from .naming import largest, module_of, pattern, ring, shown
 from .roots import Roots
 from .storages import heap, storages_of, tensors_among, without_collections
 
-#: seconds of the processor for one question, and for all of a process
+#: the most CPU seconds of one search, and of all searches in a process
 _ONE, _ALL = 3.0, 12.0
-#: how many references lie between a tensor and a root, at most; how many objects are looked at for one question, how
-#: many at one distance, and how many that refer to one
+#: the most references between a tensor and a root; the most objects of a search, the most at one distance, and the most
+#: referrers of one object
 _FAR, _MOST, _WIDE, _EACH = 16, 4_000, 64, 40
-#: behind a root, so far is looked for a better one
+#: so many references beyond a root, a better one is searched
 _FURTHER = 1
-#: tensors that hold one target through their graphs and of which is asked who holds them
+#: the most tensors that hold one target through their graphs and whose holders are searched
 _NEAR = 8
 _NO_HOLDERS = frozenset({types.FunctionType, types.CodeType, types.BuiltinFunctionType, type, property})
-#: holders that are named
+#: the most holders of a group
 _NAMED = 4
 _OWN = ("_memlint_measure", "memlint.measure")
 
 
 class Target(NamedTuple):
-    """What somebody keeps, and its bytes. ``key``: of a storage, its `_cdata`; of a graph node, what tells it from
-    others; of memory on an accelerator, ("address", where it is). ``kept``: what the key is of, so that it stays."""
+    """Memory whose holders are searched, and its bytes. ``key``: the `_cdata` of a storage, the key of a graph node
+    (see `graph.number`), or ("address", …) of memory on an accelerator. ``kept``: the object of the key, to keep it
+    alive."""
 
     key: Any
     nbytes: int = 0
     kept: Any = None
 
 
-#: says who keeps what, by the keys of the question
+#: searches the holders of groups of targets; see `Owners.of`
 Ask = Callable[[Mapping[int, Sequence[Target]]], dict[int, list[dict[str, Any]]]]
 
 
 class Owners:
-    """Answers who keeps what, for as long as there is time for it."""
+    """Searches holders, within the time for all searches."""
 
     def __init__(self, torch: Any) -> None:
         self._torch = torch
         self._left = _ALL
 
     def of(self, wanted: Mapping[int, Sequence[Target]], *, frames: bool = True) -> dict[int, list[dict[str, Any]]]:
-        """The holders of each group of targets, as JSON, those of most of them first; none where they are not known.
-        ``frames``: whether functions of the program run; else those that were ended lie in an exception."""
+        """The holders of each group of targets as JSON, largest first; groups without known holders are left out.
+        ``frames``: whether the program still runs; else frames are those of an exception."""
         if self._left <= 0 or not any(wanted.values()):
             return {}
         started = time.thread_time()
-        try:  # (a finaliser of the program has no business here)
+        try:  # no collection, which could run finalisers of the program
             with without_collections(), self._torch._C.DisableTorchFunctionSubclass():
                 search = _Search(self._torch, started + min(_ONE, self._left), frames)
                 search.run([target for targets in wanted.values() for target in targets])
-                return {key: found for key, targets in wanted.items() if (found := search.told(targets))}
-        except Exception:  # another thread changes what is looked at: then it is not known
+                return {key: found for key, targets in wanted.items() if (found := search.holders(targets))}
+        except Exception:  # another thread has changed the objects: the holders are unknown
             return {}
         finally:
             self._left -= time.thread_time() - started
 
 
 class Found(NamedTuple):
-    """A way from a target to a root: the identities of the objects on it."""
+    """A path from a target to a root. ``chain``: the identities of its objects; ``good``: the root is the program's
+    own."""
 
     cost: tuple[int, int]
     good: bool
@@ -86,14 +88,14 @@ class _Search:
         self._torch = torch
         self._until = until
         there = heap()
-        #: what is there now: all else that comes up is made by the search itself
+        #: the objects that exist now: all others are the search's own
         self._there = set(map(id, there))
         self._tensors = list(tensors_among(there, torch))
         self._roots = Roots([each for each in there if type(each) is threading.local], frames=frames)
-        #: the objects that were met, so that their identities stay theirs
+        #: the objects that were found, kept so that their identities stay unique
         self._kept: dict[int, Any] = {}
         self._up: dict[int, list[int]] = {}
-        #: where the search of each target begins: an object, and the node that holds the target for it
+        #: the start of each target's search: an object, and the class of the node through which it holds the target
         self._starts: dict[int, list[tuple[int, str]]] = {}
 
     def run(self, targets: Sequence[Target]) -> None:
@@ -107,7 +109,7 @@ class _Search:
             self._climb(self._arrays(), left)
 
     def _direct(self, targets: Sequence[Target]) -> list[Any]:
-        """The tensors of the targets' storages, and parameters whose gradient one is."""
+        """The tensors of the targets' storages, and the parameters whose gradient is one."""
         wanted: dict[Any, list[Target]] = {}
         for target in targets:
             wanted.setdefault(target.key, []).append(target)
@@ -126,15 +128,15 @@ class _Search:
         return begin
 
     def _keys(self, tensor: Any) -> Iterator[Any]:
-        """What a target on a tensor's memory may be known by."""
+        """The keys of targets in a tensor's memory."""
         for storage in storages_of([tensor], self._torch):
             yield storage._cdata
             if storage.device.type != "cpu":
                 yield ("address", storage.data_ptr())
 
     def _through_graphs(self, targets: Sequence[Target]) -> list[Any]:
-        """The tensors that hold targets through their graphs: variables, or else those that anything refers to. Many
-        are there only since a node has saved them."""
+        """The tensors that hold targets through their graphs: variables, or else those that any object refers to. Many
+        others exist only because a node has saved them."""
         wanted = {target.key: id(target) for target in targets}
         rows = held_by_graphs(self._tensors, wanted, self._torch, self._until)
         near = [row for row in rows if self._roots.cost(row[1]) is not None]
@@ -151,7 +153,7 @@ class _Search:
         return begin
 
     def _held_among(self, tensors: list[Any]) -> set[int]:
-        """Those of many tensors that an object refers to, by their identities, and those that are variables."""
+        """The identities of the tensors that are variables, or that an object refers to."""
         ids = {id(each) for each in tensors}
         held = {id(each) for each in tensors if self._roots.cost(each) is not None}
         for holder in heap():
@@ -164,7 +166,8 @@ class _Search:
         self._starts.setdefault(target, []).append((id(tensor), through))
 
     def _arrays(self) -> list[Any]:
-        """Arrays on the memory of tensors are unknown to the garbage collector, unlike what refers to them."""
+        """The objects that refer to NumPy arrays in the memory of tensors. The arrays themselves are unknown to the
+        garbage collector."""
         array = sys.modules["numpy"].ndarray
         found: list[Any] = []
         for holder in heap():
@@ -182,7 +185,7 @@ class _Search:
         return found
 
     def _climb(self, begin: list[Any], targets: Sequence[Target]) -> None:
-        """From some objects to what refers to them, until there is a root for each target."""
+        """Follow the referrers of objects until each target has a root, or a limit is reached."""
         level = {id(each): each for each in begin}
         further = _FURTHER
         for _ in range(_FAR):
@@ -227,7 +230,7 @@ class _Search:
         )
 
     def _best(self, target: Target) -> Found | None:
-        """The nearest root of a target, the best one of several."""
+        """The best path from a target to a root; None if none was found."""
         found: list[Found] = []
         for start, through in self._starts.get(id(target), ()):
             chains: list[tuple[int, ...]] = [(start,)]
@@ -242,7 +245,7 @@ class _Search:
                         chains.append((*chain, holder))
         return min(found, key=lambda one: one.cost, default=None)
 
-    def told(self, targets: Sequence[Target]) -> list[dict[str, Any]]:
+    def holders(self, targets: Sequence[Target]) -> list[dict[str, Any]]:
         """The holders of targets, as JSON."""
         rows: dict[str, dict[str, Any]] = {}
         for target in targets:
@@ -261,7 +264,7 @@ class _Search:
         root, said = self._roots.of(chain) or (None, "")
         if root is None:
             return None
-        # (the variables of a module are no container of the program's)
+        # the dictionary of a module is not a container of the program
         down = chain[::-1] if root.kind != "global" else chain[-2::-1]
         container = largest(down)
         return {
@@ -277,8 +280,8 @@ class _Search:
         }
 
     def _bounds(self, chain: list[Any], path: str, bound: deque[Any] | None) -> dict[str, Any]:
-        """What bounds the first of a chain of this ``path``: a ring, and how many elements that holds at most. Nothing
-        bounds a tensor with a graph, which may hold all that came before it."""
+        """The ring that bounds the first object of a chain, and its maximal length; {} without one. A tensor with a
+        graph is not bounded, as its graph may hold all earlier ones."""
         if bound is None or (isinstance(chain[0], self._torch.Tensor) and function_of(chain[0]) is not None):
             return {}
         up = next(place for place, each in enumerate(chain) if each is bound)

@@ -1,4 +1,5 @@
-"""Where what a program keeps hangs: variables of running functions, globals of modules, attributes of classes."""
+"""The roots of a program: variables of running functions, globals of modules, attributes of classes, context
+variables."""
 
 from __future__ import annotations
 
@@ -19,13 +20,13 @@ _LIBRARIES = tuple(
     {os.path.realpath(sysconfig.get_path(name)) + os.sep for name in ("stdlib", "platstdlib", "purelib", "platlib")}
 )
 _CONTEXT = ("Context", "hamt", "hamt_bitmap_node", "hamt_array_node", "hamt_collision_node")
-#: what a root of a library costs beside one of the program, in references, and one in a function that does not run
+#: the cost of a root in a library, and in a suspended function, in references
 _FOREIGN, _FRAME = 4, 8
 
 
 class Root(NamedTuple):
-    """``name``: of the variable or attribute, in the program's words; ``kind``: global, class, local or context.
-    ``cost``: of two roots the cheaper one is named."""
+    """``name``: of the variable or attribute; ``kind``: global, class, local, context or suspended. ``cost``: of two
+    roots, the one with the lower cost is reported."""
 
     name: str
     kind: str
@@ -36,8 +37,8 @@ class Root(NamedTuple):
 
 
 class Roots:
-    """The roots at one moment, by the identity of what hangs there. ``local``: the thread-local objects that there are;
-    ``frames``: whether functions run that are the program's."""
+    """The roots at one moment, by the identity of the object that they hold. ``local``: all thread-local objects;
+    ``frames``: whether functions of the program run."""
 
     def __init__(self, local: list[Any], *, frames: bool) -> None:
         self.running: set[int] = set()
@@ -64,7 +65,7 @@ class Roots:
                 self.running.add(id(frame))
                 self._note_variables(frame, said)
                 frame = frame.f_back
-        # no variable is left that refers to this call, and so to all that is looked at here
+        # `frame` is None now: no reference to this call is left
 
     def _note_variables(self, frame: types.FrameType, said: str) -> None:
         code = frame.f_code
@@ -75,23 +76,23 @@ class Roots:
         for variable, value in variables(frame):
             root = Root(variable, "local", f"{name}{said}", code.co_filename, code.co_firstlineno,
                         cost + (variable == "self"))  # fmt: skip
-            # the outermost function comes first: what it keeps outlives the others
+            # the outermost function first, as its variables live longest
             self._locals.setdefault(id(value), []).insert(0, root)
 
     def is_end(self, holder: Any) -> bool:
-        """Whether nothing that refers to it is of interest: it is a root itself."""
+        """Whether an object is a root itself, so that its referrers do not matter."""
         return id(holder) in self._modules or issubclass(type(holder), type) or _is_context(holder)
 
     def thread_locals(self, held: Any) -> list[Any]:
-        """The thread-local objects of this thread whose attributes are in a dictionary."""
+        """The thread-local objects whose attributes, in this thread, are the dictionary ``held``."""
         return self._threads.get(id(held), [])
 
     def cost(self, top: Any) -> tuple[int, int] | None:
-        """What the root that an object is or hangs at costs, and which of those that cost as much is named first; None
-        where it is none."""
+        """The cost of the root that an object is or is held by, and the order among equal costs; None without a
+        root."""
         name = self._modules.get(id(top))
         if name is not None:
-            # the module that came last is the one that others import it from
+            # the module that was imported last is first: others import the object from it
             own = name == "__main__" or _is_programs(_text(top.get("__file__")))
             return (0 if own else _FOREIGN), -self._numbers[name]
         if issubclass(type(top), type):
@@ -104,8 +105,8 @@ class Roots:
         return (_FRAME, 0) if type(top) in SUSPENDED or type(top) is types.FrameType else None
 
     def of(self, chain: list[Any]) -> tuple[Root, str] | None:
-        """The root that the last of a chain of objects is or hangs at, each of which is held by the next, and the path
-        from there to the first. None where it has no name."""
+        """The root of a chain of objects, each of which is held by the next, and the path from the root to the first
+        object. None if the root has no name."""
         top, down = chain[-1], chain[::-1]
         name = self._modules.get(id(top))
         if name is not None:
@@ -141,7 +142,7 @@ def _attribute(owner: type, down: list[Any]) -> tuple[Root, str] | None:
 
 
 def _variable(down: list[Any]) -> tuple[Root, str] | None:
-    """A context variable, through which the path goes."""
+    """The root of a chain that leads through a context variable."""
     for variable, value in contextvars.copy_context().items():
         for place, each in enumerate(down):
             if each is value:
@@ -151,7 +152,7 @@ def _variable(down: list[Any]) -> tuple[Root, str] | None:
 
 
 def _of_suspended(down: list[Any], kind: str) -> tuple[Root, str] | None:
-    """A variable of a generator or a coroutine that waits, or of a call that an exception has ended."""
+    """A root in a suspended generator or coroutine, or in a call that an exception has ended."""
     frame = frame_of(down[0])
     if frame is None or len(down) < 2:
         return None
@@ -178,7 +179,7 @@ def _text(file: Any) -> str | None:
 
 @functools.cache
 def _is_programs(file: str | None) -> bool:
-    """Whether a file is no library's. One without a file is text that was typed."""
+    """Whether code of this file is the program's, not a library's. Code typed at a prompt is the program's."""
     if file is None or file.startswith("<"):
         return file is not None and not file.startswith("<frozen")
     file = os.path.realpath(file)

@@ -1,4 +1,4 @@
-"""The storages of tensors, and where they are."""
+"""The storages of tensors, and their devices."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from typing import Any
 
 
 def heap() -> list[Any]:
-    """All objects that the garbage collector knows. What ``gc.freeze()`` has put aside is shown by nothing, so it comes
-    back: freezing saves time of collections, and no more."""
+    """All objects that the garbage collector tracks. It undoes ``gc.freeze()``, as frozen objects cannot be listed;
+    freezing only saves time."""
     if gc.get_freeze_count():
         gc.unfreeze()
     return gc.get_objects()
@@ -18,7 +18,7 @@ def heap() -> list[Any]:
 
 @contextlib.contextmanager
 def without_collections() -> Iterator[None]:
-    """Meanwhile Python collects no garbage by itself."""
+    """Disable automatic garbage collection meanwhile."""
     enabled = gc.isenabled()
     gc.disable()
     try:
@@ -29,8 +29,8 @@ def without_collections() -> Iterator[None]:
 
 
 def strong(reference: Callable[[], Any]) -> Any:
-    """The storage of a weak reference, to be kept; None where it is gone. Until torch has another way to keep it, an
-    older one has to be told that Python does: else it goes with its last tensor."""
+    """The storage of a weak reference, as a strong reference; None if it was freed. Without `_fix_weakref`, an older
+    torch would free the storage with its last tensor."""
     storage = reference()
     if storage is not None:
         storage._fix_weakref()
@@ -39,12 +39,12 @@ def strong(reference: Callable[[], Any]) -> Any:
 
 def tensors_among(objects: Iterable[Any], torch: Any) -> Iterator[Any]:
     """The tensors among some objects."""
-    # (not isinstance: it would ask objects with a `__class__` of their own, some of which import things)
+    # not isinstance, which reads `__class__`: some objects compute it, and import modules
     return (each for each in objects if issubclass(type(each), torch.Tensor))
 
 
 def storages_of(tensors: list[Any], torch: Any) -> Iterator[Any]:
-    """The storages of tensors, and of those that a sparse or a wrapping tensor consists of."""
+    """The storages of tensors, and of the parts of sparse and wrapper tensors."""
     waiting = list(tensors)
     while waiting:
         tensor = waiting.pop()
@@ -61,7 +61,7 @@ def storages_of(tensors: list[Any], torch: Any) -> Iterator[Any]:
 
 
 def storage_of(tensor: Any) -> Any:
-    """The storage of a tensor; None where it has none (sparse, opaque) or where it is on the meta device."""
+    """The storage of a tensor; None without one (sparse, opaque) or on the meta device."""
     try:
         storage = tensor.untyped_storage()
         return None if storage.device.type == "meta" else storage

@@ -8,16 +8,16 @@ from collections.abc import Iterator
 from types import FunctionType, MemberDescriptorType, MethodType
 from typing import Any
 
-#: how deep, and how many things are looked at: a value may be a whole data set
+#: the most levels and the most objects of a value, which may be a whole data set
 _DEPTH, _MOST = 6, 10_000
 _PLAIN = (str, bytes, bytearray, int, float, complex, type, type(None))
 
 
 def tensors_in(value: Any, torch: Any, cut: list[bool] | None = None) -> Iterator[Any]:
-    """The tensors of ``value``, each once. Calls nothing of the program: neither properties nor iterators, nor what
-    objects say of their class. ``cut`` gets a member where there was too much to look at it all."""
+    """The tensors in ``value``, each once. It runs no code of the program: no properties, iterators or ``__class__``.
+    If the value is too large, True is added to ``cut``."""
     seen: set[int] = set()
-    kept: list[Any] = []  # what is made here, so that no identity comes twice
+    kept: list[Any] = []  # keeps temporary objects, so that identities stay unique
     level: list[Any] = [value]
     for _ in range(_DEPTH):
         below: list[Any] = []
@@ -41,7 +41,7 @@ def tensors_in(value: Any, torch: Any, cut: list[bool] | None = None) -> Iterato
 
 
 def _of_modules(module: Any, seen: set[int]) -> list[Any]:
-    """The parameters and buffers of a module and of those in it, however deep."""
+    """The parameters and buffers of a module and of all its submodules."""
     found: list[Any] = []
     waiting = [module]
     while waiting:

@@ -1,1 +1,1 @@
-"""When is what measured in this process, and when is all of it measured?"""
+"""The measurement of one process: when each site and loop is checked, and when all is measured."""

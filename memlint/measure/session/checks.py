@@ -1,4 +1,4 @@
-"""When each flagged place of a process is checked, and who is asked for what it left."""
+"""Decides when each site is checked, and when the holders of what it left are searched."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from .windows import Windows
 class Checks:
     """Checks sites: at the end of their window, of the loops around them, of each run of these, and of the program.
 
-    ``warmup``: ticks (iterations of any loop) that what is noted as old may be old already; ``paths``: the program's
-    files; ``judged``: called when a site has been checked.
+    ``warmup``: how old the list of earlier storages may be, in ticks (iterations of any loop); ``paths``: the program's
+    files; ``judged``: called after a check.
     """
 
     def __init__(
@@ -34,13 +34,13 @@ class Checks:
         self._warmup = warmup
         self._paths = paths
         self._judged = judged
-        #: whose window is over
+        #: sites whose window is over
         self.due: list[SiteWatch] = []
         self._old: Old | None = None
         self._old_tick = -1
 
     def check_alone(self, site: SiteWatch) -> None:
-        """No loop of the program is around it, or none whose iterations end: a library calls it again and again."""
+        """Check a site at its own hits, because no loop iteration ends between them: a library calls it repeatedly."""
         site.leave_loops()
         self.due = [each for each in self.due if each is not site]
         self.check([site], "window")
@@ -48,12 +48,12 @@ class Checks:
             site.follow_emptying(self._paths)
 
     def note_old(self, site: SiteWatch) -> None:
-        """A run of the loop around a site begins: what is there now does not come from it."""
+        """A run of the loop around a site begins: tensors that exist now do not count for it."""
         if site.hits and not site.runs.decided and self.torch is not None:
             site.runs.begins(lambda: self._before(0))
 
     def value(self, site: SiteWatch, value: Any) -> None:
-        """A value of the hit of a site that is made now."""
+        """A value of the current hit of a site."""
         if site.following and self.torch is not None:
             with self.torch._C.DisableTorchFunctionSubclass():
                 if site.old is None:
@@ -61,21 +61,21 @@ class Checks:
                 site.add(value, self.torch)
 
     def _before(self, most: int) -> Old:
-        """What is there now; what was ``most`` ticks ago will do."""
+        """The storages that exist now, or existed at most ``most`` ticks ago."""
         if self._old is None or self.tick - self._old_tick > most:
             self._old = Old(self.torch)
             self._old_tick = self.tick
         return self._old
 
     def settle(self, loop: int) -> None:
-        """Judge the sites whose window is over, at the next top of the loop around them."""
+        """Check the sites whose window is over, at the next top of the loop around them."""
         due = [site for site in self.due if not site.loops or loop in site.loops]
         if due:
             self.due = [site for site in self.due if site not in due]
             self.check(due, "window")
 
     def check(self, sites: list[SiteWatch], when: str) -> None:
-        """See what is left of the hits of sites, and ask who keeps it. ``when``: what has ended."""
+        """Note what the hits of sites have left, and search its holders. ``when``: what has ended."""
         for site in sites:
             site.let_go(self.torch)
         before = [[generation.uncollected() for generation in site.generations] for site in sites]
@@ -90,7 +90,7 @@ class Checks:
         self._judged()
 
     def follow_collections(self) -> None:
-        """Be told when Python collects garbage."""
+        """Follow Python's garbage collections."""
         gc.callbacks.append(self._collecting)
 
     def _collecting(self, phase: str, _: dict[str, int]) -> None:
@@ -99,31 +99,31 @@ class Checks:
             site.collecting(begins=phase == "start")
 
     def ignore_collections(self) -> None:
-        """No site is in its window any more, and the program collects its garbage alone."""
+        """Follow garbage collections no more, because every window is over."""
         if self._collecting in gc.callbacks:
             gc.callbacks.remove(self._collecting)
 
     def check_exit(self, site: SiteWatch) -> None:
-        """A loop around a site has ended: the last chance to see what its function keeps."""
+        """A loop around a site has ended: check before its function returns."""
         if site.hits > site.let_go_at:
             site.let_go(self.torch)
         before = [generation.uncollected() for generation in site.generations]
         if not site.full and site.hits > site.collected_at and any(before):
-            gc.collect()  # takes longer than many an iteration
+            gc.collect()  # at most once for the same hits, as it may take longer than an iteration
             site.collected_at = site.hits
         site.check("exit", before, self._known_to_earlier(site))
         if site.holders is None:
             self._ask_owners([site])
 
     def _ask_owners(self, sites: list[SiteWatch]) -> None:
-        """Who keeps what sites have left?"""
+        """Search the holders of what sites have left."""
         wanted = {site.number: targets for site in sites if (targets := site.survivors())}
         found = self._windows.ask(wanted)
         for number in wanted:
             self._sites[number].holders = found.get(number, [])
 
     def end_runs(self, number: int) -> None:
-        """A run of a loop has ended: what the hits in it left is still held by its function."""
+        """A run of a loop has ended: check what its hits left, before its function returns."""
         ended = [site for site in self._sites.values() if site.runs.current and site.runs.current.number == number]
         if self.torch is None:
             return
@@ -149,6 +149,7 @@ class Checks:
             )
 
     def _known_to_earlier(self, site: SiteWatch) -> dict[int, int]:
-        """The storages that sites before this one follow as well, with the first of these: they count once."""
+        """The addresses of storages that earlier sites follow as well, with the first of these, for which they
+        count."""
         earlier = [other for other in reversed(self._sites.values()) if other.number < site.number]
         return {key: other.number for other in earlier for key in other.followed()}

@@ -1,4 +1,4 @@
-"""What a program runs on, and what of it no probe can see."""
+"""The environment of a run, and whether it runs code that probes do not see."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ from typing import Any
 
 from ..memory.meters import Meter, allocator_variable
 
-#: modules that are imported when a process is started
+#: modules that multiprocessing imports when it starts a process
 _STARTERS = tuple(f"multiprocessing.popen_{way}" for way in ("fork", "spawn_posix", "spawn_win32", "forkserver"))
 
 
 def environment(torch: Any, meter: Meter) -> dict[str, Any]:
-    """The versions, the device and the ways to run code that no probe sees, as JSON. ``torch``: None where it has not
-    been imported."""
+    """The versions, the device, and whether compiled code or other processes ran, as JSON. ``torch``: None if not
+    imported."""
     return {
         "python": sys.version.split()[0],
         "torch": None if torch is None else str(torch.__version__),
@@ -35,14 +35,14 @@ def _device(torch: Any, meter: Meter) -> str | None:
 
 
 def _has_compiled() -> bool:
-    """Whether torch.compile has made something: no probe sees what runs there."""
+    """Whether torch.compile has compiled something, in which no probe runs."""
     dynamo = sys.modules.get("torch._dynamo.utils")
     counters: Any = getattr(dynamo, "counters", None) or {}
     return bool(counters.get("stats", {}).get("unique_graphs"))
 
 
 def why_not(torch: Any, device: str) -> str | None:
-    """Why nothing can be measured with this torch; None where it can."""
+    """Why nothing can be measured with this torch; None if something can."""
     if device == "cuda" and not torch.cuda.is_available():
         return f"torch {torch.__version__} sees no CUDA device here"
     tensor = torch.empty(1)

@@ -1,4 +1,4 @@
-"""All is measured, and the program runs on: what is known is only counted, by a few instructions an iteration."""
+"""After all is measured, while the program runs on: known loops and sites are only counted, at little cost."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from ..memory.meters import CpuMeter, Meter
 from ..plan import Plan
 from ..sites.sites import SiteWatch
 
-#: hits of a place that left nothing, after which nothing more is looked at
+#: hits of a site that left nothing, after which its hits are only counted
 _SAMPLED = 2_000
 
 
 class Rest:
-    """``loops`` and ``sites``: those of which no more is wanted than how often they come; empty while it is not on.
-    ``in_loops``: the loop around a place in its function, ``due``: the places that are to be judged."""
+    """``loops`` and ``sites``: those that are only counted; empty unless ``on``. ``in_loops``: the loop around a site
+    in its function; ``due``: the sites to be checked."""
 
     def __init__(
         self,
@@ -41,9 +41,9 @@ class Rest:
         self._steps = 0
 
     def begin(self, plan: Plan, meter: Meter, due: Collection[SiteWatch]) -> bool:
-        """Nothing sees any more what is made. Whether it may be so: not where a picture of the whole run is wanted,
-        another run is compared with this, iterations are counted to an end, or the program has put a mode of its own
-        around what runs now. On an accelerator the meter costs little, and says when the peak came."""
+        """Stop following storages. Returns whether that is possible: not with a chart of the whole run, a comparison of
+        two runs, a limit of iterations, or a dispatch mode of the program inside memlint's. On an accelerator the meter
+        stays on: it costs little, and finds the peak."""
         if plan.picture or plan.seed is not None or plan.max_steps is not None or plan.stop_at is not None:
             return False
         if isinstance(meter, CpuMeter):
@@ -57,7 +57,7 @@ class Rest:
         return True
 
     def look(self, due: Collection[SiteWatch]) -> None:
-        """Which places have nothing more to say? The loops around others go on to be watched."""
+        """Find the sites that are measured, and the loops without other sites."""
         places = self._places.values()
         self.sites = {site.number: site for site in places if site not in due and _is_known(site)}
         left = [site for site in places if site.number not in self.sites]
@@ -69,7 +69,7 @@ class Rest:
         )
 
     def _count_alone(self, loops: dict[int, LoopWatch]) -> None:
-        """These loops are counted, and none else."""
+        """Count these loops alone."""
         for run in self._running.runs:
             watch = self._all[run.loop]
             if run.loop in self.loops:
@@ -84,7 +84,8 @@ class Rest:
         self.loops = loops
 
     def end(self) -> int:
-        """A loop has come that was not read yet, or the program has ended. Gives the steps that were counted here."""
+        """End it, because an unmeasured loop has begun or the program has ended. Returns the steps that were
+        counted."""
         if self.on:
             self._count_alone({})
             self._clocks.wake()
@@ -94,12 +95,12 @@ class Rest:
         return steps
 
     def enter(self, watch: LoopWatch, around: tuple[int, ...], frame: FrameType, number: int) -> None:
-        """A loop that is known begins."""
+        """A counted loop begins."""
         self._running.enter(watch.number, around, frame, number, settle=False).first = watch.tops
         watch.runs += 1
 
     def exit(self, run: Run) -> bool:
-        """A loop that is known has ended. Whether that is all: nothing that was kept in this run is followed."""
+        """A counted loop has ended. Returns whether no site is followed in this run."""
         watch = self._all[run.loop]
         run.count = watch.tops - run.first
         watch.longest = max(watch.longest, run.count)
@@ -115,13 +116,13 @@ class Rest:
         return run.count if watch is None else watch.tops - run.first
 
     def hit(self, site: SiteWatch) -> None:
-        """A place that is known is reached."""
+        """A counted site is reached."""
         site.hits += 1
         if site.runs.current is not None:
             site.runs.current.hits += 1
 
     def turned(self, kind: str, subject: Any) -> bool:
-        """A library's loop may have come to its next iteration: whether it is one that is known, and counted."""
+        """A library's loop may have come to its next iteration. Returns whether that was counted here."""
         step = self._clocks.count(kind, subject) if self.on else None
         self._steps += bool(step)
         return step is not None

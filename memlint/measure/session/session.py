@@ -1,4 +1,4 @@
-"""The measuring of one process: which loops are running, what the sites keep, when all is measured."""
+"""The measurement of one process: receives the reports of probes, and decides when the program is stopped."""
 
 from __future__ import annotations
 
@@ -31,22 +31,22 @@ from .stopping import Patience
 from .timeline import Timeline
 from .windows import Windows
 
-#: results are written at most as often, where nothing has been decided
+#: seconds between two writes of the results without new decisions
 _SECONDS = 1.0
-#: a program that catches everything is asked to stop so often, and then ended
+#: the number of times that `Stop` is raised in a program that catches it, before the process is ended
 _PATIENCE = 5
 
 
 class Stop(BaseException):
-    """Ends the program where all is measured. Not an Exception: programs catch those and go on."""
+    """Ends the program once all is measured. Not an `Exception`, which programs catch."""
 
 
 class Quit(Stop, SystemExit):
-    """Ends a process that the program has spawned: multiprocessing takes it for a good end."""
+    """Ends a spawned process: for multiprocessing, it exits normally."""
 
 
 class Session:
-    """Receives what the probes report. All methods may be called from any thread."""
+    """Receives the reports of probes. Methods may be called from any thread."""
 
     def __init__(self, plan: Plan, spawned: bool = False) -> None:
         self.plan = plan
@@ -89,25 +89,25 @@ class Session:
 
     @property
     def _is_here(self) -> bool:
-        """Whether this is the thread whose loops are read."""
+        """Whether this is the thread whose loops are measured."""
         return threading.get_ident() == self._thread
 
     def leave(self) -> None:
-        """Measure no more."""
+        """Stop measuring."""
         self.active = False
         self._checks.ignore_collections()
         self._clocks.remove()
 
     def broken(self, error: Exception) -> None:
-        """A probe has failed: measure no more, and say so."""
+        """A probe has failed: stop measuring, and report it."""
         self.leave()
-        told = traceback.format_exception(type(error), error, error.__traceback__)
-        self._end = {"kind": "broken", "reason": "".join(told)}
+        lines = traceback.format_exception(type(error), error, error.__traceback__)
+        self._end = {"kind": "broken", "reason": "".join(lines)}
         with contextlib.suppress(Exception):
             self.write()
 
     def torch_came(self) -> None:
-        """torch is imported: begin to measure."""
+        """torch is imported: begin to measure. Raises Stop if that is impossible."""
         torch = sys.modules["torch"]
         if (reason := why_not(torch, self.plan.device)) is not None:
             self.finish({"kind": "environment", "reason": reason})
@@ -131,7 +131,7 @@ class Session:
             limit_devices(torch, self.plan.gpu_memory)
 
     def follow(self, turn: Turn) -> None:
-        """Have torch tell of what libraries do again and again."""
+        """Register for the iterations of libraries' loops."""
         self._clocks.install(self.torch, turn)
 
     # loops
@@ -214,13 +214,13 @@ class Session:
         self._maybe_stop(watch)
 
     def _note(self, *, always: bool = False) -> None:
-        """A point of the timeline, where one is due."""
+        """Add a point to the timeline if one is due."""
         if self.torch is not None and self._is_here and not self.rest.loops:
             windows = self._windows
             self._timeline.note(self._steps, windows.meter, windows.host, self._sites.values(), always=always)
 
     def _wake(self) -> None:
-        """A loop has come that was not read yet."""
+        """A loop has begun that is not measured yet: follow storages again."""
         if self._is_here:
             self._steps += self.rest.end()
             self._ready = False
@@ -242,26 +242,26 @@ class Session:
             self._checks.end_runs(run.number)
             self._windows.look_around(number)
         self._loops[number].whole_runs += 1
-        if self._is_here:  # (before it is asked whether all is measured: the run may say that more of them tell)
+        if self._is_here:  # before `_all_measured`: this run may require more of them
             self._forget(self._loops[number])
         self._ready = self._ready or self._all_measured()
         self._timeline.end(run.number, self._steps)
         self._note()
 
     def _forget(self, watch: LoopWatch) -> None:
-        """A run of a loop is over, or the next one begins: its window cannot go on."""
+        """A run of a loop is over, or the next one begins: end its window."""
         if self._windows.forget(watch, self._tick):
             self._judged()
 
     def _judged(self) -> None:
-        """All that will be read of a loop has been read, or a window of a site is over."""
+        """A loop or the window of a site is measured: write the results."""
         self._ready = self._all_measured()
         self.write()
 
     # sites
 
     def hit(self, number: int, value: Any, frame: FrameType) -> None:
-        """A flagged place is reached, with the first of its values."""
+        """A site is reached, with the first of its values."""
         site = self._sites[number]
         if site.full and (site in self._checks.due or site.recording) and len(site.windows) < 2 and site.alone:
             self._checks.check_alone(site)
@@ -285,14 +285,14 @@ class Session:
             self.rest.look(self._checks.due)
 
     def begin_comprehension(self, number: int, frame: FrameType) -> None:
-        """The elements of a comprehension are hits of a site: it is a run of a loop."""
+        """A comprehension begins whose elements are hits of a site. It counts as a run of a loop."""
         site = self._sites[number]
         self._runs += 1
         site.comprehension = Run(0, self._runs, frame)
         self._checks.note_old(site)
 
     def end_comprehension(self, number: int) -> None:
-        """It is whole."""
+        """The comprehension is complete."""
         run, self._sites[number].comprehension = self._sites[number].comprehension, None
         if run is not None and self._is_here:
             self._checks.end_runs(run.number)
@@ -324,7 +324,7 @@ class Session:
         raise Stop
 
     def _is_enough(self, watch: LoopWatch) -> bool:
-        """Whether the program is to be stopped at this top."""
+        """Whether to stop the program at this top."""
         plan = self.plan
         if plan.stop_at is not None:
             return watch.number == plan.stop_at[0] and watch.tops >= plan.stop_at[1]
@@ -333,7 +333,7 @@ class Session:
         if plan.full or not self._ready or not self._is_here:
             return False
         if self._agreement is not None and self._windows.meter.name == "cuda" and self.torch.cuda.is_initialized():
-            # the host of a rank may be a hundred iterations ahead of its device, so of the other ranks as well
+            # the host may be a hundred iterations ahead of its device, and so of the other ranks
             self.torch.cuda.synchronize()
         return self._agreement is None or self._agreement.reached(
             watch.number,
@@ -342,7 +342,7 @@ class Session:
         )
 
     def finish(self, end: dict[str, Any]) -> None:
-        """The program has ended: judge what is left, and write it down."""
+        """The program has ended: check what is left, and write the results."""
         if not self.active or self._end["kind"] != "running":
             return
         self._end = end
@@ -360,12 +360,12 @@ class Session:
                 self._peaks.note(self._windows.meter, self._steps, 0, self.torch, look=False)
                 self._checks.check([site for site in self._sites.values() if site.generations], "end")
             self.write()
-        except Exception as error:  # a mistake of ours must not become one of the program's
+        except Exception as error:  # an internal error must not fail the program
             self.broken(error)
         self.leave()
 
     def write(self) -> None:
-        """Write all results, whole: a reader sees the old ones or the new ones."""
+        """Write all results atomically."""
         if os.getpid() != self._process:
             return
         self._written = time.time()

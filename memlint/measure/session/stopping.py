@@ -1,5 +1,5 @@
-"""When a program has been measured: at once where nothing more can be learned, and after some patience where a place is
-not reached, or too seldom."""
+"""Decides when all is measured: at once if more hits would change nothing, else after waiting for sites and loops that
+are reached too rarely or never."""
 
 from __future__ import annotations
 
@@ -10,21 +10,21 @@ from ..loops.clocks import ClockWatch
 from ..loops.loops import LoopWatch
 from ..sites.sites import SiteWatch
 
-#: iterations in which a place that an option turns on would have come by
+#: iterations of a loop in which a site must be reached at least once, unless an option disables it
 _ENOUGH = 100
-#: ticks (iterations of any loop) and seconds that places which are not measured are waited for, since one of them was
-#: last reached; loops that no finding is in; and what becomes of that which a measured place has kept
+#: ticks (iterations of any loop) and seconds to wait: for unmeasured sites, since one was last reached; for loops
+#: without a finding; for what becomes of memory that a measured site has kept
 _FOR_SITES = 5_000, 120.0
 _FOR_LOOPS = 1_000, 30.0
 _FOR_ENDS = 1_000, 10.0
-#: and hits of that place
+#: hits of that site to wait for
 _HITS = 300
-#: hits of a place that no loop of the program is around, and seconds since it was measured
+#: hits of a site without a loop of the program around it, and seconds since it was measured
 _HITS_ALONE, _FOR_ALONE = 1_000, 60.0
 
 
 class Patience:
-    """Answers once in a while whether all is measured."""
+    """Decides whether all is measured. ``in_loops``: the loop around a site; ``shortest``: iterations of a window."""
 
     def __init__(
         self, sites: Mapping[int, SiteWatch], loops: Mapping[int, LoopWatch], in_loops: Mapping[int, int], shortest: int
@@ -37,8 +37,8 @@ class Patience:
         self._asked = 0
 
     def all_measured(self, tick: int, *, alone: bool) -> bool:
-        """Whether every flagged place and the loops have been measured, or cannot be waited for. ``alone``: what this
-        process does not reach is not measured by others, which would have to agree."""
+        """Whether every site and loop is measured, or has been waited for long enough. ``alone``: no other process
+        measures the sites that this one does not reach."""
         self._asked = tick
         awaited = {
             site.number: site.hits
@@ -64,12 +64,11 @@ class Patience:
         return not unsettled or self._is_over("unreached", tick, len(unsettled), _FOR_LOOPS)
 
     def is_due(self, tick: int) -> bool:
-        """Whether to ask again, without a new reason."""
+        """Whether enough ticks have passed to ask `all_measured` again."""
         return tick - self._asked >= 20
 
     def _unsettled(self) -> Iterable[LoopWatch]:
-        """The loops that have yet to be read: not those that are too short for that, nor those around others that were
-        read."""
+        """The loops that are not measured yet, without those that are too short and those around measured loops."""
         done: Collection[int] = {outer for loop in self._loops.values() if loop.done for outer in loop.outer}
         for loop in self._loops.values():
             if loop.done or loop.number in done:
@@ -86,24 +85,23 @@ class Patience:
             yield loop
 
     def _waits_to_train(self) -> bool:
-        """Whether a loop that trains has yet to be read, though another was, in one of its iterations: an evaluation
-        that comes now and then."""
+        """Whether a training loop around other loops is not measured yet: a loop in it, such as a rare evaluation, was
+        measured first."""
         return any(loop.trains and loop.holds_loops and not loop.done for loop in self._loops.values())
 
     def _may_have_others(self) -> bool:
-        """Whether libraries may have loops that have not turned yet, so that they are not known: until one of those
-        that are known begins again."""
+        """Whether libraries may have loops that have not begun yet: until one of the known ones begins again."""
         libraries = [loop for loop in self._loops.values() if isinstance(loop, ClockWatch)]
         return bool(libraries) and all(loop.runs < 2 for loop in libraries)
 
     def _is_passed(self, site: SiteWatch) -> bool:
-        """Whether the loop around a place has run whole again and again and never came by: an option is off."""
+        """Whether the loop around a site has run completely several times without reaching it, as an option is off."""
         loop = self._loops.get(self._in_loops.get(site.number, 0))
         return loop is not None and loop.whole_runs > 1 and loop.tops >= _ENOUGH
 
     def _measured(self, site: SiteWatch, tick: int) -> bool:
-        """Whether more hits would say no more: nothing survives, or it survived a second window as well, or the end of
-        two runs; and what became of it then."""
+        """Whether more hits would not change the verdict: nothing survives, or it survived a second window or the ends
+        of two runs, and was followed for some time after that."""
         if not site.measured and not site.runs.keep:
             return False
         alone = not site.loops and site.stays
@@ -112,12 +110,12 @@ class Patience:
         if not alone and not site.runs.pending(stays=site.stays):
             return True
         started = self._since.setdefault(site, (tick, time.monotonic(), site.hits))
-        if alone:  # the library that calls it may have it emptied at the end of an epoch
+        if alone:  # the library may empty it at the end of an epoch
             return site.hits > _HITS_ALONE or time.monotonic() - started[1] > _FOR_ALONE
         return site.hits - started[2] > _HITS or _past(started, tick, _FOR_ENDS)
 
     def _is_over(self, what: str, tick: int, progress: int, most: tuple[int, float]) -> bool:
-        """Whether nothing has gone on for so long."""
+        """Whether ``progress`` has been the same for longer than ``most``, in ticks or seconds."""
         started = self._since.get(what)
         if started is None or started[2] != progress:
             started = self._since[what] = (tick, time.monotonic(), progress)

@@ -1,4 +1,4 @@
-"""What the process holds over the whole run, for pictures: few points, however long it runs."""
+"""The memory of the process over the whole run, for charts: a limited number of points."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from typing import Any
 from ..memory.meters import Bytes, Meter
 from ..sites.sites import SiteWatch
 
-#: so many points are kept at most; where there are more, every second one goes
+#: the most points; beyond, every second one is dropped
 _MOST = 1_000
-#: so many are read whatever that costs; afterwards reading takes a hundredth of the time
+#: points without a limit of time; later ones take at most this share of it
 _FREE = 100
 _SHARE = 0.01
-#: runs of loops whose ends are kept
+#: the most runs of loops that are noted
 _RUNS = 600
 
 
@@ -30,12 +30,12 @@ class Timeline:
         self._stride = 1
 
     def begin(self, run: int, loop: int, step: int) -> None:
-        """A run of a loop begins, with so many steps behind it."""
+        """A run of a loop begins, after ``step`` steps."""
         if len(self._runs) < _RUNS:
             self._runs[run] = [loop, step, None]
 
     def end(self, run: int, step: int) -> None:
-        """It ends."""
+        """A run of a loop ends."""
         if run in self._runs:
             self._runs[run][2] = step
 
@@ -48,7 +48,7 @@ class Timeline:
         *,
         always: bool = False,
     ) -> None:
-        """Read, unless this is one of those that are left out. ``step``: how many are done."""
+        """Add a point after ``step`` steps, unless it is skipped to limit points or time."""
         self._asked += 1
         if self._asked % self._stride and not always:
             return
@@ -67,7 +67,7 @@ class Timeline:
             self._stride *= 2
 
     def data(self) -> dict[str, Any]:
-        """All that was read, as JSON, column by column."""
+        """The points as JSON, by column."""
         points = self._points
         devices = dict.fromkeys(device for point in points for device in point["requested"])
         sites = dict.fromkeys(site for point in points for site in point["sites"])
@@ -82,7 +82,7 @@ class Timeline:
 
 
 def shares(sites: Iterable[SiteWatch]) -> dict[int, dict[str, Any]]:
-    """What each site's followed hits hold, by device, no storage twice; and how many hits there were in all."""
+    """The bytes that each site's followed hits hold, by device, and its number of hits. Each storage counts once."""
     seen: set[int] = set()
     found: dict[int, dict[str, Any]] = {}
     for site in sites:

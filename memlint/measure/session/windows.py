@@ -1,4 +1,4 @@
-"""What loops hold at their tops: their windows, and where their growth comes from."""
+"""The windows of loops: readings at their tops, and the origin of their growth."""
 
 from __future__ import annotations
 
@@ -20,15 +20,15 @@ from ..sites.sites import SiteWatch
 
 
 class Windows:
-    """Reads the meters for each of ``loops``, and asks which of ``sites`` explains what has grown. ``meter`` reads
-    nothing before torch has come."""
+    """Reads the meters for each of ``loops``, and finds which of ``sites`` explain the growth. ``meter`` reads nothing
+    before torch is imported."""
 
     def __init__(self, loops: Mapping[int, LoopWatch], sites: Iterable[SiteWatch], plan: Plan) -> None:
         self.meter: Meter = Meter()
         self.host = host_meter()
         self._loops = loops
         self.traced = Traced() if plan.trace_host else None
-        #: whether all that is made is followed to the end of the program: to be drawn, or to be compared
+        #: whether storages are followed to the end of the program, for a chart or a comparison
         self._follows = plan.picture or plan.seed is not None
         self._shortest = plan.warmup + plan.window
         self._sites = sites
@@ -36,30 +36,30 @@ class Windows:
         self._waiting: list[LoopWatch] = []
         self._owners: Owners | None = None
         self._clock = 0
-        #: the sites that follow what was made at a place
+        #: the sites that follow storages allocated at a stack
         self._places: dict[tuple[Frame, ...], set[int]] = {}
-        #: whether functions of the program run
+        #: whether the program still runs
         self.running = True
 
     def begin(self, meter: Meter, torch: Any) -> None:
-        """torch has come, and this reads what its tensors hold."""
+        """torch is imported: read this meter."""
         self.meter = meter
         self._owners = Owners(torch)
         if not isinstance(meter, CpuMeter):
             self._history = History(torch)
 
     def ask(self, wanted: Mapping[int, Sequence[Target]]) -> dict[int, list[dict[str, Any]]]:
-        """Who keeps what, as far as it is known."""
+        """The holders of each group of targets, as far as they are known."""
         return {} if self._owners is None else self._owners.of(wanted, frames=self.running)
 
     def tick(self, tick: int) -> None:
-        """The clock goes on: what is made from now on is of this time."""
+        """Set the clock: storages that are allocated from now on have this tick."""
         self._clock = tick
         if isinstance(self.meter, CpuMeter):
             self.meter.ledger.tick = tick
 
     def top(self, watch: LoopWatch, tick: int) -> bool:
-        """An iteration of a loop begins. Whether all that will be read of some loop has been read with it."""
+        """An iteration of a loop begins. Returns whether the measurement of a loop is complete with it."""
         watch.tick = tick
         settled = False
         if watch.tops == 1 or not self._waiting:
@@ -85,7 +85,7 @@ class Windows:
         return over or settled
 
     def _pause(self) -> None:
-        """Where it is waited for no more than the end of what was made already, nothing has to see what is made."""
+        """Stop counting new storages while all loops only wait for the release of earlier ones."""
         if not isinstance(self.meter, CpuMeter) or self._follows or not self._waiting:
             return
         ledger = self.meter.ledger
@@ -102,7 +102,8 @@ class Windows:
             self.meter.open_if_outermost()
 
     def forget(self, watch: LoopWatch, tick: int) -> bool:
-        """A run of a loop is over, or the next one begins: its window cannot go on. Whether that was the last of it."""
+        """A run of a loop is over, or the next one begins: end its window. Returns whether its short runs show
+        growth."""
         if watch.done:
             return False
         if watch.waits is not None:
@@ -121,11 +122,11 @@ class Windows:
         return watch.short.runs != known and watch.short.grows
 
     def _begin_short(self, watch: LoopWatch) -> None:
-        """An iteration begins of a run that may be too short for a window."""
+        """An iteration begins, in a run that may be too short for a window."""
         if type(watch.short) is ShortRuns:
             if isinstance(self.meter, CpuMeter):
                 watch.short = FollowedRuns()
-            elif watch.outer:  # (what straight code keeps of each of its calls is no growth)
+            elif watch.outer:  # what straight-line code keeps of each call is not growth
                 watch.short = CountedRuns()
         if isinstance(watch.short, CountedRuns) and watch.short.runs < MOST:
             watch.short.top(self.meter.read())
@@ -133,7 +134,7 @@ class Windows:
                 self._history.begin_short(watch)
 
     def _end_short(self, watch: LoopWatch) -> None:
-        """A run is over that was too short for a window, and may tell something all the same."""
+        """A run is over that was too short for a window: compare it with other short runs."""
         short, meter = watch.short, self.meter
         if isinstance(short, CountedRuns):
             if watch.turns and self._history is not None and self._history.loop == watch.number:
@@ -150,16 +151,16 @@ class Windows:
         short.end(ledger, watch.turns, watch.code, look)
 
     def look_around(self, number: int) -> None:
-        """A loop has ended: what has become of the short runs in it?"""
+        """A loop has ended: check what the short runs in it have left."""
         inside = [loop.short for loop in self._loops.values() if number in loop.outer and not loop.done]
         held = self.meter.read() if inside else {}
         for short in inside:
             short.look(held)
 
     def _window_over(self, watch: LoopWatch, tick: int) -> None:
-        """All readings are there. What has grown may yet go, at the end of the run or after some."""
+        """A window is complete. What has grown may still be released at the end of this run or of later ones."""
         if self._history is not None and self._history.loop == watch.number and self._history.tells:
-            self._history.end(self.ask)  # (after a short run it goes on, in those that follow)
+            self._history.end(self.ask)  # else it goes on in the next runs
         if self.traced is not None:
             self.traced.end(watch.number, max(1, len(watch.readings) - 1 - watch.window))
         if watch.suspect:
@@ -169,8 +170,8 @@ class Windows:
             watch.done = True
 
     def _look_again(self, watch: LoopWatch, top: LoopWatch, tick: int) -> bool:
-        """At a top: is what has grown in a loop's window still there, in its next run? Whether no more is to be
-        learned."""
+        """At a top: check in the next run of a loop whether its growth is still there. Returns whether the measurement
+        of the loop is complete."""
         waits = watch.waits
         assert waits is not None
         gone = False
@@ -187,10 +188,10 @@ class Windows:
         return True
 
     def close(self, watch: LoopWatch) -> None:
-        """All that will be read of a loop has been read. What of its growth is explained by which site?"""
+        """Complete the measurement of a loop, and find the sites that explain its growth."""
         watch.done = True
         self._waiting = [each for each in self._waiting if each is not watch]
-        # what was there in a later run is growth, though the end of the program's last function frees it
+        # what was there in a later run is growth, even if the end of the program has released it
         if watch.suspect and (self.running or not watch.looked_at):
             gc.collect()
             watch.settle(self.meter.read(), self._on_host())
@@ -201,22 +202,22 @@ class Windows:
         self._note_stacks()
 
     def _note_survivors(self, watch: LoopWatch, *, new: bool) -> None:
-        """Note what of a window is alive, unless it is known already and not asked for anew."""
+        """Note the live storages of a window. Unless ``new``, earlier notes are kept."""
         if isinstance(self.meter, CpuMeter) and (new or watch.survivors is None):
             watch.survivors = survivors(
                 self.meter.ledger, watch.ticks, watch.tick, self._following(), self.ask, self._places
             )
 
     def located(self) -> list[dict[str, Any]] | None:
-        """The stacks that hold ever more, where the allocator notes them."""
+        """The growing stacks; None if the allocator does not record stacks."""
         return None if self._history is None else self._history.found
 
     def _on_host(self) -> int | None:
-        """What is held of host memory beside tensors."""
+        """Host memory beside tensors in bytes; None if unknown."""
         return None if self.host is None else beside_tensors({"requested": self.meter.read(), "host": self.host()})
 
     def _is_over(self, watch: LoopWatch) -> bool:
-        """At the end of a window. What has grown in the first one is looked at again after another."""
+        """At the end of a window, whether it is the last one: growth in the first is checked in a second."""
         if watch.suspect:
             return True
         watch.suspect = climbs(watch.readings) or rises_on_host(watch.readings) or rises_in_workers(watch.readings)
@@ -230,7 +231,7 @@ class Windows:
         return not watch.suspect
 
     def _following(self) -> dict[int, tuple[int, ...]]:
-        """The sites that follow a storage, by its address."""
+        """The numbers of the sites that follow each storage, by its address."""
         following: dict[int, tuple[int, ...]] = {}
         for site in self._sites:
             for key in site.followed():
