@@ -8,6 +8,7 @@ from types import FrameType
 
 #: the prefix of the paths of this package's files
 HERE = os.path.dirname(os.path.abspath(__file__)) + os.sep
+LAUNCH = f"{HERE}launch.py"
 #: folders in the paths of installed packages
 PACKAGES = (f"{os.sep}site-packages{os.sep}", f"{os.sep}dist-packages{os.sep}")
 

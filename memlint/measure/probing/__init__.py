@@ -1,1 +1,1 @@
-"""How do probes come into a program, and what do they call?"""
+"""Puts probes into a program, and passes their reports to the session."""

@@ -1,4 +1,4 @@
-"""Gives the program's modules their probes when they are imported, and says when torch has come."""
+"""Puts probes into the program's modules when they are imported, and reports the import of torch."""
 
 from __future__ import annotations
 
@@ -10,16 +10,14 @@ from importlib.machinery import ModuleSpec
 from types import CodeType, ModuleType
 from typing import Any
 
-#: makes the code of a file that gets probes, from its path and its bytes
+#: compiles a file with its probes, from its path and its bytes
 Compile = Callable[[str, bytes], CodeType]
-
-
-#: where pytest has what rewrites assertions
+#: the module of pytest that rewrites assertions
 _REWRITING = "_pytest.assertion.rewrite"
 
 
 class ProbedLoader(importlib.machinery.SourceFileLoader):
-    """Loads a source with its probes. Compiled files are neither read nor written: they have none."""
+    """Loads a source with its probes. It neither reads nor writes compiled files, which have no probes."""
 
     compile: Compile
 
@@ -29,7 +27,7 @@ class ProbedLoader(importlib.machinery.SourceFileLoader):
 
 
 class Finder:
-    """Asks the finders that are there, and changes how the files of the plan are loaded."""
+    """Finds modules by the other finders, and replaces the loaders of the plan's files."""
 
     def __init__(self, paths: Sequence[str], compile_file: Compile, torch_came: Callable[[], None]) -> None:
         self._paths = {os.path.realpath(path): path for path in paths}
@@ -51,19 +49,19 @@ class Finder:
     def _changed(self, name: str, spec: ModuleSpec) -> ModuleSpec:
         loader = spec.loader
         if name == "torch" and loader is not None:
-            spec.loader = _Telling(loader, self._torch_came)  # type: ignore[assignment]
+            spec.loader = _Notifying(loader, self._torch_came)  # type: ignore[assignment]
         elif name == _REWRITING and loader is not None:
-            spec.loader = _Telling(loader, self._pytest_came)  # type: ignore[assignment]
+            spec.loader = _Notifying(loader, self._pytest_came)  # type: ignore[assignment]
         elif self._is_probed(spec):
             if type(loader) is importlib.machinery.SourceFileLoader:
-                spec.loader = self._loader(loader.name, loader.path)  # other loaders have their own ways
+                spec.loader = self._loader(loader.name, loader.path)  # other loaders are kept
             elif type(loader).__name__ == "AssertionRewritingHook" and spec.origin is not None:
-                # pytest's, which is for what failing assertions say
+                # without pytest's rewriting, which only improves the messages of failing assertions
                 spec.loader = self._loader(spec.name, spec.origin)
         return spec
 
     def _pytest_came(self) -> None:
-        """pytest asks its own finder first."""
+        """Change the loaders of pytest's own finder, which comes first."""
         hook = sys.modules[_REWRITING].AssertionRewritingHook
         find = hook.find_spec
 
@@ -77,8 +75,8 @@ class Finder:
         return spec.origin is not None and os.path.realpath(spec.origin) in self._paths
 
 
-class _Telling:
-    """A loader that says when its module is there, and leaves no trace in it."""
+class _Notifying:
+    """A loader that calls ``done`` after its module is executed. The module keeps its original loader."""
 
     def __init__(self, loader: Any, done: Callable[[], None]) -> None:
         self._loader = loader

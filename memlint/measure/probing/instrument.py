@@ -1,8 +1,7 @@
-"""Puts probes into a program's syntax tree: at the tops of loops, and around the values that flagged places keep.
+"""Puts probes into a program's syntax tree: at the tops of loops, and around the values that sites keep.
 
-Probes are calls of builtins, so that no module gets a name that it did not have, and every node keeps its line and
-column: tracebacks, ``inspect.getsource`` and debuggers see the file as it is.
-"""
+Probes are calls of builtins, so that no module gets new names. Every node keeps its line and column, so that
+tracebacks, ``inspect.getsource`` and debuggers see the file as it is."""
 
 from __future__ import annotations
 
@@ -13,15 +12,15 @@ from typing import Any
 
 from ..plan import LoopPlan, SitePlan
 
-#: names of the builtins; two underscores on both sides keep them from being mangled inside classes
+#: the names of the builtins; with underscores on both sides, they are not mangled in classes
 ENTER, LOOP, EXIT = "__memlint_enter__", "__memlint_loop__", "__memlint_exit__"
 NEXT, VALUE = "__memlint_next__", "__memlint_value__"
 BEGUN, WHOLE = "__memlint_begun__", "__memlint_whole__"
 
 Position = tuple[int, int]
 Function = ast.FunctionDef | ast.AsyncFunctionDef
-#: methods of containers and queues that keep what they are given, and give None wherever they stand; `add`, `put` and
-#: `update` are methods of tensors and modules too, which give what is kept
+#: methods of containers and queues that keep their arguments and always return None; not `add`, `put` and `update`,
+#: which are methods of tensors and modules, too
 _STORES = frozenset({"append", "appendleft", "extend", "extendleft", "insert", "put_nowait"})
 _LOOPS = (ast.For, ast.AsyncFor, ast.While)
 _FRAMES = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Lambda)
@@ -30,9 +29,9 @@ _FRAMES = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Lambda)
 def parse(
     text: str, path: str, sites: Iterable[SitePlan] = (), loops: Iterable[LoopPlan] = ()
 ) -> tuple[ast.Module, list[int]]:
-    """The tree of a source with its probes, and the ids of the sites and loops that are not in it.
+    """The tree of a source with its probes, and the ids of the sites and loops that were not found.
 
-    Raises SyntaxError where the running Python cannot read the source.
+    Raises SyntaxError if the running Python cannot parse the source.
     """
     tree = ast.parse(text, path)
     lines = re.split(r"\r\n|\r|\n", text)
@@ -51,7 +50,7 @@ def parse(
 
 
 def _offset(lines: Sequence[str], line: int, column: int) -> Position:
-    """A place as `ast` counts it: columns in UTF-8 bytes, from 0."""
+    """A position as in `ast`: columns in UTF-8 bytes, from 0."""
     text = lines[line - 1] if line <= len(lines) else ""
     return line, len(text[: column - 1].encode("utf-8", "surrogatepass"))
 
@@ -65,7 +64,7 @@ def _end(node: ast.stmt | ast.expr) -> Position:
 
 
 class _Probes(ast.NodeTransformer):
-    """Puts in the probes of the wanted loops, by their starts, and of the expressions that sites keep."""
+    """Adds the probes of loops, by their starts, and of the expressions that sites keep."""
 
     def __init__(self, loops: dict[Position, int]) -> None:
         self._loops = loops
@@ -86,7 +85,7 @@ class _Probes(ast.NodeTransformer):
             self._wraps.setdefault(id(expression), []).append((name, number))
 
     def follow_calls(self, number: int, function: Function) -> None:
-        """Each call that runs a function is a hit, with what it is given and what it gives."""
+        """Each call of a function is a hit, with its arguments and its returned value."""
         self._called.setdefault(id(function), []).append(number)
         waiting: list[ast.AST] = list(function.body)
         while waiting:
@@ -97,7 +96,7 @@ class _Probes(ast.NodeTransformer):
                 waiting += ast.iter_child_nodes(node)
 
     def missing(self) -> list[int]:
-        """The sites and loops that found no place."""
+        """The ids of the sites and loops that were not found."""
         return [*self._empty, *self._left.values()]
 
     def visit(self, node: ast.AST) -> Any:
@@ -135,7 +134,7 @@ def _statement(name: str, at: ast.stmt, *arguments: Any) -> ast.stmt:
 
 
 def _insert_call(function: Function, number: int) -> None:
-    """Begin a hit with what a call is given, behind the docstring."""
+    """Begin a hit with the arguments of a call, after the docstring."""
     first = function.body[0]
     documented = isinstance(first, ast.Expr) and isinstance(first.value, ast.Constant) and len(function.body) > 1
     at = function.body[int(documented)]
@@ -165,19 +164,19 @@ def _wrapped(expression: ast.expr, name: str, number: int) -> ast.expr:
 
 
 def _place(node: ast.AST, at: ast.stmt | ast.expr) -> None:
-    # a probe takes no room: a traceback through it underlines nothing
+    # a probe has no width, so that a traceback through it underlines nothing
     for prefix in ("", "end_"):
         setattr(node, prefix + "lineno", at.lineno)
         setattr(node, prefix + "col_offset", at.col_offset)
 
 
 def _innermost(tree: ast.Module, span: tuple[Position, Position]) -> list[ast.AST]:
-    """The nodes around a span, the widest first."""
+    """The nodes around a span, outermost first; [] in a pattern."""
     path: list[ast.AST] = []
     node: ast.AST | None = tree
     while node is not None:
         node = next((child for child in ast.iter_child_nodes(node) if _holds(child, span)), None)
-        if isinstance(node, ast.pattern):  # no place for calls
+        if isinstance(node, ast.pattern):  # cannot contain calls
             return []
         if node is not None:
             path.append(node)
@@ -186,30 +185,30 @@ def _innermost(tree: ast.Module, span: tuple[Position, Position]) -> list[ast.AS
 
 def _holds(node: ast.AST, span: tuple[Position, Position]) -> bool:
     if isinstance(node, (ast.stmt, ast.expr)):
-        # a definition begins behind its decorators
+        # the position of a definition is after its decorators
         first = min(map(_start, [node, *getattr(node, "decorator_list", ())]))
         return first <= span[0] and span[1] <= _end(node)
-    # arms, handlers, comprehensions and arguments have places only by what they hold
+    # cases, handlers, comprehensions and arguments have no positions of their own
     return any(_holds(child, span) for child in ast.iter_child_nodes(node))
 
 
 def _kept(path: Sequence[ast.AST], span: tuple[Position, Position]) -> list[ast.expr]:
-    """The expressions whose values a flagged place keeps, in the order of evaluation; none where there is no such."""
+    """The expressions whose values a site keeps, in the order of evaluation; [] if they are unknown."""
     exact = _whole(path, span)
     statement = next((node for node in reversed(path) if isinstance(node, ast.stmt)), None)
     if exact is not None:
-        # alone, a call keeps what it is given; within something else it gives what is kept
+        # a discarded call keeps its arguments; else its value is kept
         return _of_statement(exact, _is_discarded(exact, path) or _is_store(exact))
     if isinstance(statement, (ast.Assign, ast.AugAssign, ast.AnnAssign, ast.Return, ast.Expr)):
         return [] if statement.value is None else _of_statement(statement.value, isinstance(statement, ast.Expr))
-    # a header: of `with`, `if`, `for`
+    # the header of a `with`, `if` or `for`
     around = next((node for node in reversed(path) if isinstance(node, ast.Call)), None)
     return [] if around is None else [*_given(around), around]
 
 
 def _is_discarded(node: ast.expr, path: Sequence[ast.AST]) -> bool:
-    """Whether nothing becomes of an expression's value."""
-    at = path.index(node) if node in path else 0  # (what a star unpacks is none of the path)
+    """Whether the value of an expression is discarded."""
+    at = path.index(node) if node in path else 0  # the operand of a star is not in the path
     for around in reversed(path[:at]):
         if isinstance(around, ast.Expr):
             return True
@@ -224,12 +223,12 @@ def _is_discarded(node: ast.expr, path: Sequence[ast.AST]) -> bool:
 
 
 def _is_store(node: ast.expr) -> bool:
-    """Whether a call gives nothing, but keeps what it is given."""
+    """Whether an expression is a call that keeps its arguments and returns None."""
     return isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in _STORES
 
 
 def _decorated(path: Sequence[ast.AST]) -> Function | None:
-    """The function that a place decorates: what it keeps comes with its calls."""
+    """The function that a site decorates: its calls bring what the site keeps. None without one."""
     for place, node in enumerate(path[1:], 1):
         function = path[place - 1]
         if isinstance(function, (ast.FunctionDef, ast.AsyncFunctionDef)) and node in function.decorator_list:
@@ -238,7 +237,7 @@ def _decorated(path: Sequence[ast.AST]) -> Function | None:
 
 
 def _comprehension(path: Sequence[ast.AST], kept: Sequence[ast.expr]) -> ast.expr | None:
-    """The comprehension whose elements are what a place keeps, where it is made at once: not a generator's."""
+    """The list, set or dict comprehension whose elements a site keeps; None without one."""
     for node in reversed(path if kept else ()):
         if isinstance(node, (ast.GeneratorExp, ast.Lambda)):
             return None
@@ -254,13 +253,13 @@ def _comprehension(path: Sequence[ast.AST], kept: Sequence[ast.expr]) -> ast.exp
 
 
 def _whole(path: Sequence[ast.AST], span: tuple[Position, Position]) -> ast.expr | None:
-    """The expression of a span, where a call can be put around it."""
+    """The expression of a span, if a call can be put around it; else None."""
     for place, node in enumerate(path):
         if not isinstance(node, ast.expr) or (_start(node), _end(node)) != span:
             continue
         around = path[place - 1] if place else None
         if isinstance(around, ast.Await):
-            return around  # what is awaited is no value yet
+            return around  # the awaited object is not the value
         stored = not isinstance(getattr(node, "ctx", None), (ast.Load, type(None)))
         if stored or isinstance(node, (ast.Slice, ast.FormattedValue)) or isinstance(around, ast.JoinedStr):
             return None
@@ -269,19 +268,19 @@ def _whole(path: Sequence[ast.AST], span: tuple[Position, Position]) -> ast.expr
 
 
 def _of_statement(value: ast.expr, alone: bool) -> list[ast.expr]:
-    """``alone``: the statement is nothing but this expression."""
+    """The expressions whose values a statement keeps. ``alone``: the statement is just this expression."""
     if isinstance(value, (ast.Yield, ast.YieldFrom)):
         return [] if value.value is None else [value.value]
     inner = value.value if isinstance(value, ast.Await) else value
     if isinstance(inner, ast.DictComp):
         return [inner.value]
     if isinstance(inner, (ast.ListComp, ast.SetComp, ast.GeneratorExp)):
-        return [inner.elt]  # each element is one hit: the whole is kept once
+        return [inner.elt]  # each element is a hit
     return [*_given(inner), value] if alone and isinstance(inner, ast.Call) else [value]
 
 
 def _given(call: ast.Call) -> list[ast.expr]:
-    """What is given to a call, in the order of evaluation."""
+    """The arguments of a call, in the order of evaluation."""
     given = [argument.value if isinstance(argument, ast.Starred) else argument for argument in call.args]
     # Python evaluates keywords after the positional arguments, whatever their order in the source
     return given + [keyword.value for keyword in call.keywords]

@@ -1,6 +1,6 @@
-"""The functions that an instrumented program calls. They are builtins there (`instrument` has their names).
+"""The probes: functions that an instrumented program calls as builtins (`instrument` has their names).
 
-Each returns at once while torch.compile looks at it, so that no graph breaks; none may ever break the program.
+Each returns at once while torch.compile traces it, so that it causes no graph break. None may fail the program.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from ..processes.spawned import Forked
 from ..session.session import Session, Stop
 from . import instrument
 
-#: seconds that a probe waits for another one
+#: seconds that a probe waits for one in another thread
 _PATIENCE = 5.0
 
 
@@ -25,13 +25,13 @@ def _never() -> bool:
 
 
 _compiling: Callable[[], bool] = _never
-#: another thread may take it away at any time: who reads it reads it once
+#: another thread may reset it at any time, so each probe reads it once
 _session: Session | Forked | None = None
 _at_forks: list[bool] = []
 
 
 def install(session: Session) -> None:
-    """Make the probes known to the program."""
+    """Make the probes builtins, which report to this session."""
     global _session
     if not _at_forks:  # for as long as the process lives
         os.register_at_fork(after_in_child=_forked)
@@ -50,14 +50,14 @@ def install(session: Session) -> None:
 
 
 def remove(session: Session) -> None:
-    """What is left of the probes of a session says nothing any more, and keeps nothing of it."""
+    """Disconnect the probes from a session, if they report to it."""
     global _session
     if _session is session:
         _session = None
 
 
 def is_measuring() -> bool:
-    """Whether something is measured in this process now."""
+    """Whether a session is active in this process."""
     session = _session
     return isinstance(session, Session) and session.active
 
@@ -145,7 +145,7 @@ def begin_comprehension(number: int) -> None:
 
 
 def end_comprehension(number: int, _: None, value: Any) -> Any:
-    """Behind it, with what it gives."""
+    """After a comprehension, with its value."""
     if _compiling():
         return value
     session = _session
@@ -164,14 +164,14 @@ def turn(kind: str, subject: Any, frame: FrameType) -> None:
 
 
 def _guarded(session: Session | Forked, call: Callable[..., Any], *arguments: Any) -> None:
-    # a finaliser that runs while we collect garbage may wait for a thread that has come to a probe
+    # a finaliser in memlint's garbage collection may wait for a thread that waits here
     if not session.lock.acquire(timeout=_PATIENCE):
         return
     try:
         call(*arguments)
     except Stop:
         raise
-    except Exception as error:  # a mistake of ours must not become one of the program's
+    except Exception as error:  # an internal error must not fail the program
         if _is_the_programs(error, session):
             raise
         session.broken(error)
@@ -180,7 +180,7 @@ def _guarded(session: Session | Forked, call: Callable[..., Any], *arguments: An
 
 
 def _is_the_programs(error: Exception, session: Session | Forked) -> bool:
-    """Whether a signal handler or a finaliser of the program raised it while a probe ran."""
+    """Whether an error comes from a signal handler or a finaliser of the program that ran during a probe."""
     trace = error.__traceback__
     while trace is not None and trace.tb_next is not None:
         trace = trace.tb_next

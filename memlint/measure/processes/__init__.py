@@ -1,1 +1,1 @@
-"""Which processes of a program are measured, and when do they stop together?"""
+"""The processes of a program: which are measured, and when they stop together."""

@@ -1,9 +1,8 @@
 """Lets the ranks of one host stop at the same iteration, by files beside their results.
 
-A rank that stops alone leaves the others waiting in their next collective, and a collective of memlint's own could hang
-in the same way; so each rank tells what it has measured, and the one that sees that all is measured names a top of a
-loop that lies a few iterations ahead.
-"""
+If one rank stopped alone, the others would hang in their next collective, and a collective of memlint's own could hang
+in the same way. So each rank writes what it has measured. The rank that finds that all is measured writes where to
+stop: at a top of a loop that is a few iterations ahead."""
 
 from __future__ import annotations
 
@@ -14,13 +13,12 @@ from typing import NamedTuple
 
 from .files import read, write
 
-#: how many iterations lie between the decision and the stop: the host may be as far ahead of a rank that waits for its
-#: device
+#: iterations between the decision and the stop, as some ranks are ahead of others
 _AHEAD = 8
 
 
 class Agreement:
-    """One rank's part in it. ``ranks`` of them share ``folder``."""
+    """The agreement, for one rank of ``ranks`` that share ``folder``."""
 
     def __init__(self, folder: str, rank: int, ranks: int) -> None:
         self._folder = Path(folder)
@@ -30,8 +28,8 @@ class Agreement:
         self._stop: tuple[int, int] | None = None
 
     def reached(self, loop: int, tops: Mapping[int, int], unreached: Collection[int]) -> bool:
-        """Whether the ranks stop here: at a top of ``loop``, by a rank that has measured all but the sites
-        ``unreached``, which it has never run. ``tops``: how often each loop has come to its top."""
+        """Whether this rank stops at this top of ``loop``. It has measured all but the sites ``unreached``, which it
+        has never run. ``tops``: the number of tops of each loop."""
         if self._stop is None:
             if self._told != (told := tuple(sorted(unreached))):
                 self._told = told
@@ -41,7 +39,7 @@ class Agreement:
         return self._stop is not None and loop == self._stop[0] and tops[loop] >= self._stop[1]
 
     def _decide(self, loop: int, tops: Mapping[int, int]) -> None:
-        """Name the stop, if all ranks together have measured everything."""
+        """Write where to stop, if all ranks together have measured everything."""
         rows = [row for rank in range(self._ranks) if (row := read(self._folder, f"ready-{rank}")) is not None]
         if len(rows) < self._ranks or set.intersection(*(set(row["unreached"]) for row in rows)):
             return
@@ -49,7 +47,7 @@ class Agreement:
         common = {number: max(one[number] for one in each) for number in each[0] if all(number in one for one in each)}
         if not common:
             return
-        # a loop that every rank runs: others never come to the top of one that is this rank's alone
+        # a loop that every rank runs
         chosen = loop if loop in common else max(common, key=lambda number: common[number])
         write(self._folder, "stop", [chosen, max(common[chosen], tops.get(chosen, 0)) + _AHEAD], once=True)
 
@@ -59,15 +57,15 @@ class Agreement:
 
 
 class Alone:
-    """The rank of a program that runs on several hosts: these share no folder, so that none may stop before the end."""
+    """The agreement for a rank of a program on several hosts: without a shared folder, no rank stops early."""
 
     def reached(self, loop: int, tops: Mapping[int, int], unreached: Collection[int]) -> bool:
         return False
 
 
 class Launched(NamedTuple):
-    """One process of several. ``rank``: its number in the whole program; ``local``: on its host, from 0; ``here``: how
-    many there are on its host; ``world``: on all."""
+    """One process of several. ``rank``: its number in the whole program; ``local``: on its host, from 0; ``here``: the
+    number of processes on its host; ``world``: on all hosts."""
 
     rank: int
     local: int
@@ -76,7 +74,7 @@ class Launched(NamedTuple):
 
 
 def launched(environment: Mapping[str, str]) -> Launched | None:
-    """What torchrun or another launcher says; None for a program of one process."""
+    """The process by the variables of torchrun or another launcher; None for a program of one process."""
     try:
         rank, world = int(environment["RANK"]), int(environment["WORLD_SIZE"])
         local = int(environment.get("LOCAL_RANK", rank))
@@ -87,7 +85,7 @@ def launched(environment: Mapping[str, str]) -> Launched | None:
 
 
 def agreement(folder: str) -> Agreement | Alone | None:
-    """The part of this process; None for a program of one process."""
+    """The agreement for this process; None for a program of one process."""
     one = launched(os.environ)
     if one is None:
         return None

@@ -1,4 +1,4 @@
-"""Small files in a folder that several processes share: whoever reads one sees all of it."""
+"""Small JSON files in a folder that several processes share, written atomically."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any
 
 
 def write(folder: Path, name: str, data: Any, *, once: bool = False) -> None:
-    """Write ``name`` and .json, in place of what was there; ``once``: unless another process was quicker."""
+    """Write or replace ``name``.json. ``once``: keep the file if another process has written it already."""
     target = folder / f"{name}.json"
     beside = folder / f"{name}.{os.getpid()}.part"
     beside.write_text(json.dumps(data), encoding="utf-8")
@@ -23,7 +23,7 @@ def write(folder: Path, name: str, data: Any, *, once: bool = False) -> None:
 
 
 def read(folder: Path, name: str) -> Any:
-    """What was written; None where it is not there."""
+    """The data of a file; None if it does not exist."""
     try:
         return json.loads((folder / f"{name}.json").read_text(encoding="utf-8"))
     except FileNotFoundError:

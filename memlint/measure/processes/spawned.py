@@ -1,9 +1,8 @@
-"""Processes that the program starts by itself: ``torch.multiprocessing.spawn``, or a forked process that trains.
+"""Processes that the program starts: by ``torch.multiprocessing.spawn``, or by a fork.
 
-A spawned one begins as a new Python that imports the main module again; it gets the same probes, and writes what it
-measured as a rank of its own, unless it never runs a watched loop (a worker of a DataLoader). A forked one shares
-everything with the process that it came from, its meters too, so it is not measured: only which flagged places it
-reached is noted, so that nobody takes them for never reached.
+A spawned process imports the main module again. It gets the same probes and writes its results as a rank, unless it
+never runs a watched loop (a worker of a DataLoader). A forked process has copies of its parent's meters, so it is not
+measured: it only notes the sites that it reaches, so that they are not reported as never reached.
 """
 
 from __future__ import annotations
@@ -18,12 +17,11 @@ from pathlib import Path
 from types import CodeType, FrameType
 from typing import Any
 
-from ..stacks import HERE
+from ..stacks import LAUNCH
 from .agreement import Agreement
 from .files import write
 
-_LAUNCH = f"{HERE}launch.py"
-#: in front of what a spawned process runs
+#: code before that of a spawned process
 _FIRST = (
     "import importlib.util as _memlint_util; "
     "_memlint_spec = _memlint_util.spec_from_file_location('_memlint_launch', {launch!r}); "
@@ -34,23 +32,23 @@ _FIRST = (
 
 
 def follow_spawned(plan_path: str) -> None:
-    """Give the processes that this one spawns the probes of the plan."""
+    """Give spawned processes the probes of the plan."""
     import multiprocessing.spawn as spawn
 
     command_line = spawn.get_command_line
 
     def get_command_line(**options: Any) -> list[str]:
         command = list(command_line(**options))
-        if "-c" in command:  # not in a frozen program
+        if "-c" in command:  # else a frozen program
             at = command.index("-c") + 1
-            command[at] = _FIRST.format(launch=_LAUNCH, plan=plan_path) + command[at]
+            command[at] = _FIRST.format(launch=LAUNCH, plan=plan_path) + command[at]
         return command
 
     spawn.get_command_line = get_command_line
 
 
 class Runpy:
-    """In place of the module `runpy` where multiprocessing imports the main module again: runs it with its probes."""
+    """Replaces `runpy` in multiprocessing, which imports the main module by it: compiles that with its probes."""
 
     def __init__(self, compile_file: Callable[[str, bytes], CodeType]) -> None:
         self._compile = compile_file
@@ -76,7 +74,7 @@ class Runpy:
 
 
 def begin(compile_file: Callable[[str, bytes], CodeType], ended: Callable[[int], None]) -> None:
-    """In a spawned process, before it does anything. ``ended``: told its exit code."""
+    """Set up a spawned process. ``ended``: called with its exit code."""
     import multiprocessing.process as process
     import multiprocessing.spawn as spawn
 
@@ -92,13 +90,13 @@ def begin(compile_file: Callable[[str, bytes], CodeType], ended: Callable[[int],
 
 
 def rank_here() -> int | None:
-    """This process's rank in torch.distributed, once that is known."""
+    """This process's rank in torch.distributed; None if that is not initialised."""
     distributed = _distributed()
     return None if distributed is None else int(distributed.get_rank())
 
 
 def number_here() -> int:
-    """Which of its parent's processes this one is, from 0."""
+    """The number of this process among its parent's, from 0."""
     identity = multiprocessing.current_process()._identity
     return int(identity[-1]) - 1 if identity else 0
 
@@ -110,8 +108,7 @@ def _distributed() -> Any:
 
 
 class Spawned:
-    """The part of a spawned process in when to stop. Where it has no rank, nobody knows who waits for it, so it goes
-    on."""
+    """The agreement for a spawned process. Without a rank it never stops early, as others may wait for it."""
 
     def __init__(self, folder: str) -> None:
         self._folder = folder
@@ -125,7 +122,7 @@ class Spawned:
 
 
 class Nothing:
-    """What only counts in a session that has measured all: nothing here."""
+    """Replaces `session.rest.Rest` in a forked process: no loops and sites are counted."""
 
     loops: Mapping[int, Any] = {}
     sites: Mapping[int, Any] = {}
@@ -134,14 +131,14 @@ class Nothing:
 
 
 class Forked:
-    """In place of the session in a forked process: notes which sites it reaches."""
+    """Replaces the session in a forked process: notes which sites it reaches."""
 
     active = True
     paths: Collection[str] = ()
     rest = Nothing()
 
     def __init__(self, folder: str) -> None:
-        self.lock = threading.RLock()  # that of the process it comes from may be held by a thread that is not here
+        self.lock = threading.RLock()  # the parent's may be held by a thread that was not forked
         self._folder = Path(folder)
         self._reached: set[int] = set()
 

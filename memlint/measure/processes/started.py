@@ -1,4 +1,4 @@
-"""Scripts that a launcher starts as processes of their own (``accelerate launch``): they are what is measured."""
+"""Scripts that a launcher such as ``accelerate launch`` starts as processes: they are measured, not the launcher."""
 
 from __future__ import annotations
 
@@ -14,16 +14,15 @@ from pathlib import Path
 from typing import Any
 
 from ..plan import Plan
-from ..stacks import HERE
+from ..stacks import LAUNCH
 
-_LAUNCH = f"{HERE}launch.py"
-#: options of Python that take a value, and those behind which there is no script
+#: options of Python that take a value, and those without a script
 _VALUED, _NO_SCRIPT = ("-W", "-X"), ("-c", "-m", "-")
 
 
 def follow_scripts(plan: Plan, leave: Callable[[], None]) -> None:
-    """Give the scripts of the plan that this process starts their probes. ``leave``: called before the first of them,
-    from when on this process is no part of what is measured."""
+    """Start scripts of the plan with their probes. ``leave``: called before the first of them; it ends the measurement
+    of this process."""
     begin = subprocess.Popen.__init__
     files = {os.path.realpath(file.path) for file in plan.files}
     numbers = itertools.count()
@@ -43,7 +42,7 @@ def follow_scripts(plan: Plan, leave: Callable[[], None]) -> None:
         )
         file = Path(plan.output) / f"plan-{os.getpid()}-{next(numbers)}.json"
         file.write_text(own.dumps(), encoding="utf-8")
-        return [*args[:at], _LAUNCH, str(file)]
+        return [*args[:at], LAUNCH, str(file)]
 
     @functools.wraps(begin)
     def start(*arguments: Any, **options: Any) -> None:
@@ -55,7 +54,7 @@ def follow_scripts(plan: Plan, leave: Callable[[], None]) -> None:
 
 
 def script_at(args: Any) -> int | None:
-    """Which word of a command line is the script that this Python runs; None where it runs none."""
+    """The index of the script in a command line of this Python; None without one."""
     if not isinstance(args, Sequence) or isinstance(args, str) or not all(isinstance(word, str) for word in args):
         return None
     if not args or os.path.realpath(args[0]) != os.path.realpath(sys.executable):

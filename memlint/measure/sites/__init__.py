@@ -1,1 +1,1 @@
-"""What do the hits of a flagged place leave behind?"""
+"""What the hits of a site leave behind."""

@@ -1,4 +1,4 @@
-"""What one hit of a flagged place kept: storages and graph nodes, by weak reference."""
+"""The storages and graph nodes that one hit of a site keeps, by weak reference."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from ..memory.meters import Bytes
 from ..retention.owners import Target
 from ..retention.storages import strong
 
-#: hits that must leave something before anybody is asked who keeps it
+#: the least hits with survivors before holders are searched
 _FEWEST = 3
 
 
 class Token:
-    """Lives as long as the graph node whose metadata holds it. ``node``: what tells that from others."""
+    """Stored in the metadata of a graph node, so it lives as long as that. ``node``: the key of the node."""
 
     __slots__ = ("__weakref__", "node")
 
@@ -23,9 +23,8 @@ class Token:
 
 
 class Generation:
-    """What one hit kept at the time. ``iteration``: the run of the innermost loop, and which iteration of it.
-    ``size``: the bytes of its storages when it kept them. ``collected``: Python's own collections of garbage have freed
-    them since."""
+    """What one hit keeps. ``iteration``: the run of the innermost loop, and the iteration in it. ``size``: the bytes of
+    its storages at the hit, by device. ``collected``: a garbage collection of the program has freed them since."""
 
     __slots__ = ("blocks", "collected", "hit", "iteration", "nodes", "size", "tokens", "walked")
 
@@ -40,7 +39,7 @@ class Generation:
         self.collected = False
 
     def uncollected(self) -> Bytes:
-        """What would be alive had no garbage been collected."""
+        """The bytes that would be live without the program's garbage collections, by device."""
         return dict(self.size) if self.collected else self.alive()
 
     @property
@@ -49,16 +48,17 @@ class Generation:
         return bool(self.blocks or self.tokens)
 
     def stays(self) -> bool:
-        """Whether any of it is still there."""
+        """Whether any of it is still live."""
         return bool(self.alive()) or bool(self.nodes_alive())
 
     def sample(self) -> Any:
-        """One thing of it that is still there: a storage, else what lives as long as a graph node."""
+        """A live object of it: a storage, else the token of a graph node; None without one."""
         there = (reference() for reference in (*(each for each, _ in self.blocks), *self.tokens))
         return next((each for each in there if each is not None), None)
 
     def survivors(self) -> list[Target]:
-        """Of what is still there, the value itself, the largest that it keeps, and its graph node."""
+        """Targets for a search of holders: the value's storage, the largest other one, and a graph node, as far as
+        live."""
         storages = [storage for reference, _ in self.blocks if (storage := strong(reference)) is not None]
         few = [*storages[:1], max(storages[1:], key=lambda storage: storage.nbytes(), default=None)]
         found = [Target(each._cdata, each.nbytes(), each) for each in few if each is not None]
@@ -66,12 +66,11 @@ class Generation:
         return found + [Target(node) for node in nodes[:1] if node is not None]
 
     def is_kept(self) -> bool:
-        """Whether the first of its storages, that of the value itself, is still there."""
+        """Whether its first storage, that of the value itself, is still live."""
         return bool(self.blocks) and self.blocks[0][0]() is not None
 
     def alive(self, elsewhere: Container[int] = ()) -> Bytes:
-        """The bytes of this generation's storages that are still there, by device. Not those of ``elsewhere``, by
-        address."""
+        """The bytes of its live storages by device, without those at the addresses ``elsewhere``."""
         found: Bytes = {}
         for reference, device in self.blocks:
             storage = reference()
@@ -82,7 +81,7 @@ class Generation:
         return found
 
     def drop(self, storages: Container[int]) -> None:
-        """Count these storages, by address, no more: others keep them."""
+        """Stop counting the storages at these addresses, which others keep."""
         kept = []
         for reference, device in self.blocks:
             storage = reference()
@@ -93,18 +92,18 @@ class Generation:
         self.blocks = kept
 
     def addresses(self) -> Iterator[int]:
-        """Of its storages that are still there."""
+        """The addresses of its live storages."""
         storages = (reference() for reference, _ in self.blocks)
         return (storage._cdata for storage in storages if storage is not None)
 
     def nodes_alive(self) -> int:
-        """The graph nodes of this generation that are still there; a node keeps all that it was computed from."""
+        """The number of its live graph nodes: all or none, as a node keeps those that it was computed from."""
         return self.nodes if any(token() is not None for token in self.tokens) else 0
 
 
 def few_of(generations: list[Generation]) -> list[Target]:
-    """What a few of several hits keep, an early one, a middle and a late one. What the latest keep may still be in
-    use."""
+    """The survivors of three hits with survivors: an early, a middle and a late one, without the last two, which may
+    still be in use."""
     kept = [each for each in generations[:-2] if each.stays()]
     if len(kept) < _FEWEST:
         return []

@@ -1,5 +1,5 @@
-"""What the hits of one place leave until the run of the loop around them ends, run by run: a loop of five iterations
-says in two runs what a long one says in one."""
+"""What the hits of one site leave at the end of each run of the loop around it. Two runs of a short loop can show what
+one window of a long loop shows."""
 
 from __future__ import annotations
 
@@ -17,22 +17,22 @@ from ..retention.old import Old
 from ..stacks import HERE, frames_of
 from .generations import Generation
 
-#: so many runs are followed, until so many of them have kept what so many hits left
+#: the most runs that are followed; enough are runs and hits whose memory was kept
 _MOST, ENOUGH, HITS_ENOUGH = 6, 2, 4
-#: and so many are begun, of which some were left without a word or had one hit
+#: the most runs that are begun, some of which are left by an exception or have one hit only
 _MOST_BEGUN = 12
-#: hits of a run that are followed; of more, the rest is said to be as they were
+#: the most hits of a run that are followed
 _HITS = 150
-#: says where something is freed that is freed now
+#: gives the place at which something is being freed
 Where = Callable[[], "dict[str, Any] | None"]
 
 
 class Survivors:
-    """What several hits have left at some time. Of ``left`` of the ``kept`` hits it is still there; ``drops``: between
-    how many hits it went; ``freed``: where the first of it was."""
+    """What several hits have left at some time. It is still live for ``left`` of the ``kept`` hits. ``drops``: the
+    number of hits after which some was freed; ``freed``: the place at which the first was."""
 
     def __init__(self, generations: list[Generation], clock: Callable[[], int], where: Where) -> None:
-        """``clock``: the hits so far."""
+        """``clock``: gives the number of hits so far; ``where``: the place at which something is being freed."""
         self.drops = 0
         self.freed: dict[str, Any] | None = None
         dropped_at = -1
@@ -51,7 +51,7 @@ class Survivors:
 
     @property
     def gone(self) -> bool:
-        """Whether most of it is."""
+        """Whether most of it was freed."""
         return 2 * self.left < self.kept
 
     def data(self) -> dict[str, Any]:
@@ -60,9 +60,9 @@ class Survivors:
 
 
 class SiteRun:
-    """The hits in one run of a loop. ``ends``: what was alive when the run ended, a check; ``kept``: what was left then
-    of the hits but the last, whose values may still be in use, of ``made`` of them that kept anything. ``first``: the
-    very first hit is in it; ``used``: a backward pass has freed what its graphs had saved, once the run was over."""
+    """The hits in one run of a loop. ``ends``: the check at its end; ``made``: the number of hits that kept anything,
+    without the last one, which may still be in use; ``kept``: what these had left at the end. ``first``: it is the
+    first run with a hit; ``used``: after its end, a backward pass has freed tensors that its graphs had saved."""
 
     def __init__(self, run: Run, *, first: bool) -> None:
         self.number = run.number
@@ -96,12 +96,12 @@ class SiteRun:
         return died
 
     def made_something(self) -> list[Generation]:
-        """The hits but the last that kept anything at all."""
+        """The hits that kept anything, without the last one."""
         return [each for each in self.generations[:-1] if each.kept_something]
 
     @property
     def keeps(self) -> int:
-        """The hits of which something was there when the run ended, if that is all of them."""
+        """The number of hits whose memory was live at the end of the run; 0 unless that is all of them."""
         return self.made if self.kept is not None and self.kept.kept == self.made else 0
 
     def data(self) -> dict[str, Any]:
@@ -126,7 +126,7 @@ class SiteRuns:
     def __init__(self) -> None:
         self.runs: list[SiteRun] = []
         self.current: SiteRun | None = None
-        #: the storages that there were when the run began that comes or goes on; None for the first
+        #: the storages that existed at the start of the current or next run; None for the first
         self.old: Old | None = None
         self._hits = 0
         self._seen = -1
@@ -146,15 +146,15 @@ class SiteRuns:
 
     @property
     def following(self) -> bool:
-        """Whether hits of the run that goes on are still noted."""
+        """Whether hits of the current run are still followed."""
         return self.current is not None and len(self.current.generations) < _HITS
 
     def pending(self, *, stays: bool) -> bool:
-        """Whether what comes may say more: all that the run has left so far is there, or was when the last one ended.
-        ``stays``: it is known to stay, so that only its end is of interest."""
+        """Whether more hits may change the result: all that the current run has left is live, or was at the end of the
+        last run. ``stays``: the window has shown that it stays, so that only its release matters."""
         keeping = [run.kept for run in self.runs if run.kept is not None and run.keeps]
         gone = any(kept.drops for kept in keeping)
-        if self.decided:  # several episodes may be used at once
+        if self.decided:  # several episodes may be used together
             return self.keep and not gone
         if stays and gone:
             return False
@@ -163,18 +163,18 @@ class SiteRuns:
         return bool(keeping)
 
     def begins(self, look: Callable[[], Old]) -> None:
-        """A run of the loop begins, of which there may be many that never come to the place. ``look``: at what there
-        is, which takes a while."""
+        """A run of the loop begins. ``look``: lists the existing storages, which is slow, so only for the first runs:
+        many may never reach the site."""
         self._looks += 1
         if self._looks <= 2 * _MOST_BEGUN:
             self.old = look()
 
     def hit(self, run: Run) -> bool:
-        """A hit in a run of a loop. Whether its values are to be followed."""
+        """A hit in a run of a loop. Returns whether to follow its values."""
         self._hits += 1
         current = self.current
         if current is None or current.number != run.number:
-            # one that was left without a word, by an exception, says nothing
+            # the previous run was left by an exception, and is not used
             if self.decided or run.number == self._seen:
                 self.current = None
                 return False
@@ -185,20 +185,20 @@ class SiteRuns:
         return len(current.generations) < _HITS
 
     def add(self, generation: Generation) -> None:
-        """What the hit keeps."""
+        """Add what the current hit keeps."""
         if self.current is not None:
             self.current.generations.append(generation)
 
     def end(self, check: Callable[[SiteRun], dict[str, Any]], paths: Collection[str]) -> None:
-        """The current run is over. ``check``: says what is alive."""
+        """The current run is over. ``check``: gives what is live."""
         run, self.current = self.current, None
-        if run is None or len(run.generations) < 2:  # one alone is in use
+        if run is None or len(run.generations) < 2:  # a single hit may still be in use
             return
         run.end(check(run), lambda: self._hits, paths)
         self.runs.append(run)
 
     def generations(self) -> list[Generation]:
-        """All that are followed."""
+        """All generations that are followed."""
         current = [] if self.current is None else self.current.generations
         return [each for run in self.runs for each in run.generations] + current
 
@@ -210,11 +210,11 @@ class SiteRuns:
 def where_freed(
     paths: Collection[str], code: CodeType | None = None, around: tuple[CodeType, ...] = ()
 ) -> dict[str, Any] | None:
-    """The innermost place of the program on the stack, of the files at ``paths``, and whether what the hits were made
-    in has ``returned``: the function of ``code``, or what a library ran in ``around``, the stack of a hit. None where
-    memlint has had garbage collected."""
+    """The innermost place on the stack in the program's files ``paths``, and whether the hits' function has
+    ``returned``: that of ``code``, or else what a library ran in ``around``, the stack of a hit. None without such a
+    place, or in a garbage collection by memlint."""
     try:
-        frame: FrameType | None = sys._getframe(3)  # behind this, what asks for it and what is told of the death
+        frame: FrameType | None = sys._getframe(3)  # without this function, its caller and the weakref callback
     except ValueError:  # a thread of torch's own
         return None
     stack = list(frames_of(frame))
@@ -236,7 +236,7 @@ def where_freed(
 
 
 def _is_in_backward() -> bool:
-    """Whether autograd runs: below Python's call of it, or in a thread of its own."""
+    """Whether autograd runs, on this stack or in a thread of its own."""
     try:
         frame: FrameType | None = sys._getframe(2)
     except ValueError:
@@ -245,12 +245,12 @@ def _is_in_backward() -> bool:
 
 
 def stack_of(frame: FrameType) -> tuple[CodeType, ...]:
-    """What runs, outermost first."""
+    """The code of a stack, outermost first."""
     return tuple(each.f_code for each in frames_of(frame))[::-1]
 
 
 def _is_ours(code: CodeType, *, everything: bool = False) -> bool:
-    """Whether it is memlint's: a probe, or (``everything``) what runs the program."""
+    """Whether code is memlint's. ``everything``: also what runs the program."""
     name = code.co_filename
     return name.startswith(HERE) and (everything or os.path.basename(name) != "launch.py")
 
@@ -272,8 +272,8 @@ def check_of(
     elsewhere: Mapping[int, int],
     old: Collection[int] = (),
 ) -> dict[str, Any]:
-    """What is alive of generations, as JSON. ``before``: what was, before garbage was collected; ``elsewhere``: the
-    storages that count for another site, with its number; ``old``: those that count for nothing."""
+    """What is live of generations, as JSON. ``before``: the same before the garbage collection; ``elsewhere``: the
+    addresses of storages that count for another site, with its number; ``old``: those of storages that do not count."""
     others = {*elsewhere, *old}
     return {
         "when": when,
@@ -282,7 +282,7 @@ def check_of(
         "alive": [each.alive(old) for each in generations],
         "nodes": [each.nodes_alive() for each in generations],
         "own": [sum(each.alive(others).values()) for each in generations],
-        # a name for each site that has some of it as well
+        # the numbers of sites that keep some of it as well
         "shared_with": [
             sorted({elsewhere[key] for key in each.addresses() if key in elsewhere}) for each in generations
         ],

@@ -1,4 +1,4 @@
-"""What the hits of one flagged place leave behind: generations of storages and graph nodes, by weak reference."""
+"""What the hits of one site leave behind: generations of storages and graph nodes, by weak reference."""
 
 from __future__ import annotations
 
@@ -20,20 +20,20 @@ from .site_runs import SiteRuns, Survivors, check_of, where_freed
 
 
 class SiteWatch:
-    """Follows one site for ``limit`` hits, of which ``warmup`` are not judged.
+    """Follows one site for ``limit`` hits, the first ``warmup`` of which are not judged.
 
-    ``windows``: what was alive when a window was over; ``exits``: when a loop around it ended, the fullest and the
-    last; ``end``: when the program had ended.
+    ``windows``: the checks at the end of windows; ``exits``: the checks at ends of loops around it, the fullest and the
+    last; ``end``: the check at the end of the program.
 
-    ``old``: what was there before it was reached, and counts for nothing here.
+    ``old``: storages that existed before the first hit, and do not count.
 
-    A place that left nothing in its window may do so now and then: later hits are looked at too, at first by no more
-    than whether they stay (``sampling``).
+    A site that left nothing in its window may do so later, so ``sampling`` checks whether the values of later hits
+    stay.
 
-    ``alone``: no loop of the program is around it that turns from hit to hit: a library calls it. ``emptied``: what
-    became of that which its window kept, then.
+    ``alone``: no loop iteration of the program ends between its hits; a library calls it. ``emptied``: in that case,
+    what becomes of the memory that its window kept.
 
-    ``runs``: the same hits, and later ones, by the runs of the loop around them.
+    ``runs``: the same hits and later ones, by the runs of the loop around them.
     """
 
     def __init__(self, number: int, warmup: int, limit: int) -> None:
@@ -51,9 +51,9 @@ class SiteWatch:
         self.cut = False
         self.tensors = 0
         self.old: Old | None = None
-        #: the hits that there were when garbage was collected for it at the end of a loop
+        #: the number of hits at the last garbage collection at the end of a loop
         self.collected_at = 0
-        #: and when it was last asked which storages its values hold no more
+        #: the number of hits at the last `let_go`
         self.let_go_at = 0
         self.windows: list[dict[str, Any]] = []
         self.exits: list[dict[str, Any]] = []
@@ -65,7 +65,7 @@ class SiteWatch:
         self.emptied: Survivors | None = None
         self._current: Generation | None = None
         self._walks = False
-        #: who keeps it, as far as it was asked and is known
+        #: the holders of its survivors; None if they were not searched
         self.holders: list[dict[str, Any]] | None = None
         self._nodes: set[Any] = set()
         self._blocks: dict[int, Any] = {}
@@ -74,7 +74,7 @@ class SiteWatch:
 
     @property
     def full(self) -> bool:
-        """Whether all generations are there (the last one may still be growing)."""
+        """Whether there are ``limit`` generations. The last one may still get values."""
         return len(self.generations) >= self.limit
 
     @property
@@ -83,7 +83,7 @@ class SiteWatch:
         return self.full and (not self.loops or len({each.iteration for each in self.generations}) == 1)
 
     def leave_loops(self) -> None:
-        """All hits are in one iteration of them: count them by themselves."""
+        """Count hits instead of iterations, because all hits are in one iteration."""
         if not self.loops:
             return
         self.loops = ()
@@ -91,23 +91,23 @@ class SiteWatch:
             each.iteration = (0, place)
 
     def follow_emptying(self, paths: Collection[str]) -> None:
-        """See where what is left now is freed."""
+        """Follow where the survivors are freed."""
         kept = [each for each in self.generations[self.warmup : -1] if each.stays()]
         self.emptied = Survivors(kept, lambda: self.hits, lambda: where_freed(paths, around=self.stack))
 
     @property
     def measured(self) -> bool:
-        """Whether its windows are over: nothing survives, or it survived a second one as well."""
+        """Whether its windows are complete: the first without survivors, or two."""
         return self.full and bool(self.windows) and (not self.survives or len(self.windows) > 1)
 
     @property
     def stays(self) -> bool:
-        """Whether what its window left was there behind another one, too."""
+        """Whether the survivors of its window survived a second one, too."""
         return len(self.windows) > 1 and _is_left(self.windows[-1], self.warmup)
 
     @property
     def following(self) -> bool:
-        """Whether the values of the current hit are wanted."""
+        """Whether the values of the current hit are followed."""
         return self._current is not None
 
     @property
@@ -115,7 +115,7 @@ class SiteWatch:
         return bool(self.windows) and not self.survives and not self.late.enough
 
     def begin(self, iteration: tuple[int, int], loops: tuple[int, ...], run: Run | None = None) -> bool:
-        """A new hit, in a run of a loop. Whether its values are wanted."""
+        """A new hit, in a run of a loop. Returns whether its values are followed."""
         self.hits += 1
         self.recording = not self.full
         in_run = run is not None and self.runs.hit(run)
@@ -133,7 +133,7 @@ class SiteWatch:
         return self._current is not None
 
     def add(self, value: Any, torch: Any) -> None:
-        """A value of the current hit: note the storages and nodes that no earlier hit had."""
+        """A value of the current hit: note the storages and nodes that no earlier hit keeps."""
         if self._current is None:
             return
         cut: list[bool] = []
@@ -170,8 +170,8 @@ class SiteWatch:
                 self._block(generation, storage)
 
     def _block(self, generation: Generation, storage: Any, node: Any = None) -> bool:
-        """Note a storage as the hit's, held by a graph node or by the value itself. Whether it is: not what was there
-        before, nor what an earlier hit had."""
+        """Note a storage of the hit, held by a graph node or by the value itself. Returns whether it counts for this
+        hit: not an old one, nor one of an earlier hit."""
         if self.old is not None and storage in self.old:
             return False
         known = self._blocks.get(storage._cdata)
@@ -184,7 +184,7 @@ class SiteWatch:
         return True
 
     def _token(self, generation: Generation, node: Any) -> bool:
-        """Note a node as the hit's. Whether it is: a node keeps the token of the first hit that had it."""
+        """Note a node of the hit. Returns whether it counts for this hit, not for an earlier one."""
         name = f"memlint {self.number}"
         if name in node.metadata:
             return False
@@ -193,11 +193,12 @@ class SiteWatch:
         return True
 
     def let_go(self, torch: Any) -> None:
-        """Forget the storages that the values held through their graphs and hold no more, though others keep them."""
+        """Stop counting storages that the values held through their graphs and no longer hold, even if others keep
+        them."""
         self.let_go_at = self.hits
-        if self.cut:  # there may be nodes that were not seen
+        if self.cut:  # nodes may be unknown
             return
-        with without_collections():  # (what is looked at here would not die with the garbage that it is in)
+        with without_collections():  # strong references here would keep garbage from being freed
             self._let_go(torch)
 
     def _let_go(self, torch: Any) -> None:
@@ -215,8 +216,7 @@ class SiteWatch:
                 generation.drop(gone)
 
     def check(self, when: str, before: list[Bytes], elsewhere: Mapping[int, int]) -> None:
-        """Note what is alive now. ``before``: what was, before garbage was collected; ``elsewhere``: the storages
-        that count for another site, with its number."""
+        """Note what is live now. ``when``: window, exit or end; the others as for `check_of`."""
         check = check_of(when, self.hits, before, self.generations, elsewhere)
         if when == "window":
             if not self.windows:
@@ -228,14 +228,14 @@ class SiteWatch:
             self.end = check
 
     def survivors(self) -> list[Target]:
-        """A few of those that stay: of the window, else of later hits, or of a run of the loop."""
+        """Targets for a search of holders: survivors of the window, else of later hits, else of the current run."""
         current = self.runs.current
         several = (self.generations[min(self.warmup, len(self.generations) // 2) :], self.late.generations,
                    [] if current is None else current.generations)  # fmt: skip
         return next((found for each in several if (found := few_of(each))), [])
 
     def collecting(self, *, begins: bool) -> None:
-        """Python is about to collect garbage, or has: what dies meanwhile was in a cycle."""
+        """A garbage collection of the program begins or ends: what it frees was in a reference cycle."""
         if begins:
             self._kept = [] if self.windows else [each for each in self.generations if each.is_kept()]
             return
@@ -244,7 +244,7 @@ class SiteWatch:
         self._kept = []
 
     def followed(self) -> set[int]:
-        """The addresses of the storages that are followed and alive."""
+        """The addresses of the live storages that are followed."""
         return {key for key, reference in self._blocks.copy().items() if reference() is not None}
 
     def data(self) -> dict[str, Any]:
@@ -277,8 +277,8 @@ def _held(check: dict[str, Any]) -> int:
 
 
 class Late:
-    """Hits behind the window, of which those are kept whose values stay. ``suspect``: some have stayed for as long as a
-    window, so that from now on they are followed as those of the window were; ``enough``: no more are needed."""
+    """Hits after the window; those whose values are freed are dropped. ``suspect``: values of some have stayed for as
+    long as a window, so that new hits are followed as in the window; ``enough``: no more hits are needed."""
 
     def __init__(self, limit: int) -> None:
         self.generations: list[Generation] = []
@@ -304,7 +304,7 @@ class Late:
         self.enough = sum(each.walked for each in old) > self._limit // 2
 
     def data(self, hits: int) -> list[dict[str, Any]]:
-        """The hits that have stayed for as long as a window."""
+        """The hits whose values have stayed for as long as a window, as JSON."""
         return [
             {"hit": each.hit, "alive": each.alive(), "nodes": each.nodes_alive(), "walked": each.walked}
             for each in self.generations
