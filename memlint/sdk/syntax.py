@@ -5,7 +5,14 @@ Every node has ``at``, its ordinal in its unit: ``summary.site(node.at)`` is its
 
 from __future__ import annotations
 
-from memlint.analysis.syntax.bindings import assigned_names, binds, identifiers, mentions, names_bound_by
+from memlint.analysis.syntax.bindings import (
+    assigned_names,
+    binds,
+    identifiers,
+    mentions,
+    names_bound_by,
+    unpacked_targets,
+)
 from memlint.analysis.syntax.expression_text import text
 from memlint.analysis.syntax.memo import kept, kept_for
 from memlint.analysis.syntax.syntax import (
@@ -54,6 +61,7 @@ __all__ = [
     "parts",
     "statement_at",
     "text",
+    "unpacked_targets",
     "walk_expression",
     "walk_statements",
 ]

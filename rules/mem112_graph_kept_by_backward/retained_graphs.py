@@ -16,6 +16,7 @@ from memlint.sdk.syntax import (
     names_bound_by,
     parts,
     text,
+    unpacked_targets,
     walk_expression,
     walk_statements,
 )
@@ -139,18 +140,26 @@ def _from_earlier(summary: Summary, item: Source, last: Backward) -> bool:
 
 
 def _is_bare(summary: Summary, loop: Source, name: Source) -> bool:
-    """Whether a variable holds nothing with a graph at the end of an iteration: sampled words, numbers."""
+    """Whether a variable or attribute holds nothing with a graph at the end of an iteration: sampled words, numbers."""
     assert summary.exit is not None
-    value = summary.exit.env.get(name) if isinstance(name, str) else None
+    value = summary.exit.env.get(name) if isinstance(name, str) else summary.exit.sym.get(name)
     statements = list(walk_statements(summary.function.body))
     around = next((one for one in statements if one.at == loop[1] and isinstance(one, ir.For | ir.While)), None)
     if value is None or around is None:
         return False
     inside = {one.at for one in walk_statements(around.body)}
-    if any(name in names_bound_by(one) and one.at > around.at and one.at not in inside for one in statements):
+    if any(_binds(one, name) and one.at > around.at and one.at not in inside for one in statements):
         return False  # its final value is another one
     reached = summary.graphs.closure(tensors_within(summary, summary.exit, value).src)
     return not any(item in summary.graphs.nodes or isinstance(item, Path) or item[0] != "prev" for item in reached)
+
+
+def _binds(statement: ir.Stmt, name: Source) -> bool:
+    """Whether a statement binds a variable or an attribute."""
+    if isinstance(name, str):
+        return name in names_bound_by(statement)
+    place = named(name) if isinstance(name, Path) else ""
+    return any(text(part, 200) == place for part in unpacked_targets(statement))
 
 
 def _is_last(summary: Summary, last: Backward, marks: frozenset[Source]) -> bool:
@@ -162,12 +171,23 @@ def _is_last(summary: Summary, last: Backward, marks: frozenset[Source]) -> bool
             if other.site.at > last.site.at and not _is_known(summary, other):
                 return False  # a helper may hide the origin of its loss
             continue
-        if excluded(other.tests, last.tests) and other.site.at not in summary.notes.retained and not _scales(other):
-            return False  # one branch frees the graph and the other keeps it: that is intended
+        if (
+            excluded(other.tests, last.tests)
+            and other.site.at not in summary.notes.retained
+            and _loss(summary, other) == _loss(summary, last)
+            and not _scales(other)
+        ):
+            return False  # one branch frees the graph of the loss and the other keeps it: that is intended
         before = other.site.at < last.site.at and other.loops[: len(last.loops)] == last.loops
         if not before and not excluded(other.tests, last.tests):
             return False
     return True
+
+
+def _loss(summary: Summary, backward: Backward) -> str:
+    """The source of what a call of ``backward`` differentiates."""
+    call = next((one for one in calls(summary.function.body) if one.at == backward.site.at), None)
+    return text(call.func.value, 200) if call is not None and isinstance(call.func, ir.Attr) else ""
 
 
 def _scales(backward: Backward) -> bool:

@@ -159,6 +159,52 @@ def test_a_backward_that_keeps_the_graph_on_some_rounds(tmp_path: Path) -> None:
     assert train(tmp_path, backward=text) == []
 
 
+def test_branches_with_losses_of_their_own(tmp_path: Path) -> None:
+    text = "if epochs > 1: loss.backward(retain_graph=True)\n        else: (2 * loss).square().backward()"
+    assert train(tmp_path, backward=text) == ["warning"]
+
+
+TARGETS = (
+    HEAD
+    + """
+class Training:
+    def __init__(self, loader):
+        self.loader = loader
+        self.net = Net().cuda()
+
+    def train(self):
+        self.real = {made}
+        self.real = self.real.cuda()
+        for epoch in range(10):
+            for x, _ in self.loader:
+                out = self.net(x.cuda())
+                loss = nn.functional.mse_loss(out, self.real)
+                loss.backward(retain_graph=True)
+                {after}
+            self.show(epoch)
+
+    def show(self, epoch):
+        self.net.eval()
+"""
+)
+
+
+@pytest.mark.parametrize(
+    ("made", "after", "expected"),
+    [
+        ("torch.ones(64, 2)", "pass", ["warning"]),
+        ("torch.ones(64, 2)", "self.real = out.detach()", ["warning"]),
+        ("torch.ones(64, 2)", "self.real = out", []),
+        ("self.net(torch.ones(64, 8).cuda())", "pass", []),
+        ("unresolved()", "pass", []),
+    ],
+)
+def test_what_an_attribute_holds_from_round_to_round(
+    tmp_path: Path, made: str, after: str, expected: list[str]
+) -> None:
+    assert found(tmp_path, TARGETS.format(made=made, after=after)) == expected
+
+
 def test_what_was_made_before_the_loop(tmp_path: Path) -> None:
     text = """
 def fit(x, steps):
