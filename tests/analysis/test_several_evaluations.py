@@ -107,6 +107,32 @@ def test_an_evaluation_that_some_callers_guard(tmp_path: Path, val: str, final: 
     assert found == wanted
 
 
+BETWEEN = (
+    PARTLY.replace("evaluate(", "score(", 1)
+    + """
+
+def evaluate(model, loader):
+    return score(model, loader)
+"""
+)
+
+
+@pytest.mark.parametrize(
+    ("val", "again", "place"),
+    [
+        ("with torch.no_grad(): evaluate(model, val)", UNGUARDED, "# here"),
+        ("evaluate(model, val)", GUARDED, "# here"),
+        ("with torch.no_grad(): evaluate(model, val)", GUARDED, ""),
+        ("with torch.no_grad(): evaluate(model, val)", UNGUARDED.replace("evaluate", "find"), ""),
+    ],
+)
+def test_an_evaluation_behind_a_helper_that_some_callers_guard(
+    tmp_path: Path, val: str, again: str, place: str
+) -> None:
+    found, wanted = lines(tmp_path, BETWEEN.format(val=val, final="final(model, loader)", again=again, place=place))
+    assert found == wanted
+
+
 def test_the_call_without_a_guard_is_named(tmp_path: Path) -> None:
     text = PARTLY.format(val="evaluate(model, val)", final="final(model, loader)", again=GUARDED, place="")
     (tmp_path / "main.py").write_text(HEAD + text, encoding="utf-8")

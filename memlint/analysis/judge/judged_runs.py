@@ -10,7 +10,7 @@ from memlint.analysis.demand.gradient_demand import REACHED, asked_for, reason_g
 from memlint.analysis.demand.teacher_networks import teaches
 from memlint.analysis.demand.unneeded_runs import gives_a_graph, records_unneeded_graph
 from memlint.analysis.demand.used_up_graphs import is_spent, is_trial
-from memlint.analysis.domain.events import Loop, Step
+from memlint.analysis.domain.events import Loop, Site, Step
 from memlint.analysis.domain.periods import runs_once
 from memlint.analysis.domain.state import AMBIENT, OFF, ON
 from memlint.analysis.domain.summary.effects import ModelRun
@@ -37,6 +37,9 @@ if TYPE_CHECKING:
 
 #: methods of a module that run in the grad mode of their caller
 _LAYER_METHODS = frozenset({"forward", "__call__", "training_step", "compute_loss"})
+
+#: the most functions of a chain of callers that are asked for a call with grad mode on
+MAX_CALLERS = 32
 
 
 @dataclass
@@ -236,30 +239,43 @@ def unguarded_call(analyser: Analyser, summary: Summary, run: ModelRun) -> tuple
     if analyser.program.words.files("set_grad_enabled"):
         return ()
     gives = gives_a_graph(summary)
-    sites = []
-    guarded = []
-    for caller, record in analyser.facts.calls_of(summary.function):
-        grad = analyser.facts.modes.of_call(caller, record)
-        if grad == OFF:
-            guarded.append(caller.site(record.at))
-        elif grad == ON and caller.function.key != summary.function.key and not is_test(caller.function):
-            if gives and not _uses_up(caller, record.at, summary.function):
-                return ()
-            sites.append(caller.site(record.at))
+    sites: list[tuple[Site, str]] = []
+    guarded: list[tuple[Site, str]] = []
+    todo, seen = [summary.function], {summary.function.key}
+    for function in todo:  # a caller in its own callers' mode is asked for these in turn
+        for caller, record in analyser.facts.calls_of(function):
+            place = caller.site(record.at), function.name
+            grad = analyser.facts.modes.of_call(caller, record)
+            if grad == OFF:
+                guarded.append(place)
+            elif caller.function.key in seen or is_test(caller.function):
+                continue
+            elif grad == ON:
+                if gives and not _uses_up(caller, record.at, function):
+                    return ()
+                sites.append(place)
+            elif (
+                record.grad == AMBIENT
+                and len(todo) < MAX_CALLERS
+                and (not gives or _uses_up(caller, record.at, function, returned=True))
+            ):
+                seen.add(caller.function.key)
+                todo.append(caller.function)
     if not sites:
         return ()
-    name = summary.function.name
-    step = Step(sites[0], f"calls `{name}` with grad mode on", decides=tuple(sites[1:]))
-    return step, *(Step(site, f"calls `{name}` with grad mode off") for site in guarded[:1])
+    first, name = sites[0]
+    step = Step(first, f"calls `{name}` with grad mode on", decides=tuple(site for site, _ in sites[1:]))
+    return step, *(Step(site, f"calls `{called}` with grad mode off") for site, called in guarded[:1])
 
 
-def _uses_up(caller: Summary, at: int, callee: Function) -> bool:
-    """Whether the graphs that a call returns end in the caller: it does not return, store or pass them on, and runs no
-    backward through them."""
+def _uses_up(caller: Summary, at: int, callee: Function, *, returned: bool = False) -> bool:
+    """Whether the graphs that a call returns end in the caller: it does not return (unless ``returned``), store or pass
+    them on, and runs no backward through them."""
     call = (at, callee.module.key, callee.qual)
     results = {key for key in caller.graphs.nodes if isinstance(key, tuple) and key[:3] == call}
     kept = [] if caller.exit is None else [value.src for value in caller.exit.sym.values()]
-    escaping = caller.graphs.closure(caller.notes.returned.union(*kept)) | caller.escaped
+    given = caller.notes.returned if not returned else EMPTY
+    escaping = caller.graphs.closure(given.union(*kept)) | caller.escaped
     return bool(results) and not results & escaping and not any(results & reached for reached, *_ in caller.backwards)
 
 
