@@ -63,7 +63,7 @@ def integer(text: str) -> int | float:
 
 
 def bounded(value: int) -> int | float:
-    """``value``, as a float where it has more than 64 bits."""
+    """``value``, as a float if it has more than 63 bits."""
     if value < _INT_LIMIT:
         return value
     try:

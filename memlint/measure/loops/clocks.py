@@ -111,7 +111,7 @@ class Clocks:
             self._leave_models = self._follow_models()
 
     def rest(self) -> None:
-        """Follow calls of models no more."""
+        """Stop following calls of models."""
         if self._leave_models is not None:
             self._leave_models()
 

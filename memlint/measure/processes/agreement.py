@@ -24,16 +24,16 @@ class Agreement:
         self._folder = Path(folder)
         self._rank = rank
         self._ranks = ranks
-        self._told: tuple[int, ...] | None = None
+        self._written: tuple[int, ...] | None = None
         self._stop: tuple[int, int] | None = None
 
     def reached(self, loop: int, tops: Mapping[int, int], unreached: Collection[int]) -> bool:
         """Whether this rank stops at this top of ``loop``. It has measured all but the sites ``unreached``, which it
         has never run. ``tops``: the number of tops of each loop."""
         if self._stop is None:
-            if self._told != (told := tuple(sorted(unreached))):
-                self._told = told
-                write(self._folder, f"ready-{self._rank}", {"tops": list(tops.items()), "unreached": told})
+            if self._written != (unreached_now := tuple(sorted(unreached))):
+                self._written = unreached_now
+                write(self._folder, f"ready-{self._rank}", {"tops": list(tops.items()), "unreached": unreached_now})
                 self._decide(loop, tops)
             self._stop = self._named()
         return self._stop is not None and loop == self._stop[0] and tops[loop] >= self._stop[1]

@@ -99,7 +99,7 @@ class Checks:
             site.collecting(begins=phase == "start")
 
     def ignore_collections(self) -> None:
-        """Follow garbage collections no more, because every window is over."""
+        """Stop following garbage collections, because every window is over."""
         if self._collecting in gc.callbacks:
             gc.callbacks.remove(self._collecting)
 
