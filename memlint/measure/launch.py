@@ -213,11 +213,11 @@ def _write_before_exit(session: Session) -> None:
     os._exit = write_and_leave  # type: ignore[assignment]
 
 
-def rooms(job_path: str) -> int:
+def rule_probes(job_path: str) -> int:
     """Measure rules' probes instead of a program."""
     _load()
-    return int(importlib.import_module(f"{_PACKAGE}.rooms").main(job_path))
+    return int(importlib.import_module(f"{_PACKAGE}.rule_probes").main(job_path))
 
 
 if __name__ == "__main__":
-    sys.exit(rooms(sys.argv[2]) if sys.argv[1] == "--rooms" else main(sys.argv[1]))
+    sys.exit(rule_probes(sys.argv[2]) if sys.argv[1] == "--rule-probes" else main(sys.argv[1]))

@@ -27,7 +27,7 @@ Watch = Callable[[str], None]
 
 
 class Case(msgspec.Struct, frozen=True, kw_only=True):
-    """One pair of variants, as measured (see memlint.measure.rooms). ``shown``: the bad one shows what the rule
+    """One pair of variants, as measured (see memlint.measure.rule_probes). ``shown``: the bad one shows what the rule
     claims and the good one does not; ``reason``: why not, else empty."""
 
     case: str
@@ -141,7 +141,9 @@ def _run(
         file = Path(folder) / "job.json"
         file.write_text(json.dumps(job), encoding="utf-8")
         with terminable():
-            process = subprocess.Popen([python, launch.__file__, "--rooms", str(file)], stdout=sys.stderr.fileno())
+            process = subprocess.Popen(
+                [python, launch.__file__, "--rule-probes", str(file)], stdout=sys.stderr.fileno()
+            )
             try:
                 end = _wait(process, output, watch, timeout)
             finally:

@@ -1,4 +1,4 @@
-"""Measures rules' probes, the `probe.py` in a rule's folder (its room): ``python launch.py --rooms JOB``.
+"""Measures rules' probes, the `probe.py` in a rule's folder (its room): ``python launch.py --rule-probes JOB``.
 
 A probe has pairs of generator functions, ``bad(device)`` and ``good(device)``, ``bad_case`` and ``good_case``: endless
 loops that yield once an iteration. ``CLAIMS`` says for each case what the bad variant wastes (one of `KINDS`).
