@@ -25,7 +25,7 @@ def kept(growth: Growth, config: pytest.Config, test: Path) -> list[str]:
         place = _place(stack, config, test)
         places[place] = places.get(place, 0) + count
     if not places:
-        return ["  where it was allocated is not known"]
+        return ["  the place of the allocation is unknown"]
     rows = sorted(places.items(), key=lambda row: -row[1])
     said = [f"  {place} keeps {amount(count)} an iteration" for place, count in rows[:_SHOWN]]
     return said + [f"  ...and {len(rows) - _SHOWN} more"] * (len(rows) > _SHOWN)
@@ -35,7 +35,7 @@ def _place(stack: tuple[Where, ...], config: pytest.Config, test: Path) -> str:
     """The innermost line of a stack outside libraries, and the line of the test that called it."""
     own = [where for where in stack if not _is_library(where[0])] or list(stack)
     if not own:
-        return "a place that is not known"
+        return "an unknown place"
     path, line, _ = own[0]
     said = f"{_shown(path, config)}:{line}"
     called = next((where for where in own if Path(where[0]) == test), None)

@@ -137,7 +137,7 @@ def _unattributed(report: Report) -> list[str]:
 def _left(row: Unattributed) -> str:
     said = f"each iteration leaves {row.bytes_per_iteration:,} B on {row.device}"
     head = element("code", element("b", esc(row.loop))) + _tag("unattributed", "bad") + element("span", esc(said))
-    inside = "".join(_stack(stack) for stack in row.stacks) or element("p", "Where it was asked for is not known.")
+    inside = "".join(_stack(stack) for stack in row.stacks) or element("p", "The place of the allocation is unknown.")
     return element(
         "details",
         element("summary", head) + element("div", inside, class_="inside"),

@@ -72,7 +72,7 @@ def _running(mark: str) -> list[str]:
         (["p.py", "--windwo", "12"], "did you mean `--window`"),
         (["p.py", "--windwo", "12"], "If it is the program's own, it follows `--`"),
         (["--epochs", "3", "p.py"], "options of the program follow its name"),
-        (["p.py", "--gpu-memory", "8GiB", "--device", "cpu"], "--gpu-memory is of a GPU"),
+        (["p.py", "--gpu-memory", "8GiB", "--device", "cpu"], "--gpu-memory needs a GPU"),
         (["p.py", "--fail-on", "anything"], "anything"),
         (["p.py", "--limit", "little"], "`little` is no amount of memory"),
         (["p.py", "--select", "MEM999"], "MEM999"),

@@ -1,5 +1,5 @@
-"""A torch that cannot be measured is refused with the reason: 2.1 makes a new object of a storage each time that it is
-asked for, so that nothing could be followed."""
+"""A torch that cannot be measured is refused with the reason: 2.1 makes a new object for a storage at each access, so
+that storages cannot be followed."""
 
 from __future__ import annotations
 

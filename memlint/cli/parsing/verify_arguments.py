@@ -44,7 +44,7 @@ def parse_verify(rest: Sequence[str]) -> argparse.Namespace:
     if (parsed.script is None) == (parsed.module is None):
         parser.error("name one script, or a module by -m")
     if parsed.gpu_memory is not None and parsed.device == "cpu":
-        parser.error("--gpu-memory is of a GPU, and --device cpu measures none")
+        parser.error("--gpu-memory needs a GPU, and --device cpu measures none")
     parsed.target, parsed.module = (parsed.script or parsed.module), parsed.module is not None
     parsed.arguments = arguments
     parsed.command = "verify"

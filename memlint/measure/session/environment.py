@@ -48,7 +48,7 @@ def why_not(torch: Any, device: str) -> str | None:
     tensor = torch.empty(1)
     if weakref.ref(tensor.untyped_storage())() is None:
         return (
-            f"torch {torch.__version__} makes a new object of a storage each time that it is asked for, so that none "
-            "can be followed: measuring needs torch 2.2 or newer"
+            f"torch {torch.__version__} makes a new object for a storage at each access, so storages cannot be "
+            "followed: measuring needs torch 2.2 or newer"
         )
     return None

@@ -124,7 +124,7 @@ class Session:
             self._losses = Losses(torch)
         if self.plan.gpu_memory is not None:
             if self._windows.meter.name == "cpu":
-                self.finish({"kind": "environment", "reason": "--gpu-memory is of a GPU, and there is none here"})
+                self.finish({"kind": "environment", "reason": "--gpu-memory needs a GPU, and there is none here"})
                 raise Stop
             from ..memory.limits import limit_devices
 
