@@ -19,6 +19,7 @@ from memlint.ir import nodes as ir
 
 if TYPE_CHECKING:
     from memlint.analysis.facts.analyser import Analyser
+    from memlint.analysis.index.program import Function
 
 #: a position in words: `line 4`
 PlaceOf = Callable[[Site], str]
@@ -74,16 +75,26 @@ def _of_callers(analyser: Analyser, summary: Summary, grad: int, place_of: Place
     if layer_code(analyser, function) and not calls:
         return "unknown", f"whoever runs the module decides it: `{function.name}` is called by torch"
     if not calls:
-        return (
-            mode,
-            f"no caller of `{function.name}` is known, so the default holds; a caller in the project would tell",
-        )
+        return mode, _of_unresolved_calls(analyser, function)
     by: dict[int, list[str]] = {}
     for caller, record in calls:
         one = record.grad & (ON | OFF) | (analyser.facts.modes.of(caller.function) if record.grad & AMBIENT else 0)
         by.setdefault(one & (ON | OFF), []).append(f"`{caller.function.name}` ({place_of(caller.site(record.at))})")
     said = [f"{_MODES.get(one, 'unknown')} in {_some(places)}" for one, places in sorted(by.items())]
     return mode, f"the callers of `{function.name}` decide it: {'; '.join(said)}"
+
+
+def _of_unresolved_calls(analyser: Analyser, function: Function) -> str:
+    """What decides the grad mode of a function without a resolved call: calls of its name on objects of unknown class,
+    or the code to which it is passed."""
+    by: dict[int, list[str]] = {}
+    for caller, grad in analyser.facts.modes.calls(function):
+        one = grad & (ON | OFF) | (analyser.facts.modes.of(caller) if grad & AMBIENT else 0)
+        by.setdefault(one & (ON | OFF), []).append(f"`{caller.name}`")
+    if not by:
+        return f"no caller of `{function.name}` is known, so the default holds; a caller in the project would tell"
+    said = [f"{_MODES.get(one, 'unknown')} in {_some(names)}" for one, names in sorted(by.items())]
+    return f"unresolved calls of `{function.name}` decide it: {'; '.join(said)}"
 
 
 def _some(places: list[str]) -> str:

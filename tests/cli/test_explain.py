@@ -191,6 +191,25 @@ class Net(torch.nn.Module):
         ["--rule", "MEM201"],
         ["grad mode: off: the callers of `evaluate` decide it", "off in `main`", "not-recorded"],
     ),
+    "guarded where it is passed on": (
+        """
+import torch
+
+class Evaluator:
+    def __init__(self, net: torch.nn.Module):
+        self.net = net
+
+    def score(self, x):
+        return self.net(x).argmax(1)  # here
+
+def main(loader, engine, net):
+    evaluator = Evaluator(net)
+    with torch.no_grad():
+        engine.run(evaluator.score, loader)
+""",
+        [],
+        ["grad mode: off: unresolved calls of `score` decide it: off in `main`"],
+    ),
     "guarded by a decorator": (
         EVALUATE.format(callers="").replace("def evaluate", "@torch.inference_mode()\ndef evaluate"),
         ["--rule", "MEM201"],

@@ -85,10 +85,8 @@ class CalledModes:
         todo = [function]
         while todo:
             callee = todo.pop()
-            records = self._calls(callee)
-            grads = OFF if not records and self._may_be_guarded(callee) else 0
-            # a function passed to a library in a guarded block is meant to run in it
-            records = records or self._handed_over(callee)
+            records = self.calls(callee)
+            grads = OFF if not self._calls(callee) and self._may_be_guarded(callee) else 0
             grads |= 0 if records and not self._is_run_by_framework(callee) else ON
             for caller, grad in records:
                 grads |= grad & (ON | OFF)
@@ -108,6 +106,11 @@ class CalledModes:
         found.update(dict.fromkeys(alone, ON))
         _hand_down(found, inherits, alone)
         return found
+
+    def calls(self, function: Function) -> list[tuple[Function, int]]:
+        """(caller, grad mode) of each call that decides a function's grad mode: those of `_calls`, or else of the code
+        to which it is passed: what a library gets in a guarded block is meant to run in it."""
+        return self._calls(function) or self._handed_over(function)
 
     def _is_run_by_framework(self, function: Function) -> bool:
         """Whether a framework calls the function in training as well, beside the calls that are known."""
