@@ -10,6 +10,7 @@ import msgspec
 
 from memlint.config import ConfigError
 from memlint.finding import Evidence, PerIteration
+from memlint.json_text import indented
 from memlint.reading import MAX_DATA, read_file
 
 VERSION = 1
@@ -100,7 +101,7 @@ def content_hash(content: bytes) -> str:
 
 def dumps(document: Document) -> str:
     """The document as a file holds it."""
-    return msgspec.json.format(msgspec.json.encode(document), indent=2).decode() + "\n"
+    return indented(document)
 
 
 def load(path: Path, where: str) -> Document:

@@ -283,7 +283,7 @@ def _remembered(prepared: Prepared, options: Options, progress: Progress) -> Lin
         # that depend on a file that is no source (a compiled module that is not built yet)
         lasting = not judged.failures and not any(FAILS in finding.reach_reason for finding in judged.findings)
         lasting = lasting and not any(remark.startswith(ALONE) for remark in judged.remarks)
-        if lasting and _key(prepared, options, project.sources.digest_now) == key:
+        if lasting and not project.sources.changed and _key(prepared, options, project.sources.digest_now) == key:
             cache.put(key, judged)
     return msgspec.structs.replace(judged, remarks=(*judged.remarks, *cache.remarks))
 

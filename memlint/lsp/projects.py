@@ -58,7 +58,7 @@ class _Results:
         if len(value) <= _MOST_BYTES // MOST:
             self._records.pop(name, None)
             self._records[name] = value
-            while len(self._records) > MOST:
+            while len(self._records) > 2 * MOST:  # (the words and the facts of each project)
                 del self._records[next(iter(self._records))]
 
 

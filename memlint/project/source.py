@@ -96,7 +96,7 @@ class _Digest(NamedTuple):
     """The digest of a file's bytes, with its `_stamp` and the time (ns) before it was read."""
 
     digest: bytes
-    stamp: tuple[int, int, int]
+    stamp: tuple[int, ...]
     read: int
 
     def is_current(self, path: Path) -> bool:
@@ -104,13 +104,14 @@ class _Digest(NamedTuple):
         return self.stamp[0] >= 0 and self.stamp[1] < self.read - _RACY and self.stamp == _stamp(path)
 
 
-def _stamp(path: Path) -> tuple[int, int, int]:
-    """Size, time of the last change (ns) and inode of a file; -1 each if it cannot be asked."""
+def _stamp(path: Path) -> tuple[int, ...]:
+    """Size, times of the last changes (of the content and of the entry, ns) and inode of a file; (-1, -1) if it cannot
+    be asked."""
     try:
         status = os.stat(path)  # noqa: PTH116 (half the time)
     except (OSError, ValueError):
-        return -1, -1, -1
-    return status.st_size, status.st_mtime_ns, status.st_ino
+        return -1, -1
+    return status.st_size, status.st_mtime_ns, status.st_ctime_ns, status.st_ino
 
 
 class Sources(Mapping[str, Source]):
@@ -125,6 +126,9 @@ class Sources(Mapping[str, Source]):
         self._given = dict(given or {})
         self._read: dict[str, Source] = {}
         self._digests: dict[str, _Digest] = {}
+        #: the files that have changed since their digest was first asked for: what is known of them may be of two
+        #: versions, and is not stored
+        self.changed: set[str] = set()
 
     def __getitem__(self, display: str) -> Source:
         source = self._read.get(display)
@@ -172,11 +176,17 @@ class Sources(Mapping[str, Source]):
         try:
             raw = self.raw(display)
         except OSError as error:
-            self._digests[display] = _Digest(b"", stamp, now)
+            self._note(display, _Digest(b"", stamp, now))
             return error
         kind = b"notebook" if is_notebook(self._paths[display]) else b"module"
-        self._digests[display] = _Digest(hashlib.blake2b(raw, digest_size=16, person=kind).digest(), stamp, now)
+        self._note(display, _Digest(hashlib.blake2b(raw, digest_size=16, person=kind).digest(), stamp, now))
         return raw
+
+    def _note(self, display: str, digest: _Digest) -> None:
+        before = self._digests.get(display)
+        if before is not None and before.digest != digest.digest:
+            self.changed.add(display)
+        self._digests[display] = digest
 
     @property
     def unread(self) -> dict[str, str]:

@@ -7,6 +7,7 @@ from typing import Any
 import msgspec
 
 from memlint.finding import Result
+from memlint.json_text import indented
 from memlint.report.lines import Lines
 from memlint.report.setting import Setting
 
@@ -16,11 +17,6 @@ VERSION = 1
 def render(result: Result, lines: Lines, setting: Setting) -> str:
     """The result as one JSON object, indented."""
     return indented(document(result))
-
-
-def indented(data: object) -> str:
-    """``data`` as JSON, indented, with a newline at the end."""
-    return msgspec.json.format(msgspec.json.encode(data), indent=2).decode() + "\n"
 
 
 def document(result: Result) -> dict[str, Any]:

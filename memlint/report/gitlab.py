@@ -9,7 +9,7 @@ from typing import Literal
 import msgspec
 
 from memlint.finding import Finding, Result, Severity
-from memlint.report.as_json import indented
+from memlint.json_text import indented
 from memlint.report.facts import details, in_cell, rule_of, shown
 from memlint.report.lines import Lines
 from memlint.report.setting import Setting

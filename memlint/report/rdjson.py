@@ -5,7 +5,7 @@ from __future__ import annotations
 import msgspec
 
 from memlint.finding import Edit, Finding, Result, Severity, TraceStep, shown_place
-from memlint.report.as_json import indented
+from memlint.json_text import indented
 from memlint.report.facts import details, in_cell, rule_of, shown
 from memlint.report.lines import Lines
 from memlint.report.setting import HOME, Setting

@@ -10,8 +10,8 @@ import msgspec
 
 from memlint import __version__, finding
 from memlint.finding import Edit, Finding, Suppressed, TraceStep
+from memlint.json_text import indented
 from memlint.report import sarif_model as sarif
-from memlint.report.as_json import indented
 from memlint.report.facts import facts, in_cell, said_of
 from memlint.report.lines import Lines
 from memlint.report.setting import HOME, Rule, Setting, brief, is_absolute, section

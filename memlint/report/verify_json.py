@@ -7,7 +7,8 @@ from typing import Any, TextIO
 
 import msgspec
 
-from memlint.report.as_json import VERSION, indented
+from memlint.json_text import indented
+from memlint.report.as_json import VERSION
 from memlint.verifier.model import Report
 
 

@@ -6,10 +6,14 @@ import os
 import sqlite3
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 from cached_runs import run
 
+from memlint.analysis.index.word_index import Words
+from memlint.engine.options import Options
+from memlint.engine.run import run as lint
 from memlint.engine.store import shelf as shelving
 from memlint.engine.store.database import FOLDER, VARIABLE
 from memlint.engine.store.shelf import Shelf
@@ -122,6 +126,49 @@ def test_files_that_come_and_go(project: Path, change: Callable[[Path], object])
     assert found == run("--no-cache")[0]
     forget_results(project)
     assert run()[0] == found
+
+
+def test_a_file_that_is_saved_during_the_run(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its index, fetched before, does not fit its text, and nothing that was learned of it is kept."""
+    renamed = "# more\n# lines\n" + KEEPS + "def alone(value):\n    return value\n"
+    other = {f"value{number}": f"other = {number}\n" for number in range(20)}
+    cold, _ = run()  # stores the indexes
+    before = {name: (project / f"{name}.py").read_text() for name in other}
+    for name, text in other.items():  # another branch, whose words replace the stored ones
+        (project / f"{name}.py").write_text(text)
+    (project / "kept.py").write_text(CUTS)
+    run()
+    for name, text in before.items():
+        (project / f"{name}.py").write_text(text)
+    (project / "kept.py").write_text(KEEPS)
+    (project / "train.py").write_text(TRAIN + "\none = 1\n")
+    inverted = Words._inverted
+
+    def save_meanwhile(words: Words, *arguments: Any) -> object:
+        found = inverted(words, *arguments)
+        (project / "kept.py").write_text(renamed)
+        return found
+
+    monkeypatch.setattr(Words, "_inverted", save_meanwhile)
+    result = lint(["train.py"], Options(cwd=project, cache=True)).result
+    monkeypatch.undo()
+    monkeypatch.chdir(project)
+    assert [one.code for one in result.findings] == [code for code, *_ in cold]
+    (project / "base.py").write_text(BASE.replace("import keep as", "import alone as"))
+    assert run()[0] == run("--no-cache")[0] == cold
+
+
+def test_what_cannot_be_read_is_said_by_each_run(project: Path) -> None:
+    (project / "latin.py").write_bytes(b"import torch  # caf\xe9\n")
+    for number in range(3):
+        (project / "train.py").write_text(TRAIN + f"\nnumber = {number}\n")
+        assert "latin.py was not read" in run("--verbose")[1]
+
+
+def test_a_string_that_no_encoding_holds(project: Path) -> None:
+    (project / "value3.py").write_text("if __name__ == '__main__':\n    print('asks who calls what')\n")
+    (project / "loader.py").write_text('import importlib\nnet = importlib.import_module("nets\\ud800." + __name__)\n')
+    assert run()[0] == run("--no-cache")[0] != []
 
 
 @pytest.mark.parametrize("content", [b"this is no database", b"", b"SQLite format 3\0" + b"\xff" * 4000])

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from memlint.analysis.domain.graphs import Node
 from memlint.analysis.domain.state import State
 from memlint.analysis.domain.summary.function_state import FunctionState
 from memlint.analysis.domain.summary.summary import Summary
@@ -59,15 +58,10 @@ class Symbols:
         return self._member(value, step[1:-1])
 
     def graph_of(self, path: Path) -> frozenset[Source]:
-        """The caller's graph sources of all tensors in a callee's symbol; a node of its own if they are unknown."""
+        """The caller's graph sources of all tensors in a callee's symbol."""
         known = self._graphs.get(path)
         if known is None:
-            value = self.resolve(path)
-            known = tensors_within(self.fn, self.before, value).src
-            if not known and value.kinds & UNKNOWN:
-                node = Node(self.at, path.text, unknown=True, loops=self.fn.loop_ids)
-                known = frozenset((self.fn.graphs.record((*self.key, path.text), node),))
-            self._graphs[path] = known
+            known = self._graphs[path] = tensors_within(self.fn, self.before, self.resolve(path)).src
         return known
 
     def _member(self, value: V, name: str) -> V:

@@ -220,7 +220,9 @@ class Translation(Symbols):
         if definite is None and source in self.proved:
             definite = own
         if definite is None and unknown is None and not parents:
-            return EMPTY
+            if not any(self.resolve(path).kinds & UNKNOWN for path, _ in symbols):
+                return EMPTY
+            unknown = own  # computed from what is not resolved
         freed = self._freed_by_callee(source)
         tag = "d" if definite else "u" if unknown else "o"
         # graphs of one kind from different arguments are distinct

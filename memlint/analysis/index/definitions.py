@@ -62,6 +62,8 @@ class Module:
         self.key = key
         self._indexes = indexes
         self._index: ModuleIndex | None = None
+        #: whether this run has parsed it
+        self._is_parsed = False
         self._units: tuple[UnitText, ...] | None = None
         self._lowered: dict[int, ir.Unit] = {}
         self.problem: SyntaxProblem | None = None
@@ -92,22 +94,34 @@ class Module:
         then released."""
         if self._index is None:
             self._index = self._indexes.get(self.key) or self._indexes.read_for_others(self.key)
-        if self._index is None:
-            if self._source.unreadable is not None:
-                self._index, self._units = UNREAD
-                return self._index
-            try:
-                self._index, self._units, bodies = read(self.text)
-            except Exception as error:  # an error in one file does not affect the others
-                self.mistake = error
-                self._index, self._units = UNREAD
-                return self._index
-            self._indexes.add(self.key, self._index)
-            if bodies is not None and lower_all(self._index):
-                for number, body in enumerate(bodies):
-                    self._lower(number, body)
-            self._units = None  # their texts are as long as the file's
+        return self._index or self._parse(lower_all)
+
+    def _parse(self, lower_all: Callable[[ModuleIndex], bool]) -> ModuleIndex:
+        if self._source.unreadable is not None:
+            self._index, self._units = UNREAD
+            return self._index
+        try:
+            self._index, self._units, bodies = read(self.text)
+        except Exception as error:  # an error in one file does not affect the others
+            self.mistake = error
+            self._index, self._units = UNREAD
+            return self._index
+        self._indexes.add(self.key, self._index)
+        self._is_parsed = True
+        if bodies is not None and lower_all(self._index):
+            for number, body in enumerate(bodies):
+                self._lower(number, body)
+        self._units = None  # their texts are as long as the file's
         return self._index
+
+    def _follow_change(self) -> None:
+        """Parse a file that has changed since its index was stored or fetched: the places in the index are not those
+        of the text."""
+        if self._source.unreadable is None and self.key in self._indexes.sources.changed and not self._is_parsed:
+            for name, value in vars(type(self)).items():
+                if isinstance(value, functools.cached_property):
+                    vars(self).pop(name, None)
+            self._parse(lambda _: False)
 
     @property
     def index(self) -> ModuleIndex:
@@ -121,6 +135,7 @@ class Module:
     @property
     def units(self) -> tuple[UnitText, ...]:
         if self._units is None:
+            self._follow_change()
             self._units = units_of(self.text, self.index)
             self._indexes.recent.append(self)
             if len(self._indexes.recent) > MAX_SPLIT:

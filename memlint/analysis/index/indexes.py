@@ -43,7 +43,7 @@ class Indexes:
             if kept is not None:
                 try:
                     found = self._read[key] = self._decoder.decode(kept)
-                except msgspec.MsgspecError:  # an unreadable record is replaced by a new one
+                except (msgspec.MsgspecError, RecursionError):  # an unreadable record is replaced by a new one
                     kept = None
             if kept is None:
                 self._unknown.add(key)

@@ -52,7 +52,7 @@ class TextFacts:
 
     def keep(self) -> None:
         """Store the facts for later runs, if enough files are not in the old record."""
-        if self._earlier is None or not is_worth_storing(len(self._new), len(self._sources)):
+        if self._earlier is None or not is_worth_storing(len(self._new), len(self._sources)) or self._sources.changed:
             return
         current = set(map(self._sources.digest, self._sources))
         kept = {digest: facts for digest, facts in self._recorded.items() if digest in current}
@@ -64,18 +64,21 @@ class TextFacts:
         if self._earlier is None:
             return fact.of(self._sources[key].text)
         recorded = self._recorded.get(self._sources.digest(key), {}).get(fact.name)
-        with contextlib.suppress(msgspec.MsgspecError):
+        with contextlib.suppress(msgspec.MsgspecError, RecursionError):
             if recorded is not None:
                 return cast("_T", msgspec.msgpack.decode(recorded, type=fact.kind))
-        value = fact.of(self._sources[key].text)
-        # (the digest of this text: the file may have changed since the first one)
-        self._new.setdefault(self._sources.digest(key), {})[fact.name] = msgspec.msgpack.encode(value)
+        source = self._sources[key]
+        value = fact.of(source.text)
+        # each run is to say of a file that it cannot be read; a lone surrogate in a string cannot be stored
+        with contextlib.suppress(UnicodeEncodeError):
+            if source.unreadable is None:
+                self._new.setdefault(self._sources.digest(key), {})[fact.name] = msgspec.msgpack.encode(value)
         return value
 
     @functools.cached_property
     def _recorded(self) -> dict[bytes, dict[str, bytes]]:
         """By digest: the facts that an earlier run has stored."""
         kept = None if self._earlier is None else self._earlier.get_record(self._name)
-        with contextlib.suppress(msgspec.MsgspecError):
+        with contextlib.suppress(msgspec.MsgspecError, RecursionError):
             return {} if kept is None else _RECORD.decode(kept)
         return {}

@@ -78,22 +78,27 @@ class Words:
         if self._earlier is None or not self._asked:
             return
         missing = sum(digest not in self._recorded for digest in self._digests.values())
-        if is_worth_storing(missing, len(self._digests)):
-            kept = _Record(tuple(self._digests.values()), self._named.by_place(), self._defining.by_place())
-            self._earlier.put_record(self._name, msgspec.msgpack.encode(kept))
+        if not is_worth_storing(missing, len(self._digests)):
+            return
+        words, defining = self._named.by_place(), self._defining.by_place()
+        if self._sources.changed:
+            return
+        unread = self._sources.unread  # each run is to say of these that they could not be read
+        digests = tuple(b"" if key in unread else digest for key, digest in self._digests.items())
+        self._earlier.put_record(self._name, msgspec.msgpack.encode(_Record(digests, words, defining)))
 
     @functools.cached_property
     def _record(self) -> _Record:
         """The record of an earlier run; an empty one if there is none."""
         kept = None if self._earlier is None else self._earlier.get_record(self._name)
-        with contextlib.suppress(msgspec.MsgspecError):
+        with contextlib.suppress(msgspec.MsgspecError, RecursionError):
             return _NOTHING if kept is None else _RECORD.decode(kept)
         return _NOTHING
 
     @functools.cached_property
     def _recorded(self) -> dict[bytes, int]:
         """The number of each text in the record, by its digest."""
-        return {digest: number for number, digest in enumerate(self._record.digests)}
+        return {digest: number for number, digest in enumerate(self._record.digests) if digest}
 
     @functools.cached_property
     def _digests(self) -> dict[str, bytes]:
@@ -117,15 +122,9 @@ class Words:
             number = self._recorded.get(self._digests.get(key, b""))
             if number is None:
                 inverted.add(key, words(key))
-                self._note_read(key)
             else:
                 inverted.by_number.setdefault(number, []).append(key)
         return inverted
-
-    def _note_read(self, key: str) -> None:
-        """Note the digest of the text whose words were taken: the file may have changed since the first digest."""
-        if self._digests:
-            self._digests[key] = self._sources.digest(key)
 
     def _names(self, key: str) -> Iterable[str]:
         index = self._known(key)

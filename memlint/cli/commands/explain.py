@@ -14,6 +14,7 @@ from memlint.cli.parsing.parsers import OneOf, Parser, local_rules_option, rule_
 from memlint.config import ConfigError
 from memlint.engine.explaining import Asked
 from memlint.engine.explaining import explain as explained
+from memlint.json_text import indented
 from memlint.report.explain_text import write
 
 _PLACE = re.compile(r"(?P<path>.+?):(?:cell ?(?P<cell>\d+):)?(?P<line>\d+)(?::(?P<column>\d+))?", re.DOTALL)
@@ -52,7 +53,7 @@ def explain(parsed: argparse.Namespace) -> int:
     options = msgspec.structs.replace(options_of(parsed, Path.cwd()), with_baseline=True)
     found = explained(asked, options)
     if parsed.output_format == "json":
-        print(msgspec.json.format(msgspec.json.encode(found), indent=2).decode())
+        print(indented(found), end="")
     else:
         write(found, sys.stdout)
     return 0

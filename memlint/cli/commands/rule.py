@@ -14,6 +14,7 @@ from memlint.config import ConfigError
 from memlint.engine.rules.rooms import Room, load_rooms
 from memlint.engine.rules.selection import find_room
 from memlint.engine.run import local_rules
+from memlint.json_text import indented
 from memlint.printable import printable
 from memlint.reading import read_text
 
@@ -32,8 +33,7 @@ def show(parsed: argparse.Namespace) -> int:
     chosen = [find_room(rooms, parsed.rule)] if parsed.rule is not None else list(rooms.values())
     if parsed.output_format == "json":
         rows = [_row(room) for room in chosen]
-        data = msgspec.json.encode(rows[0] if parsed.rule is not None else rows)
-        print(msgspec.json.format(data, indent=2).decode())
+        print(indented(rows[0] if parsed.rule is not None else rows), end="")
     elif parsed.rule is None and not parsed.all:
         _list(chosen)
     else:

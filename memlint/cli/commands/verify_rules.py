@@ -8,11 +8,10 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-import msgspec
-
 from memlint.cli.output.reports import write_whole
 from memlint.cli.parsing.parsers import OneOf, Parser, local_rules_option
 from memlint.engine.run import local_rules
+from memlint.json_text import indented
 from memlint.verifier.rules import Case, Measured, default_output, measure, probed_rooms
 
 _EPILOG = """\
@@ -77,7 +76,7 @@ def run_verify_rules(parsed: argparse.Namespace) -> int:
         output = default_output(measured)
     _print(measured)
     if output is not None:
-        write_whole(output, msgspec.json.format(msgspec.json.encode(measured), indent=2).decode() + "\n")
+        write_whole(output, indented(measured))
         print(f"written to {output}")
     return 0 if all(probed.shown for probed in measured.rules) else 1
 
