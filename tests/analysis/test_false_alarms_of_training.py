@@ -1220,20 +1220,6 @@ import torch
 from torch import nn
 
 
-def cut(states):
-    for one in states:
-        one.detach_()
-
-
-def cut_pair(states):
-    states[0].detach_()
-    states[1].detach_()
-
-
-def look(states):
-    return [one.detach() for one in states]
-
-
 def train(loader, optimizer, criterion):
     net = nn.LSTM(256, 256).cuda()
     first = torch.zeros(1, 8, 256).cuda()
@@ -1258,11 +1244,6 @@ PAIR, WHOLE = "out, (h, c) = net(x.cuda(), (h, c))", "out, state = net(x.cuda(),
         (WHOLE, "state[0].detach_(); state[1].detach_()", set()),
         (WHOLE, "[s.detach_() for s in state]", set()),
         (WHOLE, "for s in state: s.detach_()", set()),
-        (WHOLE, "cut(state)", set()),
-        (WHOLE, "cut_pair(state)", set()),
-        (PAIR, "cut((h, c))", set()),
-        (WHOLE, "look(state)", {"MEM103"}),
-        (WHOLE, "cut([one.clone() for one in state])", {"MEM103"}),
         (f"{WHOLE}; out.detach_()", "state = (state[0].detach(), state[1].detach())", {"MEM202"}),
         ("h = net(x.cuda(), (h, c))[0]; out = h", "h.detach_()", {"MEM202"}),
     ],

@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import itertools
 
-from memlint.analysis.calls.cut_arguments import cut_arguments
 from memlint.analysis.calls.lifted_stores import Lifting
 from memlint.analysis.calls.translation import MAX_RUN_DEPTH, Translation
 from memlint.analysis.domain.events import Step
@@ -194,7 +193,7 @@ class Application(Translation):
         root = self._root(key.root)
         found: list[Source] = [Path(base.root, base.steps + key.steps) for base in root.syms]
         found += [each for each in mode_keys(self.resolve(key), None) if each not in found]
-        given = self.argument_of(key.root[2:]) if key.root.startswith("p:") else None
+        given = self._argument_of(key.root[2:]) if key.root.startswith("p:") else None
         place = dotted(given) if given is not None else ""
         if place:
             found.append(("v", place + "".join(step for step in key.steps if step.startswith("."))))
@@ -209,7 +208,7 @@ class Application(Translation):
         known = [part for part in parts if part.kinds & (MODULE | UNKNOWN)]
         return [each for part in known for each in mode_keys(part, None)]
 
-    def argument_of(self, name: str) -> ir.Expr | None:
+    def _argument_of(self, name: str) -> ir.Expr | None:
         """The expression that this call passes for a parameter; None if it is unknown."""
         if self.expr is None:
             return None
@@ -289,7 +288,7 @@ class Application(Translation):
     def _in_place(self, path: Path, value: V) -> None:
         """Apply an in-place change of a tensor parameter: the argument's variable has the new graph."""
         name = path.root[2:]
-        argument = self.argument_of(name) if name != self.callee.function.own_name else None
+        argument = self._argument_of(name) if name != self.callee.function.own_name else None
         if argument is None:
             return
         place = dotted(argument)
@@ -300,7 +299,7 @@ class Application(Translation):
 
     def _into_argument(self, path: Path, value: V) -> None:
         """Add a graph that the callee stored into an argument of unknown content (a batch)."""
-        argument = self.argument_of(path.root[2:]) if path.root.startswith("p:") else None
+        argument = self._argument_of(path.root[2:]) if path.root.startswith("p:") else None
         if argument is not None:
             user_containers.store_anywhere(self.fn, self.state, argument, value.src, self.at)
 
@@ -315,7 +314,8 @@ class Application(Translation):
         reached = evidence if all(isinstance(item, Path) for item in evidence) else graphs.closure(evidence)
         if any(node.unknown or node.definite for item in reached if (node := graphs.nodes.get(item)) is not None):
             return
-        src = frozenset[Source]().union(*(self.resolve(item).src for item in reached if isinstance(item, Path)))
+        sources = [self.resolve(item).src for item in reached if isinstance(item, Path)]
+        src = frozenset[Source]().union(*sources)
         if src:
             self.fn.graphs.evidence.add(src)
 
@@ -381,11 +381,11 @@ def apply(fn: FunctionState, state: State, callee: Summary, bound: dict[str, V],
         else:
             result = work.value(callee.result) if callee.result is not None and callee.result.kinds else NONE_VALUE
         work.effects()
-        cut_arguments(work, work.argument_of)
         work.runs()
         Lifting(work).stores()
         work.link_ancestors()
-        state.grad = state.grad if callee.leaves is None else callee.leaves
+        if callee.leaves is not None:
+            state.grad = callee.leaves
     finally:
         fn.applying -= 1
     return _as_annotated(fn, callee, result)

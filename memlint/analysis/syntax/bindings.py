@@ -123,8 +123,6 @@ def unpacked_beside(body: tuple[ir.Stmt, ...], place: ir.Expr, at: int) -> froze
     """The names that hold other objects than a variable, or a member of it, at an ordinal: the last statement before
     that binds it unpacks a value into all of them. The members of a container (``for s in states``) differ from what is
     unpacked beside it. Empty if unknown."""
-    if isinstance(place, ir.Display) and place.elements:  # each of ``(h, c)``
-        return frozenset.intersection(*(unpacked_beside(body, one, at) for one in place.elements))
     while isinstance(place, ir.Subscript):
         place = place.value
     if not isinstance(place, ir.Name):
