@@ -37,13 +37,14 @@ from memlint.sdk.syntax import (
 from memlint.sdk.values import OutsideCall
 
 from .beside_models import KEEPS, meets_its_model
-from .loaded_states import MODEL, Taken, bound, contains, holds_a_model, load_state_dict, taken_by
+from .loaded_states import Taken, bound, contains, load_state_dict, taken_by
 from .rule import LoadedToDevice
 
-#: names of checkpoints
+#: names of checkpoints, and names that may also mean a whole model
 _CHECKPOINT = lazy_pattern(
     r"ckpt|checkpoint|check_point|weight|state_?dict|(^|[^a-z])states?($|[^a-z])|pretrain|restor|resum|snapshot"
 )
+_MODEL = lazy_pattern(r"model|(^|_)(net|network|encoder|decoder|generator|discriminator|backbone)s?($|_)")
 #: names of other data in such files, which is on the device of its creation
 _DATA = lazy_pattern(
     r"data|feat|embed|emb($|_)|label|cache|split|vocab|tokens?($|_)|token_?id|ind(ex|ices)|mask|stat(s|istics)|graph|edge"
@@ -226,8 +227,6 @@ def _is_checkpoint(
     names = bound(statement)
     if any(name in summary.modules_by_use or _gives_parts(summary, name) for name in names):
         return False  # a whole model has no other one beside it
-    if any(holds_a_model(summary.function, name) for name in names):
-        return False
     if any(_is_loaded_from(summary, call, name) for name in names):
         return False
     if taken:
@@ -248,7 +247,7 @@ def _is_checkpoint(
             and not _DATA.search(summary.function.name.lower())
             and not _is_whole_model(summary, names)
         )
-    named = MODEL.search(said) is not None
+    named = _MODEL.search(said) is not None
     return named and any(_is_dictionary(summary, name) for name in names)
 
 
@@ -363,7 +362,7 @@ def _is_whole_model(summary: Summary, names: list[str]) -> bool:
     """Whether the loaded object may be a whole pickled model, by its name, and is not read by keys: ``model =
     torch.load(checkpoint)``."""
     return any(
-        MODEL.search(name.rsplit(".", 1)[-1].lower())
+        _MODEL.search(name.rsplit(".", 1)[-1].lower())
         and not _CHECKPOINT.search(name.rsplit(".", 1)[-1].lower())
         and not _is_dictionary(summary, name)
         for name in names
@@ -379,7 +378,7 @@ def _doubt(analyser: Analyser, summary: Summary, expr: ir.Call, into: ir.Call | 
         return elsewhere
     receiver = text(into.func.value, 200)
     last = receiver.rsplit(".", 1)[-1].lower()
-    if KEEPS.search(last) or (receiver not in summary.modules_by_use and not MODEL.search(last)):
+    if KEEPS.search(last) or (receiver not in summary.modules_by_use and not _MODEL.search(last)):
         return "its receiver may keep the tensors on the device on which they are loaded"
     if analyser.methods_named("load_state_dict", summary.function):
         return "a `load_state_dict` of this project may keep the tensors on the device on which they are loaded"

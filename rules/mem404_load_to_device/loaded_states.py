@@ -14,7 +14,6 @@ from memlint.sdk.syntax import (
     is_true,
     last_name,
     mentions,
-    parts,
     text,
     walk_expression,
     walk_statements,
@@ -22,9 +21,6 @@ from memlint.sdk.syntax import (
 
 #: methods that store their argument in the receiver
 _TAKES_IN = frozenset({"update", "setdefault", "append"})
-_OF_MAPPINGS = frozenset(dir(dict))
-#: names that may mean a whole model
-MODEL = lazy_pattern(r"model|(^|_)(net|network|encoder|decoder|generator|discriminator|backbone)s?($|_)")
 #: names of unknown helpers that load their argument into a model
 _LOADS = lazy_pattern(r"_?(re)?(load|store|sume)\w*(checkpoint|ckpt|state|weights?|model|pretrained|params)\w*")
 
@@ -149,27 +145,6 @@ def loaded_into(function: Function, name: str) -> list[ir.Call]:
                 elif isinstance(part.func, ir.Attr) and part.func.name in _TAKES_IN:
                     known.add(text(part.func.value, 200))
     return found
-
-
-def holds_a_model(function: Function, name: str) -> bool:
-    """Whether a member of the named object is a whole model and not its state, as code reads attributes of it that no
-    mapping has: ``net = loaded["net"]``, then ``net.encoder``."""
-    members = {
-        text(target, 200)
-        for statement in walk_statements(function.body, into_definitions=False)
-        if isinstance(statement, ir.Assign) and _is_member(statement.value, name)
-        for target in statement.targets
-        if isinstance(target, ir.Name | ir.Attr)
-    }
-    read = (part for part in parts(function.body) if isinstance(part, ir.Attr) and text(part.value, 200) in members)
-    return any(part.name not in _OF_MAPPINGS for part in read)
-
-
-def _is_member(expr: ir.Expr, name: str) -> bool:
-    """Whether an expression is ``loaded["net"]`` of the named object, under the name of a model."""
-    if not isinstance(expr, ir.Subscript) or text(expr.value, 200) != name or not isinstance(expr.index, ir.Const):
-        return False
-    return isinstance(expr.index.value, str) and MODEL.search(expr.index.value.lower()) is not None
 
 
 def _is_made_of(expr: ir.Expr, known: set[str]) -> bool:

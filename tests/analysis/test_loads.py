@@ -45,13 +45,6 @@ def found(tmp_path: Path, code: str, name: str = "program") -> list[Finding]:
         program("model.load_state_dict(torch.load(path, weights_only=True)['net'], strict=False)"),
         program("loaded = torch.load(path)", "model.load_state_dict(loaded)"),
         program("loaded = torch.load(path)", "part = loaded['net']", "model.load_state_dict(part)"),
-        program("loaded = torch.load(path)", "part = loaded['net']", "part.pop('head')", "model.load_state_dict(part)"),
-        program(
-            "loaded = torch.load(path)",
-            "options = loaded['args']",
-            "consume(options.width)",
-            "model.load_state_dict(loaded['net'])",
-        ),
         program(f"model.load_state_dict(torch.load(path, map_location={HOST_ALONE}))"),
         program(f"where = {HOST_ALONE}", "model.load_state_dict(torch.load(path, map_location=where))").replace(
             HOST_ALONE, f"None\n    if not {CUDA}:\n        where = torch.device('cpu')"
@@ -89,14 +82,6 @@ def test_a_checkpoint(tmp_path: Path, code: str) -> None:
         program("kept = {k: v.cpu() for k, v in torch.load(checkpoint).items()}", path="checkpoint"),
         program("old = torch.load(checkpoint)", "model.load_state_dict(old.state_dict())", path="checkpoint"),
         program("model = torch.load(checkpoint)", "return model(device)", path="checkpoint"),
-        program("kept = torch.load(checkpoint)", "net = kept['model']", "model.body = net.body", path="checkpoint"),
-        program(
-            "kept = torch.load(checkpoint)",
-            "if type(kept) is dict:",
-            "    kept = kept['net']",
-            "model.body = kept.body",
-            path="checkpoint",
-        ),
         program("return torch.load(model_path)", path="model_path"),
         program("consume(torch.load(path), model)", name="load_checkpoint_data"),
         program("info = torch.load(path)", "model.load_state_dict(torch.load(info['last'], 'cpu'))"),
