@@ -93,11 +93,13 @@ def meet(summary: Summary, statement: ir.If, yes: State | None, no: State | None
     """Record at the end of an ``if`` what each branch left."""
     if yes is None or no is None or joined is None:
         return
-    test, denied = _stripped(statement.test)
+    test, sides = statement.test, (yes, no)
+    while isinstance(test, ir.Unary) and test.op == "not":
+        test, sides = test.operand, (sides[1], sides[0])
     shown = _shown(test)
     if shown not in summary.repeated_tests:
         return
-    one, other = sides = (no, yes) if denied else (yes, no)
+    one, other = sides
     if not summary.spend(len(joined.env) // 16):
         return
     places: list[tuple[str, Any]] = [
@@ -113,18 +115,21 @@ def meet(summary: Summary, statement: ir.If, yes: State | None, no: State | None
     joined.met = {**joined.met, shown: Meeting(statement.at, summary.graphs.clock, kept, ends[0], ends[1])}
 
 
+def switch_of(context: ir.Expr) -> ir.Expr | None:
+    """The test of ``with torch.set_grad_enabled(test):``, or of an equivalent guard of the project; None for another
+    context manager."""
+    if not isinstance(context, ir.Call):
+        return None
+    arguments = context.passed
+    return arguments[0] if len(arguments) == 1 and _shown(arguments[0]) else None
+
+
 def only_recorded(summary: Summary, statement: ir.If, yes: State | None, no: State | None, joined: State) -> None:
     """If the test of an ``if`` also decides whether a block records, graphs of the block that one branch frees are
     freed in the join: in the other branch they do not exist."""
-    test, denied = _stripped(statement.test)
-    for at, (flag, begin, finish) in summary.recorded_if.items():
-        asked, otherwise = _stripped(flag)
-        side = yes if denied == otherwise else no
-        same = _shown(test) == _shown(asked) != ""
-        if same and side is not None and not _bound_between(summary.function, test, at):
-            until = summary.graphs.clock if finish is None else finish
-            joined.freed_must |= summary.graphs.made_between(side.freed_must, begin, until)
-    side = no if denied else yes
+    test, side = statement.test, yes
+    while isinstance(test, ir.Unary) and test.op == "not":
+        test, side = test.operand, no if side is yes else yes
     if side is None:
         return
     name = _asked_for_itself(test)
@@ -133,14 +138,10 @@ def only_recorded(summary: Summary, statement: ir.If, yes: State | None, no: Sta
     module = name or _asked_for_module(test)
     if module in side.env:  # None, or a value that is no module, has neither mode nor parameters
         keep_modes(side, joined, frozenset(mode_keys(side.env[module], None)))
-
-
-def _stripped(test: ir.Expr) -> tuple[ir.Expr, bool]:
-    """A test without its ``not``, and whether that negates it."""
-    denied = False
-    while isinstance(test, ir.Unary) and test.op == "not":
-        test, denied = test.operand, not denied
-    return test, denied
+    for at, (flag, begin, finish) in summary.recorded_if.items():
+        if _shown(test) == _shown(flag) and not _bound_between(summary.function, test, at):
+            until = summary.graphs.clock if finish is None else finish
+            joined.freed_must |= summary.graphs.made_between(side.freed_must, begin, until)
 
 
 def _asked_for_itself(test: ir.Expr) -> str:

@@ -50,7 +50,7 @@ def _usual(fn: FunctionState, state: State, arg: ir.Expr) -> int | None:
     return None
 
 
-def bound_source(summary: Summary, iterable: ir.Expr) -> ir.Expr:
+def _bound_source(summary: Summary, iterable: ir.Expr) -> ir.Expr:
     """The expression that a name is bound to, if a single statement binds it; else the name itself."""
     if not isinstance(iterable, ir.Name) or iterable.id not in summary.function.locals:
         return iterable
@@ -75,7 +75,7 @@ def _bound_once(body: tuple[ir.Stmt, ...]) -> dict[str, ir.Stmt | None]:
 
 def literal_trips(fn: FunctionState, state: State, iterable: ir.Expr) -> int | None:
     """The number of iterations of a loop over an iterable, if a literal tells; else None."""
-    drawn = _drawn(fn, state, bound_source(fn, iterable))
+    drawn = _drawn(fn, state, _bound_source(fn, iterable))
     return drawn if drawn is not None else _members(fn, state, iterable, _DEPTH)
 
 
@@ -95,7 +95,7 @@ def _members(fn: FunctionState, state: State, over: ir.Expr, depth: int) -> int 
             times = _literal(fn, state, right)
             return times * len(left.elements) if times is not None else None
         case ir.Name(id=name):
-            source = bound_source(fn, over)
+            source = _bound_source(fn, over)
             alone = source is not over and not _is_handed_on(fn, over) and not _is_changed(fn, name)
             return _members(fn, state, source, depth - 1) if alone and not _holds_networks(state, name) else None
         case ir.Call():

@@ -6,8 +6,8 @@ from collections.abc import Callable
 from typing import Any
 
 from memlint.analysis.domain.branches import join_branches, stand_in
-from memlint.analysis.domain.path_correlation import meet, only_recorded, recall
-from memlint.analysis.domain.state import OFF, State, join_states
+from memlint.analysis.domain.path_correlation import meet, only_recorded, recall, switch_of
+from memlint.analysis.domain.state import OFF, ON, State, join_states
 from memlint.analysis.domain.summary.function_state import FunctionState
 from memlint.analysis.domain.values import (
     DATA,
@@ -32,7 +32,7 @@ from memlint.analysis.transfer.heap import element
 from memlint.analysis.transfer.held_values import tensors_within
 from memlint.analysis.transfer.modules import inert_guards
 from memlint.analysis.transfer.modules.flags import truth, usual_side
-from memlint.analysis.transfer.modules.guards import entered_grad, recording_test
+from memlint.analysis.transfer.modules.guards import entered_grad
 from memlint.analysis.transfer.modules.modes import settle_mode
 from memlint.analysis.transfer.narrowing import (
     asked_member,
@@ -295,11 +295,12 @@ def _with(fn: FunctionState, state: State, statement: ir.With) -> State | None:
             inert_guards.note_block(fn, statement, state.grad, grad)
             state.grad = grad
             changed = True
-            flag = recording_test(fn, item.context) or flag
+            if grad == ON | OFF:
+                flag = switch_of(item.context) or flag
         if item.target is not None:
             assign(fn, state, item.target, value, None)
     outer_returns = len(fn.returns)
-    flag = flag if state.grad & OFF and state.grad != OFF else None
+    flag = flag if state.grad == ON | OFF else None
     if flag is not None:
         fn.recorded_if[statement.at] = (flag, fn.graphs.clock, None)
     end = block(fn, state, statement.body)

@@ -2,19 +2,14 @@
 
 from __future__ import annotations
 
-import functools
-import operator
-
 from memlint import knowledge
 from memlint.analysis.domain.state import AMBIENT, OFF, ON, State
 from memlint.analysis.domain.summary.function_state import FunctionState, resumed
 from memlint.analysis.domain.summary.summary import Summary
-from memlint.analysis.domain.trips import bound_source
-from memlint.analysis.domain.values import CALLABLE, NONE, UNKNOWN, Ref, V, ordered
+from memlint.analysis.domain.values import CALLABLE, Ref, V, ordered
 from memlint.analysis.index.program import Class, Function
-from memlint.analysis.syntax.bindings import assigned_names, names_read
 from memlint.analysis.syntax.memo import kept
-from memlint.analysis.syntax.syntax import dotted, is_false, is_true, last_name
+from memlint.analysis.syntax.syntax import dotted, is_false, is_true
 from memlint.analysis.transfer.modules.flags import truth
 from memlint.ir import nodes as ir
 from memlint.patterns import lazy_pattern
@@ -29,31 +24,19 @@ def entered_grad(fn: FunctionState, state: State, context: ir.Expr) -> tuple[int
         func = fn.interpreter.evaluate(fn, state, context.func)
         grad = grad_of_reference(fn, state, func, context)
         if grad is not None:
-            return grad | _of_others(state, func), value
+            return grad, value
         yielded = _user_context(fn, state, func, context.at)
         if yielded is not None:
             return yielded, value
-        returned = _stored_guard(state, value)
+        returned = _stored_guard(value)
         if returned is not None:
             return returned, value
         named = _named_grad(state, func, context)
         if named is not None:
             return named, value
         return None, _entered(fn, func, context, value, state)
-    grad = _stored_guard(state, value)
+    grad = _stored_guard(value)
     return grad if grad is not None else _of_object(fn, state, value), value
-
-
-def _of_others(state: State, context: V) -> int:
-    """The grad mode around, if a value that may be a guard is known to be another context on some path:
-    ``nullcontext()``. 0 where it is a guard, None (which is not entered), or unresolved, which may be a guard."""
-    others = context.kinds & ~(CALLABLE | NONE | UNKNOWN) or any(map(_sets_no_mode, context.refs))
-    return state.grad if others else 0
-
-
-def _sets_no_mode(ref: Ref) -> bool:
-    """Whether a reference is a context manager of the standard library."""
-    return ref.kind == "ext" and ref.name.startswith("contextlib.")
 
 
 def _of_object(fn: FunctionState, state: State, value: V) -> int | None:
@@ -145,10 +128,13 @@ def _overridden(summary: Summary, cls: Class, name: str) -> bool:
     return any(name in other.attributes for other in summary.analyser.program.below(cls))
 
 
-def _stored_guard(state: State, value: V) -> int | None:
+def _stored_guard(value: V) -> int | None:
     """The grad mode of a stored guard (``guard = torch.no_grad(); with guard:``); None for another value."""
-    modes = [int(ref.name) for ref in value.refs if ref.kind == "guard"]
-    return functools.reduce(operator.or_, modes, _of_others(state, value)) if modes else None
+    found: int | None = None
+    for ref in ordered(value.refs):
+        if ref.kind == "guard":
+            found = int(ref.name) | (found or 0)
+    return found
 
 
 def guard_value(grad: int) -> V:
@@ -160,37 +146,14 @@ def entered_by_hand(fn: FunctionState, state: State, receiver: V, name: str, arg
     """Whether a call enters or leaves a guard. ``guard.__enter__()`` lasts until ``guard.__exit__(…)``, and
     ``stack.enter_context(guard)`` until the stack's block ends."""
     if name == "enter_context" and len(args) == 1:
-        entered = _stored_guard(state, args[0])
+        entered = _stored_guard(args[0])
         if entered is not None:
             state.grad = entered
         return entered is not None
-    grad = _stored_guard(state, receiver) if name in ("__enter__", "__exit__") else None
+    grad = _stored_guard(receiver) if name in ("__enter__", "__exit__") else None
     if grad is not None:
         state.grad = grad if name == "__enter__" else fn.entry
     return grad is not None
-
-
-def recording_test(fn: FunctionState, context: ir.Expr) -> ir.Expr | None:
-    """The test under which the block of ``with context:`` records: of a switch of torch, an equivalent guard of the
-    project, or a conditional expression, also under a name: ``guard = torch.no_grad() if frozen else nullcontext()``.
-    None for another context manager."""
-    name = context.func if isinstance(context, ir.Call) and not context.passed else context
-    chosen = bound_source(fn, name)
-    if isinstance(chosen, ir.IfExp):
-        off = [is_guard(fn, fn.function, arm) for arm in (chosen.body, chosen.orelse)]
-        rebound = chosen is not name and not names_read(chosen.test).isdisjoint(assigned_names(fn.function.body)[0])
-        if rebound or off[0] == off[1]:
-            return None
-        return _denied(chosen.test) if off[0] else chosen.test
-    arguments = context.passed if isinstance(context, ir.Call) else ()
-    if len(arguments) != 1:
-        return None
-    inverted = isinstance(context, ir.Call) and last_name(context.func) == "inference_mode"
-    return _denied(arguments[0]) if inverted else arguments[0]
-
-
-def _denied(test: ir.Expr) -> ir.Expr:
-    return ir.Unary(test.at, "not", test)
 
 
 @kept
