@@ -74,7 +74,7 @@ class Project:
         self._paths = {key: path for path, key in self._keys.items()}
         self._by_name = {str(path): key for path, key in self._keys.items()}
         folders = sorted({path.parent for path in linted}, key=parts)
-        self._packages = {folder for folder in {path.parent for path in self._keys} if self._is_package(folder)}
+        self._packages = {folder for folder in {path.parent for path in self._keys} if self.is_package(folder)}
         outside: dict[Path, Path] = {}
         own = (folder if folder not in self._packages else outside_packages(folder, outside) for folder in folders)
         self._given_roots = (root, root / "src", *extra_roots)
@@ -261,5 +261,6 @@ class Project:
         candidates = (f"{base}/__init__.py", f"{base}.py") if module else (f"{base}/__init__.py",)
         return next((self._by_name[name] for name in candidates if name in self._by_name), None)
 
-    def _is_package(self, folder: Path) -> bool:
+    def is_package(self, folder: Path) -> bool:
+        """Whether a folder has an ``__init__.py`` among the project's files."""
         return folder / "__init__.py" in self._keys

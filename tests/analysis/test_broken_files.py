@@ -107,6 +107,11 @@ LOST = {"nets/__init__.py": "from nets.small import Net\n", "nets/Small.py": "cl
         pytest.param(
             "import nets", {"nets/__init__.py": "from .small import Net\n", "nets/Small.py": BESIDE}, id="by dots"
         ),
+        pytest.param(
+            "import nets.big",
+            {"nets/big.py": "import nets.near\n", "nets/near.py": "from .small import Net\n", "nets/Small.py": BESIDE},
+            id="by a module of its package",
+        ),
     ],
 )
 def test_what_a_file_loads_cannot_be_loaded(tmp_path: Path, head: str, files: dict[str, str]) -> None:
@@ -150,6 +155,37 @@ def test_what_a_file_loads_is_in_an_older_grammar(tmp_path: Path, head: str, fil
             {"parts/__init__.py": "metrics = {}\n", "parts/metrics.py": OLD},
             id="a name of the package's own",
         ),
+        *(
+            pytest.param(
+                f"from parts import {name}", {"parts/__init__.py": own, f"parts/{name}.py": OLD, **beside}, id=what
+            )
+            for what, name, own, beside in [
+                ("a name of its star import", "metrics", "from .core import *\n", {"parts/core.py": "metrics = {}\n"}),
+                ("a name of a library's star import", "path", "from os import *\n", {}),
+                ("made when asked for", "metrics", "def __getattr__(name): return 1\n", {}),
+                ("put into globals", "metrics", "globals().update({'met' + 'rics': 1})\n", {}),
+                ("put into the modules", "metrics", "import sys\nsys.modules[__name__ + '.metr' + 'ics'] = 1\n", {}),
+                (
+                    "in a package of several folders",
+                    "metrics",
+                    "import pkgutil\n__path__ = pkgutil.extend_path(__path__, __name__)\n",
+                    {},
+                ),
+            ]
+        ),
+        pytest.param(
+            "from parts.metrics import metric",
+            {
+                "parts/__init__.py": "import sys\nfrom . import near\nsys.modules['parts.' + 'metrics'] = near\n",
+                "parts/near.py": BESIDE,
+                "parts/metrics.py": OLD,
+            },
+            id="another module put in its place",
+        ),
+        pytest.param("from parts import metrics", {"legacy/parts/metrics.py": OLD}, id="in a folder off the path"),
+        pytest.param(
+            "import nets.big", {"old/nets/big.py": "import nets.small\n"}, id="in another folder off the path"
+        ),
         pytest.param("try:\n    import nets\nexcept ImportError:\n    nets = None", LOST, id="it may fail"),
         pytest.param("def build():\n    import nets", LOST, id="it is not loaded at once"),
         pytest.param(
@@ -164,6 +200,11 @@ def test_what_a_file_loads_is_in_an_older_grammar(tmp_path: Path, head: str, fil
             "import nets.big",
             {"nets/big.py": "from metrics import recall\n", "nets/metrics.py": BESIDE},
             id="beside what it loads, which is no program",
+        ),
+        pytest.param(
+            "import nets.big",
+            {"nets/big.py": "import metrics\n", "nets/metrics.py": OLD},
+            id="in an older grammar, beside what it loads",
         ),
         pytest.param("import sys\nsys.path.insert(0, 'other')\nimport nets", LOST, id="another may be on the path"),
     ],
@@ -216,6 +257,12 @@ def test_what_a_file_loads_may_well_load(tmp_path: Path, head: str, files: dict[
             {"steps/__init__.py": "", "old/steps/__init__.py": "", "old/steps/data.py": ""},
             "steps/run.py",
             id="one of two packages of that name",
+        ),
+        pytest.param(
+            "from parts import metrics",
+            {"kit/__init__.py": "", "kit/parts/__init__.py": "", "kit/parts/metrics.py": OLD},
+            "kit/tools/run.py",
+            id="a part of a package, by its bare name",
         ),
     ],
 )

@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterable, Iterator
+from pathlib import Path
 
 from memlint.analysis.index.loading import LIBRARIES
 from memlint.analysis.index.program import Program, is_interactive
 from memlint.analysis.index.program_memo import memoized_in_program
-from memlint.analysis.reach.refused_calls import is_found_first
 from memlint.analysis.syntax.memo import kept_for
 from memlint.ir import nodes as ir
 
@@ -32,7 +32,8 @@ def broken_import(program: Program, key: str) -> str:
     """The module-level import of a file that certainly fails, as a clause; "" if none is known."""
     if is_interactive(key):  # a notebook's commands may install what it imports
         return ""
-    return _own(program, key, is_program=True) or _brings_broken(program, key, str(MAX_DEPTH))
+    folder = str(program.project.path(key).parent)
+    return _own(program, key, is_program=True) or _brings_broken(program, key, folder, str(MAX_DEPTH))
 
 
 def _own(program: Program, key: str, *, is_program: bool) -> str:
@@ -56,12 +57,15 @@ def _own(program: Program, key: str, *, is_program: bool) -> str:
 
 
 @kept_for
-def _brings_broken(program: Program, key: str, depth: str) -> str:
-    """The first import of a file, or of the files that it certainly loads, that fails in every program; "" for none."""
-    for shown, target in _loaded_by(program, key).items():
+def _brings_broken(program: Program, key: str, folder: str, depth: str) -> str:
+    """The first import of a file, or of the files that it certainly loads, that fails in every program of a folder; ""
+    for none."""
+    for shown, (target, root) in _loaded_by(program, key).items():
+        if root is not None and not _is_meant(program, target, root, Path(folder)):
+            continue
         why = _of_itself(program, target)
         if not why and depth != "0":
-            why = _brings_broken(program, target, str(int(depth) - 1))
+            why = _brings_broken(program, target, folder, str(int(depth) - 1))
         if why:
             return f"`{shown}`, which it imports, fails as well: {why}"
     return ""
@@ -76,15 +80,17 @@ def _of_itself(program: Program, key: str) -> str:
 
 
 @kept_for
-def _loaded_by(program: Program, key: str) -> dict[str, str]:
-    """The files that a file certainly loads, by the names that it uses for them."""
+def _loaded_by(program: Program, key: str) -> dict[str, tuple[str, Path | None]]:
+    """The files that a file loads, by the names that it uses for them; for an absolute import with the folder from
+    which it does, if that is where Python looks."""
     statements = program.module(key).statements
-    return {shown: target for statement in statements for shown, target in _loads(program, key, statement)}
+    return {
+        shown: (target, root) for statement in statements for shown, target, root in _loads(program, key, statement)
+    }
 
 
-def _loads(program: Program, key: str, statement: ir.Stmt) -> Iterator[tuple[str, str]]:
-    """The files below the file's own folder that an import certainly loads, parent packages included, with the names
-    used."""
+def _loads(program: Program, key: str, statement: ir.Stmt) -> Iterator[tuple[str, str, Path | None]]:
+    """The names, files and folders of one import (see `_loaded_by`), parent packages included."""
     if isinstance(statement, ir.ImportFrom) and statement.level:
         names, level = [statement.module], statement.level
     else:
@@ -100,22 +106,38 @@ def _loads(program: Program, key: str, statement: ir.Stmt) -> Iterator[tuple[str
         for end in range(1, len(parts) + 1):
             first = ".".join(parts[:end])
             target = program.resolve(first, key, level)
-            if target is not None and (level or (parts[0] not in _LIBRARIES and _is_meant(program, target, key))):
-                yield "." * level + first, target
+            if target is None or (not level and parts[0] in _LIBRARIES):
+                continue
+            yield "." * level + first, target, None if level else _root(program, first, target)
+            known = program.module(target).names
+            if "__path__" in known or known >= {"sys", "modules"}:
+                break  # the package itself says where its modules are
 
 
 def _modules_among(program: Program, key: str, statement: ir.ImportFrom) -> list[str]:
-    """The names of an import that only a module of the package can be: the package's own file does not mention them."""
+    """The names of an import that only a module of the package can be, because the package's own file certainly has
+    none such; none of them if it may have others."""
     package = program.resolve(statement.module, key, statement.level)
-    known = program.module(package).names if package is not None else frozenset()
+    known = names_in(program, package) if package is not None else frozenset()  # a folder has modules alone
+    if known is None:
+        return []
     return [f"{statement.module}.{one.name}".lstrip(".") for one in statement.names if one.name not in known]
 
 
-def _is_meant(program: Program, target: str, key: str) -> bool:
-    """Whether an absolute import loads a file of the project: one below the importing file's folder, or one that no
-    Python of today reads. The latter's values count as known in the importing file, which only another file of the
-    name could make right."""
-    return is_found_first(target, key) or program.project.sources[target].rewritten
+def _root(program: Program, name: str, target: str) -> Path:
+    """The folder in which a file has this absolute name."""
+    path: Path = program.project.path(target)
+    return (path.parent if path.name == "__init__.py" else path).parents[name.count(".")]
+
+
+def _is_meant(program: Program, target: str, root: Path, folder: Path) -> bool:
+    """Whether a program in a folder finds a file in this root: in the folder itself (or the ``src`` in it), or, if no
+    Python of today reads the file, in a folder around that is no package. The latter's values count as known in the
+    importing file, which only another file of the name could make right."""
+    if root in (folder, folder / "src"):
+        return True
+    project = program.project
+    return project.sources[target].rewritten and root in folder.parents and not project.is_package(root)
 
 
 def _is_lost(program: Program, key: str, name: str) -> str:
@@ -267,6 +289,7 @@ def _names_missing(
     return ""
 
 
+@memoized_in_program
 def names_in(program: Program, key: str, depth: int = 0) -> frozenset[str] | None:
     """All names in a file, and in the files from which it imports ``*``; None if there may be others."""
     index, known = program.module(key).index, program.module(key).names
