@@ -277,6 +277,14 @@ if __name__ == "__main__":
 """
 
 
+OWN_TRAIN = """class Own(Net):
+    def train(self, mode=True):
+        return print
+
+
+class Runner"""
+
+
 def called(
     made: str = "pass",
     inside: str = "pass",
@@ -308,6 +316,17 @@ def called(
             called(made="self.own = Net(4).to('cuda')\n        self.own(1, params=2)"),
             "`self.own()` has no parameter `params`",
         ),
+        *(
+            (
+                called(start=f"own = {made}\n    own(1, 2)").replace("class Runner", OWN_TRAIN),
+                "`own()` takes 1 positional argument and is given 2",
+            )
+            for made in ("Own(4)", "Own(4).cuda()")
+        ),
+        (
+            called(made="self.own = Own(4)\n        self.own(1, params=2)").replace("class Runner", OWN_TRAIN),
+            "`self.own()` has no parameter `params`",
+        ),
         (called(start="broken()") + "\n\ndef broken():\n    raise ValueError(1)\n", "`broken` raises ValueError(1)"),
         (called(start="broken()") + "\n\ndef broken():\n    score(1)\n", "`score()` is not given `device`"),
     ],
@@ -336,6 +355,14 @@ def test_its_only_callers_raise(tmp_path: Path, text: str, reason: str) -> None:
                 "class Runner", "class Own(Net):\n    def cuda(self):\n        return print\n\n\nclass Runner"
             ),
             id="what a method of its own gives",
+        ),
+        pytest.param(
+            called(start="own = Own(4).train().cuda()\n    own(1, 2)").replace("class Runner", OWN_TRAIN),
+            id="what the first of two methods gives",
+        ),
+        pytest.param(
+            called(made="self.own = Own(4).train()\n        self.own(1, params=2)").replace("class Runner", OWN_TRAIN),
+            id="what is put there is given by a method of its own",
         ),
         pytest.param(
             called(start="own = Net(4)\n    own(1, 2)") + "\ndef use(own):\n    own(1, 2)\n", id="another of that name"

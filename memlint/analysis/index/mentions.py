@@ -132,26 +132,35 @@ def name_bound_by(node: ast.AST) -> str:
             return ""
 
 
-class AttributeWrite(NamedTuple):
-    """A write or deletion of an attribute. ``maker``: the callee, for an assignment of a call to an attribute of
-    ``self``."""
-
-    maker: ast.expr | None
-    line: int
-
-
 #: methods of ``nn.Module`` that give the module itself
 GIVE_THEMSELVES = frozenset({"to", "cuda", "cpu", "float", "double", "half", "train", "eval", "requires_grad_"})
 
 
-def maker_of(value: ast.expr | None) -> ast.expr | None:
-    """The callee of the call that makes an object, also of ``Net().to(device)``; None for another expression."""
+class Maker(NamedTuple):
+    """The callee of the call that makes an object. ``passed``: the methods called on the object in the same expression,
+    each of which gives the object itself unless its class overrides it."""
+
+    callee: ast.expr
+    passed: frozenset[str]
+
+
+def maker_of(value: ast.expr | None) -> Maker | None:
+    """What makes an object, also in ``Net().to(device)``; None for an expression that is no call."""
+    passed: set[str] = set()
     while isinstance(value, ast.Call):
         func = value.func
         if not (isinstance(func, ast.Attribute) and isinstance(func.value, ast.Call) and func.attr in GIVE_THEMSELVES):
-            return func
+            return Maker(func, frozenset(passed))
+        passed.add(func.attr)
         value = func.value
     return None
+
+
+class AttributeWrite(NamedTuple):
+    """A write or deletion of an attribute. ``maker``: of the object that is assigned to an attribute of ``self``."""
+
+    maker: Maker | None
+    line: int
 
 
 _WORD = lazy_pattern(r"\w+")

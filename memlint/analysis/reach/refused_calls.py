@@ -2,18 +2,9 @@
 
 from __future__ import annotations
 
-import ast
-
 from memlint.analysis.index.definitions import Class, Module
 from memlint.analysis.index.function import Function
-from memlint.analysis.index.mentions import (
-    GIVE_THEMSELVES,
-    AttributeWrite,
-    attribute_writes,
-    bound_to,
-    maker_of,
-    may_set,
-)
+from memlint.analysis.index.mentions import AttributeWrite, Maker, attribute_writes, bound_to, maker_of, may_set
 from memlint.analysis.index.program import Program
 from memlint.analysis.index.receivers import find_class
 from memlint.analysis.syntax.expression_text import text
@@ -131,22 +122,23 @@ def _is_self(function: Function, expr: ir.Expr) -> bool:
 def class_of_object(program: Program, function: Function, expr: ir.Expr) -> Class | None:
     """The class of an object that a single statement makes: ``net = Net()``, ``self.net = Net().to(device)``. None
     if unknown."""
-    maker: ast.expr | None = None
+    maker: Maker | None = None
     if isinstance(expr, ir.Name):
         bound = bound_to(function.module.text).get(expr.id, [])
         maker = maker_of(bound[0]) if len(bound) == 1 else None
     elif isinstance(expr, ir.Attr) and _is_self(function, expr.value) and function.cls is not None:
         own = function.cls.methods.get(expr.name) is None and not any(program.below(function.cls))
         maker = _put_once(program, function.cls, expr.name) if own else None
-    cls = find_class(program, function.module, maker) if maker is not None else None
-    if cls is None or any(program.method(cls, name) is not None for name in GIVE_THEMSELVES):
+    if maker is None:
+        return None
+    cls = find_class(program, function.module, maker.callee)
+    if cls is None or any(program.method(cls, name) is not None for name in maker.passed):
         return None  # the project's own ``to`` may give another object
     return cls if _is_plain(program, cls) else None
 
 
-def _put_once(program: Program, cls: Class, name: str) -> ast.expr | None:
-    """The callee of the call that makes an attribute of a class; None if the project assigns the attribute elsewhere
-    too."""
+def _put_once(program: Program, cls: Class, name: str) -> Maker | None:
+    """What makes an attribute of a class; None if the project assigns the attribute elsewhere too."""
     files = program.words.files(name)
     if files != [cls.module.key] and len(files) > MAX_FILES:
         return None
