@@ -1,4 +1,4 @@
-"""Measures rules' probes, the `probe.py` in a rule's folder (its room): ``python launch.py --rule-probes JOB``.
+"""Measures rules' probes, the `probe.py` in a rule's folder: ``python launch.py --rule-probes JOB``.
 
 A probe has pairs of generator functions, ``bad(device)`` and ``good(device)``, ``bad_case`` and ``good_case``: endless
 loops that yield once an iteration. ``CLAIMS`` says for each case what the bad variant wastes (one of `KINDS`).
@@ -42,7 +42,7 @@ class ProbeError(Exception):
 
 
 def main(job_path: str) -> int:
-    """Measure the rooms of a job. Writes a line of JSON for the machine, and lines for each room as soon as it is
+    """Measure the rules of a job. Writes a line of JSON for the machine, and lines for each rule as soon as it is
     measured."""
     with open(job_path, encoding="utf-8") as file:
         job: dict[str, Any] = json.load(file)
@@ -65,15 +65,15 @@ def main(job_path: str) -> int:
             tell({"reason": str(error)})
             return 2
         tell({"machine": _machine(device, torch)})
-        for room in job["rooms"]:
-            tell({"started": room["code"]})
+        for rule in job["rules"]:
+            tell({"started": rule["code"]})
             bench = Bench(device, job["warmup"], job["window"], torch)
             try:
-                tell({"code": room["code"], "cases": _cases(room, bench)})
+                tell({"code": rule["code"], "cases": _cases(rule, bench)})
             except ProbeError as error:
-                tell({"code": room["code"], "error": str(error)})
+                tell({"code": rule["code"], "error": str(error)})
             except (Exception, SystemExit):
-                tell({"code": room["code"], "error": traceback.format_exc(limit=-3).strip()})
+                tell({"code": rule["code"], "error": traceback.format_exc(limit=-3).strip()})
     return 0
 
 
@@ -108,8 +108,8 @@ def _processor() -> str:
         return platform.processor() or platform.machine()
 
 
-def _cases(room: dict[str, str], bench: Bench) -> list[dict[str, Any]]:
-    probe = _load(room["path"], room["code"])
+def _cases(rule: dict[str, str], bench: Bench) -> list[dict[str, Any]]:
+    probe = _load(rule["path"], rule["code"])
     claims = getattr(probe, "CLAIMS", None)
     if not isinstance(claims, dict) or not claims:
         raise ProbeError('probe.py needs CLAIMS, such as {"": "device"} for bad() and good()')

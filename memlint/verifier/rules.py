@@ -137,7 +137,7 @@ def _run(
         output = Path(folder) / "rows.jsonl"
         output.touch()
         named = [{"code": room.meta.code, "path": str(_probe(room).absolute())} for room in rooms]
-        job = {"device": device, "warmup": warmup, "window": window, "output": str(output), "rooms": named}
+        job = {"device": device, "warmup": warmup, "window": window, "output": str(output), "rules": named}
         file = Path(folder) / "job.json"
         file.write_text(json.dumps(job), encoding="utf-8")
         with terminable():
