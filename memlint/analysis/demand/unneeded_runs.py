@@ -76,8 +76,10 @@ def _has_no_parameters(summary: Summary, ref: Ref) -> bool:
     return plain and "affine=True" not in summary.module.text.replace(" ", "")
 
 
-#: names that may freeze a network; with several optimizers, Lightning freezes the parameters of all but the current one
-_FREEZES = lazy_pattern(r"(?<!un)freeze|requires?_?grad|^toggle_(optimizer|model)$|^optimizer_idx$")
+#: names that may freeze a network
+_FREEZES = lazy_pattern(r"(?<!un)freeze|requires?_?grad")
+#: in a Lightning module with several optimizers, Lightning freezes the parameters of all but the current one
+_TOGGLES = frozenset({"toggle_optimizer", "toggle_model", "optimizer_idx"})
 #: torch's own names, which may also unfreeze
 _FLAGS = frozenset({"requires_grad", "requires_grad_"})
 
@@ -88,10 +90,20 @@ def _freezes(summary: Summary, run: ModelRun) -> bool:
     names = summary.module.names
     if any(_FREEZES.search(name.lower()) for name in names - _FLAGS):
         return True
+    if not _TOGGLES.isdisjoint(names) and _is_of_lightning(summary):
+        return True
     if not _FLAGS & names:
         return False
     others = of_other_networks(summary.function.body, run.text) if trains_otherwise(summary, run) else frozenset()
     return any(id(place) not in others for body in summary.module.bodies for place in _turned_off(body))
+
+
+def _is_of_lightning(summary: Summary) -> bool:
+    """Whether the function is a method of a Lightning module."""
+    cls = summary.function.cls
+    return cls is not None and any(
+        name.endswith("LightningModule") for name in summary.analyser.program.ancestors(cls)[1]
+    )
 
 
 def _turned_off(body: tuple[ir.Stmt, ...]) -> Iterator[ir.Expr]:

@@ -264,7 +264,8 @@ def unguarded_call(analyser: Analyser, summary: Summary, run: ModelRun) -> tuple
     if not sites:
         return ()
     first, name = sites[0]
-    step = Step(first, f"calls `{name}` with grad mode on", decides=tuple(site for site, _ in sites[1:]))
+    decides = tuple(site for site, _ in sites[1:MAX_CALLERS])
+    step = Step(first, f"calls `{name}` with grad mode on", decides=decides)
     return step, *(Step(site, f"calls `{called}` with grad mode off") for site, called in guarded[:1])
 
 

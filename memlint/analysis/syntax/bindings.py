@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Callable
 from collections.abc import Set as AbstractSet
 from typing import Any
@@ -128,20 +129,46 @@ def unpacked_beside(body: tuple[ir.Stmt, ...], place: ir.Expr, at: int) -> froze
     if not isinstance(place, ir.Name):
         return frozenset()
     name = place.id
-    before = [one for one in walk_statements(body, into_definitions=False) if one.at < at]
-    own = next((one for one in reversed(before) if name in names_bound_by(one)), None)
-    for part in parts(body):
-        if isinstance(part, ir.Comprehension) and any(one.at == at for one in walk_expression(part.element)):
-            over = [one.iter for one in part.fors if isinstance(one.target, ir.Name) and one.target.id == name]
-            return unpacked_beside(body, over[0], part.at) if over else frozenset()
+    around = _comprehensions(body).get(at)
+    if around is not None:
+        over = [one.iter for one in around.fors if isinstance(one.target, ir.Name) and one.target.id == name]
+        return unpacked_beside(body, over[0], around.at) if over else frozenset()
+    own = _last_binding(body, name, at)
     if isinstance(own, ir.For):
         return unpacked_beside(body, own.iter, own.at)
     if not isinstance(own, ir.Assign) or isinstance(own.value, ir.Name | ir.Display):
         return frozenset()
     if not all(isinstance(one, ir.Display) for one in own.targets):
         return frozenset()
-    later = {bound for one in before if one.at > own.at for bound in names_bound_by(one)}
-    return names_bound_by(own) - {name} - later
+    return frozenset(other for other in names_bound_by(own) - {name} if _last_binding(body, other, at) is own)
+
+
+def _last_binding(body: tuple[ir.Stmt, ...], name: str, at: int) -> ir.Stmt | None:
+    """The last statement before an ordinal that binds a name, in the order of the source."""
+    statements = _binding_statements(body).get(name, [])
+    place = bisect_left(statements, at, key=lambda one: one.at)
+    return statements[place - 1] if place else None
+
+
+@kept
+def _binding_statements(body: tuple[ir.Stmt, ...]) -> dict[str, list[ir.Stmt]]:
+    """By name, the statements that bind it, in order."""
+    found: dict[str, list[ir.Stmt]] = {}
+    for statement in walk_statements(body, into_definitions=False):
+        for name in names_bound_by(statement):
+            found.setdefault(name, []).append(statement)
+    return {name: sorted(statements, key=lambda one: one.at) for name, statements in found.items()}
+
+
+@kept
+def _comprehensions(body: tuple[ir.Stmt, ...]) -> dict[int, ir.Comprehension]:
+    """By ordinal, the comprehension whose element an expression is in."""
+    found: dict[int, ir.Comprehension] = {}
+    for part in parts(body):
+        if isinstance(part, ir.Comprehension):
+            for one in walk_expression(part.element):
+                found.setdefault(one.at, part)
+    return found
 
 
 @kept

@@ -277,7 +277,7 @@ def _class_member(fn: FunctionState, state: State, cls: Class, name: str, receiv
             and any(not one.startswith("torch.") for one in outside)
         ):
             return V(CALLABLE, refs=frozenset((Ref("loads", cls.module.key, cls.qual),)))
-        return _of_subclasses(fn, cls, name)
+        return _of_subclass(fn, cls, name)
     fact: V = analyser.attribute(cls, name)
     if not fact.kinds and not name.startswith(("set_", "_set_")):
         # a base class may use a method that only its subclasses define
@@ -291,12 +291,13 @@ def _class_member(fn: FunctionState, state: State, cls: Class, name: str, receiv
     return fact
 
 
-def _of_subclasses(fn: FunctionState, cls: Class, name: str) -> V:
-    """The class methods that only the subclasses define: a base class may call them on ``cls``. Empty if there are
-    none, or too many."""
+def _of_subclass(fn: FunctionState, cls: Class, name: str) -> V:
+    """The class method that one subclass alone defines: a base class may call it on ``cls``. Empty if there is none, or
+    if several do: which of them runs depends on the class that the caller names."""
     below = fn.analyser.program.overrides(cls, name)
-    refs = {_of_class(one, one.cls) for one in below if one.cls is not None and "classmethod" in one.decorator_names}
-    return V(CALLABLE, refs=frozenset(refs)) if below and len(refs) == len(below) else NOTHING
+    if len(below) != 1 or below[0].cls is None or "classmethod" not in below[0].decorator_names:
+        return NOTHING
+    return V(CALLABLE, refs=frozenset((_of_class(below[0], below[0].cls),)))
 
 
 def _of_class(method: Function, cls: Class) -> Ref:

@@ -324,7 +324,7 @@ def classify(fn: FunctionState, state: State, expr: ir.Expr, shown: str, value: 
             return "average", value
         if name in ("add", "sub"):
             return "add", value
-        return "update" if _only_computes(fn, inner, value) else "call", value
+        return "call", value
     return "call", value
 
 
@@ -336,11 +336,3 @@ def _leftmost(expr: ir.Binary, shown: str) -> bool:
             return True
         left = left.left
     return _is_place(left, shown)
-
-
-def _only_computes(fn: FunctionState, call: ir.Call, value: V) -> bool:
-    """Whether a call is known to run functions of the project, and its result is no output of a model there:
-    ``blend(self.mean, mean)``."""
-    reached = (fn.graphs.nodes.get(item) for item in fn.graphs.closure(value.src))
-    made = [node for node in reached if node is not None and node.at == call.at]
-    return any(at == call.at for at, _ in fn.calls) and not any(node.model or node.unknown for node in made)
