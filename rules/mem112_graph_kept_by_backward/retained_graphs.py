@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from memlint.sdk import lazy_pattern
 from memlint.sdk.project import Analyser, Class, Summary, captured, dropped_by_callers, is_test
 from memlint.sdk.syntax import (
+    call_at,
     calls,
     expressions,
     ir,
@@ -186,7 +187,7 @@ def _is_last(summary: Summary, last: Backward, marks: frozenset[Source]) -> bool
 
 def _loss(summary: Summary, backward: Backward) -> str:
     """The source of what a call of ``backward`` differentiates."""
-    call = next((one for one in calls(summary.function.body) if one.at == backward.site.at), None)
+    call = call_at(summary.function.body, backward.site.at)
     return text(call.func.value, 200) if call is not None and isinstance(call.func, ir.Attr) else ""
 
 
