@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import codecs
+import contextlib
 import functools
 import hashlib
 import io
@@ -159,7 +160,8 @@ class Sources(Mapping[str, Source]):
     def digest(self, display: str) -> bytes:
         """The digest of a file as it was last read; b"" if it cannot be read."""
         if display not in self._digests:
-            self._raw_with_digest(display)
+            with contextlib.suppress(OSError):
+                self._raw_with_digest(display)
         return self._digests[display].digest
 
     def digest_now(self, display: str) -> bytes:
@@ -170,14 +172,14 @@ class Sources(Mapping[str, Source]):
         others = Sources({display: self._paths[display]}, frozenset(), self._given)
         return others.digest(display)
 
-    def _raw_with_digest(self, display: str) -> bytes | OSError:
-        """The bytes of a file, whose digest is noted; the error if it cannot be read."""
+    def _raw_with_digest(self, display: str) -> bytes:
+        """As `raw`; the digest is noted, also of a file that cannot be read."""
         stamp, now = _stamp(self._paths[display]), time.time_ns()
         try:
             raw = self.raw(display)
-        except OSError as error:
+        except OSError:
             self._note(display, _Digest(b"", stamp, now))
-            return error
+            raise
         kind = b"notebook" if is_notebook(self._paths[display]) else b"module"
         self._note(display, _Digest(hashlib.blake2b(raw, digest_size=16, person=kind).digest(), stamp, now))
         return raw
@@ -203,8 +205,6 @@ class Sources(Mapping[str, Source]):
         path, linted = self._paths[display], display in self._linted
         try:
             raw = self._raw_with_digest(display)
-            if isinstance(raw, OSError):
-                raise raw
             return _notebook(path, display, raw, linted) if is_notebook(path) else _module(path, display, raw, linted)
         except NotebookError as error:
             return Source(path, display, "", linted, str(error))

@@ -137,12 +137,10 @@ class Partners:
         """A superset of the importers, from the text alone: files whose imports name the file, or that are in its
         package."""
         name = _name(key)
-        naming = [other for other in self._program.words.files(name) if name in self._imported_words(other)]
+        words, facts = self._program.words, self._program.text_facts
+        naming = [other for other in words.files(name) if name in facts.get(_IMPORTED, other)]
         package = self._below(key) if key.endswith("__init__.py") else ()
         return {*naming, *package}
-
-    def _imported_words(self, key: str) -> frozenset[str]:
-        return self._program.text_facts.get(_IMPORTED, key)
 
     def _below(self, key: str) -> list[str]:
         """The files in the folder of a file, at any depth."""

@@ -77,15 +77,16 @@ class Words:
         """Store the words for later runs, if enough files are not in the old record."""
         if self._earlier is None or not self._asked:
             return
-        missing = sum(digest not in self._recorded for digest in self._digests.values())
-        if not is_worth_storing(missing, len(self._digests)):
+        digests = {key: self._sources.digest(key) for key in self._sources}
+        missing = sum(digest not in self._recorded for digest in digests.values())
+        if not is_worth_storing(missing, len(digests)):
             return
         words, defining = self._named.by_place(), self._defining.by_place()
         if self._sources.changed:
             return
         unread = self._sources.unread  # each run is to say of these that they could not be read
-        digests = tuple(b"" if key in unread else digest for key, digest in self._digests.items())
-        self._earlier.put_record(self._name, msgspec.msgpack.encode(_Record(digests, words, defining)))
+        stored = tuple(b"" if key in unread else digest for key, digest in digests.items())
+        self._earlier.put_record(self._name, msgspec.msgpack.encode(_Record(stored, words, defining)))
 
     @functools.cached_property
     def _record(self) -> _Record:
@@ -101,13 +102,6 @@ class Words:
         return {digest: number for number, digest in enumerate(self._record.digests) if digest}
 
     @functools.cached_property
-    def _digests(self) -> dict[str, bytes]:
-        """The digests of the files, by key; empty if nothing is stored."""
-        if self._earlier is None:
-            return {}
-        return {key: self._sources.digest(key) for key in self._sources}
-
-    @functools.cached_property
     def _named(self) -> _Inverted:
         return self._inverted(self._record.words, self._names)
 
@@ -119,7 +113,7 @@ class Words:
         """``words``: the words of a file that is not in the record, by key."""
         inverted = _Inverted(self._sources, recorded)
         for key in self._sources:
-            number = self._recorded.get(self._digests.get(key, b""))
+            number = self._recorded.get(self._sources.digest(key)) if self._recorded else None
             if number is None:
                 inverted.add(key, words(key))
             else:

@@ -132,8 +132,7 @@ def _root(program: Program, name: str, target: str) -> Path:
 
 def _is_meant(program: Program, target: str, root: Path, folder: Path) -> bool:
     """Whether a program in a folder finds a file in this root: in the folder itself (or the ``src`` in it), or, if no
-    Python of today reads the file, in a folder around that is no package. The latter's values count as known in the
-    importing file, which only another file of the name could make right."""
+    Python of today reads the file, in a folder around that is no package."""
     if root in (folder, folder / "src"):
         return True
     project = program.project
