@@ -14,6 +14,7 @@ from cached_runs import run
 
 import memlint
 from memlint.engine.store import cache as caching
+from memlint.engine.store import database
 from memlint.engine.store.cache import Cache
 from memlint.engine.store.database import FOLDER, VARIABLE
 
@@ -178,6 +179,19 @@ def test_runs_beside_each_other(project: Path) -> None:
     said = {one.communicate()[0].split(":")[1] for one in runs}
     assert said == {"13"}
     assert HIT in run()[1]
+
+
+def test_a_run_beside_this_one_makes_each_file_first(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    make = database._create
+
+    def be_late(file: Path, text: str) -> None:
+        file.write_text(text)
+        make(file, text)
+
+    monkeypatch.setattr(database, "_create", be_late)
+    cache = Cache(project, int)
+    cache.put(b"key", 3)
+    assert (cache.get(b"key"), cache.remarks) == (3, [])
 
 
 def test_a_file_that_cannot_be_read_is_tried_again(project: Path) -> None:

@@ -54,7 +54,7 @@ class Database:
         """``table``: the name and the columns of the table."""
         self._folder = folder_of(root)
         self._path = self._folder / name
-        self._table = f"CREATE TABLE {table}"
+        self._table = table
         self._open: sqlite3.Connection | None = None
         self.remarks: list[str] = []
 
@@ -71,7 +71,7 @@ class Database:
                 return False
             for name, text in _FILES.items():
                 if _is_cut_short(self._folder / name):  # left by a killed run
-                    (self._folder / name).unlink()
+                    (self._folder / name).unlink(missing_ok=True)
                 if not os.path.lexists(self._folder / name):
                     _create(self._folder / name, text)
         except OSError as error:
@@ -97,7 +97,7 @@ class Database:
             assert self._open is not None
             self._open.execute(f"PRAGMA query_only = {reads:d}")
             return work(self._open)
-        except sqlite3.OperationalError as error:  # locked, read-only, a full disk
+        except (sqlite3.OperationalError, OSError) as error:  # locked, read-only, a full disk, removed by another run
             self.remarks.append(f"the cache in {self._folder} was not used: {error}")
             self.close()
         except (sqlite3.DatabaseError, zlib.error, msgspec.MsgspecError, RecursionError, OverflowError) as error:
@@ -141,13 +141,13 @@ class Database:
                 for pragma in ("trusted_schema = OFF", "cell_size_check = ON", "mmap_size = 0", "temp_store = MEMORY"):
                     opened.execute(f"PRAGMA {pragma}")
                 opened.text_factory = bytes
-                name = self._table.split()[2]
+                name = self._table.split()[0]
                 rows = opened.execute("SELECT type, name, sql FROM sqlite_master ORDER BY type LIMIT 4").fetchall()
                 if not rows:
-                    opened.execute(self._table)
+                    opened.execute(f"CREATE TABLE IF NOT EXISTS {self._table}")  # a run beside this one may be faster
                 elif rows != [
                     (b"index", f"sqlite_autoindex_{name}_1".encode(), None),
-                    (b"table", name.encode(), self._table.encode()),
+                    (b"table", name.encode(), f"CREATE TABLE {self._table}".encode()),
                 ]:
                     self.remarks.append(
                         f"no cache: {self._folder} is neither used nor changed: {self._path.name} holds something else"
@@ -229,8 +229,8 @@ def _is_cut_short(file: Path) -> bool:
 
 
 def _create(file: Path, text: str) -> None:
-    """Create a file; an existing one, even a broken link, is an OSError."""
-    with file.open("x", encoding="utf-8", newline="") as out:
+    """Create a file, unless a run beside this one was faster; nothing is written through a link."""
+    with contextlib.suppress(FileExistsError), file.open("x", encoding="utf-8", newline="") as out:
         out.write(text)
 
 

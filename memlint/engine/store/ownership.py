@@ -62,13 +62,17 @@ def left_by_others(database: Path, patience: float) -> bool | None:
     """Whether there are journals beside a database that no process is writing, from a killed run or a stranger. None:
     one is still being written after ``patience`` seconds."""
     end = time.monotonic() + patience
-    while any(os.path.lexists(side) for side in sides(database)):
-        if not _is_written(database):
+    while _has_sides(database):
+        if not _is_written(database) and _has_sides(database):  # a process may have ended its work in between
             return True
         if time.monotonic() > end:
             return None
         time.sleep(0.02)
     return False
+
+
+def _has_sides(database: Path) -> bool:
+    return any(os.path.lexists(side) for side in sides(database))
 
 
 def _owner(status: os.stat_result) -> str | None:
