@@ -207,6 +207,20 @@ def hook(base: str, method: str) -> Hook | None:
     return None
 
 
+#: base classes without code of their own; "?" stands for an import that is not found
+EMPTY_BASES = frozenset({"object", "?.object", "builtins.object", "abc.ABC", "typing.Generic", "typing.Protocol"})
+#: base classes that call no method of a subclass beyond their documented ones (``forward``, ``__getitem__``)
+PLAIN_BASES = EMPTY_BASES | {
+    "?.nn.Module",
+    "torch.nn.Module",
+    "torch.nn.modules.Module",
+    "torch.nn.modules.module.Module",
+    "torch.utils.data.Dataset",
+    "torch.utils.data.IterableDataset",
+    "torch.utils.data.dataset.Dataset",
+    "torch.utils.data.dataset.IterableDataset",
+}
+
 #: qualified names that mark a class as a kind of tensor
 TENSOR_BASES = frozenset(
     {

@@ -8,12 +8,8 @@ import sys
 from memlint.analysis.index.definitions import Class
 from memlint.analysis.index.program import Function, Program
 from memlint.ir import nodes as ir
+from memlint.knowledge import PLAIN_BASES
 
-#: bases that call no method beyond their documented ones (``forward``, ``__getitem__``)
-_PLAIN_BASES = frozenset({
-    "object", "?.object", "abc.ABC", "torch.nn.Module", "?.nn.Module", "torch.nn.modules.module.Module",
-    "torch.utils.data.Dataset", "torch.utils.data.dataset.Dataset",
-})  # fmt: skip
 #: packages whose base classes do not search for their subclasses (a test runner does)
 _FIND_NONE = (sys.stdlib_module_names | {"torch"}) - {"unittest"}
 #: forms of a base expression that name the base
@@ -24,7 +20,7 @@ def knows_bases(program: Program, cls: Class) -> bool:
     """Whether every base is known, and none outside the project calls methods of its subclasses. False if any is
     unknown."""
     ancestors, outside = program.ancestors(cls)
-    return outside <= _PLAIN_BASES and all(map(_names_bases, ancestors))
+    return outside <= PLAIN_BASES and all(map(_names_bases, ancestors))
 
 
 def _names_bases(cls: Class) -> bool:
@@ -52,5 +48,5 @@ def _may_find_subclasses(base: str) -> bool:
     """Whether the package that defines a base may search for its subclasses; torch and Python do not."""
     first, _, rest = base.partition(".")
     if first == "?":
-        return base not in _PLAIN_BASES and not hasattr(builtins, rest)
+        return base not in PLAIN_BASES and not hasattr(builtins, rest)
     return first not in _FIND_NONE

@@ -11,6 +11,7 @@ from memlint.analysis.syntax.syntax import dotted, walk_statements
 from memlint.analysis.transfer.heap import make
 from memlint.analysis.transfer.scope import lookup
 from memlint.ir import nodes as ir
+from memlint.knowledge import EMPTY_BASES
 from memlint.patterns import lazy_pattern
 
 #: stands for a function that makes some network
@@ -21,8 +22,6 @@ _MAX_ENTRIES = 16
 _MAX_NETWORKS = 8
 #: most classes of a table that an object may be an instance of
 _MAX_CLASSES = 8
-#: base classes outside the project that a plain class may have
-_PLAIN_BASES = frozenset({"object", "?.object", "builtins.object", "abc.ABC", "abc.ABCMeta"})
 #: depth of star imports that are followed
 _MAX_STARS = 3
 
@@ -77,7 +76,7 @@ def members(fn: FunctionState, state: State, expr: ir.Call, name: str) -> V:
 def _is_plain(fn: FunctionState, ref: Ref) -> bool:
     """Whether a callable is a project class without bases outside the project (a meter, a metric, a record)."""
     cls = fn.analyser.cls(ref) if ref.kind == "class" else None
-    return cls is not None and fn.analyser.program.ancestors(cls)[1] <= _PLAIN_BASES
+    return cls is not None and fn.analyser.program.ancestors(cls)[1] <= EMPTY_BASES
 
 
 def is_mode(ref: Ref) -> bool:

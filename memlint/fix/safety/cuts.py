@@ -21,10 +21,9 @@ from memlint.fix.safety.proofs import is_guessed
 from memlint.fix.safety.reasons import unresolved
 from memlint.fix.safety.reflection import is_used, reached
 from memlint.fix.safety.states import detached_state
-from memlint.fix.safety.vocabulary import PLAIN_BASES
 from memlint.fix.safety.watch import Watch
 from memlint.ir import nodes as ir
-from memlint.knowledge import MODULE_BASES
+from memlint.knowledge import MODULE_BASES, PLAIN_BASES
 
 if TYPE_CHECKING:
     from memlint.analysis.facts.analyser import Analyser

@@ -183,7 +183,7 @@ class Followed:
 
     def _bases(self, cls: Class) -> str:
         order, outside = self.analyser.program.ancestors(cls)
-        if outside - words.PLAIN_BASES:
+        if outside - knowledge.PLAIN_BASES:
             return f"a base class of `{cls.node.name}` is not resolved{MAY_DIFFER}"
         if any(name in inner.methods for inner in order for name in ("__getattr__", "__getattribute__")):
             return f"`{cls.node.name}` has a `__getattr__`, so its methods are not resolved"

@@ -133,10 +133,6 @@ WANTS_OUTSIDE = (
     "copy.deepcopy",
 )
 
-#: bases without code that runs in a forward
-PLAIN_BASES = frozenset(
-    ["torch.nn.Module", "torch.nn.modules.Module", "?.nn.Module", "?.object", "object", "abc.ABC", "typing.Generic"]
-)
 #: functions that switch gradients on and off
 SETS_GRAD_MODE = ("torch.set_grad_enabled", "torch.enable_grad", "torch.inference_mode", "torch.hub.")
 #: functions that use another implementation without gradients
