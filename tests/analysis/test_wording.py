@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 import memlint
+from tests.linting import findings_in, severities_in
 
 STEP = """
 import torch
@@ -80,3 +81,60 @@ def test_a_dictionary_has_no_methods_of_tensors(tmp_path: Path, guard: str, code
     (tmp_path / "a.py").write_text(KEPT.replace("{guard}", guard))
     found = [found for found in memlint.lint([tmp_path]).findings if found.code == code]
     assert [said in one.help for one in found] == [True], found
+
+
+SUMS = """
+import torch
+from torch import nn
+
+
+class Memory:
+    def __init__(self):
+        self.rows = []
+
+    def push(self, *row):
+        self.rows.append(row)
+
+
+def train(model: nn.Module, loader, optimizer):
+    total, sums, memory = 0, {"loss": 0}, Memory()
+    for x, y in loader:
+        loss = nn.functional.mse_loss(model(x.cuda()), y.cuda())
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+        {kept}
+"""
+
+
+@pytest.mark.parametrize(
+    "kept",
+    [
+        "total = total + loss",
+        "total = loss + total",
+        "total = loss if total is None else total + loss",
+        'sums["loss"] = sums.get("loss", 0) + loss',
+        'sums = {"loss": sums["loss"] + loss}',
+        "memory.push(1, y, loss)",
+    ],
+)
+def test_what_is_kept_is_named_alone(tmp_path: Path, kept: str) -> None:
+    messages = [found.message for found in findings_in(tmp_path, SUMS.replace("{kept}", kept))]
+    assert len(messages) == 1
+    assert "`loss`" in messages[0]
+
+
+COLLECTED = """
+import torch
+
+
+def evaluate(model, {source}, criterion):
+    model.eval()
+    losses = [criterion(model(x), y) for x, y in {source}]
+    return sum(losses) / len(losses)
+"""
+
+
+@pytest.mark.parametrize(("source", "severity"), [("loader", "error"), ("val_loader", "error"), ("parts", "note")])
+def test_a_list_of_all_batches_is_told_by_the_name_of_a_loader(tmp_path: Path, source: str, severity: str) -> None:
+    assert severities_in(tmp_path, COLLECTED.replace("{source}", source), "MEM201") == [severity]

@@ -69,8 +69,22 @@ GUARDS = [
     ("seq of arg", "unsafe", {"model": "nn.Sequential(nn.TransformerEncoderLayer(8, 2), Net())"}),
     ("seq of var", "unsafe", {"main": "layer = nn.TransformerEncoderLayer(8, 2); model = nn.Sequential(layer, Net())"}),
     ("seq plain", "safe", {"model": "nn.Sequential(nn.Linear(8, 8), nn.ReLU(), nn.Linear(8, 2))"}),
-    ("dataset made inside", "safe", {"pre": "class Rows(torch.utils.data.Dataset):\n    def __len__(self):\n        return 3\n", "inloop": "Rows()"}),
-    ("made inside with an unresolved base", "unsafe", {"pre": "from elsewhere import Base\nclass Rows(Base):\n    def __len__(self):\n        return 3\n", "inloop": "Rows()"}),
+    (
+        "dataset made inside",
+        "safe",
+        {
+            "pre": "class Rows(torch.utils.data.Dataset):\n    def __len__(self):\n        return 3\n",
+            "inloop": "Rows()",
+        },
+    ),
+    (
+        "made inside with an unresolved base",
+        "unsafe",
+        {
+            "pre": "from elsewhere import Base\nclass Rows(Base):\n    def __len__(self):\n        return 3\n",
+            "inloop": "Rows()",
+        },
+    ),
     ("seq attr later", "unsafe", {"main": "model.body = nn.TransformerEncoderLayer(8, 2)"}),
     ("add_module", "unsafe", {"main": "model.body.append(nn.TransformerEncoderLayer(8, 2))"}),
     ("add_module2", "unsafe", {"main": "model.add_module('body', nn.TransformerEncoderLayer(8, 2))"}),

@@ -9,7 +9,18 @@ from memlint.analysis.domain.bound_names import argument
 from memlint.analysis.domain.events import PlaceKind, Step
 from memlint.analysis.domain.summary.effects import LoopState, Store
 from memlint.analysis.domain.summary.summary import Summary
-from memlint.analysis.domain.values import CONTAINER, EMPTY, Path, Source, Sources, V
+from memlint.analysis.domain.values import (
+    CONTAINER,
+    EMPTY,
+    NOTHING,
+    SCALAR,
+    SOME_SIZE,
+    UNKNOWN_VALUE,
+    Path,
+    Source,
+    Sources,
+    V,
+)
 from memlint.analysis.syntax.expression_text import text
 from memlint.analysis.transfer.held_values import tensors_within
 from memlint.analysis.transfer.modules.flags import test_value
@@ -172,6 +183,8 @@ class Lifting:
         if store.place.steps:
             # the place's content before the call; if this iteration created it, no earlier iteration is reached
             marks = self.call.graph_of(store.place)
+        if store.how == "average" and incoming.size == SOME_SIZE and self._is_of_numbers(store):
+            incoming = incoming.but(size=SCALAR)
         return note_carry(
             self.fn,
             self.state,
@@ -248,7 +261,7 @@ class Lifting:
         offset = int(self.callee.function.takes_self)  # the receiver (``meter``) precedes the arguments
         for position, name in enumerate(params[offset:]):
             if name in roots and position < len(self.call.expr.args):
-                return text(self.call.expr.args[position]) + _attribute(name, reached)
+                return text(self.call.expr.args[position + self._starred(name)]) + _attribute(name, reached)
         for word in self.call.expr.keywords:
             if word.name in roots or (word.name and params and len(roots) == 1 and next(iter(roots)) not in params):
                 return text(word.value)
@@ -258,11 +271,31 @@ class Lifting:
             else text(self.call.expr)
         )
 
+    def _is_of_numbers(self, store: Store) -> bool:
+        """Whether every argument whose graph enters the stored value is a 0-d tensor."""
+        reached = self.callee.graphs.closure(store.entering.src)
+        names = {item.root[2:] for item in reached if isinstance(item, Path) and item.root.startswith("p:")}
+        own = store.place.root[2:] if isinstance(store.place, Path) else ""
+        given = [self.call.bound.get(name, UNKNOWN_VALUE) for name in names - {own}]
+        return bool(given) and all(tensors_within(self.fn, self.state, one).size == SCALAR for one in given)
+
+    def _starred(self, name: str) -> int:
+        """Which of the arguments that a starred parameter takes has a graph, the first one where none has; 0 for
+        another parameter."""
+        if not any(param.name == name and param.kind == "star" for param in self.callee.function.params):
+            return 0
+        taken = self.call.bound.get(name, NOTHING)
+        members = [one for key in taken.objs if (held := self.state.heap.get(key)) is not None for one in held.ordered]
+        return next((at for at, member in enumerate(members) if self._is_attached(member)), 0)
+
     def _has_graph(self, name: str) -> bool:
         if name not in self._graphs:
-            sources = tensors_within(self.fn, self.call.before, self.call.bound[name]).src
-            self._graphs[name] = self.fn.graphs.attached(sources, lambda path: None)[0] == "yes"
+            self._graphs[name] = self._is_attached(self.call.bound[name])
         return self._graphs[name]
+
+    def _is_attached(self, value: V) -> bool:
+        sources = tensors_within(self.fn, self.call.before, value).src
+        return self.fn.graphs.attached(sources, lambda path: None)[0] == "yes"
 
     def _places(self, place: Path, store: Store) -> list[tuple[Source, PlaceKind, str]]:
         """The callee's place in the caller's terms: (identity, kind, text)."""

@@ -158,6 +158,11 @@ def names_source(shown: str) -> bool:
     return _SOURCE.search(shown.lower()) is not None
 
 
+def names_loader(iterable: ir.Expr) -> bool:
+    """Whether an iterable is named like a loader."""
+    return _LOADER.search(dotted(_unwrapped(iterable)).lower()) is not None
+
+
 def _unwrapped(iterable: ir.Expr) -> ir.Expr:
     """The iterable within ``tqdm(enumerate(loader))``."""
     while isinstance(iterable, ir.Call) and dotted(iterable.func).rsplit(".", 1)[-1] in _WRAPPERS and iterable.args:

@@ -90,7 +90,7 @@ def note_built(fn: FunctionState, state: State, at: int, expr: ir.Expr, target: 
         return
     rest = incoming.but(src=incoming.src - own) if incoming.src & own else incoming
     summed = summed_members(expr, shown)
-    added = text(expr) if summed is None else _added_text(expr, summed, target)
+    added = text(_addend(expr, shown)) if summed is None else _added_text(expr, summed, target)
     note_carry(fn, state, how, *found, text(target), value, rest, at, added, index=picking_name(target))
 
 
@@ -129,8 +129,12 @@ def _by_members(
             continue  # ``info.get("n", 0) + 1``: a count, whatever else the container holds
         if not value.src or not value.may_be(TENSORS | UNKNOWN) or not own & fn.graphs.closure(value.src):
             continue
-        rest = value.but(src=value.src - own)
-        note_carry(fn, state, "call", *found, text(target), value, rest, at, text(expr))
+        member = text(target) if key is None else f"{target.id}[{key}]"
+        how, added = classify(fn, state, item, member, value)
+        if how != "cat":
+            note_carry(
+                fn, state, how, *found, member, value, added.but(src=added.src - own), at, text(_addend(item, member))
+            )
 
 
 def _sums(fn: FunctionState, state: State, at: int, expr: ir.Expr, summed: ir.Expr, target: ir.Expr, value: V) -> None:
@@ -283,23 +287,13 @@ def note_part_written(fn: FunctionState, state: State, name: str, value: V, targ
 def classify(fn: FunctionState, state: State, expr: ir.Expr, shown: str, value: V) -> tuple[str, V]:
     """How the expression rebuilds the place ("add", "average", "cat", "update" or "call"), and the value that is
     added to the old one."""
-    inner = expr
     summed = summed_members(expr, shown)
     if summed is not None and isinstance(expr, ir.Comprehension):
         pair = fn.operands.get(summed.at) if isinstance(summed, ir.Binary) else None
         if pair is None or not isinstance(summed, ir.Binary):
             return "add", value
         return "add", tensors_within(fn, state, pair[1 if is_old_member(summed.left, expr, shown) else 0])
-    if isinstance(inner, ir.IfExp):  # ``loss if total is None else total + loss``
-        rebuilding = [side for side in (inner.body, inner.orelse) if mentions(side, shown)]
-        inner = rebuilding[0] if len(rebuilding) == 1 else inner
-    while (
-        isinstance(inner, ir.Call)
-        and isinstance(inner.func, ir.Attr)
-        and not inner.args
-        and not isinstance(inner.func.value, ir.Name)
-    ):
-        inner = inner.func.value
+    inner = _rebuilding(expr, shown)
     if isinstance(inner, ir.Binary) and inner.op in ("+", "-"):
         for position, side in enumerate((inner.left, inner.right)):
             if _is_place(side, shown) or _is_get(side, shown):
@@ -326,6 +320,32 @@ def classify(fn: FunctionState, state: State, expr: ir.Expr, shown: str, value: 
             return "add", value
         return "call", value
     return "call", value
+
+
+def _rebuilding(expr: ir.Expr, shown: str) -> ir.Expr:
+    """The part of an expression that computes the new value from the old one: the sum in ``loss if total is None else
+    (total + loss).float()``."""
+    if isinstance(expr, ir.IfExp):
+        sides = [side for side in (expr.body, expr.orelse) if mentions(side, shown)]
+        expr = sides[0] if len(sides) == 1 else expr
+    while (
+        isinstance(expr, ir.Call)
+        and isinstance(expr.func, ir.Attr)
+        and not expr.args
+        and not isinstance(expr.func.value, ir.Name)
+    ):
+        expr = expr.func.value
+    return expr
+
+
+def _addend(expr: ir.Expr, shown: str) -> ir.Expr:
+    """What is added to the place in ``total + loss``; the expression itself where it is no such sum."""
+    inner = _rebuilding(expr, shown)
+    if isinstance(inner, ir.Binary) and inner.op in ("+", "-"):
+        for side, other in ((inner.left, inner.right), (inner.right, inner.left)):
+            if _is_place(side, shown) or _is_get(side, shown):
+                return other
+    return expr
 
 
 def _leftmost(expr: ir.Binary, shown: str) -> bool:

@@ -49,6 +49,8 @@ def _made_again(fn: FunctionState, state: State, old: V | None, value: V) -> Sou
     obj = state.heap.get(at)
     if at not in old.objs or at not in value.objs or at not in state.fresh or obj is None or obj.cls is not None:
         return EMPTY
+    if any(at in fn.stores[key].objs for key in state.pending):
+        return EMPTY  # it holds what the one of the round before held: ``losses = losses + [loss]``
     return EMPTY if any(one.objs for one in (*obj.fields.values(), obj.elem)) else frozenset((at,))
 
 

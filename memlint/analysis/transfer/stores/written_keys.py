@@ -229,7 +229,7 @@ def _beside(body: tuple[ir.Stmt, ...], store: ir.Stmt | None) -> Iterator[ir.Stm
 
 def begun_where_missing(body: tuple[ir.Stmt, ...], member: str) -> bool:
     """Whether a member of a dictionary is created where it is missing, and never removed: ``if name not in kept:
-    kept[name] = []``."""
+    kept[name] = []``, also as the ``else`` of ``if name in kept``."""
     return member.endswith("]") and member in _made_where_missing(body)
 
 
@@ -238,10 +238,11 @@ def _made_where_missing(body: tuple[ir.Stmt, ...]) -> frozenset[str]:
     found: set[str] = set()
     statements = list(walk_statements(body, into_definitions=False))
     for statement in statements:
-        if not isinstance(statement, ir.If) or (missing := _tested(statement.test, there=False)) is None:
+        if not isinstance(statement, ir.If):
             continue
-        made = {text(target) for one in statement.body if isinstance(one, ir.Assign) for target in one.targets}
-        found |= made & {missing}
+        for there, branch in ((False, statement.body), (True, statement.orelse)):
+            made = {text(target) for one in branch if isinstance(one, ir.Assign) for target in one.targets}
+            found |= made & {_tested(statement.test, there=there)}
     return frozenset(member for member in found if not _loses_members(statements, member.partition("[")[0]))
 
 
