@@ -19,6 +19,7 @@ from memlint.analysis.domain.summary.summary import Summary
 from memlint.analysis.domain.values import EMPTY
 from memlint.analysis.facts.module_facts import context_mode
 from memlint.analysis.facts.repeats import each_call, is_started_elsewhere, repeated
+from memlint.analysis.index.idle_programs import is_of_idle_programs
 from memlint.analysis.index.program import Function
 from memlint.analysis.index.roles_by_name import is_evaluation_name, is_test
 from memlint.analysis.index.uses import of_module
@@ -87,7 +88,8 @@ def _judge_run(analyser: Analyser, summary: Summary, run: ModelRun) -> Verdict |
         evaluation = "eval"
     matters = evaluation != "eval" and (named or _matters(analyser, summary, run))
     made_to = matters and mode is None and starts_evaluating(analyser, summary, run)
-    if matters and is_spent(analyser, summary, run, of_library=made_to):
+    idle = matters and not summary.backwards and is_of_idle_programs(analyser.facts.partners, summary.module.key)
+    if idle or (matters and is_spent(analyser, summary, run, of_library=made_to)):
         # a run beside one that the callers train is no evaluation
         beside = not named and not summary.backwards and trained_by_callers(analyser, summary, run)
         evaluation = "" if beside else "spent"
