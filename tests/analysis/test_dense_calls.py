@@ -22,7 +22,7 @@ def test_layers_of_functions_that_call_each_of_the_next(tmp_path: Path) -> None:
     lines += ["def run(model: torch.nn.Module, loader):", "    kept = []", "    for x in loader:"]
     lines += ["        step_0_0(model, x, kept)", "    return torch.cat(kept).mean().item()", "", ""]
     lines += ["run(torch.nn.Linear(9, 1), torch.utils.data.DataLoader(torch.rand(99, 9)))"]
-    assert codes_in(tmp_path, "\n".join(lines)) == ["MEM102"] * width
+    assert codes_in(tmp_path, "\n".join(lines)).count("MEM102") == width
 
 
 def test_functions_that_all_call_each_other(tmp_path: Path) -> None:

@@ -59,6 +59,18 @@ def test_code_that_may_train_is_left_alone(tmp_path: Path, imports: str, start: 
     assert severities(tmp_path, APPLY.format(imports=imports, start=start.format(model=PRETRAINED))) == []
 
 
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        pytest.param("losses = []", "model.train()\n    losses = []", id="a mode that somebody asks for"),
+        pytest.param("losses.append(model(ids, labels=ids).loss)", "viewer.show(model(ids))", id="unresolved code"),
+    ],
+)
+def test_who_may_want_gradients_is_left_alone(tmp_path: Path, old: str, new: str) -> None:
+    source = APPLY.format(imports="import viewer", start=START.format(model="torch.nn.Linear(4, 4)"))
+    assert severities(tmp_path, source.replace(old, new)) == []
+
+
 def test_another_program_may_train_with_it(tmp_path: Path) -> None:
     (tmp_path / "train.py").write_text(f"from apply import perplexity\n\n\n{TRAINS}")
     assert severities(tmp_path, APPLY.format(imports="", start=START.format(model=PRETRAINED))) == []

@@ -88,8 +88,7 @@ def _judge_run(analyser: Analyser, summary: Summary, run: ModelRun) -> Verdict |
         evaluation = "eval"
     matters = evaluation != "eval" and (named or _matters(analyser, summary, run))
     made_to = matters and mode is None and starts_evaluating(analyser, summary, run)
-    idle = matters and not summary.backwards and is_of_idle_programs(analyser.facts.partners, summary.module.key)
-    if idle or (matters and is_spent(analyser, summary, run, of_library=made_to)):
+    if matters and (is_spent(analyser, summary, run, of_library=made_to) or _is_idle(analyser, summary, run, mode)):
         # a run beside one that the callers train is no evaluation
         beside = not named and not summary.backwards and trained_by_callers(analyser, summary, run)
         evaluation = "" if beside else "spent"
@@ -111,6 +110,14 @@ def _judge_run(analyser: Analyser, summary: Summary, run: ModelRun) -> Verdict |
         report_run_reason(analyser, summary, run, "dropped", "frozen")
         return None
     return Verdict(run, evaluation, reason_gradients_needed(analyser, summary, run), unguarded=unguarded, thread=thread)
+
+
+def _is_idle(analyser: Analyser, summary: Summary, run: ModelRun, mode: bool | None) -> bool:
+    """Whether only programs that train nothing run the model, not set to train mode, and its output does not leave
+    their code."""
+    if mode is False or summary.backwards or not run.marks.isdisjoint(summary.graphs.closure(summary.escaped)):
+        return False
+    return is_of_idle_programs(analyser.facts.partners, summary.module.key)
 
 
 def _mode(analyser: Analyser, summary: Summary, run: ModelRun) -> bool | None:
