@@ -1250,3 +1250,37 @@ PAIR, WHOLE = "out, (h, c) = net(x.cuda(), (h, c))", "out, state = net(x.cuda(),
 )
 def test_a_state_that_is_cut_in_place_beside_the_output(tmp_path: Path, run: str, cut: str, codes: set[str]) -> None:
     assert {code for code, _ in said(tmp_path, train=STATES.format(run=run, cut=cut))} == codes
+
+
+TASKS = """
+import torch
+from torch import nn
+from torch.nn.functional import cross_entropy
+from torch.utils.data import DataLoader
+from maml import adapt
+
+
+def loss_of(task, encoder, learner):
+    total = 0.0
+    for x, y in DataLoader(task, batch_size=16):
+        encoded = torch.from_numpy(encoder(x.cuda()).detach().cpu().numpy()).cuda()
+        total += cross_entropy(learner(encoded), y.cuda())
+    return total / len(task)
+
+
+def main(learner: nn.Module, encoder: nn.Module, tasks, optimizer):
+    encoder.eval()
+    for task in tasks:
+        error = loss_of(task, encoder, learner)
+        optimizer.zero_grad()
+        {then}
+        optimizer.step()
+"""
+
+
+@pytest.mark.parametrize(
+    ("then", "code"), [("error.backward()", None), ("adapt(learner, error)", None), ("print(error.item())", "MEM101")]
+)
+def test_a_loss_beside_an_encoder_in_eval_mode(tmp_path: Path, then: str, code: str | None) -> None:
+    found = {one for one, _ in said(tmp_path, train=TASKS.format(then=then))} & {"MEM101"}
+    assert found == ({code} if code else set())

@@ -145,9 +145,11 @@ _LOSSES = frozenset({".loss", ".total_loss", ".reg_loss", ".aux_loss"})
 
 
 def dropped_by_callers(analyser: Analyser, summary: Summary) -> bool:
-    """Whether every known caller uses the result without its graph. False if no caller is known."""
-    if summary.notes.evaluations:
-        return True
+    """Whether every known caller uses the result without its graph, or the function only evaluates. False if no caller
+    is known."""
+    evaluated = summary.notes.evaluations
+    if evaluated and all(run.node in evaluated for run in summary.runs.values()):
+        return True  # a network that is trained beside one in eval mode is none of the evaluation
     records = analyser.facts.calls_of(summary.function)
     if not records:
         return False
