@@ -166,6 +166,12 @@ def module_evidence() -> frozenset[str]:
 
 
 @functools.cache
+def network_parts() -> frozenset[str]:
+    """Attributes of torchvision's networks that are layers."""
+    return frozenset(read("torch.toml")["modules"]["parts"])
+
+
+@functools.cache
 def same_without_grad() -> frozenset[str]:
     """Layers of torch.nn that give the same bits whether autograd records or not (containers of layers as well)."""
     return frozenset(read("torch.toml")["modules"]["same_without_grad"])

@@ -67,16 +67,17 @@ def methods_held(body: tuple[ir.Stmt, ...]) -> dict[str, tuple[ir.Expr, ...]]:
 
 
 def uses_of(function: Function) -> frozenset[str]:
-    """The dotted names on which a function calls methods that only modules have."""
-    calls = function.module.index.units[function.unit].calls
-    if calls.isdisjoint(("train", "zero_grad")) and calls.isdisjoint(module_evidence()):
+    """The dotted names on which a function calls methods, or whose attributes it reads, that only modules have."""
+    unit = function.module.index.units[function.unit]
+    shows = not unit.calls.isdisjoint(("train", "zero_grad")) or not unit.calls.isdisjoint(module_evidence())
+    if not shows and "_modules" not in unit.names:
         return frozenset()
     return _module_uses(function.body)
 
 
 @kept
 def _module_uses(body: tuple[ir.Stmt, ...]) -> frozenset[str]:
-    """The dotted names on which a body calls methods that only modules have (``x.eval()``, ``x.parameters()``)."""
+    """The dotted names that a body uses as only modules are used: ``x.eval()``, ``x.parameters()``, ``x._modules``."""
     found: set[str] = set()
     #: dotted names that are called with arguments, and those that own an optimizer
     run: set[str] = set()
@@ -85,6 +86,8 @@ def _module_uses(body: tuple[ir.Stmt, ...]) -> frozenset[str]:
     for statement in walk_statements(body):
         for expr in expressions(statement):
             for part in walk_expression(expr):
+                if isinstance(part, ir.Attr) and part.name == "_modules" and (place := dotted(part.value)):
+                    found.add(place)
                 if not isinstance(part, ir.Call):
                     continue
                 found |= _spread_layers(part)

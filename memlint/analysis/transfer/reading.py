@@ -41,6 +41,7 @@ from memlint.analysis.transfer.scope import symbolic
 from memlint.analysis.transfer.stores.class_places import class_of, class_places, shared_place
 from memlint.analysis.transfer.stores.made_places import read_made
 from memlint.analysis.transfer.user_containers import looks_up_members
+from memlint.knowledge import network_parts
 from memlint.patterns import lazy_pattern
 
 _PACKS = lazy_pattern(r"\b(pack_padded_sequence|pack_sequence)\(")
@@ -125,6 +126,8 @@ def _of_references(fn: FunctionState, state: State, base: V, name: str, found: V
     for ref in ordered(base.refs) if base.refs else ():
         if ref.kind == "ext":
             found = join(found, analyser.external(f"{ref.name}.{name}"))
+        elif ref.kind == "foreign" and ref.name.startswith("torchvision.models.") and name in network_parts():
+            found = join(found, V(MODULE))
         elif ref.kind in ("module", "package"):
             what = ref.key if ref.kind == "module" else ref.name
             member = analyser.program.member(fn.module, ref.kind, what, name)

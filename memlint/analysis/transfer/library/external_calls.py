@@ -203,7 +203,7 @@ def _module_made(fn: FunctionState, state: State, call: _Call) -> V:
     name, row, args, words, expr = call.name, call.row, call.args, call.words, call.expr
     note_escaped_modules(fn, state, [*args, *words.values()])
     layer = _layer(fn, name, args, words, expr)
-    chain = instances.members(name, args)
+    chain = instances.members(name, args, expr.args)
     if chain:
         note_made(fn, expr)
     # the list holds the members of a starred argument separately

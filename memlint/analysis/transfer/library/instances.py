@@ -2,12 +2,25 @@
 
 from __future__ import annotations
 
+import itertools
+
 from memlint import knowledge
 from memlint.analysis.domain.call_arity import GIVE_SEVERAL
 from memlint.analysis.domain.state import State
 from memlint.analysis.domain.summary.function_state import FunctionState
 from memlint.analysis.domain.tensor_ops import tensor_op
-from memlint.analysis.domain.values import ACTIVATION, MODULE, NONE_VALUE, NOTHING, SCALAR, TENSOR, TREE, Ref, V
+from memlint.analysis.domain.values import (
+    ACTIVATION,
+    MODULE,
+    NONE_VALUE,
+    NOTHING,
+    SCALAR,
+    TENSOR,
+    TREE,
+    Ref,
+    V,
+    ordered,
+)
 from memlint.analysis.index.program import Function, Program
 from memlint.analysis.syntax.expression_text import text
 from memlint.analysis.transfer.heap import note_compared
@@ -40,14 +53,27 @@ def may_be_of(program: Program, receiver: V, method: Function) -> bool:
     return any(cls.node.name in made_by for cls in order)
 
 
-def members(name: str, args: list[V]) -> tuple[V, ...]:
-    """The modules of a new ``nn.Sequential`` in order, where one of them is the project's; else empty."""
-    if name != "torch.nn.Sequential" or not 0 < len(args) <= MAX_CHAINED:
+def members(name: str, args: list[V], shown: tuple[ir.Expr, ...]) -> tuple[V, ...]:
+    """The modules of a new ``nn.Sequential`` in order, where one of them is the project's; else empty. Those of a
+    starred list (``nn.Sequential(*layers)``) follow each other in an unknown order, each class once. ``shown``: the
+    expressions of the arguments."""
+    if name != "torch.nn.Sequential" or not args:
         return ()
     if not all(value.refs and all(ref.kind in ("instance", "extinstance") for ref in value.refs) for value in args):
         return ()
     own = any(ref.kind == "instance" for value in args for ref in value.refs)
-    return tuple(V(value.kinds, refs=value.refs) for value in args) if own else ()
+    chain: list[V] = []
+    for value, expr in itertools.zip_longest(args, shown[: len(args)]):
+        alternatives = [value.refs]
+        if isinstance(expr, ir.Starred):
+            alternatives = [frozenset((ref,)) for ref in dict.fromkeys(map(_of_any_size, ordered(value.refs)))]
+        chain += [V(value.kinds, refs=refs) for refs in alternatives]
+    return tuple(chain) if own and len(chain) <= MAX_CHAINED else ()
+
+
+def _of_any_size(ref: Ref) -> Ref:
+    """A layer of the same class of which the numbers of channels are unknown."""
+    return ref._replace(keywords=tuple(word for word in ref.keywords if word[0] != "layer"))
 
 
 def call_chain(

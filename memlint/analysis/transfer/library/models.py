@@ -159,7 +159,7 @@ def _through_classes(fn: FunctionState, state: State, run: _Run, freezes: bool |
     found: list[V] = []
     forwards, followed = _Forwards(), 0
     for ref in fitting_classes(fn, run.module.refs, run.expr, run.method):
-        known = bool(found) and (state.grad == OFF or any(one.src for one in found))
+        known = bool(found) and (state.grad == OFF or any(fn.graphs.attached(one.src)[0] == "yes" for one in found))
         if followed == _MAX_CLASSES or (known and not _keeps_something(fn, ref)):
             continue
         one = _through_class(fn, state, run, freezes, ref)
