@@ -1,5 +1,5 @@
-"""Layers of a library's network that a forward runs one by one, and layers of the project's in a starred list: their
-outputs have a graph."""
+"""Layers of a library's network that a forward runs one by one, layers of the project's in a starred list, and the
+features of an image that is optimised: outputs with a graph."""
 
 from __future__ import annotations
 
@@ -75,6 +75,49 @@ def test_a_perceptual_loss_through_the_layers(
 ) -> None:
     text = PERCEPTUAL.format(made=made, names=names, layers=layers, trained=trained)
     assert severities_in(tmp_path, text, "MEM202") == severities
+
+
+STYLE = """
+import torch
+from torch import nn
+from torch.nn.functional import mse_loss
+from torchvision import models
+from images import load
+
+
+def main(config):
+    content = load(config.content)
+    target = {target}
+    optimizer = torch.optim.Adam({trained}, lr=0.1)
+    net = models.vgg19(weights="DEFAULT").features.cuda().eval()
+    for step in range(config.steps):
+        loss = mse_loss(net(target), {features})
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+    return target
+"""
+
+
+@pytest.mark.parametrize(
+    ("target", "trained", "features", "found"),
+    [
+        ("content.clone().requires_grad_(True)", "[target]", "net(content)", True),
+        ("content.detach().clone().requires_grad_()", "[target]", "net(content)", True),
+        ("nn.Parameter(content.clone())", "[target]", "net(content)", True),
+        ("content.clone().requires_grad_(True)", "[target]", "net(content).detach()", True),
+        ("content.clone().requires_grad_(True)", "[target, *config.others]", "net(content)", False),
+        # the same tensor, or one that is computed from it
+        ("content.requires_grad_(True)", "[target]", "net(content)", False),
+        ("content.clone().requires_grad_(True)", "[target]", "net(target.flip(3))", False),
+        # a layer of it is learned as well
+        ("content.clone().requires_grad_(True)", "[target, *net.parameters()]", "net(content)", False),
+        ("content.clone().requires_grad_(True)", "[target, net[0].weight]", "net(content)", False),
+    ],
+)
+def test_an_image_that_is_optimised(tmp_path: Path, target: str, trained: str, features: str, found: bool) -> None:
+    codes = codes_in(tmp_path, STYLE.format(target=target, trained=trained, features=features))
+    assert ("MEM202" in codes) == found
 
 
 LISTED = """

@@ -66,7 +66,7 @@ def _owner(analyser: Analyser, summary: Summary, run: ModelRun) -> Fact:
     if run.text.replace(".", "").isidentifier():
         keys = {*keys, ("v", run.text), ("v", _without_method(analyser, run))}
     owned = [entry for one in _of_class(analyser, summary) for entry in one.notes.owned]
-    known = any(owned) or is_never_stepped(analyser, summary, run)
+    known = bool(owned) or is_never_stepped(analyser, summary, run)
     if not known or None in owned or not _in_training(summary, run) or _writes_gradients(summary):
         return "unknown"
     mine = {outer for key in keys for outer in outward(key)}

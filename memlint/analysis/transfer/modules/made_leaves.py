@@ -5,6 +5,7 @@ from __future__ import annotations
 from memlint.analysis.domain.state import ON, State
 from memlint.analysis.domain.summary.function_state import FunctionState
 from memlint.analysis.domain.values import EMPTY, MODULE, TENSORS, UNKNOWN, V
+from memlint.analysis.syntax.syntax import calls, last_name
 from memlint.analysis.transfer.modules.freezing import note_frozen_weight
 from memlint.analysis.transfer.modules.optimizer_parameters import parameters_of
 from memlint.analysis.transfer.modules.touched_parameters import note_disabled
@@ -45,3 +46,10 @@ def _no_leaf(value: V) -> V:
     return value.but(
         src=frozenset(item for item in value.src if not (isinstance(item, tuple) and item[:1] == (_FLAG,)))
     )
+
+
+def of_new_tensors(body: tuple[ir.Stmt, ...]) -> frozenset[int]:
+    """The receivers of ``requires_grad_`` that are copies: ``image.clone()`` in ``image.clone().requires_grad_()``."""
+    leaves = (call.func for call in calls(body) if last_name(call.func) == "requires_grad_")
+    receivers = (func.value for func in leaves if isinstance(func, ir.Attr))
+    return frozenset(id(one) for one in receivers if isinstance(one, ir.Call) and last_name(one.func) == "clone")

@@ -9,7 +9,7 @@ from memlint.analysis.domain.recorded_modes import mode_keys, outward, whole_of
 from memlint.analysis.domain.state import State
 from memlint.analysis.domain.summary.function_state import FunctionState
 from memlint.analysis.domain.summary.summary import Summary
-from memlint.analysis.domain.values import MODULE, UNKNOWN, Path, Source, Sources, V, ordered
+from memlint.analysis.domain.values import EMPTY, MODULE, UNKNOWN, Path, Source, Sources, V, ordered
 from memlint.analysis.transfer.held_values import tensors_within
 from memlint.ir import nodes as ir
 from memlint.patterns import lazy_pattern
@@ -63,15 +63,31 @@ def note_optimizer(fn: FunctionState, state: State, params: V | None) -> None:
 
 def _owned_keys(fn: FunctionState, state: State, params: V) -> Sources | None:
     """The keys of the modules whose parameters an optimizer gets; None where some are unknown."""
+    if _are_leaves(fn, state, params):
+        return EMPTY
     inner = tensors_within(fn, state, params, 5)
-    marks = frozenset(parameters_of(inner))
+    marks, leaves = frozenset(parameters_of(inner)), False
     for source in ordered(inner.src):
         node = fn.graphs.nodes.get(source)
         if isinstance(source, Path) or (node is not None and (node.unknown or not node.definite)):
             return None
-    if not marks and inner.kinds & UNKNOWN:
+        leaves = leaves or (node is not None and node.leaf)
+    if not marks and (inner.kinds & UNKNOWN or not leaves):
         return None
     return marks
+
+
+def _are_leaves(fn: FunctionState, state: State, params: V) -> bool:
+    """Whether all that an optimizer gets are leaves that the function made: ``[image.clone().requires_grad_()]``. An
+    optimizer takes no tensor with a graph behind it."""
+    held = [obj for key in params.objs if (obj := state.heap.get(key)) is not None]
+    members = [one for obj in held for one in (*obj.fields.values(), obj.elem) if one.kinds]
+    return bool(members) and all(_is_made_leaf(fn, one) for one in members)
+
+
+def _is_made_leaf(fn: FunctionState, value: V) -> bool:
+    made_here = bool(value.store) and all(isinstance(item, int) for item in value.store)
+    return made_here and any((node := fn.graphs.nodes.get(item)) is not None and node.leaf for item in value.src)
 
 
 def note_escaped_modules(fn: FunctionState, state: State, values: list[V]) -> None:
