@@ -85,3 +85,25 @@ def test_a_teacher_that_records_where_the_student_does(tmp_path: Path, change: d
 )
 def test_teachers_of_which_nothing_is_said(tmp_path: Path, change: dict[str, str]) -> None:
     assert "MEM202" not in codes_in(tmp_path, DISTIL.format(**{**PLAIN, **change}))
+
+
+FILLED = "loaders = {}\nloaders['train'] = DataLoader(images)\nloaders['val'] = "
+
+
+@pytest.mark.parametrize(
+    ("table", "found"),
+    [
+        ("loaders = {'train': DataLoader(images), 'val': DataLoader(others)}", True),
+        ("loaders = {phase: DataLoader(images[phase]) for phase in ('train', 'val')}", True),
+        (FILLED + "DataLoader(others)", True),
+        # what another entry holds may have been computed by a network that learns
+        (FILLED + "[embed(x) for x in others]", False),
+        ("loaders = {'train': DataLoader(images), 'val': [embed(x) for x in others]}", False),
+        ("loaders = {'train': DataLoader(images)}\nloaders['val'] = [embed(x) for x in others]", False),
+        ("loaders = make(images)\nloaders['train'] = DataLoader(images)", False),
+    ],
+)
+def test_the_batches_of_a_table_of_loaders(tmp_path: Path, table: str, found: bool) -> None:
+    head = "from torch.utils.data import DataLoader\nfrom images import embed, images, make, others\n"
+    (tmp_path / "data.py").write_text(f"{head}\n{table}\n", encoding="utf-8")
+    assert ("MEM202" in codes_in(tmp_path, DISTIL.format(**PLAIN))) == found

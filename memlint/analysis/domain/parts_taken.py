@@ -12,7 +12,9 @@ from memlint.analysis.domain.values import (
     ANYWHERE,
     BATCH,
     EMPTY,
+    LOADER,
     MODULE,
+    OF_LOADERS,
     OF_MODULES,
     OF_OBJECTS,
     OUTPUT,
@@ -39,10 +41,12 @@ def contained(container: V) -> frozenset[Ref]:
 
 
 def held_member(item: V, container: V, name: str | None) -> V:
-    """The member of a container at a key (any key if ``name`` is None), with the module or object that another function
-    is known to have put there; else the item unchanged."""
+    """The member of a container at a key (any key if ``name`` is None), with the module, loader or object that another
+    function is known to have put there; else the item unchanged."""
     if refs := contained(container):
         return item.as_module().but(refs=item.refs | refs) if item.may_be_module() else item
+    if OF_LOADERS in container.refs and item.is_only(UNKNOWN):
+        return V(LOADER, syms=item.syms)
     known = [ref.self_ for ref in container.refs if ref.kind == "member" and (name is None or ref.name in (name, ""))]
     if OF_MODULES in container.refs:
         known.append(V(MODULE))

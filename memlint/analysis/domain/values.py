@@ -91,6 +91,8 @@ OVER_LOADER = Ref("over", "", "loader")
 PER_BATCH = Ref("rounds", "", "loader")
 #: a container of modules
 OF_MODULES = Ref("over", "", "modules")
+#: a container of loaders: ``{"train": DataLoader(…), "val": DataLoader(…)}``
+OF_LOADERS = Ref("over", "", "loaders")
 #: a container of objects of the project's classes, which may be modules
 OF_OBJECTS = Ref("over", "", "objects")
 #: a container of strings and integers, by its annotation

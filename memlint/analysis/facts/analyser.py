@@ -40,6 +40,7 @@ from memlint.analysis.domain.values import (
 )
 from memlint.analysis.facts.definition_values import DefinitionValues, callable_of
 from memlint.analysis.facts.facts import Facts
+from memlint.analysis.facts.global_containers import with_entries
 from memlint.analysis.facts.hooks import hook_of
 from memlint.analysis.index.program import Class, Function, Module, Program, in_tests
 from memlint.analysis.index.uses import uses_of
@@ -49,6 +50,7 @@ from memlint.analysis.syntax.bindings import targets
 from memlint.analysis.syntax.syntax import is_name, walk_statements
 from memlint.analysis.transfer.annotations import annotation_value
 from memlint.analysis.transfer.handed_on import outside
+from memlint.analysis.transfer.held_values import as_held
 from memlint.analysis.transfer.library.instances import names_class
 from memlint.analysis.transfer.modules.decorators import decorated_grad
 from memlint.analysis.transfer.modules.flags import chosen, flags_of, mode_flag, own_calls
@@ -307,7 +309,7 @@ class Analyser(DefinitionValues):
                 found = join(found, UNKNOWN_VALUE)
         if found.may_be_module() and name in uses_of(module.main):
             return V(MODULE, refs=frozenset(ref for ref in found.refs if ref.kind == "instance"))
-        return found if found.kinds else UNKNOWN_VALUE
+        return with_entries(self, module, name, found) if found.kinds else UNKNOWN_VALUE
 
     def evaluate_constant(self, module: Module, expr: ir.Expr) -> V:
         """The value of an expression in a module's scope, without the objects that it creates."""
@@ -325,7 +327,8 @@ class Analyser(DefinitionValues):
         fn = FunctionState(
             self, Function(module, 0, ir.FunctionDef(0, "<constant>", (), (), None, (), False, False), "<constant>")
         )
-        value = outside(self.interpreter.evaluate(fn, State(OFF), expr))
+        state = State(OFF)
+        value = outside(as_held(state, self.interpreter.evaluate(fn, state, expr)))
         self._constants[key] = value
         return value
 

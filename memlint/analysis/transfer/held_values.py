@@ -9,8 +9,10 @@ from memlint.analysis.domain.values import (
     CPU,
     DATA,
     INSTANCE,
+    LOADER,
     MODULE,
     NONE,
+    OF_LOADERS,
     OF_MODULES,
     OF_OBJECTS,
     TENSORS,
@@ -25,8 +27,9 @@ from memlint.analysis.transfer.heap import MAX_MEMBERS, marked, read_symbol, sto
 
 
 def as_held(state: State, value: V) -> V:
-    """A container as another function sees it, with what its members are where they are modules or objects of the
-    project: ``{"encoder": encoder}``, ``[Meter(), Meter()]``, and of ``{"model": model, "losses": []}`` the model."""
+    """A container as another function sees it, with what its members are where they are loaders, modules or objects of
+    the project: ``{"encoder": encoder}``, ``[Meter(), Meter()]``, and of ``{"model": model, "losses": []}`` the
+    model."""
     if not value.objs or not value.is_only(CONTAINER | NONE) or not value.objs <= state.heap.keys():
         return value
     each = [
@@ -35,6 +38,8 @@ def as_held(state: State, value: V) -> V:
         for name, one in (*obj.fields.items(), ("", obj.elem))
         if one.kinds
     ]
+    if each and all(one.is_only(LOADER) for _, one in each):
+        return V(value.kinds, refs=frozenset((OF_LOADERS,)))
     others = {name for name, one in each if not _is_object(one)}
     refs = {_member_ref(name, one) for name, one in each if name not in others and (name or not others)}
     whole = OF_MODULES if all(one.kinds & MODULE for _, one in each) else OF_OBJECTS
