@@ -133,6 +133,46 @@ def test_an_evaluation_behind_a_helper_that_some_callers_guard(
     assert found == wanted
 
 
+CUTS = """
+class Runner:
+    def __init__(self):
+        self.net = Net().cuda()
+        self.opt = torch.optim.SGD(self.net.parameters(), 0.1)
+
+    def score(self, x):
+        out = self.net(x.cuda())  {place}
+        {then}
+        return out.detach().cpu().numpy()
+
+
+def main(runner: Runner, loader, val):
+    for x in loader:
+        {call}
+    with torch.no_grad():
+        return [runner.score(x) for x in val]
+"""
+
+
+@pytest.mark.parametrize(
+    ("then", "call", "place"),
+    [
+        ("pass", "print(runner.score(x))", "# here"),
+        ("out = out.softmax(1)", "print(runner.score(x))", "# here"),
+        # guarded as well
+        ("pass", "with torch.no_grad(): print(runner.score(x))", ""),
+        # a step of training: the backward runs where autograd records
+        ("if out.requires_grad: out.sum().backward(); self.opt.step()", "print(runner.score(x))", ""),
+        # the graph is kept for a later backward
+        ("self.last = out", "runner.score(x); runner.last.sum().backward(); runner.opt.step()", ""),
+    ],
+)
+def test_a_helper_that_cuts_the_graph_and_that_some_callers_guard(
+    tmp_path: Path, then: str, call: str, place: str
+) -> None:
+    found, wanted = lines(tmp_path, CUTS.format(then=then, call=call, place=place))
+    assert found == wanted
+
+
 def test_the_call_without_a_guard_is_named(tmp_path: Path) -> None:
     text = PARTLY.format(val="evaluate(model, val)", final="final(model, loader)", again=GUARDED, place="")
     (tmp_path / "main.py").write_text(HEAD + text, encoding="utf-8")

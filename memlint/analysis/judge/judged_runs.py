@@ -94,7 +94,7 @@ def _judge_run(analyser: Analyser, summary: Summary, run: ModelRun) -> Verdict |
         evaluation = "" if beside else "spent"
         if evaluation and made_to:
             evaluation = "eval"
-    if unguarded and evaluation != "eval":
+    if unguarded and evaluation != "eval" and not (evaluation == "spent" and ends_here(summary, run)):
         report_run_reason(analyser, summary, run, "dropped", "only-some-callers")
         return None  # the call that turns grad mode off may be the evaluation
     if mode is not True and (phase := phase_of(summary, run)) is not None and not asked_for(summary):
@@ -239,11 +239,13 @@ def records(analyser: Analyser, summary: Summary, run: ModelRun) -> bool:
 def unguarded_call(analyser: Analyser, summary: Summary, run: ModelRun) -> tuple[Step, ...]:
     """A call of the function that leaves grad mode on for certain, and one that turns it off, as trace steps.
 
-    Empty if not both kinds of calls are known, or if the function does not set the model's mode itself: its runs are
-    then judged in each caller. Also empty if the function returns a graph to a caller that may train by it, or if some
-    code may turn grad mode off globally.
+    Empty if not both kinds of calls are known, or if the function neither sets the model's mode itself nor cuts the
+    graph: its runs are then judged in each caller. Also empty if the function returns a graph to a caller that may
+    train by it, or if some code may turn grad mode off globally.
     """
-    if run.grad != AMBIENT or run.mode_key is None or analyser.facts.modes.of(summary.function) != ON | OFF:
+    if run.grad != AMBIENT or analyser.facts.modes.of(summary.function) != ON | OFF:
+        return ()
+    if run.mode_key is None and not ends_here(summary, run):
         return ()
     if analyser.program.words.files("set_grad_enabled"):
         return ()
@@ -259,6 +261,8 @@ def unguarded_call(analyser: Analyser, summary: Summary, run: ModelRun) -> tuple
                 guarded.append(place)
             elif caller.function.key in seen or is_test(caller.function):
                 continue
+            elif grad == ON and run.mode_key is None and True in record.modes.values():
+                continue  # the caller puts the model into eval mode, so the guard is missing there
             elif grad == ON:
                 if gives and not _uses_up(caller, record.at, function):
                     return ()
@@ -298,6 +302,13 @@ def loop_of(analyser: Analyser, summary: Summary, run: ModelRun) -> Loop | None:
         if record.counts:
             return each_call(summary.function)
     return None
+
+
+def ends_here(summary: Summary, run: ModelRun) -> bool:
+    """Whether the function itself cuts the graph of a run that it makes: no caller can need it."""
+    closure, marks = summary.graphs.closure, run.marks
+    leaving = closure(summary.notes.returned | summary.escaped)
+    return run.origin is None and marks.isdisjoint(leaving) and not marks.isdisjoint(closure(summary.used))
 
 
 def consumed_as(summary: Summary, run: ModelRun) -> Literal["detached", "escapes", "loss", "dropped"]:
