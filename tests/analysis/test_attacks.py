@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from linting import codes_in
+from linting import codes_in, findings_in, why
 
 ATTACK = """
 import torch
@@ -207,3 +207,60 @@ def test_an_image_that_began_as_a_leaf_carries_the_graph_of_each_round(tmp_path:
         f"        {anew}\n"
     )
     assert bool({"MEM101", "MEM103"}.intersection(codes_in(tmp_path, source))) is found
+
+
+LATENT = """
+import torch
+from torch import nn
+from torch.autograd import Variable
+
+
+def invert(target, steps):
+    net = nn.Sequential(nn.Linear(8, 512), nn.ReLU(), nn.Linear(512, 8)).cuda()
+    {freeze}
+    z = {made}
+    solver = torch.optim.Adam([z], lr=0.01)
+    weight = 0
+    {before}
+    for step in range(steps):
+        solver.zero_grad()
+        first = {run}.square().mean()
+        second = (z - target).square().mean()
+        weight = weight + 0.1 * (first{cut} - second{cut})
+        loss = first + weight * second
+        {back}
+        solver.step()
+
+
+invert(torch.ones(8).cuda(), 100)
+"""
+FROZEN = {
+    "freeze": "for p in net.parameters(): p.requires_grad = False",
+    "made": "torch.zeros(8, device='cuda', requires_grad=True)",
+    "before": "pass",
+    "run": "net(z)",
+    "cut": "",
+    "back": "loss.backward(retain_graph=True)",
+}
+
+
+@pytest.mark.parametrize(
+    ("change", "expected"),
+    [
+        ({}, ["warning"]),
+        ({"freeze": "net.requires_grad_(False)"}, ["warning"]),
+        ({"freeze": "pass"}, ["warning"]),
+        ({"made": "Variable(torch.zeros(8).cuda(), requires_grad=True)"}, ["warning"]),
+        ({"made": "torch.zeros(8).cuda().requires_grad_()"}, ["warning"]),
+        ({"cut": ".detach()"}, []),
+        ({"back": "pass"}, ["note"]),
+        ({"back": "pass", "made": "torch.zeros(8, device='cuda')"}, []),
+        ({"before": "start = net(z)", "run": "start"}, []),
+    ],
+)
+def test_a_frozen_network_records_the_graph_of_a_leaf(
+    tmp_path: Path, change: dict[str, str], expected: list[str]
+) -> None:
+    said = [one for one in findings_in(tmp_path, LATENT.format(**{**FROZEN, **change})) if one.code == "MEM101"]
+    assert [one.severity for one in said] == expected
+    assert all(one.growth.memory == "device-graph" and "`net` records the graph" in why(one) for one in said)

@@ -18,6 +18,17 @@ if TYPE_CHECKING:
     from memlint.analysis.facts.analyser import Analyser
 
 
+def is_frozen_run(summary: Summary, source: Source) -> bool:
+    """Whether a source stands for the run of a frozen model on an input that has a graph, such as a leaf that is
+    trained through the model."""
+    return (
+        isinstance(source, tuple)
+        and not isinstance(source, Path)
+        and source[1:] == ("run",)
+        and summary.graphs.attached(frozenset((source,)))[0] == "yes"
+    )
+
+
 def gives_no_gradient(analyser: Analyser, summary: Summary, run: ModelRun) -> bool:
     """Whether no input of the module carries a graph."""
     node = summary.graphs.nodes.get(run.node)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING
 
+from memlint.analysis.demand.graph_origins import is_frozen_run
 from memlint.analysis.demand.needed_later import dropped_by_callers, marks_of, of_evaluation
 from memlint.analysis.demand.used_up_graphs import blindly_reached, is_trial
 from memlint.analysis.domain.events import Loop, Value
@@ -276,7 +277,7 @@ def in_trial(function: Function) -> bool:
 
 
 def adds_a_graph(summary: Summary, store: Store, incoming: V) -> bool:
-    """Whether each iteration adds a new graph: a model or a parameter takes part inside the loop."""
+    """Whether each iteration adds a new graph: inside the loop, a model or a parameter takes part."""
     if store.loop is None:
         return True
     reached = summary.graphs.closure(incoming.src)
@@ -288,7 +289,7 @@ def adds_a_graph(summary: Summary, store: Store, incoming: V) -> bool:
     streamed = any(isinstance(item, tuple) and item[:1] == ("elem",) and is_stream(item[1]) for item in incoming.src)
     return any(
         (node := summary.graphs.nodes.get(item)) is not None
-        and (node.definite or item in proved)
+        and (node.definite or item in proved or is_frozen_run(summary, item))
         and (streamed or store.loop.id in node.loops or _is_streamed(summary, item))
         for item in reached
     )

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from memlint.analysis.calls.lifted_stores import takes_activations
+from memlint.analysis.demand.graph_origins import is_frozen_run
 from memlint.analysis.domain.devices import is_of_cuda
 from memlint.analysis.domain.events import SIZES, Device, Fact, Size, Step, Value
 from memlint.analysis.domain.extents.by_name import PICTURE, is_of_rows, named_by, of_name
@@ -173,8 +174,13 @@ def _is_recorded_elsewhere(summary: Summary, value: V) -> bool:
 def _of_parameters(summary: Summary, value: V) -> bool:
     """Whether parameters alone, and no known model call, recorded the graph (the entropy of ``self.log_std``). All that
     is known to grow then are graph nodes, on the host."""
-    nodes = [node for item in summary.graphs.closure(value.src) if (node := summary.graphs.nodes.get(item)) is not None]
-    return any(node.definite for node in nodes) and not any(node.model or node.unknown or node.guess for node in nodes)
+    reached = summary.graphs.closure(value.src)
+    nodes = [node for item in reached if (node := summary.graphs.nodes.get(item)) is not None]
+    return (
+        any(node.definite for node in nodes)
+        and not any(node.model or node.unknown or node.guess for node in nodes)
+        and not any(is_frozen_run(summary, item) for item in reached)
+    )
 
 
 #: a member of a step's result, which may be text or numbers, and names of members that are large tensors
@@ -270,11 +276,12 @@ def _certainty(summary: Summary, sources: frozenset[Source]) -> Confidence:
 def _origin(summary: Summary, sources: frozenset[Source], attached: Fact) -> tuple[Step, ...]:
     """The trace steps to the call that made the value, with its graph if it has one: the model call, through
     callees."""
-    best = None
+    best, by_model = None, False
     for item in sorted(summary.graphs.closure(sources), key=repr):
         node = summary.graphs.nodes.get(item)
-        if node is not None and node.definite and (best is None or (node.model and not best.model)):
-            best = node
+        runs = node is not None and ((node.definite and node.model) or is_frozen_run(summary, item))
+        if node is not None and (runs or node.definite) and (best is None or (runs and not by_model)):
+            best, by_model = node, runs
     if best is None:
         return ()
     does = "makes it, without a graph" if attached == "no" else "records the graph"

@@ -53,6 +53,7 @@ from memlint.analysis.transfer.modules import inert_guards
 from memlint.analysis.transfer.modules.contained import contained_modules
 from memlint.analysis.transfer.modules.freezing import note_frozen_members
 from memlint.analysis.transfer.modules.guards import grad_of_reference, guard_value
+from memlint.analysis.transfer.modules.made_leaves import as_leaf
 from memlint.analysis.transfer.modules.modes import MODULE_CONTAINERS
 from memlint.analysis.transfer.modules.optimizer_parameters import note_escaped_modules, note_optimizer
 from memlint.analysis.transfer.stores.made_places import note_made
@@ -261,7 +262,9 @@ def _without_graph(fn: FunctionState, state: State, call: _Call) -> V:
         device = ACCELERATOR
     store = frozenset((expr.at, ELSEWHERE)) if row.shares else frozenset((expr.at,))
     src = EMPTY.union(*graphs)
-    return V(TENSOR if row.returns == "tensor" else TREE, src, size=size, device=device, store=store)
+    made = V(TENSOR if row.returns == "tensor" else TREE, src, size=size, device=device, store=store)
+    needs = words.get("requires_grad")
+    return as_leaf(fn, state, made, expr.at) if needs is not None and needs.const is True else made
 
 
 def _made_with(

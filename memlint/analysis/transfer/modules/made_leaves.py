@@ -23,13 +23,13 @@ def set_requires_grad(fn: FunctionState, state: State, place: ir.Expr, value: V,
     note_frozen_weight(fn, state, place, None if on is None else not on)
     if on is None:
         return value
-    made = _leaf(fn, state, value, at) if on else _no_leaf(value)
+    made = as_leaf(fn, state, value, at) if on else _no_leaf(value)
     if isinstance(place, ir.Name) and state.env.get(place.id) is value:
         state.env[place.id] = made
     return made
 
 
-def _leaf(fn: FunctionState, state: State, value: V, at: int) -> V:
+def as_leaf(fn: FunctionState, state: State, value: V, at: int) -> V:
     """The value as a new leaf; a parameter and a module stay unchanged."""
     if value.kinds & MODULE or not value.kinds & (TENSORS | UNKNOWN) or parameters_of(value):
         return value
