@@ -264,3 +264,56 @@ def test_a_frozen_network_records_the_graph_of_a_leaf(
     said = [one for one in findings_in(tmp_path, LATENT.format(**{**FROZEN, **change})) if one.code == "MEM101"]
     assert [one.severity for one in said] == expected
     assert all(one.growth.memory == "device-graph" and "`net` records the graph" in why(one) for one in said)
+
+
+REFINED = """
+import torch
+from torch import nn
+
+
+def refine(model, image, target):
+    image = image.detach().requires_grad_()
+    loss = (model(image) - target).square().mean()
+    gradient = torch.autograd.grad(loss, image{words})[0]
+    return image - 0.1 * gradient
+
+
+def attack(model, start, target, steps):
+    old = start
+    for step in range(steps):
+        new = {step}
+        {between}
+        old = new{cut}
+    {behind}
+
+
+attack(nn.Linear(8, 8).cuda(), torch.ones(8).cuda(), torch.ones(8).cuda(), 100)
+"""
+STEP = {
+    "words": "",
+    "step": "(refine(model, old, target) + 0.1 * old) / 1.1",
+    "between": "pass",
+    "cut": "",
+    "behind": "pass",
+}
+
+
+@pytest.mark.parametrize(
+    ("change", "found"),
+    [
+        ({}, True),
+        ({"words": ", create_graph=False"}, True),
+        ({"words": ", create_graph=True"}, False),
+        ({"words": ", create_graph=model.training"}, False),
+        ({"words": ", **dict(create_graph=True)"}, False),
+        ({"words": ", None, True, True"}, False),
+        ({"behind": "return old.detach()"}, True),
+        ({"cut": ".detach()"}, False),
+        ({"step": "refine(model, old, target)"}, False),
+        ({"behind": "torch.autograd.grad(old.sum(), start)"}, False),
+        ({"behind": "old.sum().backward()"}, False),
+        ({"behind": "return old"}, True),
+    ],
+)
+def test_an_image_that_a_step_with_gradients_carries_on(tmp_path: Path, change: dict[str, str], found: bool) -> None:
+    assert ("MEM103" in codes_in(tmp_path, REFINED.format(**{**STEP, **change}))) == found

@@ -96,8 +96,7 @@ class Application(Translation):
         for path in outward.used:
             self.fn.used |= self.graph_of(path)
         self._modes()
-        for entry in self.callee.notes.owned:
-            self.fn.notes.owned.append(self._owned(entry))
+        self.fn.notes.owned += [self._owned(entry) for entry in self.callee.notes.owned]
         if ANY not in self.fn.notes.given:
             add_keys(self.fn.notes.given, self.callee.notes.given & {ANY})
             for path in outward.given:
@@ -106,6 +105,7 @@ class Application(Translation):
         add_keys(self.fn.notes.learned, self._touched(self.callee.notes.learned, unknown=False))
         if self.callee.notes.gradients:
             self.fn.notes.gradients = True
+            self.fn.notes.keeps_gradients |= self.callee.notes.keeps_gradients
             self.fn.notes.gradient_calls.add(self.at)
 
     def _modes(self) -> None:

@@ -35,6 +35,8 @@ class GradientObservations(Compactable):
         self.blind_at: set[int] = set()
         #: whether `autograd.grad`, or another differentiating call, is reached
         self.gradients = False
+        #: whether one of these may record or keep the graph of what it differentiates
+        self.keeps_gradients = False
         #: the ordinals of calls of functions that differentiate
         self.gradient_calls: set[int] = set()
         #: whether this function itself, or an unresolved callee, differentiates
