@@ -70,3 +70,46 @@ def test_a_method_of_an_output_under_a_guard(tmp_path: Path, block: str, method:
     (tmp_path / "trainer.py").write_text(SOLVER.format(block=block, method=method))
     result = memlint.lint([tmp_path], isolated=True)
     assert ("MEM102" in {one.code for one in result.findings}) is kept
+
+
+PARTS = """
+import torch
+
+
+class Trainer:
+    def __init__(self, model, loader, optimizer):
+        self.model = model.cuda()
+        self.size = sum(one.numel() for one in model.parameters())
+        self.loader = loader
+        self.optimizer = optimizer
+        self.shifts = []
+
+    def fit(self):
+        for batch in self.loader:
+            out = self.model(batch["x"].cuda())
+            self.note(out)
+            loss = {loss}
+            self.optimizer.zero_grad()
+            loss.backward()
+            self.optimizer.step()
+
+    def note(self, out):
+        self.shifts.append(out["energy"].mean())
+"""
+
+
+@pytest.mark.parametrize(
+    ("loss", "found"),
+    [
+        ("out['energy'].pow(2).mean()", True),
+        ("(out['energy'] - batch['y'].cuda()).abs().mean()", True),
+        # the backward needs no graph of this part
+        ("out['forces'].pow(2).mean()", False),
+        ("out['loss'] + out['energy'].mean()", False),
+    ],
+)
+def test_the_part_of_an_output_that_a_backward_goes_through_has_a_graph(tmp_path: Path, loss: str, found: bool) -> None:
+    (tmp_path / "trainer.py").write_text(PARTS.format(loss=loss))
+    result = memlint.lint([tmp_path], isolated=True)
+    assert not result.failures
+    assert [one.code for one in result.findings] == (["MEM102"] if found else [])
