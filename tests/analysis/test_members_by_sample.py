@@ -246,3 +246,72 @@ class Numbered:
 )
 def test_taken_out_in_the_loop(taken: str, expected: list[str], tmp_path: Path) -> None:
     assert codes(tmp_path, BY_NUMBER.format(taken=taken)) == expected
+
+
+INNER = """
+import torch
+
+
+class Evaluator:
+    def __init__(self, model):
+        self.model = model.cuda()
+
+    @torch.no_grad()
+    def run(self, loader, tables):
+        results = {{}}
+        for name, image in loader:
+            out = self.model(image.cuda())
+            {store}
+        return results
+"""
+
+
+@pytest.mark.parametrize(
+    ("store", "expected"),
+    [
+        ('results[name] = {}; results[name]["out"] = out', ["MEM104"]),
+        ("results[name] = []; results[name].append(out)", ["MEM104"]),
+        # nothing of it stays on the device
+        ('results[name] = {}; results[name]["out"] = out.cpu()', []),
+        ('results[name] = {}; results[name]["out"] = out; results[name]["out"] = results[name]["out"].cpu()', []),
+        ("results[name] = []; results[name].append(out); print(results.pop(name))", []),
+        ("results[name] = []; results[name].append(out); del results[name]", []),
+        # the next round replaces it
+        ('results["last"] = {}; results["last"]["out"] = out', []),
+        ("results = {}; results[name] = []; results[name].append(out)", []),
+    ],
+)
+def test_a_member_that_is_filled_after_it_is_set(tmp_path: Path, store: str, expected: list[str]) -> None:
+    (tmp_path / "main.py").write_text(INNER.format(store=store))
+    result = memlint.lint([tmp_path], isolated=True)
+    assert not result.failures
+    assert [one.code for one in result.findings] == expected
+
+
+HISTORY = """
+import torch
+
+
+def train(model, loader, optimizer, epochs):
+    history = {{}}
+    model.cuda()
+    for epoch in range(epochs):
+        history[epoch] = {made}
+        for batch in loader:
+            loss = model(batch.cuda()).mean()
+            optimizer.zero_grad()
+            loss.backward()
+            optimizer.step()
+            {each}
+        {last}
+    print(history)
+"""
+
+
+@pytest.mark.parametrize(
+    ("made", "each", "last"),
+    [("[]", "history[epoch].append(loss)", "pass"), ("{}", "pass", "history[epoch]['loss'] = loss")],
+)
+def test_a_member_of_each_epoch_is_told_once(tmp_path: Path, made: str, each: str, last: str) -> None:
+    (tmp_path / "main.py").write_text(HISTORY.format(made=made, each=each, last=last))
+    assert [one.code for one in memlint.lint([tmp_path], isolated=True).findings] == ["MEM102"]
