@@ -63,3 +63,43 @@ def test_a_list_of_models_holds_models(tmp_path: Path, name: str) -> None:
     (tmp_path / "tester.py").write_text(EVALUATE.format(name=name))
     found = memlint.lint([tmp_path], isolated=True, min_confidence="low").findings
     assert [item.code for item in found] == ["MEM201"]
+
+
+SUMS = """
+import torch
+
+
+def train(model, loader, optimizer, {name}, weight):
+    model.cuda().train()
+    shown = 0.0
+    for x, target in loader:
+        out = model(x.cuda())
+        first = {name}[{index}](out, target.cuda())
+        second = (out - target.cuda()).abs().mean()
+        loss = weight.mix(first, second)
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+        shown += {added}
+    return float(shown)
+"""
+
+
+@pytest.mark.parametrize(
+    ("name", "index", "added", "found"),
+    [
+        ("criteria", "0", "first", True),
+        ("criterions", "0", "first", True),
+        ("losses", "'l1'", "first", True),
+        ("loss_fns", "0", "first", True),
+        ("losses", "'l1'", "first.item()", False),
+        # what it calls need be no loss
+        ("lookups", "0", "first", False),
+    ],
+)
+def test_what_a_loss_of_several_gives_has_the_graph_of_what_it_compares(
+    tmp_path: Path, name: str, index: str, added: str, found: bool
+) -> None:
+    (tmp_path / "trainer.py").write_text(SUMS.format(name=name, index=index, added=added))
+    codes = [one.code for one in memlint.lint([tmp_path], isolated=True).findings]
+    assert codes == (["MEM101"] if found else [])

@@ -81,9 +81,16 @@ def _result_size(fn: FunctionState, state: State, args: Args, shown: str) -> int
 _LOSS = lazy_pattern(r"criterion|(^|_)crit$|loss(_?(f|fn|fun|func|fct|function|module|layer|criterion))?_?\d*$")
 
 
+#: names of collections of losses
+_LOSSES = lazy_pattern(r"criteria$|loss(es|_?(fn|fun|func|fct|function|module|layer)s)$")
+
+
 def is_loss(func: ir.Expr) -> bool:
-    """Whether an unresolved callee is named like a loss, so that its result has its arguments' graph."""
-    return _LOSS.search(dotted(func).rsplit(".", 1)[-1].lower()) is not None
+    """Whether an unresolved callee is named like a loss, so that its result has its arguments' graph: ``loss(y, t)``,
+    ``criterions[0](y, t)``."""
+    several = isinstance(func, ir.Subscript)
+    name = last_name(func.value if isinstance(func, ir.Subscript) else func).lower()
+    return _LOSS.search(name) is not None or (several and _LOSSES.search(name) is not None)
 
 
 #: names of library classes whose objects are losses
