@@ -234,3 +234,93 @@ def test_what_a_comprehension_makes_has_a_name(tmp_path: Path, statement: str, p
     text = "def evaluate(model, loader):\n    model.eval()\n    " + statement + "  # here\n    print(len(loader))\n"
     (one,) = _told(tmp_path, text)
     assert one.message.endswith(f"because `{place}` keeps it")
+
+
+_UNDER_GUARD = """\
+class Predictor:
+    def __init__(self, model):
+        self.model = model.cuda()
+
+    def predict(self, batch):
+        {made}
+
+    def run(self, loader, limit):
+        kept = []
+        with torch.no_grad():
+            {loop}:
+                kept.append(self.predict({given}))
+        return kept
+"""
+
+
+@pytest.mark.parametrize(
+    ("made", "loop", "given", "found"),
+    [
+        ("return self.model(batch.cuda())", "for batch in loader", "batch", True),
+        ("return self.model(batch.to('cuda'))", "for x, y in loader", "x", True),
+        ("return {'logits': self.model(batch['x'].cuda())}", "for batch in loader", "batch", True),
+        ("return self.model(torch.from_numpy(batch).cuda())", "while loader.more()", "loader.next_batch()", True),
+        # the output leaves the device, or is a number
+        ("return self.model(batch.cuda()).cpu()", "for batch in loader", "batch", False),
+        ("return self.model(batch.cuda()).mean().item()", "for batch in loader", "batch", False),
+        # nothing says that the batch is on the device, nor the model
+        ("return model(batch)", "for batch in loader", "batch", False),
+        # what is called need be no model
+        ("return self.lookup(batch.cuda())", "for batch in loader", "batch", False),
+        # the rounds go through numbers: the schedule that they index is no data
+        ("return self.model(self.betas[batch].cuda())", "for batch in reversed(range(limit))", "batch", False),
+    ],
+)
+def test_what_a_helper_computes_under_its_caller_s_guard(
+    tmp_path: Path, made: str, loop: str, given: str, found: bool
+) -> None:
+    (tmp_path / "main.py").write_text(_HEAD + _UNDER_GUARD.format(made=made, loop=loop, given=given))
+    result = memlint.lint([tmp_path], isolated=True)
+    assert not result.failures
+    assert [(one.code, one.severity) for one in result.findings] == ([("MEM104", "note")] if found else [])
+
+
+_GUARDED = """\
+def predict(model, lookup, batch):
+    with torch.no_grad():
+        logits = {made}
+    return {result}
+
+
+def run(model, lookup, loader):
+    kept = []
+    for batch in loader:
+        kept.append(predict(model, lookup, batch))
+    return kept
+"""
+
+
+@pytest.mark.parametrize("call", ["one.predict(batch)", "one.run(batch)"])
+def test_what_a_method_of_another_object_computes(tmp_path: Path, call: str) -> None:
+    text = _OBJECT.replace("        self.history.append(out)\n        return out.argmax(1)\n", "        return out\n")
+    text = text.replace("    def predict", "    @torch.no_grad()\n    def predict").replace("  # here", "") + (
+        "    def run(self, batch):\n        with torch.no_grad():\n            return self.model(batch.cuda())\n\n\n"
+        "def main(loader):\n    one = Predictor()\n    kept = []\n    for batch in loader:\n"
+        f"        kept.append({call})\n    print(len(kept))\n"
+    )
+    (tmp_path / "main.py").write_text(_HEAD + text)
+    found = memlint.lint([tmp_path], isolated=True).findings
+    assert [one.code for one in found] == ["MEM104"]
+
+
+@pytest.mark.parametrize(
+    ("made", "result", "found"),
+    [
+        ("model(batch.cuda())", "logits", True),
+        ("model(batch.cuda())", "logits.softmax(1)", True),
+        ("model(batch.cuda())", "logits.softmax(1).cpu()", False),
+        ("model(batch.cuda())", "logits.argmax(1).tolist()", False),
+        ("model(batch.cpu())", "logits", False),
+        ("lookup(batch.cuda())", "logits", False),
+    ],
+)
+def test_what_a_helper_computes_under_its_own_guard(tmp_path: Path, made: str, result: str, found: bool) -> None:
+    (tmp_path / "main.py").write_text(_HEAD + _GUARDED.format(made=made, result=result))
+    linted = memlint.lint([tmp_path], isolated=True)
+    assert not linted.failures
+    assert [(one.code, one.severity) for one in linted.findings] == ([("MEM104", "note")] if found else [])

@@ -8,7 +8,7 @@ from memlint.analysis.calls.call_symbols import Symbols
 from memlint.analysis.domain.graphs import Node
 from memlint.analysis.domain.recorded_modes import whole_of
 from memlint.analysis.domain.state import AMBIENT, OFF, ON, Obj
-from memlint.analysis.domain.tensor_ops import on_accelerator
+from memlint.analysis.domain.tensor_ops import names_model, names_number, on_accelerator
 from memlint.analysis.domain.values import (
     ACCELERATOR,
     ANYWHERE,
@@ -21,9 +21,11 @@ from memlint.analysis.domain.values import (
     MODULE,
     NONE,
     NOTHING,
+    OUTPUT,
     SAMPLE,
     SOME_SIZE,
     TENSORS,
+    TREE,
     UNKNOWN,
     UNKNOWN_VALUE,
     Path,
@@ -85,6 +87,8 @@ class Translation(Symbols):
             refs = frozenset(self._bound(ref) for ref in value.refs) if value.refs else EMPTY
             if own and value.kinds & UNKNOWN and not kinds & ~(DATA | NONE):
                 kinds |= UNKNOWN  # a number on one path, and a value computed from a symbol on another
+            if kinds == UNKNOWN and self._is_output(value):
+                kinds, value = TREE, value.but(kinds=TREE, size=OUTPUT)
             rest = V(
                 kinds or (UNKNOWN if own else 0),
                 src,
@@ -99,6 +103,27 @@ class Translation(Symbols):
             )
             result = join(result, rest) if rest.kinds else result
         return result if result.kinds else (UNKNOWN_VALUE if value.kinds else NOTHING)
+
+    def _is_output(self, value: V) -> bool:
+        """Whether an unresolved call in the callee made the value, and what this call passes for it is a model that
+        runs on tensors: ``predict(model, batch)`` of ``return model(batch.cuda())``."""
+        made = [self.callee.graphs.nodes.get(item) for item in value.src] if value.src == value.store else []
+        return bool(made) and all(node is not None and self._runs_model(node) for node in made)
+
+    def _runs_model(self, node: Node) -> bool:
+        """Whether an unresolved call runs a model in the caller: a known one, or under no_grad what is named like one
+        and gets tensors that are not on the host."""
+        if not node.unknown or node.callee is None or names_number(node.callee.text):
+            return False
+        if self._is_model(node.callee):
+            return True
+        inputs = [self.resolve(one) for one in node.parents if isinstance(one, Path) and one != node.callee]
+        return (
+            self.state.grad == OFF
+            and self.resolve(node.callee).is_only(UNKNOWN)
+            and names_model(node.callee.text)
+            and any(one.is_only(TENSORS) and one.size in (BATCH, OUTPUT) and one.device != CPU for one in inputs)
+        )
 
     def _bound(self, ref: Ref) -> Ref:
         """A reference with the objects in it (a container, a distribution's shape, a method's receiver) in the caller's

@@ -14,7 +14,7 @@ from memlint.analysis.syntax.syntax import last_name
 from memlint.analysis.transfer.assignment import assign
 from memlint.analysis.transfer.heap import element, make
 from memlint.analysis.transfer.held_values import tensors_within
-from memlint.analysis.transfer.library.feeding import assume_loader, feeds_device, names_loader
+from memlint.analysis.transfer.library.feeding import assume_loader, feeds_by_callee, feeds_device, names_loader
 from memlint.analysis.transfer.loops import describe, over_loader
 from memlint.analysis.transfer.narrowing import pick_members
 from memlint.analysis.transfer.stores.stores import end_iteration, store_value
@@ -30,7 +30,10 @@ def comprehension(fn: FunctionState, state: State, expr: ir.Comprehension) -> V:
         inner.heap[expr.at] = before  # the container of the round before, which this one may read
     pushed = 0
     for one in expr.fors:
-        feeds = feeds_device(one.target, _body(expr)) or names_loader(one.iter)
+        body = _body(expr)
+        feeds = (
+            feeds_device(one.target, body) or names_loader(one.iter) or feeds_by_callee(fn, inner, one.target, body)
+        )
         if feeds:
             assume_loader(fn, inner, one.iter, one.target)
         source = fn.interpreter.evaluate(fn, inner, one.iter)

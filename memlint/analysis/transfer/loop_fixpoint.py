@@ -36,6 +36,7 @@ from memlint.analysis.transfer.heap import element
 from memlint.analysis.transfer.library.feeding import (
     assume_loader,
     cuts_batches,
+    feeds_by_callee,
     feeds_device,
     gives_arguments,
     gives_loaders,
@@ -51,7 +52,7 @@ def for_loop(fn: FunctionState, state: State, statement: ir.For) -> State | None
     """The state after a for loop; None where no path reaches it."""
     targets = names_bound_by(statement)
     feeds = (
-        feeds_device(statement.target, statement.body)
+        (feeds_device(statement.target, statement.body) or feeds_by_callee(fn, state, statement.target, statement.body))
         and not gives_loaders(targets, statement.body)
         and not gives_arguments(statement.iter, statement.target, statement.body)
     )
@@ -88,7 +89,8 @@ def while_loop(fn: FunctionState, state: State, statement: ir.While) -> State | 
     """The state after a while loop; None where no path reaches it."""
     endless = isinstance(statement.test, ir.Const) and bool(statement.test.value)
     shown = f"while {text(statement.test, 40)}"
-    over: Literal["loader", "unknown"] = "loader" if feeds_device(None, statement.body) else "unknown"
+    feeds = feeds_device(None, statement.body) or feeds_by_callee(fn, state, None, statement.body)
+    over: Literal["loader", "unknown"] = "loader" if feeds else "unknown"
     loop = LoopState(("loop", statement.at), Loop("while", over, "iteration", None, shown, fn.site(statement.at)), True)
     _prepare(fn, loop, statement)
     counted = endless and ends_early(loop)

@@ -7,6 +7,7 @@ from memlint.analysis.domain.state import OFF, State
 from memlint.analysis.domain.summary.function_state import FunctionState
 from memlint.analysis.domain.tensor_ops import asks_for_count, names_model, names_number
 from memlint.analysis.domain.values import (
+    ACCELERATOR,
     BATCH,
     CONTAINER,
     DATA_VALUE,
@@ -67,8 +68,12 @@ def unknown_call(fn: FunctionState, state: State, expr: ir.Call, callee: V, args
     if not any(path.steps[-1:] in ((), ("." + dotted(expr.func).rsplit(".", 1)[-1],)) for path in callee.syms):
         return V(UNKNOWN, src, store=frozenset((expr.at,)))
     # a callable that was passed in returns tensors on the device of its arguments
-    size = _result_size(fn, state, args, text(expr.func))
-    kinds = TREE if state.grad == OFF and size == OUTPUT and names_model(text(expr.func)) else UNKNOWN
+    moved = any(value.is_only(UNKNOWN) and value.device == ACCELERATOR for value in args[:1])
+    size = OUTPUT if moved and not names_number(text(expr.func)) else _result_size(fn, state, args, text(expr.func))
+    computes = (moved or state.grad == OFF) and size == OUTPUT and names_model(text(expr.func))
+    kinds = TREE if computes else UNKNOWN
+    for key in src if computes else ():
+        fn.graphs.nodes[key].opaque = True  # its parts may be numbers for display
     return V(kinds, src, device=device_of(fn, state, args), size=size, store=frozenset((expr.at,)))
 
 

@@ -6,12 +6,14 @@ An iterable whose items are moved one by one holds more than the device should: 
 from __future__ import annotations
 
 import functools
+from collections.abc import Iterator
 from collections.abc import Set as AbstractSet
 
 from memlint.analysis.domain.bound_names import bindings
 from memlint.analysis.domain.state import State
 from memlint.analysis.domain.summary.function_state import FunctionState
 from memlint.analysis.domain.values import LOADER, UNKNOWN, V
+from memlint.analysis.index.function import Function
 from memlint.analysis.syntax.bindings import names_bound_by, names_read, reads_any
 from memlint.analysis.syntax.expression_text import text
 from memlint.analysis.syntax.memo import kept_for
@@ -21,6 +23,7 @@ from memlint.analysis.syntax.syntax import (
     expressions,
     last_name,
     parts,
+    spreads,
     walk_expression,
     walk_statements,
 )
@@ -52,31 +55,78 @@ _WRAPPERS = frozenset(
 def feeds_device(target: ir.Expr | None, body: tuple[ir.Stmt, ...]) -> bool:
     """Whether the body moves the loop's item (``target``), a slice of it, or a batch that it draws, to a device."""
     variables = names_read(target) if target is not None else frozenset[str]()
+    return any(
+        _moves(call, names) or _moves_slice(call, names) for call, names in _calls_with_items(variables, body, True)
+    )
+
+
+def feeds_by_callee(fn: FunctionState, state: State, target: ir.Expr | None, body: tuple[ir.Stmt, ...]) -> bool:
+    """Whether the body passes the loop's item to a function of the project that moves this argument to a device:
+    ``predict(model, batch)``, ``self.step(batch)``."""
+    for call, names in _calls_with_items(names_read(target) if target is not None else frozenset(), body, True):
+        given = [at for at, arg in enumerate(call.args) if _is_item(arg, names, names, True)]
+        named = [word for word in call.keywords if _is_item(word.value, names, names, True)]
+        callee = _callee(fn, state, call) if given or named else None
+        if callee is None or spreads(call):
+            continue
+        taken = {callee.given[at].name for at in given if at < len(callee.given)} | {word.name for word in named}
+        if any(param.name in taken and _moves_argument(callee.body, param.name) for param in callee.given):
+            return True
+    return False
+
+
+def _callee(fn: FunctionState, state: State, call: ir.Call) -> Function | None:
+    """The function that a call names, or the method of the one class that its receiver has; None for any other."""
+    program = fn.analyser.program
+    kind, what = program.find_expression(fn.module, call.func, fn.function)
+    if kind == "function" or not isinstance(call.func, ir.Attr) or not dotted(call.func):
+        return what if kind == "function" else None
+    owner = fn.interpreter.evaluate(fn, fn.fork(state), call.func.value)
+    classes = [cls for ref in owner.refs if ref.kind in ("instance", "class") and (cls := fn.analyser.cls(ref))]
+    return program.method(classes[0], call.func.name) if len(classes) == 1 else None
+
+
+@kept_for
+def _moves_argument(body: tuple[ir.Stmt, ...], name: str) -> bool:
+    """Whether a function's body moves its parameter, or a part of it, to a device. (What it goes through in a loop is
+    a loader of its own.)"""
+    return any(_moves(call, names) for call, names in _calls_with_items(frozenset((name,)), body, False))
+
+
+def _calls_with_items(
+    variables: frozenset[str], body: tuple[ir.Stmt, ...], drawn: bool
+) -> Iterator[tuple[ir.Call, AbstractSet[str]]]:
+    """The calls of a body, each with the names that stand for an item there: the variables, their parts and, if
+    ``drawn``, what they index, their members in loops, and what is drawn from an iterator."""
     items: set[str] = set()
     for statement in walk_statements(body, into_definitions=False):
-        if isinstance(statement, ir.Assign) and _is_item(statement.value, variables, items):
+        if isinstance(statement, ir.Assign) and _is_item(statement.value, variables, items, drawn):
             items |= names_bound_by(statement)
-        elif isinstance(statement, ir.For) and reads_any(statement.iter, variables | items):
+        elif drawn and isinstance(statement, ir.For) and reads_any(statement.iter, variables | items):
             items |= names_read(statement.target)
         inside = [part for expr in expressions(statement) for part in walk_expression(expr)]
         for part in inside:
             for one in part.fors if isinstance(part, ir.Comprehension) else ():
                 if reads_any(one.iter, variables | items):
                     items |= names_read(one.target)
-        if any(isinstance(part, ir.Call) and _moves(part, variables | items) for part in inside):
-            return True
-    return False
+        names = variables | items
+        yield from ((part, names) for part in inside if isinstance(part, ir.Call))
 
 
-def _is_item(value: ir.Expr, variables: AbstractSet[str], items: AbstractSet[str]) -> bool:
-    """Whether a value is, or is computed from, an item: ``batch[0]``, ``data[i : i + size]``, ``next(iterator)``."""
+def _is_item(value: ir.Expr, variables: AbstractSet[str], items: AbstractSet[str], drawn: bool) -> bool:
+    """Whether a value is, or is computed from, an item; if ``drawn``, also ``data[i : i + size]`` and
+    ``next(iterator)``."""
     for part in walk_expression(value):
         if isinstance(part, ir.Name) and part.id in items:
             return True
-        if isinstance(part, ir.Subscript) and (reads_any(part.index, variables) or _root(part.value) in variables):
+        if isinstance(part, ir.Subscript) and (
+            _root(part.value) in variables or (drawn and reads_any(part.index, variables))
+        ):
             return True
-        if isinstance(part, ir.Call) and (
-            dotted(part.func) == "next" or dotted(part.func).endswith((".next", ".get_batch", ".next_batch"))
+        if (
+            drawn
+            and isinstance(part, ir.Call)
+            and (dotted(part.func) == "next" or dotted(part.func).endswith((".next", ".get_batch", ".next_batch")))
         ):
             return True
     return _root(value) in variables
@@ -104,14 +154,19 @@ def _moves(call: ir.Call, names: AbstractSet[str]) -> bool:
     if isinstance(call.func, ir.Attr) and call.func.name in _MOVES:
         if call.func.name == "to" and not _to_device(call):
             return False
-        return _root(call.func.value) in names or _slices(call.func.value, names)
+        return _root(call.func.value) in names
     name = (call.func.name if isinstance(call.func, ir.Attr) else dotted(call.func)).lower()
     return any(word in name for word in _HELPERS) and any(_root(arg) in names for arg in call.args)
 
 
-def _slices(expr: ir.Expr, names: AbstractSet[str]) -> bool:
-    """Whether an array is sliced by the loop's variable: ``torch.from_numpy(data[i : i + size])``."""
-    inner = expr.args[0] if isinstance(expr, ir.Call) and expr.args else expr
+def _moves_slice(call: ir.Call, names: AbstractSet[str]) -> bool:
+    """Whether a call moves a slice of an array by the loop's variable: ``torch.from_numpy(data[i : i + n]).cuda()``."""
+    if not isinstance(call.func, ir.Attr) or call.func.name not in _MOVES:
+        return False
+    if call.func.name == "to" and not _to_device(call):
+        return False
+    moved = call.func.value
+    inner = moved.args[0] if isinstance(moved, ir.Call) and moved.args else moved
     return isinstance(inner, ir.Subscript) and reads_any(inner.index, names)
 
 
