@@ -121,9 +121,11 @@ def _help(event: ModelCall) -> str:
 
 def _cost(event: ModelCall) -> str:
     if event.rounds is not None:
-        each = "batch" if event.rounds.over_data else f"iteration of `{event.rounds.text}`"
         where = "host" if event.on_host else "device"
-        return f"{where} memory grows by the graph of every {each}, because `{event.retained}` keeps it"
+        grows = f"{where} memory grows by the graph of"
+        if event.rounds.over_data:
+            return f"{grows} every batch, because `{event.retained}` keeps it"
+        return f"{grows} each iteration of `{event.rounds.text}`, as `{event.retained}` keeps it"
     if event.held:  # a member of a growing container, or a value
         ends = "" if event.held.endswith("[…]") else " until it is replaced"
         return f"the peak rises with the model's depth, and `{event.held.removesuffix('[…]')}` keeps the graph{ends}"

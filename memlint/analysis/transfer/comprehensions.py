@@ -31,9 +31,7 @@ def comprehension(fn: FunctionState, state: State, expr: ir.Comprehension) -> V:
     pushed = 0
     for one in expr.fors:
         body = _body(expr)
-        feeds = (
-            feeds_device(one.target, body) or names_loader(one.iter) or feeds_by_callee(fn, inner, one.target, body)
-        )
+        feeds = feeds_device(one.target, body) or names_loader(one.iter) or feeds_by_callee(fn, inner, one.target, body)
         if feeds:
             assume_loader(fn, inner, one.iter, one.target)
         source = fn.interpreter.evaluate(fn, inner, one.iter)
