@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 import memlint
+from tests.linting import codes_in
 
 HEAD = """
 import torch
@@ -234,3 +235,53 @@ def test_a_model_that_another_method_tells_to_be_one(
 ) -> None:
     found, wanted = lines(tmp_path, HELD_BY_OPTIONS.format(load=load, model=model, guard=guard, place=place))
     assert found == wanted
+
+
+STEP_INSIDE = """
+import torch
+from torch import nn, optim
+from torchvision.models import resnet18
+
+
+def main(loader, epochs):
+    net = resnet18().cuda()
+    optimizer = optim.SGD(net.parameters(), lr=0.1)
+    fixed = torch.rand(64, 3, 224, 224, device="cuda")
+    kept = {{}}
+
+    def step(x):
+        net.train()
+        net.zero_grad()
+        loss = {loss}
+        loss.backward()
+        optimizer.step()
+        return loss.item()
+
+    for epoch in range(epochs):
+        for x, _ in loader:
+            net.train()
+            {before}
+            print(step(x.cuda()))
+        net.eval()
+        sample = net(fixed).cpu()
+        {after}
+        print(sample.mean().item())
+
+
+main([], 3)
+"""
+
+
+@pytest.mark.parametrize(
+    ("loss", "before", "after", "found"),
+    [
+        pytest.param("net(x).mean()", "pass", "pass", True, id="the step inside trains by its own loss"),
+        pytest.param("net(x).mean() + sample.mean()", "sample = net(fixed)", "step(fixed)", False, id="by the sample"),
+        pytest.param("kept['out'].mean()", "kept['out'] = net(x.cuda())", "kept['out'] = sample; step(x)", False),
+    ],
+)
+def test_a_training_step_that_is_defined_inside(
+    tmp_path: Path, loss: str, before: str, after: str, found: bool
+) -> None:
+    codes = codes_in(tmp_path, STEP_INSIDE.format(loss=loss, before=before, after=after))
+    assert ("MEM201" in codes) is found

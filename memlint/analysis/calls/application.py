@@ -80,8 +80,8 @@ class Application(Translation):
                 site, tests = self.fn.site(self.at), tuple(self.fn.tests)
                 self.fn.backwards.append(Backward(reached, self.fn.loop_ids, site, tests, keeps))
             elif paths:
-                if self.callee.function.enclosing is not None:  # a closure may read any variable of the caller
-                    self.fn.notes.blind_backward = True
+                if any(path.root.startswith("c:") and self.resolve(path).may_be(UNKNOWN) for path in paths):
+                    self.fn.notes.blind_backward = True  # a closure reads an unknown variable, perhaps of the caller
                 self.fn.notes.blind_calls.add(self.at)
                 self.fn.notes.blind_at.add(self.at)
         for path, scored in outward.escaped:

@@ -290,10 +290,14 @@ def _calls(body: tuple[ir.Stmt, ...]) -> tuple[ir.Call, ...]:
     return tuple([part for part in parts(body) if type(part) is ir.Call])
 
 
+_BACKWARD = frozenset({"backward", "manual_backward"})
+
+
 @kept
 def calls_backward(body: tuple[ir.Stmt, ...]) -> bool:
-    """Whether a body calls a method ``backward``."""
-    return any(isinstance(call.func, ir.Attr) and call.func.name == "backward" for call in calls(body))
+    """Whether a body, or a function that is defined in it, calls a method ``backward``."""
+    inside = with_lambdas(parts(body, into_definitions=True))
+    return any(isinstance(part, ir.Call) and last_name(part.func) in _BACKWARD for part in inside)
 
 
 def leaves(body: tuple[ir.Stmt, ...]) -> bool:

@@ -12,7 +12,7 @@ from memlint.analysis.domain.values import Source
 from memlint.analysis.index.program import Function
 from memlint.analysis.syntax.bindings import names_read
 from memlint.analysis.syntax.memo import kept
-from memlint.analysis.syntax.syntax import expressions, last_name, parts, walk_expression, walk_statements
+from memlint.analysis.syntax.syntax import calls_backward, expressions, walk_expression, walk_statements
 from memlint.analysis.transfer.held_values import tensors_within
 from memlint.ir import nodes as ir
 
@@ -22,7 +22,6 @@ if TYPE_CHECKING:
 
 #: depth of calls in which a backward is searched
 MAX_CALLS_DOWN = 1
-_BACKWARD = frozenset({"backward", "manual_backward"})
 
 
 def trains_by_closure(analyser: Analyser, summary: Summary, marks: AbstractSet[Source]) -> bool:
@@ -36,7 +35,7 @@ def trains_by_closure(analyser: Analyser, summary: Summary, marks: AbstractSet[S
         for name, value in summary.exit.env.items()
         if marks & summary.graphs.closure(tensors_within(summary, summary.exit, value).src)
     }
-    here = _calls_backward(summary.function.body)
+    here = calls_backward(summary.function.body)
     return any(holders & names and (here or _runs_backward(analyser, summary, call.at)) for call, names in handed)
 
 
@@ -46,19 +45,12 @@ def _runs_backward(analyser: Analyser, summary: Summary, at: int, depth: int = 0
         function = analyser.function_at(record.callee) if record.at == at or depth else None
         if function is None:
             continue
-        if _calls_backward(function.body):
+        if calls_backward(function.body):
             return True
         inner = analyser.summary(function) if depth < MAX_CALLS_DOWN else None
         if inner is not None and _runs_backward(analyser, inner, at, depth + 1):
             return True
     return False
-
-
-@kept
-def _calls_backward(body: tuple[ir.Stmt, ...]) -> bool:
-    found = [*parts(body, into_definitions=True)]
-    found += [inner for part in found if isinstance(part, ir.Lambda) for inner in walk_expression(part.body)]
-    return any(isinstance(part, ir.Call) and last_name(part.func) in _BACKWARD for part in found)
 
 
 @kept
