@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from memlint.sdk import lazy_pattern
-from memlint.sdk.project import Analyser, Class, Function, Summary
-from memlint.sdk.syntax import ir, text, unpacked_targets, walk_statements
+from memlint.sdk.project import Analyser, Class, Summary
+from memlint.sdk.syntax import ir, text, walk_statements
 from memlint.sdk.values import (
     CALLABLE,
     DATA,
@@ -16,7 +16,6 @@ from memlint.sdk.values import (
     UNKNOWN,
     Backward,
     Path,
-    Source,
     V,
     tensors_within,
 )
@@ -98,16 +97,15 @@ def has_no_graph(analyser: Analyser, summary: Summary, path: Path, depth: int = 
             return False
         attribute = path.steps[0].lstrip(".")
         known = analyser.attribute(function.cls, attribute)
-        if _is_plain(known) or _holds_settings(analyser, function.cls, attribute):
-            return True
-        return path.steps[1:2] == ("[]",) and _DATA.search(attribute.lower()) is not None
+        return _is_plain(known) or (path.steps[1:2] == ("[]",) and _DATA.search(attribute.lower()) is not None)
     if path.root.startswith("g:") and not path.steps:
         module, _, variable = path.root[2:].rpartition(":")
         kind, what = analyser.program.find(analyser.program.module(module), variable)
         return _is_plain(analyser.global_value(kind, what))
     if path.root.startswith("p:"):
-        if _is_setting(function, name):
-            return True
+        param = next((one for one in function.params if one.name == name), None)
+        if param is not None and isinstance(param.default, ir.Const) and param.default.value is not None:
+            return True  # a number or a string
         passed = analyser.facts.parameter(function, name)
         if passed is not None and _is_plain(passed):
             return True
@@ -117,70 +115,6 @@ def has_no_graph(analyser: Analyser, summary: Summary, path: Path, depth: int = 
             return True
         return depth < _DEPTH and _passed_without(analyser, summary, path, depth + 1)
     return False
-
-
-def records_nothing(analyser: Analyser, summary: Summary, source: Source) -> bool:
-    """Whether a source surely stands for no graph: plain data, or a known operation on such; a container that holds
-    nothing else at the function's end. False for the value of an earlier iteration."""
-    todo, seen = [source], {source}
-    while todo:
-        item = todo.pop()
-        if isinstance(item, Path):
-            if not has_no_graph(analyser, summary, item):
-                return False
-            continue
-        found = _parents(summary, item)
-        if found is None:
-            return False
-        todo.extend(found - seen)
-        seen |= found
-    return True
-
-
-def _parents(summary: Summary, item: Source) -> frozenset[Source] | None:
-    """What gives an operation, or the members of a container, their graph; None if they may have one of their own."""
-    node = summary.graphs.nodes.get(item)
-    if node is not None:
-        return None if node.definite or node.unknown or node.opaque or node.guess else node.parents
-    assert summary.exit is not None
-    key = _container(item)
-    obj = summary.exit.heap.get(key)
-    if key is None or obj is None:
-        return None
-    members = (obj.elem, *obj.fields.values())
-    found = frozenset[Source]().union(*(tensors_within(summary, summary.exit, one).src for one in members))
-    return frozenset(one for one in found if one in summary.graphs.nodes or _container(one) != key)
-
-
-def _container(item: Source) -> Source | None:
-    """The container of whose members, now or in an earlier iteration, a source is one."""
-    if not isinstance(item, tuple) or isinstance(item, Path):
-        return None
-    if item[:1] == ("elem",):
-        return item[1]
-    place = item[2] if item[:1] == ("prev",) else None
-    return place[0] if isinstance(place, tuple) and not isinstance(place, Path) else None
-
-
-def _is_setting(function: Function, name: str) -> bool:
-    """Whether a parameter is a number or a string by its default."""
-    param = next((one for one in function.params if one.name == name), None)
-    return param is not None and isinstance(param.default, ir.Const) and param.default.value is not None
-
-
-def _holds_settings(analyser: Analyser, cls: Class, attribute: str) -> bool:
-    """Whether all that the class, its ancestors and its descendants assign to an attribute are parameters that are
-    numbers or strings by their defaults."""
-    assigned = [
-        isinstance(statement, ir.Assign)
-        and isinstance(statement.value, ir.Name)
-        and _is_setting(method, statement.value.id)
-        for one in (*analyser.program.ancestors(cls)[0], *analyser.program.below(cls))
-        for method in one.methods.values()
-        for statement in walk_statements(method.body)
-        if any(isinstance(target, ir.Attr) and target.name == attribute for target in unpacked_targets(statement))
-    ]
-    return bool(assigned) and all(assigned)
 
 
 def _is_plain(known: V) -> bool:

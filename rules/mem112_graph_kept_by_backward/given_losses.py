@@ -1,9 +1,8 @@
-"""Backwards of a graph that comes in with arguments: whether it is needed again is known only in the callers."""
+"""Backwards of a loss that is an argument: whether its graph is needed again is known only in the callers."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from collections.abc import Set as AbstractSet
 
 from memlint.sdk.project import Analyser, Function, Summary, TooManyError, calls_of_function
 from memlint.sdk.values import Backward, Path, Source, tensors_within
@@ -21,31 +20,26 @@ def united(backwards: Sequence[Backward]) -> Backward:
 
 
 def places_with(summary: Summary, marks: frozenset[Source]) -> Iterator[Path]:
-    """The places outside of a function that hold parts of a graph at its exit, without those that held them before."""
+    """The places outside of a function that hold parts of a graph at its exit."""
     assert summary.exit is not None
     for path, value in summary.exit.sym.items():
-        held = summary.graphs.closure(tensors_within(summary, summary.exit, value).src)
-        if marks & held and held != {path}:
+        if marks & summary.graphs.closure(tensors_within(summary, summary.exit, value).src):
             yield path
 
 
-def of_arguments(summary: Summary, names: AbstractSet[str]) -> frozenset[Path]:
-    """All symbols for arguments of these names, or for parts of them."""
-    nodes = summary.graphs.nodes.values()
-    sources = (summary.left, summary.notes.returned, *(one.reached for one in summary.backwards))
-    return frozenset(
-        item
-        for item in frozenset().union(*sources, *(node.parents for node in nodes))
-        if isinstance(item, Path) and item.root in names
-    )
-
-
-def given_for_nothing(analyser: Analyser, summary: Summary, ask: Ask) -> bool | None:
-    """Whether all callers of a function surely need the graphs no more that they pass to its backward; None if it is
-    unknown: an unknown caller may run its own backward."""
+def given_for_nothing(
+    analyser: Analyser, summary: Summary, last: Backward, left: frozenset[object], ask: Ask
+) -> bool | None:
+    """Whether a backward of a parameter surely keeps the graph in vain, by all callers; None if it is unknown: an
+    unknown caller may run its own backward."""
     function = summary.function
+    (loss,) = last.reached if len(last.reached) == 1 else (None,)
+    if not isinstance(loss, Path) or loss.steps or not loss.root.startswith("p:") or last.loops:
+        return None
+    if _is_used_again(summary, loss, last, left) or _is_handed_on(analyser, function):
+        return None
     calls = analyser.facts.calls_of(function)
-    if not 0 < len(calls) <= _MAX_CALLERS or _is_handed_on(analyser, function):
+    if not 0 < len(calls) <= _MAX_CALLERS:
         return None
     sure = True
     for caller, record in calls:
@@ -67,3 +61,14 @@ def _is_handed_on(analyser: Analyser, function: Function) -> bool:
         return any(call is None for _, call in calls_of_function(analyser, function))
     except TooManyError:
         return True
+
+
+def _is_used_again(summary: Summary, loss: Path, last: Backward, left: frozenset[object]) -> bool:
+    """Whether the function itself uses the loss elsewhere: in another backward, in unknown code, in a place that
+    outlives the call, in its result."""
+    others = [one for one in summary.backwards if one.site != last.site]
+    if any(loss in one.reached for one in others) or loss in summary.left - left - summary.notes.logged:
+        return True
+    if loss in summary.notes.returned or summary.yields or summary.exit is None:
+        return True
+    return any(path != loss for path in places_with(summary, frozenset((loss,))))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from collections.abc import Set as AbstractSet
 
 from memlint.sdk import lazy_pattern
 from memlint.sdk.project import Analyser, Class, Summary, captured, dropped_by_callers, is_test
@@ -22,11 +21,11 @@ from memlint.sdk.syntax import (
     walk_expression,
     walk_statements,
 )
-from memlint.sdk.values import Backward, LoopState, ModelRun, Path, Source, excluded, tensors_within
+from memlint.sdk.values import Backward, LoopState, Path, Source, excluded, tensors_within
 
-from .brought_graphs import has_no_graph, is_given, is_kept, is_leaf, named, records_nothing
-from .given_losses import given_for_nothing, of_arguments, places_with, united
-from .model_state import Stateful, keeps_a_graph, leaves_alone, stored_by
+from .brought_graphs import has_no_graph, is_given, is_kept, is_leaf, named
+from .given_losses import given_for_nothing, places_with, united
+from .model_state import Stateful, keeps_a_graph
 from .rule import KeptGraph
 
 #: names of a model's state between calls, and of code that manages it
@@ -51,10 +50,11 @@ def retained(analyser: Analyser, summary: Summary) -> Iterator[KeptGraph]:
         if not own or given is None:
             continue
         last = united(own)
-        marks = _recorded(analyser, summary, last)
-        if marks is None:
-            continue
-        sure = _for_nothing(analyser, summary, last, marks, left)
+        marks = _recorded(summary, last)
+        if marks:
+            sure = _for_nothing(analyser, summary, last, marks, left)
+        else:
+            sure = given_for_nothing(analyser, summary, last, left, _for_nothing_there)
         if sure is None:
             continue
         loop = summary.notes.rounds.get(last.loops[-1]) if last.loops else None
@@ -75,32 +75,16 @@ def _for_nothing(
     analyser: Analyser, summary: Summary, last: Backward, marks: frozenset[Source], left: frozenset[Source]
 ) -> bool | None:
     """Whether surely no backward uses the operations that a backward keeps; None if one may."""
-    given = {
-        item.root
-        for item in last.reached
-        if isinstance(item, Path) and is_given(summary, item, last) and not _brings_none(analyser, summary, item)
-    }
-    if given and last.loops:
-        return None  # each iteration uses the graph that they bring in
-    kept = marks | of_arguments(summary, given)
-    if not kept or not _is_last(summary, last, kept) or _goes_on(analyser, summary, kept, left):
+    if not _is_last(summary, last, marks) or _goes_on(analyser, summary, marks, left):
         return None
-    sure = _is_sure(analyser, summary, last, marks, given)
-    if sure is None or _has_leaves_before(analyser, summary, last):
-        return None
-    there = given_for_nothing(analyser, summary, _for_nothing_there) if given else True
-    return None if there is None else sure and there
-
-
-def _brings_none(analyser: Analyser, summary: Summary, path: Path) -> bool:
-    """Whether no graph comes in with a symbol."""
-    return has_no_graph(analyser, summary, path) or is_leaf(summary.function.body, named(path))
+    sure = _is_sure(analyser, summary, last, marks)
+    return None if sure is None or _has_leaves_before(analyser, summary, last) else sure
 
 
 def _for_nothing_there(analyser: Analyser, caller: Summary, last: Backward) -> bool | None:
     """The same for a backward that a function runs for its caller, in the caller. (Whatever the caller stores, another
     function may differentiate.)"""
-    marks = _recorded(analyser, caller, last)
+    marks = _recorded(caller, last)
     if not marks or any(places_with(caller, marks)):
         return None
     return _for_nothing(analyser, caller, last, marks, frozenset())
@@ -117,17 +101,17 @@ def _argument(expr: ir.Call) -> ir.Expr | None:
     return given if isinstance(given, ir.Const) and given.value is True else None
 
 
-def _recorded(analyser: Analyser, summary: Summary, last: Backward) -> frozenset[Source] | None:
-    """The operations that the backward uses and that each iteration of its loop records anew; None if there are
+def _recorded(summary: Summary, last: Backward) -> frozenset[Source]:
+    """The operations that the backward uses and that each iteration of its loop records anew; empty if there are
     others."""
     nodes = {item: node for item in last.reached if (node := summary.graphs.nodes.get(item)) is not None}
     # a parameter may be created before the loop, as it saves nothing
     made = {item for item, node in nodes.items() if not node.leaf}
-    outer = {item for item in made if _loops(summary, item)[: len(last.loops)] != last.loops}
-    brought = outer.union(item for item in last.reached if _from_earlier(summary, item, last))
-    if not all(records_nothing(analyser, summary, item) for item in brought):
-        return None
-    return frozenset(made - outer)
+    if any(_loops(summary, item)[: len(last.loops)] != last.loops for item in made):
+        return frozenset()
+    if any(_from_earlier(summary, item, last) for item in last.reached):
+        return frozenset()
+    return frozenset(made)
 
 
 def _loops(summary: Summary, item: Source) -> tuple[Source, ...]:
@@ -243,32 +227,15 @@ def _goes_on(analyser: Analyser, summary: Summary, marks: frozenset[Source], lef
         marks & summary.graphs.closure(tensors_within(summary, state, value).src) for value, state in summary.yields
     ):
         return True
-    return any(_is_used_from(analyser, summary, path) for path in places_with(summary, marks))
-
-
-def _is_used_from(analyser: Analyser, summary: Summary, path: Path) -> bool:
-    """Whether code outside of the function may differentiate the graph that a place holds at its end."""
-    cls = summary.function.cls
-    if not path.steps:
-        return True
-    if any(path.steps[-1] in stored_by(analyser, run.module) for run in summary.runs.values()):
-        return _is_read_beside_backward(analyser, summary, path.steps[-1].removeprefix("."))
-    return (
-        cls is None
-        or analyser.facts.in_backward(path.steps)
-        or _is_read_in_training(analyser, summary, cls, path.steps[-1].removeprefix("."))
-        or not all(name.startswith(("torch.nn.", "abc.")) for name in analyser.program.ancestors(cls)[1])
-    )
-
-
-def _is_read_beside_backward(analyser: Analyser, summary: Summary, name: str) -> bool:
-    """Whether another function runs a backward and reads an attribute of that name. (A model sets it in each call.)"""
-    return any(
-        other.backwards
-        and other.function is not summary.function
-        and any(isinstance(part, ir.Attr) and part.name == name for part in parts(other.function.body))
-        for other in analyser.general_summaries()
-    )
+    for path in places_with(summary, marks):
+        cls = summary.function.cls
+        if cls is None or not isinstance(path, Path) or not path.steps or analyser.facts.in_backward(path.steps):
+            return True
+        if _is_read_in_training(analyser, summary, cls, path.steps[-1].removeprefix(".")):
+            return True
+        if not all(name.startswith(("torch.nn.", "abc.")) for name in analyser.program.ancestors(cls)[1]):
+            return True
+    return False
 
 
 def _is_read_in_training(analyser: Analyser, summary: Summary, cls: Class, name: str) -> bool:
@@ -316,44 +283,45 @@ def _makes_leaf(statement: ir.Stmt) -> bool:
     return any(isinstance(one, ir.Name) and _PARAMETER.match(one.id) is None for one in made)
 
 
-def _is_sure(
-    analyser: Analyser, summary: Summary, last: Backward, marks: frozenset[Source], given: AbstractSet[str]
-) -> bool | None:
-    """Whether the graph, without what arguments bring in, is surely new in each iteration. False if an unknown model or
-    helper may keep a part of it; None if one does."""
+def _is_sure(analyser: Analyser, summary: Summary, last: Backward, marks: frozenset[Source]) -> bool | None:
+    """Whether the graph is surely new in each iteration. False if an unknown model or helper may keep a part of it;
+    None if one does."""
     sure = True
     for item in last.reached:
-        if isinstance(item, Path) and item.root not in given and not _brings_none(analyser, summary, item):
-            if is_kept(analyser, summary, item):
+        if (
+            isinstance(item, Path)
+            and not has_no_graph(analyser, summary, item)
+            and not is_leaf(summary.function.body, named(item))
+        ):
+            if is_given(summary, item, last) or is_kept(analyser, summary, item):
                 return None  # each iteration, or the caller's next backward, uses the graph that it brings in
             sure = False
     nodes = [summary.graphs.nodes[item] for item in marks]
     if any((node.unknown or node.opaque) for node in nodes):
         sure = False
-    if not given and not any(node.model for node in nodes):
+    if not any(node.model for node in nodes):
         sure = False
     for run in summary.runs.values():
         if not ({run.node, *run.value.src} & marks):
             continue
-        found = keeps_a_graph(analyser, run.module, last.reached)
-        if found is Stateful.YES or _handles_state(analyser, summary, run):
+        if _handles_state(summary, run.text):
+            return None
+        found = keeps_a_graph(analyser, run.module)
+        if found is Stateful.YES:
             return None
         sure = sure and found is Stateful.NO
     return sure
 
 
-def _handles_state(analyser: Analyser, summary: Summary, run: ModelRun) -> bool:
-    """Whether the function may manage state that the model keeps between calls: ``model.hidden = …``,
+def _handles_state(summary: Summary, model: str) -> bool:
+    """Whether the function manages state that the model keeps between calls: ``model.hidden = …``,
     ``model.detach_state()``."""
-    owner = run.text.removesuffix(".forward")
+    owner = model.removesuffix(".forward")
     params = summary.function.params
     if summary.function.takes_self and params and owner == params[0].name:
         return False  # its own stores are known
     return any(
-        isinstance(part, ir.Attr)
-        and _STATE.search(part.name.lower()) is not None
-        and text(part.value) == owner
-        and not leaves_alone(analyser, run.module, part.name)
+        isinstance(part, ir.Attr) and _STATE.search(part.name.lower()) is not None and text(part.value) == owner
         for part in parts(summary.function.body)
     )
 

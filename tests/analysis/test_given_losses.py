@@ -78,35 +78,6 @@ def test_graphs_that_a_caller_may_need(tmp_path: Path, change: dict[str, str]) -
     assert "MEM112" not in codes_in(tmp_path, AGENT.format(**{**PLAIN, **change}))
 
 
-#: the same, with a loss that the function computes from what it is given
-OUTPUTS = AGENT.replace("self, loss, clip=True", "self, values, wanted").replace(
-    "loss.backward(retain_graph=True)",
-    "loss = F.mse_loss(values[:, 0], wanted[:, 0]) * {factor}\n        loss.backward(retain_graph=True)",
-)
-GIVEN = {**PLAIN, "factor": "2", "call": "self.first.update(values, wanted)", "after": "self.second.net(states)"}
-
-
-@pytest.mark.parametrize(
-    ("change", "found"),
-    [
-        ({}, True),
-        ({"after": "self.second.update(others, wanted)"}, True),
-        ({"after": "values.mean().backward()"}, False),
-        ({"after": "self.second.update(values * 2, wanted)"}, False),
-        ({"after": "self.second.update(others, wanted)", "seen": "values"}, False),
-        ({"after": "consume(values)"}, False),
-        ({"after": "self.values = values"}, False),
-        ({"inside": "self.last = values"}, False),
-        ({"inside": "self.last = loss"}, False),
-        ({"inside": "return values[0]"}, False),
-        ({"inside": "values[:, 1].mean().backward()"}, False),
-        ({"factor": "self.last"}, True),
-    ],
-)
-def test_graphs_that_outputs_bring_in(tmp_path: Path, change: dict[str, str], found: bool) -> None:
-    assert ("MEM112" in codes_in(tmp_path, OUTPUTS.format(**{**GIVEN, **change}))) == found
-
-
 KEPT = """
 import torch
 import torch.nn.functional as F
