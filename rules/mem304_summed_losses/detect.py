@@ -1,21 +1,21 @@
-"""Losses of several batches that are summed in a loop, with one backward after it, or after several iterations."""
+"""Losses of several batches that are summed in a loop, with one backward after it."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
-from memlint.sdk import Place
+from memlint.sdk import Place, Site
 from memlint.sdk.project import Analyser, Summary, loop_of_sum, marks_of
-from memlint.sdk.values import Backward, Path, Sources, Store
+from memlint.sdk.values import Path, Sources, Store
 
 from .rule import SummedLosses
 
 
 def detect(analyser: Analyser, summary: Summary) -> Iterator[SummedLosses]:
-    """The sums of one function whose graphs a single backward after the loop needs, or one of some iterations."""
+    """The sums of one function whose graphs a single backward after the loop needs."""
     for store in summary.stores.values():
-        backward = _backward_of_all(summary, store)
-        if backward is None or store.loop is None or not _is_of_batches(summary, store):
+        backward = _backward_behind(summary, store)
+        if backward is None or not _is_of_batches(summary, store):
             continue
         loop = loop_of_sum(analyser, summary, store)
         if loop is None or loop.kind != "for" or loop.over in ("modules", "epochs"):
@@ -28,20 +28,17 @@ def detect(analyser: Analyser, summary: Summary) -> Iterator[SummedLosses]:
             certainty="medium",
             place=Place(store.place_kind, store.place_text),
             loop=loop,
-            backward=backward.site,
-            inside=store.loop.id in backward.loops,
+            backward=backward,
         )
 
 
-def _backward_of_all(summary: Summary, store: Store) -> Backward | None:
-    """The backward that uses the value stored in several iterations: after the loop, or in some iterations of it. None
-    if there is none."""
+def _backward_behind(summary: Summary, store: Store) -> Site | None:
+    """The backward that uses the stored value, and is not in the loop; None if there is none."""
     if store.loop is None or not summary.backwards:
         return None
-    marks, inside = marks_of(store), store.loop.id
-    found = [one for one in summary.backwards if marks & one.reached]
-    behind = next((one for one in found if inside not in one.loops), None)
-    return behind or (found[0] if found and store.freed == "some" else None)
+    marks = marks_of(store)
+    sites = (site for trained, loops, site, *_ in summary.backwards if marks & trained and store.loop.id not in loops)
+    return next(sites, None)
 
 
 def _is_of_batches(summary: Summary, store: Store) -> bool:

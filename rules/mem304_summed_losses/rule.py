@@ -16,30 +16,23 @@ META = Meta(
 
 
 class SummedLosses(Event, frozen=True, gc=False, kw_only=True):
-    """Losses of independent micro-batches are summed in a loop, and one backward follows it; ``inside``: or one runs in
-    some of its iterations."""
+    """Losses of independent micro-batches are summed in a loop, and one backward follows it."""
 
     place: Place
     loop: Loop
     backward: Site
-    inside: bool = False
 
 
 def check(facts: Facts) -> Iterator[Report]:
     for event in facts.of(SummedLosses):
-        which = "the backward() of some iterations" if event.inside else "the one backward()"
-        until = "a backward(), which only some iterations run" if event.inside else f"{which} after the loop"
         yield Report(
             site=event.site,
-            message=f"`{event.place.text}` holds the graphs of all batches of `{event.loop.text}` until {until}: the "
-            "peak is the sum of their saved activations",
+            message=f"`{event.place.text}` holds the graphs of all batches of `{event.loop.text}` until the one "
+            "backward() after the loop: the peak is the sum of their saved activations",
             help="call backward() on each batch's loss, divided by the number of batches: the gradients add up to the "
             "same",
             severity="warning",
             confidence=event.certainty,
             growth=Growth("device-graph", "peak"),
-            trace=(
-                *event.trace,
-                Step(event.backward, which),
-            ),
+            trace=(*event.trace, Step(event.backward, "the one backward()")),
         )
