@@ -102,13 +102,11 @@ def _fix(event: Retain) -> Plan | None:
 
 
 def _severity(event: Retain) -> Severity:
-    """A warning if a sample is known to be large, as batches of one sample are often small, or if an object collects
-    activations as long as it lives. Tensors that the code explicitly moves to the device are intended there. A loop
-    that is not over a loader, or that slices batches from a tensor, may have few iterations; a model may be on the host
-    if nothing says where it is."""
+    """A warning if a sample is known to be large, as batches of one sample are often small. Tensors that the code
+    explicitly moves to the device are intended there. A loop that is not over a loader, or that slices batches from a
+    tensor, may have few iterations; a model may be on the host if nothing says where it is."""
     value, loop = event.value, event.loop
-    large = value.weight == "large" or (loop.kind == "calls" and value.size == "activation" and value.weight != "small")
-    unsure = loop.single or loop.batches or not _of_loader(loop) or value.device == "likely" or not large
+    unsure = loop.single or loop.batches or not _of_loader(loop) or value.device == "likely" or value.weight != "large"
     return "note" if unsure or _PUT.search(value.text) else "warning"
 
 

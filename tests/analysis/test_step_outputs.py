@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from linting import codes_in, severities_in
+from linting import codes_in
 
 PROGRAM = """
 import torch
@@ -48,44 +48,3 @@ class Task(LightningModule):
 def test_a_loss_is_one_number(tmp_path: Path, phase: str, body: str, found: bool) -> None:
     codes = codes_in(tmp_path, PROGRAM.replace("{phase}", phase).replace("{body}", body))
     assert ("MEM104" in codes) is found
-
-
-COLLECTS = """
-import torch
-from pytorch_lightning import LightningModule
-from torch import nn
-
-
-class Encoder(nn.Module):
-    def __init__(self):
-        super().__init__()
-        self.layers = nn.ModuleList([nn.Conv1d(8, 64, 5), nn.MaxPool1d(2, return_indices=True)])
-        self.indices = []
-
-    def forward(self, x):
-        {begin}
-        for layer in self.layers:
-            if isinstance(layer, nn.MaxPool1d):
-                x, where = layer(x)
-                self.indices.append(where)
-            else:
-                x = layer(x)
-        return x
-
-
-class Task(LightningModule):
-    def __init__(self):
-        super().__init__()
-        self.encoder, self.head = Encoder(), nn.Linear(64, 2)
-
-    def training_step(self, batch, batch_idx):
-        x, y = batch
-        return nn.functional.cross_entropy(self.head(self.encoder(x).mean(-1)), y)
-"""
-
-
-@pytest.mark.parametrize(("begin", "severities"), [("pass", ["warning"]), ("self.indices = []", [])])
-def test_activations_that_a_module_collects_as_long_as_it_lives(
-    tmp_path: Path, begin: str, severities: list[str]
-) -> None:
-    assert severities_in(tmp_path, COLLECTS.replace("{begin}", begin), "MEM104") == severities
