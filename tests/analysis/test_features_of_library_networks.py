@@ -120,43 +120,6 @@ def test_an_image_that_is_optimised(tmp_path: Path, target: str, trained: str, f
     assert ("MEM202" in codes) == found
 
 
-PICTURES = """
-import torch
-from PIL import Image
-from torch import nn
-from torch.nn.functional import mse_loss
-from torchvision import models, transforms
-
-both = transforms.Compose([transforms.ToTensor(), transforms.Resize((224, 224))])
-
-
-def train(net: nn.Module, other: nn.Module, paths):
-    vgg = models.vgg19(weights="DEFAULT").features.cuda().eval()
-    optimizer = torch.optim.Adam(net.parameters())
-    for path in paths:
-        picture = transforms.ToTensor()(Image.open(path)).cuda()
-        wanted = {wanted}
-        loss = mse_loss(vgg(net(picture)), vgg(wanted))
-        optimizer.zero_grad()
-        loss.backward()
-        optimizer.step()
-"""
-
-
-@pytest.mark.parametrize(
-    ("wanted", "found"),
-    [
-        ("picture", True),
-        ("both(Image.open(path)).cuda()", True),
-        ("both(path.open()).cuda()", False),  # what it gives is unknown
-        ("both(net(picture))", False),
-        ("both(other)(picture)", False),
-    ],
-)
-def test_a_transform_of_a_picture_has_no_graph(tmp_path: Path, wanted: str, found: bool) -> None:
-    assert ("MEM202" in codes_in(tmp_path, PICTURES.format(wanted=wanted))) == found
-
-
 LISTED = """
 import torch
 from torch import nn

@@ -10,7 +10,6 @@ from memlint.analysis.domain.values import (
     ACCELERATOR,
     BATCH,
     CONTAINER,
-    DATA,
     DATA_VALUE,
     EMPTY,
     OUTPUT,
@@ -53,8 +52,6 @@ def unknown_call(fn: FunctionState, state: State, expr: ir.Call, callee: V, args
         fn.handed_on.update((key, state.grad) for key in referred_functions(value))
     note_escaped_modules(fn, state, [*args, *words.values()])
     note_escaped(fn, state, [*args, *words.values()])
-    if callee.is_only(DATA) and all(value.is_plain() for value in (*args, *words.values())):
-        return V(UNKNOWN, store=frozenset((expr.at,)))  # a transform of a picture, a tokenizer of a text
     symbol = next(iter(sorted(callee.syms)), None)
     src = fn.record(
         state,
