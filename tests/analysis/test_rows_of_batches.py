@@ -144,12 +144,6 @@ ROWS = "out = model(x.cuda())\n            for name, row in zip(names, out):\n  
         pytest.param(
             "for x, names in loader:",
             "if len(x) > 3:\n                kept[names[0]] = []\n            kept[names[0]].append(model(x.cuda()))",
-            ["MEM104"],
-            id="a list of its own for each name",
-        ),
-        pytest.param(
-            "for x, names in loader:",
-            "if len(x) > 3:\n                kept['new'] = []\n            kept['new'].append(model(x.cuda()))",
             [],
             id="a list that is begun anew",
         ),

@@ -56,7 +56,6 @@ from memlint.analysis.transfer.signatures import methods_of
 from memlint.analysis.transfer.stores import carry, context_attributes, loop_updates
 from memlint.analysis.transfer.stores.class_places import class_places
 from memlint.analysis.transfer.stores.emptied_places import drop_stores
-from memlint.analysis.transfer.stores.inner_members import note_part
 from memlint.analysis.transfer.stores.made_places import made_places
 from memlint.analysis.transfer.stores.releases import empty, is_rebuilt, rebind, release
 from memlint.analysis.transfer.stores.sample_keys import by_sample
@@ -98,8 +97,6 @@ def assign(
             index = fn.interpreter.evaluate(fn, state, target.index)
             if statement is not None:
                 carry.note_assigned(fn, state, statement, target, value)
-                if index.const is not None:
-                    note_part(fn, state, value, target)
             write_item(fn, state, base, index, value, target, by_carry=statement is None)
         case ir.Display():
             _unpack(fn, state, target, value, statement)

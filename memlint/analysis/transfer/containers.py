@@ -31,7 +31,6 @@ from memlint.analysis.transfer.held_values import tensors_within
 from memlint.analysis.transfer.loops import known_members
 from memlint.analysis.transfer.stores import carry
 from memlint.analysis.transfer.stores.emptied_places import drop_stores
-from memlint.analysis.transfer.stores.inner_members import note_in_member, outlives_no_loop
 from memlint.analysis.transfer.stores.releases import empty
 from memlint.analysis.transfer.stores.stores import store_value
 from memlint.analysis.transfer.stores.written_keys import takes_same
@@ -96,8 +95,6 @@ def call(
             return NONE_VALUE
         value = elements_of(fn, state, value) if name in _SPREADERS else value
         store_value(fn, state, receiver, name, value, expr.at, text(shown), text(func.value))
-        if outlives_no_loop(fn, state, receiver):
-            note_in_member(fn, state, name, value, func.value, expr.at, text(shown), func.value)
         return NONE_VALUE
     if name == "update" and (args or words):
         return _update(fn, state, expr, func.value, receiver, args, words)

@@ -31,11 +31,11 @@ _OF_TEXT = frozenset({
 _IN_TURN = frozenset({"enumerate", "zip"})
 
 
-def by_sample(fn: FunctionState, target: ir.Subscript, member: ir.Expr | None = None) -> tuple[LoopState, ...]:
+def by_sample(fn: FunctionState, target: ir.Subscript) -> tuple[LoopState, ...]:
     """The loops over batches whose loop variable has the identifier of a sample by which a dictionary's member is
     set: ``names[0]``, ``batch["image_id"]``, or the variable of an inner loop over it. (A key that is computed from
-    a batch may recur.) ``member``: the part of that member which is set, where it is not the whole."""
-    return tuple(loop for loop in identified_by(fn, target.index) if not _is_moved_on(loop, member or target))
+    a batch may recur.)"""
+    return tuple(loop for loop in identified_by(fn, target.index) if not _is_moved_on(loop, target))
 
 
 def identified_by(fn: FunctionState, expr: ir.Expr, given: str = "") -> tuple[LoopState, ...]:
@@ -111,7 +111,7 @@ def _roots(
             yield from _roots(body, names, right, depth)
 
 
-def _is_moved_on(loop: LoopState, target: ir.Expr) -> bool:
+def _is_moved_on(loop: LoopState, target: ir.Subscript) -> bool:
     """Whether the loop later replaces the member by a copy on the host: ``kept[name] = kept[name].cpu()``."""
     shown = text(target, 200)
     return any(
