@@ -127,12 +127,11 @@ class Graphs:
         for evidence in sorted(self.evidence, key=lambda sources: sorted(map(repr, sources))):
             reached = self.closure(evidence)
             nodes = {item: node for item in reached if (node := self.nodes.get(item)) is not None}
-            unknown = {item for item, node in nodes.items() if node.unknown and not node.definite}
-            unknown = {item for item in unknown if not _gives_data(nodes[item])} or unknown
-            known = any(node.definite for node in nodes.values())
-            self._settle_nearest(evidence, frozenset(unknown))
-            if known:
+            if any(node.definite for node in nodes.values()):
                 continue
+            unknown = {item for item, node in nodes.items() if node.unknown}
+            unknown = {item for item in unknown if not _gives_data(nodes[item])} or unknown
+            self._settle_nearest(evidence, frozenset(unknown))
             roots = [item for item in unknown if not (self.closure(nodes[item].parents) & unknown)]
             if len(roots) == 1:
                 nodes[roots[0]].definite = True
@@ -162,8 +161,8 @@ class Graphs:
         )
 
     def _settle_nearest(self, evidence: Sources, unknown: Sources) -> None:
-        """If every path from a backward leads through one unresolved call, or a part of a model's output, mark it as
-        definite, whatever the arguments (``policy(env.reset())``). For an unpacked result, mark the first part."""
+        """If every path from a backward leads through one unresolved call, mark its result as definite, whatever its
+        arguments (``policy(env.reset())``). For an unpacked result, mark the first part."""
         nearest: set[Source] = set()
         seen: set[Source] = set()
         todo = list(evidence)
@@ -172,13 +171,10 @@ class Graphs:
             if source in seen:
                 continue
             seen.add(source)
-            node = self.nodes.get(source)
             if source in unknown:
                 nearest.add(source)
-            elif node is not None and node.definite:
-                return  # what is known to have a graph is enough for the backward
-            elif node is not None:
-                todo.extend(node.parents)
+            elif source in self.nodes:
+                todo.extend(self.nodes[source].parents)
         if len(nearest) > 1:
             wholes = {whole for whole in unknown if all(part_of(item, whole) for item in nearest)}
             nearest = {item for item in nearest if item[-1] == "[0]"} | wholes if len(wholes) == 1 else set()
