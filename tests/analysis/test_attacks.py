@@ -317,3 +317,29 @@ STEP = {
 )
 def test_an_image_that_a_step_with_gradients_carries_on(tmp_path: Path, change: dict[str, str], found: bool) -> None:
     assert ("MEM103" in codes_in(tmp_path, REFINED.format(**{**STEP, **change}))) == found
+
+
+LEAVES = """
+import torch
+
+
+def main(n):
+    alphas = []
+    for i in range(n):
+        {make}
+    return alphas
+
+
+main(1000)
+"""
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        "alphas.append(1e-3 * torch.randn(4, 5, device='cuda', requires_grad=True))",
+        "w = torch.randn(4, 5, device='cuda')\n        w.requires_grad_()\n        alphas.append(1e-3 * w)",
+    ],
+)
+def test_leaves_that_are_collected_are_wanted(tmp_path: Path, make: str) -> None:
+    assert codes_in(tmp_path, LEAVES.format(make=make)) == []

@@ -139,6 +139,11 @@ class Block(nn.Module):
         return self.layer(x)
 
 
+class Cut(nn.Module):
+    def forward(self, x):
+        return x.detach()
+
+
 class Net(nn.Module):
     def __init__(self):
         super().__init__()
@@ -161,18 +166,18 @@ def main(loader):
 
 
 @pytest.mark.parametrize(
-    ("layers", "blocks", "block", "recorded"),
+    ("layers", "blocks", "block"),
     [
-        ("[Block()]", 8, "Block", True),
-        ("[nn.ReLU()]", 8, "Block", True),
-        ("[nn.ReLU(), Scale()]", 8, "Block", True),
-        ("[Block(), nn.ReLU()]", 8, "Scale", True),
-        ("[nn.Conv2d(3, 8, 3), nn.ReLU(), nn.Conv2d(8, 8, 3)]", 8, "Scale", True),
-        # none has parameters
-        ("[nn.ReLU()]", 8, "Scale", False),
-        ("[Scale(), nn.Tanh()]", 8, "nn.ReLU", False),
+        ("[Block()]", 8, "Block"),
+        ("[nn.ReLU()]", 8, "Block"),
+        ("[nn.ReLU(), Scale()]", 8, "Block"),
+        ("[Block(), nn.ReLU()]", 8, "Scale"),
+        ("[nn.Conv2d(3, 8, 3), nn.ReLU(), nn.Conv2d(8, 8, 3)]", 8, "Scale"),
+        # which of them run, and in which order, is unknown
+        ("[Block(), Cut()]", 8, "Block"),
+        ("[Cut()]", 1, "Block"),
     ],
 )
-def test_a_starred_list_is_a_chain(tmp_path: Path, layers: str, blocks: int, block: str, recorded: bool) -> None:
+def test_a_starred_list_records_a_graph(tmp_path: Path, layers: str, blocks: int, block: str) -> None:
     codes = codes_in(tmp_path, LISTED.format(layers=layers, blocks=blocks, block=block))
-    assert ("MEM101" in codes, "MEM201" in codes) == (recorded, recorded)
+    assert {"MEM101", "MEM201"} <= set(codes)

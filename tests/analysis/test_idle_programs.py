@@ -25,7 +25,7 @@ def perplexity(model, encodings, stride=512):
 START = """
 if __name__ == "__main__":
     net = {model}
-    print(perplexity(net, torch.load("ids.pt")))
+    print(perplexity(net, torch.load('ids.pt')))
 """
 PRETRAINED = 'AutoModelForCausalLM.from_pretrained("gpt2").cuda()'
 HELPERS = "def show(x):\n    print(x)\n"
@@ -64,10 +64,13 @@ def test_code_that_may_train_is_left_alone(tmp_path: Path, imports: str, start: 
     [
         pytest.param("losses = []", "model.train()\n    losses = []", id="a mode that somebody asks for"),
         pytest.param("losses.append(model(ids, labels=ids).loss)", "viewer.show(model(ids))", id="unresolved code"),
+        pytest.param("print(perplexity(net, torch.load('ids.pt')))", "viewer.show(perplexity(net, 1))", id="behind it"),
+        pytest.param("return torch.exp", "model.last = losses\n    return torch.exp", id="an attribute"),
     ],
 )
 def test_who_may_want_gradients_is_left_alone(tmp_path: Path, old: str, new: str) -> None:
-    source = APPLY.format(imports="import viewer", start=START.format(model="torch.nn.Linear(4, 4)"))
+    source = APPLY.format(imports="import viewer", start=START.format(model=PRETRAINED))
+    assert severities(tmp_path, source) == ["warning"]
     assert severities(tmp_path, source.replace(old, new)) == []
 
 

@@ -135,6 +135,8 @@ def evaluate(model, {source}, criterion):
 """
 
 
-@pytest.mark.parametrize(("source", "severity"), [("loader", "error"), ("val_loader", "error"), ("parts", "note")])
+@pytest.mark.parametrize(
+    ("source", "severity"), [("loader", "error"), ("val_loader", "error"), ("parts", "note"), ("loaders", "note")]
+)
 def test_a_list_of_all_batches_is_told_by_the_name_of_a_loader(tmp_path: Path, source: str, severity: str) -> None:
     assert severities_in(tmp_path, COLLECTED.replace("{source}", source), "MEM201") == [severity]

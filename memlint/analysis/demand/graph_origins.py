@@ -29,6 +29,17 @@ def is_frozen_run(summary: Summary, source: Source) -> bool:
     )
 
 
+def is_of_new_leaves(summary: Summary, sources: Sources, loop: Source) -> bool:
+    """Whether graphs begin at leaves that each iteration of a loop makes, and nowhere else: no parameter and no model
+    takes part, and no backward() of the function has given the leaves their gradients."""
+    reached = summary.graphs.closure(sources)
+    if any(reached & done for done, *_ in summary.backwards):
+        return False
+    nodes = [node for item in reached if (node := summary.graphs.nodes.get(item)) is not None]
+    begun = [node for node in nodes if node.definite or node.unknown or node.guess]
+    return bool(begun) and len(nodes) == len(reached) and all(node.leaf and loop in node.loops for node in begun)
+
+
 def gives_no_gradient(analyser: Analyser, summary: Summary, run: ModelRun) -> bool:
     """Whether no input of the module carries a graph."""
     node = summary.graphs.nodes.get(run.node)

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 from memlint.analysis.domain.values import CONTAINER, LOADER, OF_LOADERS, V
 from memlint.analysis.index.program import Module
-from memlint.analysis.syntax.memo import kept
-from memlint.analysis.syntax.syntax import walk_statements
+from memlint.analysis.syntax.memo import kept, kept_for
+from memlint.analysis.syntax.syntax import calls, dotted, walk_statements
 from memlint.ir import nodes as ir
 
 if TYPE_CHECKING:
@@ -19,10 +19,16 @@ def with_entries(analyser: Analyser, module: Module, name: str, found: V) -> V:
     in it: ``loaders = {}``, ``loaders["train"] = DataLoader(…)``. One that is filled elsewhere has unknown members."""
     if not found.is_only(CONTAINER) or not (OF_LOADERS in found.refs or _begins_empty(module, name)):
         return found
-    stored = [analyser.evaluate_constant(module, value) for value in _stored(module.statements).get(name, ())]
-    if not all(one.is_only(LOADER) for one in stored):
+    if name in _changed_otherwise(module.statements) or not _are_loaders(analyser, module, name):
         return found.but(refs=found.refs - {OF_LOADERS})
-    return found.but(refs=found.refs | {OF_LOADERS}) if stored else found
+    return found.but(refs=found.refs | {OF_LOADERS}) if name in _stored(module.statements) else found
+
+
+@kept_for
+def _are_loaders(analyser: Analyser, module: Module, name: str) -> bool:
+    """Whether everything that the module stores in the variable's container is a loader."""
+    stored = _stored(module.statements).get(name, ())
+    return all(analyser.evaluate_constant(module, value).is_only(LOADER) for value in stored)
 
 
 def _begins_empty(module: Module, name: str) -> bool:
@@ -44,3 +50,24 @@ def _stored(body: tuple[ir.Stmt, ...]) -> dict[str, list[ir.Expr]]:
             if isinstance(target, ir.Subscript) and isinstance(target.value, ir.Name):
                 found.setdefault(target.value.id, []).append(statement.value)
     return found
+
+
+@kept
+def _changed_otherwise(body: tuple[ir.Stmt, ...]) -> frozenset[str]:
+    """The variables whose container may change in another way than by the module's own assignments: in a function, by
+    ``|=``, by a method, or by a callee that gets it."""
+    found: set[str] = set()
+    own = {id(statement) for statement in walk_statements(body, into_definitions=False)}
+    for statement in walk_statements(body):
+        targets = statement.targets if isinstance(statement, ir.Assign) and id(statement) not in own else ()
+        targets = (statement.target,) if isinstance(statement, ir.AugAssign) else targets
+        found |= {dotted(one.value if isinstance(one, ir.Subscript) else one) for one in targets}
+    for call in calls(body, into_definitions=True):
+        found |= {arg.id for arg in call.args if isinstance(arg, ir.Name)}
+        if isinstance(call.func, ir.Attr) and call.func.name not in _READS:
+            found.add(dotted(call.func.value))
+    return frozenset(found)
+
+
+#: methods that only read a dictionary
+_READS = frozenset({"get", "items", "keys", "values", "copy"})

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Literal
 
 from memlint.analysis.demand.deliberate_graphs import guarded_in_another_branch
 from memlint.analysis.demand.gradient_demand import REACHED, asked_for, reason_gradients_needed, trained_by_callers
+from memlint.analysis.demand.kept_inside import stays_inside
 from memlint.analysis.demand.teacher_networks import teaches
 from memlint.analysis.demand.unneeded_runs import gives_a_graph, records_unneeded_graph
 from memlint.analysis.demand.used_up_graphs import is_spent, is_trial
@@ -115,9 +116,9 @@ def _judge_run(analyser: Analyser, summary: Summary, run: ModelRun) -> Verdict |
 def _is_idle(analyser: Analyser, summary: Summary, run: ModelRun, mode: bool | None) -> bool:
     """Whether only programs that train nothing run the model, not set to train mode, and its output does not leave
     their code."""
-    if mode is False or summary.backwards or not run.marks.isdisjoint(summary.graphs.closure(summary.escaped)):
+    if mode is False or not is_of_idle_programs(analyser.facts.partners, summary.module.key):
         return False
-    return is_of_idle_programs(analyser.facts.partners, summary.module.key)
+    return stays_inside(analyser, summary, run.marks)
 
 
 def _mode(analyser: Analyser, summary: Summary, run: ModelRun) -> bool | None:

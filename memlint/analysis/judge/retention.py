@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from memlint.analysis.demand.collected_whole import needed_as_one_tensor
+from memlint.analysis.demand.graph_origins import is_of_new_leaves
 from memlint.analysis.demand.needed_later import of_evaluation
 from memlint.analysis.domain.periods import FEW, ends_early
 from memlint.analysis.domain.values import DATA
@@ -104,6 +105,15 @@ DROPPED: tuple[Reason[Candidate], ...] = (
             and one.store.key[-1] == PART
             and not one.store.spent
             and not of_evaluation(one.summary, one.incoming)
+        ),
+    ),
+    Reason(
+        "made-for-gradients",
+        "{place} collects leaves that each iteration makes, or what is computed from them: their gradients are wanted",
+        lambda one: (
+            one.store.kind == "retain"
+            and one.store.loop is not None
+            and is_of_new_leaves(one.summary, one.incoming.src, one.store.loop.id)
         ),
     ),
     Reason(

@@ -214,8 +214,8 @@ def names_source(shown: str) -> bool:
 
 
 def names_loader(iterable: ir.Expr) -> bool:
-    """Whether an iterable is named like a loader."""
-    return _LOADER.search(dotted(_unwrapped(iterable)).lower()) is not None
+    """Whether an iterable is named like one loader."""
+    return dotted(_unwrapped(iterable)).lower().endswith(("loader", "dl"))
 
 
 def _unwrapped(iterable: ir.Expr) -> ir.Expr:

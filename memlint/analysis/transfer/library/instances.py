@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
-
 from memlint import knowledge
 from memlint.analysis.domain.call_arity import GIVE_SEVERAL
 from memlint.analysis.domain.state import State
@@ -19,7 +17,6 @@ from memlint.analysis.domain.values import (
     TREE,
     Ref,
     V,
-    ordered,
 )
 from memlint.analysis.index.program import Function, Program
 from memlint.analysis.syntax.expression_text import text
@@ -54,26 +51,18 @@ def may_be_of(program: Program, receiver: V, method: Function) -> bool:
 
 
 def members(name: str, args: list[V], shown: tuple[ir.Expr, ...]) -> tuple[V, ...]:
-    """The modules of a new ``nn.Sequential`` in order, where one of them is the project's; else empty. Those of a
-    starred list (``nn.Sequential(*layers)``) follow each other in an unknown order, each class once. ``shown``: the
-    expressions of the arguments."""
-    if name != "torch.nn.Sequential" or not args:
+    """The modules of a new ``nn.Sequential`` in order, where one of them is the project's; else empty. Empty also for a
+    starred list of several classes (``nn.Sequential(*layers)``): which of them run, and in which order, is unknown.
+    ``shown``: the expressions of the arguments."""
+    if name != "torch.nn.Sequential" or not 0 < len(args) <= MAX_CHAINED:
         return ()
     if not all(value.refs and all(ref.kind in ("instance", "extinstance") for ref in value.refs) for value in args):
         return ()
-    own = any(ref.kind == "instance" for value in args for ref in value.refs)
-    chain: list[V] = []
-    for value, expr in itertools.zip_longest(args, shown[: len(args)]):
-        alternatives = [value.refs]
-        if isinstance(expr, ir.Starred):
-            alternatives = [frozenset((ref,)) for ref in dict.fromkeys(map(_of_any_size, ordered(value.refs)))]
-        chain += [V(value.kinds, refs=refs) for refs in alternatives]
-    return tuple(chain) if own and len(chain) <= MAX_CHAINED else ()
-
-
-def _of_any_size(ref: Ref) -> Ref:
-    """A layer of the same class of which the numbers of channels are unknown."""
-    return ref._replace(keywords=tuple(word for word in ref.keywords if word[0] != "layer"))
+    classes = {ref for value in args for ref in value.refs}
+    if len(classes) > 1 and any(isinstance(expr, ir.Starred) for expr in shown):
+        return ()
+    own = any(ref.kind == "instance" for ref in classes)
+    return tuple(V(value.kinds, refs=value.refs) for value in args) if own else ()
 
 
 def call_chain(

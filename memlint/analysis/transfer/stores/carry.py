@@ -131,10 +131,11 @@ def _by_members(
             continue
         member = text(target) if key is None else f"{target.id}[{key}]"
         how, added = classify(fn, state, item, member, value)
-        if how != "cat":
-            note_carry(
-                fn, state, how, *found, member, value, added.but(src=added.src - own), at, text(_addend(item, member))
-            )
+        if how == "cat":
+            how, added = "call", value  # of members, only whole tensors are known to grow
+        note_carry(
+            fn, state, how, *found, member, value, added.but(src=added.src - own), at, text(_addend(item, member))
+        )
 
 
 def _sums(fn: FunctionState, state: State, at: int, expr: ir.Expr, summed: ir.Expr, target: ir.Expr, value: V) -> None:

@@ -11,7 +11,7 @@ from memlint.analysis.domain.values import Sources
 from memlint.analysis.syntax.bindings import mentions, names_bound_by, names_read, targets
 from memlint.analysis.syntax.expression_text import text
 from memlint.analysis.syntax.memo import kept
-from memlint.analysis.syntax.syntax import bodies, calls, is_name, parts, walk_expression, walk_statements
+from memlint.analysis.syntax.syntax import bodies, calls, is_name, last_name, parts, walk_expression, walk_statements
 from memlint.analysis.transfer.narrowing import tells_tensors
 from memlint.analysis.transfer.stores.sample_keys import by_parameter
 from memlint.ir import nodes as ir
@@ -243,22 +243,30 @@ def _made_where_missing(body: tuple[ir.Stmt, ...]) -> frozenset[str]:
         for there, branch in ((False, statement.body), (True, statement.orelse)):
             made = {text(target) for one in branch if isinstance(one, ir.Assign) for target in one.targets}
             found |= made & {_tested(statement.test, there=there)}
-    return frozenset(member for member in found if not _loses_members(statements, member.partition("[")[0]))
+    return frozenset(member for member in found if not _loses_members(statements, member))
 
 
-def _loses_members(statements: list[ir.Stmt], name: str) -> bool:
-    """Whether members are removed: ``del kept[name]``, ``kept.pop(name)``."""
+def _loses_members(statements: list[ir.Stmt], member: str) -> bool:
+    """Whether members are removed or emptied: ``del kept[name]``, ``kept.pop(name)``, ``for key in kept: kept[key] =
+    []``, or perhaps by a callee that gets the dictionary."""
+    name = member.partition("[")[0]
     for statement in statements:
-        if isinstance(statement, ir.Delete):
-            gone = (one.value for one in statement.targets if isinstance(one, ir.Subscript))
-            if any(text(one) == name for one in gone):
-                return True
-    methods = (call.func for call in calls(tuple(statements)) if isinstance(call.func, ir.Attr))
-    return any(func.name in _LOSING and text(func.value) == name for func in methods)
+        targets = statement.targets if isinstance(statement, ir.Delete | ir.Assign) else ()
+        places = [one for one in targets if isinstance(one, ir.Subscript) and text(one.value) == name]
+        if places and (isinstance(statement, ir.Delete) or any(text(one) != member for one in places)):
+            return True
+    for call in calls(tuple(statements)):
+        if isinstance(call.func, ir.Attr) and call.func.name in _LOSING and text(call.func.value) == name:
+            return True
+        if last_name(call.func) not in _READERS and any(text(arg) == name for arg in call.args):
+            return True
+    return False
 
 
 #: methods that remove members of a dictionary
 _LOSING = frozenset({"clear", "pop", "popitem"})
+#: functions that only read the containers that they get
+_READERS = frozenset({"print", "len", "list", "dict", "sorted", "enumerate", "zip", "tqdm", "str", "repr", "dump"})
 
 
 def _tested(test: ir.Expr, *, there: bool) -> str | None:
