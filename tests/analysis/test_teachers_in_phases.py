@@ -100,6 +100,10 @@ FILLED = "loaders = {}\nloaders['train'] = DataLoader(images)\nloaders['val'] = 
         (FILLED + "[embed(x) for x in others]", False),
         ("loaders = {'train': DataLoader(images), 'val': [embed(x) for x in others]}", False),
         ("loaders = {'train': DataLoader(images)}\nloaders['val'] = [embed(x) for x in others]", False),
+        ("loaders = {'train': DataLoader(images)}\nloaders |= {'val': [embed(x) for x in others]}", False),
+        ("loaders = {'train': DataLoader(images)}\nloaders.update(val=[embed(x) for x in others])", False),
+        (FILLED.replace("loaders['val'] =", "def more():\n    loaders['val'] =") + "[embed(x) for x in others]", False),
+        ("loaders = {'train': DataLoader(images)}\nloaders['val'], _ = [embed(x) for x in others], 1", False),
         ("loaders = make(images)\nloaders['train'] = DataLoader(images)", False),
     ],
 )

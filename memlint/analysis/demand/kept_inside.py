@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Set as AbstractSet
 from typing import TYPE_CHECKING
 
 from memlint.analysis.domain.summary.summary import Summary
 from memlint.analysis.domain.values import Source
 from memlint.analysis.index.bases import knows_bases
-from memlint.analysis.index.program import Function
+from memlint.analysis.index.program import Function, Module
+from memlint.analysis.syntax.memo import kept_for
 from memlint.analysis.transfer.held_values import tensors_within
 
 if TYPE_CHECKING:
@@ -52,8 +54,14 @@ def _keeps_to_itself(summary: Summary, marks: AbstractSet[Source]) -> bool:
 
 
 def _has_known_callers(analyser: Analyser, function: Function) -> bool:
-    """Whether a function is one of a module, or a method of a class with known bases. Whoever gets a nested function
-    may call it."""
-    if function.enclosing is not None:
+    """Whether a function is one of a module, or a method of a class with known bases, which its file only calls.
+    Whoever gets a nested function, or one as a value, may call it."""
+    if function.enclosing is not None or _is_given_as_value(function.module, function.name):
         return False
     return function.cls is None or knows_bases(analyser.program, function.cls)
+
+
+@kept_for
+def _is_given_as_value(module: Module, name: str) -> bool:
+    """Whether a file mentions a function other than to define or call it."""
+    return re.search(rf"\b{name}\b(?!\s*\()", module.text) is not None

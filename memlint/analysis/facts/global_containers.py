@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING
 
 from memlint.analysis.domain.values import CONTAINER, LOADER, OF_LOADERS, V
 from memlint.analysis.index.program import Module
 from memlint.analysis.syntax.memo import kept, kept_for
-from memlint.analysis.syntax.syntax import calls, dotted, walk_statements
+from memlint.analysis.syntax.syntax import calls, walk_statements
 from memlint.ir import nodes as ir
 
 if TYPE_CHECKING:
@@ -17,9 +18,10 @@ if TYPE_CHECKING:
 def with_entries(analyser: Analyser, module: Module, name: str, found: V) -> V:
     """``found``, the value that is assigned to a variable, as a container of loaders if the module stores nothing else
     in it: ``loaders = {}``, ``loaders["train"] = DataLoader(…)``. One that is filled elsewhere has unknown members."""
-    if not found.is_only(CONTAINER) or not (OF_LOADERS in found.refs or _begins_empty(module, name)):
+    if OF_LOADERS not in found.refs and not (found.is_only(CONTAINER) and _begins_empty(module, name)):
         return found
-    if name in _changed_otherwise(module.statements) or not _are_loaders(analyser, module, name):
+    changes = not found.is_only(CONTAINER) or _is_changed_otherwise(module, name)
+    if changes or not _are_loaders(analyser, module, name):
         return found.but(refs=found.refs - {OF_LOADERS})
     return found.but(refs=found.refs | {OF_LOADERS}) if name in _stored(module.statements) else found
 
@@ -52,22 +54,14 @@ def _stored(body: tuple[ir.Stmt, ...]) -> dict[str, list[ir.Expr]]:
     return found
 
 
-@kept
-def _changed_otherwise(body: tuple[ir.Stmt, ...]) -> frozenset[str]:
-    """The variables whose container may change in another way than by the module's own assignments: in a function, by
-    ``|=``, by a method, or by a callee that gets it."""
-    found: set[str] = set()
-    own = {id(statement) for statement in walk_statements(body, into_definitions=False)}
-    for statement in walk_statements(body):
-        targets = statement.targets if isinstance(statement, ir.Assign) and id(statement) not in own else ()
-        targets = (statement.target,) if isinstance(statement, ir.AugAssign) else targets
-        found |= {dotted(one.value if isinstance(one, ir.Subscript) else one) for one in targets}
-    for call in calls(body, into_definitions=True):
-        found |= {arg.id for arg in call.args if isinstance(arg, ir.Name)}
-        if isinstance(call.func, ir.Attr) and call.func.name not in _READS:
-            found.add(dotted(call.func.value))
-    return frozenset(found)
+#: changes of the dictionary ``NAME``: by a key, by ``|=`` or by a method
+_CHANGES = r"\bNAME\s*(?:\[[^\]\n]*\]\s*(?:,[^\n=]*)?=(?!=)|\|=|\.\s*(?:update|setdefault|pop|popitem|clear)\b)"
 
 
-#: methods that only read a dictionary
-_READS = frozenset({"get", "items", "keys", "values", "copy"})
+@kept_for
+def _is_changed_otherwise(module: Module, name: str) -> bool:
+    """Whether the file changes the container in another way than by the module's own assignments, or a callee gets it,
+    which may."""
+    changes = re.findall(_CHANGES.replace("NAME", name), module.text)
+    given = any(isinstance(arg, ir.Name) and arg.id == name for call in calls(module.statements) for arg in call.args)
+    return given or len(changes) > len(_stored(module.statements).get(name, ()))

@@ -106,7 +106,7 @@ def _calls_with_items(
             items |= names_read(statement.target)
         inside = [part for expr in expressions(statement) for part in walk_expression(expr)]
         for part in inside:
-            for one in part.fors if isinstance(part, ir.Comprehension) else ():
+            for one in part.fors if drawn and isinstance(part, ir.Comprehension) else ():
                 if reads_any(one.iter, variables | items):
                     items |= names_read(one.target)
         names = variables | items
