@@ -4,6 +4,7 @@ optimizer, or something that fits."""
 from __future__ import annotations
 
 from memlint.analysis.index.partners import Partners
+from memlint.analysis.index.program import Program
 from memlint.analysis.syntax.memo import kept_for
 
 #: words without which nothing in a file differentiates or trains
@@ -16,7 +17,7 @@ _MAX_FILES = 200
 
 
 @kept_for
-def is_of_idle_programs(partners: Partners, key: str) -> bool:
+def is_of_idle_programs(program: Program, partners: Partners, key: str) -> bool:
     """Whether all programs that may run a file's code train nothing. False if unknown: other projects may import the
     file, or the programs have too many files."""
     above = partners.all_importers(key)
@@ -29,4 +30,4 @@ def is_of_idle_programs(partners: Partners, key: str) -> bool:
         todo += new
         if len(found) > _MAX_FILES:
             return False
-    return all(found.isdisjoint(partners.program.words.files(word)) for word in _TRAINING)
+    return all(found.isdisjoint(program.words.files(word)) for word in _TRAINING)

@@ -30,7 +30,7 @@ class Partners:
     """The import graph of a project, computed on demand."""
 
     def __init__(self, program: Program) -> None:
-        self.program = program
+        self._program = program
         self._above: dict[str, frozenset[str] | None] = {}
 
     def may_meet(self, key: str, other: str) -> bool:
@@ -70,15 +70,15 @@ class Partners:
 
     def _is_public(self, key: str) -> bool:
         """Whether the code of other projects may import a file."""
-        return is_distributed(self.program, key) or not has_program(self.program)
+        return is_distributed(self._program, key) or not has_program(self._program)
 
     @kept_for
     def imports(self, key: str) -> frozenset[str]:
         """The files that a file imports, and the ``__init__.py`` of each package around them. An unresolved ``import
         model`` counts for every file of that name, since the program may run in any folder."""
         found: set[str] = set()
-        for item in self.program.module(key).index.imports:
-            targets = self.program.imported_files(item, key)
+        for item in self._program.module(key).index.imports:
+            targets = self._program.imported_files(item, key)
             if not targets and item.module not in OUTSIDE:
                 targets = self._by_name.get(item.module, [])
             for target in targets:
@@ -89,14 +89,14 @@ class Partners:
     def _by_name(self) -> dict[str, list[str]]:
         """The files by the name under which `_name` says they are imported."""
         found: dict[str, list[str]] = {}
-        for key in self.program.project.sources:
+        for key in self._program.project.sources:
             found.setdefault(_name(key), []).append(key)
         return found
 
     def _packages(self, key: str) -> Iterable[str]:
         """The ``__init__.py`` of the packages that a file lies in."""
         folder = key.rpartition("/")[0]
-        while folder and f"{folder}/__init__.py" in self.program.project.sources:
+        while folder and f"{folder}/__init__.py" in self._program.project.sources:
             yield f"{folder}/__init__.py"
             folder = folder.rpartition("/")[0]
 
@@ -106,13 +106,13 @@ class Partners:
         found = {other for other in self._candidates_of(key) if other != key and self._imports_directly(other, key)}
         if key.endswith("conftest.py"):
             found |= {other for other in self._below(key) if is_collected(other) and other != key}
-        elif not is_program(self.program, key) and not is_collected(key):
+        elif not is_program(self._program, key) and not is_collected(key):
             found |= self._loaders_of(key, all(is_collected(other) for other in found)) - {key}
         return frozenset(found)
 
     def _imports_directly(self, key: str, other: str) -> bool:
         """Whether a file may import another one directly. A file that does not parse may import any."""
-        return other in self.imports(key) or not self.program.module(key).index.complete
+        return other in self.imports(key) or not self._program.module(key).index.complete
 
     def _loaders_of(self, key: str, unimported: bool) -> set[str]:
         """The files that may load a file by a computed name.
@@ -120,8 +120,8 @@ class Partners:
         ``unimported``: only tests import the file, or nothing does. Then files that load by a wholly unknown name, and
         those that unpickle objects, count as well.
         """
-        module, found = self.program.module(key), set[str]()
-        for other, names in loaders(self.program).items():
+        module, found = self._program.module(key), set[str]()
+        for other, names in loaders(self._program).items():
             if unimported if names is None else is_loaded(module, names):
                 found.add(other)
         return found.union(self._unpickling) if unimported else found
@@ -129,15 +129,15 @@ class Partners:
     @functools.cached_property
     def _unpickling(self) -> list[str]:
         """The files that load pickled objects: unpickling imports the module of the object's class."""
-        named = self.program.words.files("load")
-        return [key for key in named if self.program.text_facts.get(_UNPICKLING, key)]
+        named = self._program.words.files("load")
+        return [key for key in named if self._program.text_facts.get(_UNPICKLING, key)]
 
     @kept_for
     def _candidates_of(self, key: str) -> Collection[str]:
         """A superset of the importers, from the text alone: files whose imports name the file, or that are in its
         package."""
         name = _name(key)
-        words, facts = self.program.words, self.program.text_facts
+        words, facts = self._program.words, self._program.text_facts
         naming = [other for other in words.files(name) if name in facts.get(_IMPORTED, other)]
         package = self._below(key) if key.endswith("__init__.py") else ()
         return {*naming, *package}
@@ -145,7 +145,7 @@ class Partners:
     def _below(self, key: str) -> list[str]:
         """The files in the folder of a file, at any depth."""
         folder = key[: key.rfind("/") + 1]
-        return [other for other in self.program.project.sources if other.startswith(folder)]
+        return [other for other in self._program.project.sources if other.startswith(folder)]
 
 
 def _imported_words(text: str) -> frozenset[str]:

@@ -116,9 +116,10 @@ def _judge_run(analyser: Analyser, summary: Summary, run: ModelRun) -> Verdict |
 def _is_idle(analyser: Analyser, summary: Summary, run: ModelRun, mode: bool | None) -> bool:
     """Whether only programs that train nothing run the model, not set to train mode, and its output does not leave
     their code."""
-    if mode is False or run.origin is not None or not is_of_idle_programs(analyser.facts.partners, summary.module.key):
+    if mode is False or run.origin is not None:
         return False
-    return stays_inside(analyser, summary, run.marks)
+    idle = is_of_idle_programs(analyser.program, analyser.facts.partners, summary.module.key)
+    return idle and stays_inside(analyser, summary, run.marks)
 
 
 def _mode(analyser: Analyser, summary: Summary, run: ModelRun) -> bool | None:

@@ -152,20 +152,22 @@ def _root(expr: ir.Expr) -> str:
 
 def _moves(call: ir.Call, names: AbstractSet[str]) -> bool:
     if isinstance(call.func, ir.Attr) and call.func.name in _MOVES:
-        if call.func.name == "to" and not _to_device(call):
-            return False
-        return _root(call.func.value) in names
+        moved = _moved(call)
+        return moved is not None and _root(moved) in names
     name = (call.func.name if isinstance(call.func, ir.Attr) else dotted(call.func)).lower()
     return any(word in name for word in _HELPERS) and any(_root(arg) in names for arg in call.args)
 
 
+def _moved(call: ir.Call) -> ir.Expr | None:
+    """What a call moves to a device: ``x`` of ``x.cuda()``; None if it moves nothing by a method of the value."""
+    if not isinstance(call.func, ir.Attr) or call.func.name not in _MOVES:
+        return None
+    return None if call.func.name == "to" and not _to_device(call) else call.func.value
+
+
 def _moves_slice(call: ir.Call, names: AbstractSet[str]) -> bool:
     """Whether a call moves a slice of an array by the loop's variable: ``torch.from_numpy(data[i : i + n]).cuda()``."""
-    if not isinstance(call.func, ir.Attr) or call.func.name not in _MOVES:
-        return False
-    if call.func.name == "to" and not _to_device(call):
-        return False
-    moved = call.func.value
+    moved = _moved(call)
     inner = moved.args[0] if isinstance(moved, ir.Call) and moved.args else moved
     return isinstance(inner, ir.Subscript) and reads_any(inner.index, names)
 

@@ -7,17 +7,7 @@ from memlint.analysis.domain.call_arity import GIVE_SEVERAL
 from memlint.analysis.domain.state import State
 from memlint.analysis.domain.summary.function_state import FunctionState
 from memlint.analysis.domain.tensor_ops import tensor_op
-from memlint.analysis.domain.values import (
-    ACTIVATION,
-    MODULE,
-    NONE_VALUE,
-    NOTHING,
-    SCALAR,
-    TENSOR,
-    TREE,
-    Ref,
-    V,
-)
+from memlint.analysis.domain.values import ACTIVATION, MODULE, NONE_VALUE, NOTHING, SCALAR, TENSOR, TREE, Ref, V
 from memlint.analysis.index.program import Function, Program
 from memlint.analysis.syntax.expression_text import text
 from memlint.analysis.transfer.heap import note_compared
