@@ -68,10 +68,8 @@ def evaluate(model, loader):
     [
         ("@grad(False)", []),
         ("@grad()", []),
-        ("@grad(flag=True)", ["MEM201"]),
         ("@grad(WITH_GRADIENTS)", []),
         ("@inference(False)", []),
-        ("@inference(True)", ["MEM201"]),
         ("@Quiet()", []),
         ("@Inference()", []),
         ("@Timer()", ["MEM201"]),

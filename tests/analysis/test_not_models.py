@@ -277,20 +277,13 @@ def timed(function):
         return function(*args)
 
     return run
-
-
-def on():
-    def decorate(function):
-        return torch.inference_mode(False)(function)
-
-    return decorate
 """
 
 DECORATED = """
 import torch
 from torch import nn
 
-from guards import either, inner, on, timed
+from guards import either, inner, timed
 
 
 class Text(nn.Module):
@@ -312,7 +305,7 @@ def evaluate(text: Text, loader):
 
 @pytest.mark.parametrize(
     ("decorator", "expected"),
-    [("@either()", []), ("@inner", []), ("@timed", ["MEM201"]), ("@on()", ["MEM201"])],
+    [("@either()", []), ("@inner", []), ("@timed", ["MEM201"])],
 )
 def test_a_guard_that_the_projects_own_decorator_puts_around(
     tmp_path: Path, decorator: str, expected: list[str]

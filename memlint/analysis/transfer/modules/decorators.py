@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 from memlint import knowledge
 from memlint.analysis.domain.state import AMBIENT, OFF, ON, State
 from memlint.analysis.domain.summary.function_state import FunctionState, resumed
@@ -33,7 +31,7 @@ def decorated_grad(summary: Summary, function: Function) -> int:
         for ref in ordered(func.refs):
             wrapped: int | None = None
             if ref.kind == "func":
-                wrapped = _by_function(summary, ref, call)
+                wrapped = _by_function(summary, ref)
             elif ref.kind == "class" and call is not None:  # a context manager that is a decorator, too
                 cls = summary.analyser.cls(ref)
                 wrapped = class_grad(summary, cls) if cls is not None else None
@@ -50,32 +48,19 @@ def _chosen(decorator: ir.Expr) -> ir.Expr:
     return decorator.orelse if denied else decorator.body
 
 
-def _by_function(summary: Summary, ref: Ref, call: ir.Call | None) -> int | None:
-    """The grad mode that a project's own decorator, or decorator factory, sets, by its flags; None for unchanged."""
+def _by_function(summary: Summary, ref: Ref) -> int | None:
+    """The grad mode that a project's own decorator, or decorator factory, sets; None for unchanged."""
     decorator = summary.analyser.function(ref)
     if decorator is None or isinstance(decorator.node, ir.Lambda) or decorator.node is None:
         return None
-    flags = dict(_flags(decorator, call))
     known = summary.analyser.wrappers
-    key = (ref.key, ref.name, *sorted(flags.items()))
+    key = (ref.key, ref.name)
     if key not in known:
-        known[key] = _wrapper_grad(summary, decorator, flags)
+        known[key] = _wrapper_grad(summary, decorator)
     return known[key]
 
 
-def _flags(decorator: Function, call: ir.Call | None) -> Iterator[tuple[str, bool]]:
-    """The literal flags of a call of a decorator factory: ``@evaluating(grad=False)``."""
-    params = [param for param in decorator.params if param.kind not in ("star", "double-star")]
-    words = {word.name: word.value for word in call.keywords} if call is not None else {}
-    for position, param in enumerate(params):
-        argument = words.get(param.name, param.default)
-        if call is not None and position < len(call.args):
-            argument = call.args[position]
-        if isinstance(argument, ir.Const) and isinstance(argument.value, bool):
-            yield param.name, argument.value
-
-
-def _wrapper_grad(summary: Summary, decorator: Function, flags: dict[str, bool]) -> int | None:
+def _wrapper_grad(summary: Summary, decorator: Function) -> int | None:
     """The grad mode in which a project's own decorator, or decorator factory, runs the function on some path; None
     for unchanged."""
     statements = list(walk_statements(decorator.body))
@@ -87,7 +72,7 @@ def _wrapper_grad(summary: Summary, decorator: Function, flags: dict[str, bool])
             around = tuple(item.context for item in statement.items)
         elif isinstance(statement, ir.FunctionDef):
             around = statement.decorators
-        grad = next((mode for one in around if (mode := _mode(summary, decorator, one, flags)) is not None), None)
+        grad = next((mode for one in around if (mode := _mode(summary, decorator, one)) is not None), None)
         wrapped = statement.body if grad is not None and isinstance(statement, ir.With | ir.FunctionDef) else ()
         if wrapped and "contextmanager" in decorator.decorator_names and isinstance(statement, ir.With):
             return grad  # ``@contextmanager`` makes a decorator, too
@@ -97,30 +82,18 @@ def _wrapper_grad(summary: Summary, decorator: Function, flags: dict[str, bool])
             return grad
         for part in calls((statement,), into_definitions=True):
             handed = any(isinstance(arg, ir.Name) and arg.id in names for arg in part.args)
-            mode = _mode(summary, decorator, part.func, flags) if handed else None
+            mode = _mode(summary, decorator, part.func) if handed else None
             if mode is not None:
                 return mode
     return None
 
 
-def _mode(summary: Summary, decorator: Function, context: ir.Expr, flags: dict[str, bool]) -> int | None:
-    """The grad mode of a guard in a decorator, given the flags; None for another expression."""
+def _mode(summary: Summary, decorator: Function, context: ir.Expr) -> int | None:
+    """The grad mode of a guard in a decorator, for whatever flags; None for another expression."""
     if is_guard(summary, decorator, context):
         return OFF
     if not isinstance(context, ir.Call):
         return None
     kind, what = summary.analyser.program.find_expression(decorator.module, context.func, decorator)
     row = knowledge.function(str(what)) if kind == "ext" else None
-    arguments = [*context.args, *(word.value for word in context.keywords)]
-    if row is None or row.context not in ("argument", "off") or len(arguments) != 1:
-        return None
-    (flag,) = arguments
-    negated = isinstance(flag, ir.Unary) and flag.op == "not"
-    name = flag.operand if isinstance(flag, ir.Unary) and negated else flag
-    flag_value = flags.get(name.id) if isinstance(name, ir.Name) else None
-    if isinstance(name, ir.Const) and isinstance(name.value, bool):
-        flag_value = name.value
-    if flag_value is None:
-        return ON | OFF
-    recorded = (flag_value is not negated) == (row.context == "argument")
-    return OFF if not recorded else ON if row.context == "argument" else None
+    return ON | OFF if row is not None and row.context in ("argument", "off") else None
