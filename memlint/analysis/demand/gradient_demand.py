@@ -210,7 +210,7 @@ def _reached_by(analyser: Analyser, summary: Summary, marks: AbstractSet[Source]
     for caller, record in analyser.facts.calls_of(summary.function):
         if caller is summary:
             continue
-        if caller.notes.gradients and returned:
+        if caller.notes.wants_any_graph and returned:
             return "autograd.grad is called"
         inner = set(record.result.src) if returned else set()
         if caller.exit is not None:
@@ -260,7 +260,7 @@ def asked_for(summary: Summary, others: frozenset[int] = frozenset()) -> str:
     """How this function requests gradients or reads the graph: `autograd.grad`, ``requires_grad``, saliency, an
     optimizer step, a drawing of the graph. "" if it does not. ``others``: mentions of other networks' parameters, which
     do not count."""
-    if summary.notes.gradients:
+    if summary.notes.wants_any_graph:
         return "autograd.grad is called"
     if "grad_fn" in summary.function.names:
         return "its graph is read"

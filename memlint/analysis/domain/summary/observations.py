@@ -48,6 +48,12 @@ class GradientObservations(Compactable):
         #: by ordinal, the backwards that retain their graph, with the sources that had escaped before
         self.retained: dict[int, tuple[ir.Call, Sources]] = {}
 
+    @property
+    def wants_any_graph(self) -> bool:
+        """Whether `autograd.grad` may differentiate a graph besides those that the known backwards reach. A callee that
+        frees the graphs of its own runs (an attack) wants no other."""
+        return self.gradients and (self.differentiates or self.keeps_gradients)
+
 
 class PlaceObservations(Compactable):
     """Facts about places and the values in them: returned, logged, emptied, deleted, carried over."""
