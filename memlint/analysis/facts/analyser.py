@@ -221,11 +221,9 @@ class Analyser(DefinitionValues):
     def _parameter(self, function: Function, param: ir.Param, position: int, hook: knowledge.Hook | None) -> V:
         path = Path(f"p:{param.name}")
         place = frozenset((path,))
-        if position == 0 and function.takes_self and function.cls is not None:
-            if "classmethod" in function.decorator_names:
-                return callable_of("class", function.module.key, function.cls.qual)
-            kinds = kinds_of_object(self.program, function.cls)
-            return V(kinds, syms=place, refs=frozenset((Ref("instance", function.module.key, function.cls.qual),)))
+        own = self.own_object(function) if position == 0 else None
+        if own is not None:
+            return own if own.kinds & CALLABLE else own.but(syms=place)
         if hook is not None and hook.batch == position and hook.batch:
             return batch_tree(ACCELERATOR).but(syms=place)
         known = (
@@ -261,6 +259,15 @@ class Analyser(DefinitionValues):
         key = (param.at, "outputs")
         summary.graphs.record(key, Node(param.at, param.name, definite=True, guess=True, model=True))
         return V(TREE, frozenset((key,)), bare=True, size=OUTPUT, syms=place)
+
+    def own_object(self, function: Function) -> V | None:
+        """The object, or the class, that a method gets as its first argument; None for another function."""
+        if not function.takes_self or function.cls is None:
+            return None
+        key, name = function.module.key, function.cls.qual
+        if "classmethod" in function.decorator_names:
+            return callable_of("class", key, name)
+        return V(kinds_of_object(self.program, function.cls), refs=frozenset((Ref("instance", key, name),)))
 
     def hook(self, function: Function) -> knowledge.Hook | None:
         """The framework hook that a method is; None for no hook."""
