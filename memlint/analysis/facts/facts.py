@@ -282,15 +282,19 @@ class Facts:
         return found if found.kinds else None
 
     def _at_place(self, function: Function, path: Path, of_tests: bool) -> V | None:
-        """What is known of a parameter, or of an attribute of the method's object; None for unknown."""
+        """What is known of a parameter, or of an attribute of the method's object; None for unknown, and for a tensor or
+        number in an attribute, which other methods may change."""
         if not path.root.startswith("p:") or len(path.steps) > 1:
             return None
         if not path.steps:
             return self.parameter(function, path.root[2:], of_tests)
         if function.cls is None or path.root[2:] != function.own_name or not path.steps[0].startswith("."):
             return None
-        found = self.analyser.attribute(function.cls, path.steps[0][1:])
-        return found if found.kinds and not found.kinds & UNKNOWN else None
+        name = path.steps[0][1:]
+        if self.analyser.is_buffer(function.cls, name):
+            return None
+        found = self.analyser.attribute(function.cls, name)
+        return found if found.kinds & ~NONE and not found.kinds & ~_PLAIN else None
 
     @functools.cached_property
     def attributes_in_backward(self) -> frozenset[str]:
