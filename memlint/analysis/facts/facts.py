@@ -269,8 +269,8 @@ class Facts:
         return len(own) == len(value.syms) == 1 and self.usual(summary.function, own[0].root[2:]) is flag
 
     def settled(self, summary: Summary, value: V, of_tests: bool = True) -> V | None:
-        """A value at a call site, with the caller's own parameters and the attributes of its object resolved in turn; None
-        if one is unknown."""
+        """A value at a call site, with the caller's own parameters and its object's attributes resolved in turn; None if
+        one is unknown."""
         if not value.kinds & UNKNOWN:
             return value
         found = NOTHING
@@ -282,8 +282,8 @@ class Facts:
         return found if found.kinds else None
 
     def _at_place(self, function: Function, path: Path, of_tests: bool) -> V | None:
-        """What is known of a parameter, or of an attribute of the method's object; None for unknown, and for a tensor or
-        number in an attribute, which other methods may change."""
+        """What is known of a parameter, or of an attribute of the method's object. None for unknown, and for a tensor
+        or number in an attribute, which other methods may change."""
         if not path.root.startswith("p:") or len(path.steps) > 1:
             return None
         if not path.steps:
