@@ -269,8 +269,8 @@ class Facts:
         return len(own) == len(value.syms) == 1 and self.usual(summary.function, own[0].root[2:]) is flag
 
     def settled(self, summary: Summary, value: V, of_tests: bool = True) -> V | None:
-        """A value at a call site, with the caller's own parameters and its object's attributes resolved in turn; None if
-        one is unknown."""
+        """A value at a call site, with the caller's own parameters and its object's attributes resolved in turn. None
+        if one is unknown."""
         if not value.kinds & UNKNOWN:
             return value
         found = NOTHING
