@@ -135,38 +135,6 @@ def test_layers_of_a_module_are_no_outputs(tmp_path: Path) -> None:
     assert not memlint.lint([tmp_path]).findings
 
 
-STEP = """
-import lightning as L
-import torch
-
-
-class Matrix(L.Callback):
-    def __init__(self):
-        self.kept = []
-
-    def on_validation_batch_end(self, trainer, pl_module, outputs, batch, batch_idx, dataloader_idx=0):
-        self.kept.append(outputs["logits"])
-
-    def on_validation_epoch_end(self, trainer, pl_module):
-        print(torch.cat(self.kept).cpu())
-        self.kept.clear()
-
-
-class Model(L.LightningModule):
-    def validation_step(self, batch, batch_idx):
-        loss, logits = self.step(batch)
-        return {returned}
-"""
-
-
-@pytest.mark.parametrize(
-    ("returned", "found"), [('{"loss": loss, "logits": logits}', 1), ("dict(loss=loss, logits=logits)", 1), ("loss", 0)]
-)
-def test_a_hook_keeps_what_no_step_gives(tmp_path: Path, returned: str, found: int) -> None:
-    (tmp_path / "model.py").write_text(STEP.replace("{returned}", returned))
-    assert len(memlint.lint([tmp_path], select=["MEM104"]).findings) == found
-
-
 EMPTIED_THROUGH = """
 import torch
 from torch import nn

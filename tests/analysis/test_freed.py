@@ -329,38 +329,6 @@ def test_a_collection_that_is_brought_to_the_device(tmp_path: Path, value: str, 
     assert [item.code for item in memlint.lint([tmp_path]).findings] == codes
 
 
-KEPT = """
-import numpy as np
-import torch
-
-
-def train(model, loader, optimizer):
-    parts = {start}
-    for x in loader:
-        loss, numbers = model.losses(x)
-        optimizer.zero_grad()
-        loss.backward()
-        optimizer.step()
-        parts += {value}
-    {end}
-    return parts
-"""
-
-
-@pytest.mark.parametrize(
-    ("start", "value", "end", "codes"),
-    [
-        ("np.zeros(3)", "loss", "pass", []),
-        ("0", "loss", "pass", ["MEM101"]),
-        ("0", "loss", "parts = np.float32(parts)", ["MEM101"]),
-        ("torch.zeros(())", "loss", "pass", ["MEM101"]),
-    ],
-)
-def test_a_sum_that_begins_as_an_array(tmp_path: Path, start: str, value: str, end: str, codes: list[str]) -> None:
-    (tmp_path / "train.py").write_text(KEPT.format(start=start, value=value, end=end))
-    assert [item.code for item in memlint.lint([tmp_path]).findings] == codes
-
-
 REPLACED = """
 import torch
 

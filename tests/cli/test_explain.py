@@ -304,16 +304,6 @@ class Net(torch.nn.Module):
             kept.append(self.cell(x[:, t]))  # here
         return x
 """,
-    "numpy-sum": """
-import numpy as np
-import torch
-def train(loader: torch.utils.data.DataLoader):
-    model = torch.nn.Linear(4, 1)
-    total = np.zeros(1)
-    for x in loader:
-        total += model(x).mean()  # here
-    print(total)
-""",
     "no-new-graph": """
 import torch
 def train(loader: torch.utils.data.DataLoader, x):

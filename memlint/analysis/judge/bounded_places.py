@@ -11,7 +11,6 @@ from memlint.analysis.domain.summary.effects import Store
 from memlint.analysis.domain.summary.summary import Summary
 from memlint.analysis.domain.values import Path, Sources
 from memlint.analysis.facts.same_object import holder
-from memlint.analysis.index.program import Function
 from memlint.analysis.judge.described import self_name
 from memlint.analysis.syntax.bindings import mentions, names_bound_by, targets
 from memlint.analysis.syntax.memo import kept
@@ -19,7 +18,6 @@ from memlint.analysis.syntax.syntax import (
     calls,
     calls_named,
     dotted,
-    expressions,
     is_name,
     walk_expression,
     walk_statements,
@@ -41,7 +39,6 @@ def may_be_bounded(analyser: Analyser, summary: Summary, store: Store, value: Va
         _emptied_by_others(analyser, summary, store)
         or _shares_a_needed_graph(analyser, summary, store)
         or (value.freed == "some" and _backward_flag_is_set_by_call(summary, store))
-        or _no_step_returns_it(analyser, summary, store)
     )
 
 
@@ -86,39 +83,6 @@ def _emptied_by_others(analyser: Analyser, summary: Summary, store: Store) -> bo
         for item in sorted(called)
         for method in analyser.methods_named(item, summary.function)
         if method.key != summary.function.key
-    )
-
-
-#: a member of a step's result, which a framework passes to a hook
-_MEMBER = lazy_pattern(r"outputs\[(['\"])(\w+)\1\]")
-
-
-def _no_step_returns_it(analyser: Analyser, summary: Summary, store: Store) -> bool:
-    """Whether a hook keeps a member of a step's result that no step of the project returns. Such a hook cannot be in
-    use."""
-    found = _MEMBER.fullmatch(store.text)
-    parts = summary.function.name.split("_")  # on_validation_batch_end: validation_step
-    if found is None or summary.hook is None or parts[0] != "on" or parts[-2:] != ["batch", "end"]:
-        return False
-    step = {"train": "training_step"}.get(parts[1], f"{parts[1]}_step")
-    steps = [method for method in analyser.methods_named(step, summary.function) if method.cls is not None]
-    return bool(steps) and not any(
-        _names_key(other, found[2])
-        for method in steps
-        if method.cls is not None
-        for cls in analyser.program.ancestors(method.cls)[0]
-        for other in cls.methods.values()
-    )
-
-
-def _names_key(function: Function, key: str) -> bool:
-    """Whether a function mentions a key, as a constant or as a keyword (``dict(preds=preds)``)."""
-    return any(
-        (isinstance(part, ir.Const) and part.value == key)
-        or (isinstance(part, ir.Call) and any(word.name == key for word in part.keywords))
-        for statement in walk_statements(function.body)
-        for expr in expressions(statement)
-        for part in walk_expression(expr)
     )
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from typing import TYPE_CHECKING
 
 from memlint.analysis.demand.graph_origins import is_frozen_run
@@ -11,7 +10,6 @@ from memlint.analysis.demand.used_up_graphs import blindly_reached, is_trial
 from memlint.analysis.domain.events import Loop, Value
 from memlint.analysis.domain.summary.effects import Store
 from memlint.analysis.domain.summary.summary import Summary
-from memlint.analysis.domain.tensor_ops import names_count
 from memlint.analysis.domain.values import EMPTY, Path, Source, V
 from memlint.analysis.index.program import Function
 from memlint.analysis.index.roles_by_name import is_evaluation_name
@@ -21,7 +19,7 @@ from memlint.analysis.judge.described import ambient_only
 from memlint.analysis.judge.judged_runs import unguarded_module
 from memlint.analysis.syntax.expression_text import text
 from memlint.analysis.syntax.memo import kept
-from memlint.analysis.syntax.syntax import assignments, calls, dotted
+from memlint.analysis.syntax.syntax import calls, dotted
 from memlint.analysis.transfer.heap import is_stream, stream_of
 from memlint.analysis.transfer.library.feeding import cuts_rows, gives_loaders, names_source
 from memlint.analysis.transfer.stores.collected import is_moved_later
@@ -222,11 +220,6 @@ def may_sum_itself(analyser: Analyser, summary: Summary, store: Store) -> bool:
     )
 
 
-def adds_a_count(store: Store) -> bool:
-    """Whether the names alone say that the added value is an integer: ``total_steps += epoch_steps``."""
-    return store.kind == "carry" and store.how == "add" and names_count(store.text)
-
-
 def held_already(summary: Summary, store: Store, incoming: V) -> bool:
     """Whether the value comes out of a container that lives as long: keeping it again keeps no more memory."""
     heap = summary.exit.heap if summary.exit is not None else {}
@@ -305,28 +298,6 @@ def once_a_batch(analyser: Analyser, summary: Summary, store: Store) -> bool:
     if not store.local:
         return False
     return store.inner or any(record.each_batch for _, record in analyser.facts.calls_of(summary.function))
-
-
-def is_array(summary: Summary, store: Store) -> bool:
-    """Whether the sum begins as a NumPy array, to which no tensor with a graph can be added."""
-    if store.kind != "carry" or not isinstance(store.place, tuple) or store.place[:1] != ("var",):
-        return False
-    begun, other = _first_assigned(summary.function.body).get(store.place[1], (math.inf, math.inf))
-    return begun < store.site.at <= other  # assignments after the store say nothing about it
-
-
-@kept
-def _first_assigned(body: tuple[ir.Stmt, ...]) -> dict[str, tuple[float, float]]:
-    """By name, the ordinals of its first assignment and of its first assignment from something other than NumPy."""
-    found: dict[str, tuple[float, float]] = {}
-    for name, statements in assignments(body).items():
-        others = [
-            one.at
-            for one in statements
-            if not (isinstance(one.value, ir.Call) and dotted(one.value.func).split(".")[0] in ("np", "numpy"))
-        ]
-        found[name] = min(one.at for one in statements), min(others, default=math.inf)
-    return found
 
 
 def is_moved_member(store: Store) -> bool:

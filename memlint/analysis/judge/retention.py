@@ -17,13 +17,11 @@ from memlint.analysis.judge.bounded_places import (
 )
 from memlint.analysis.judge.candidate import Candidate, builds_layers, handed_down, in_few_rounds
 from memlint.analysis.judge.confidence import (
-    adds_a_count,
     adds_a_graph,
     from_last_call,
     goes_through_data,
     held_already,
     in_trial,
-    is_array,
     is_moved_member,
     is_trained_by,
     may_sum_itself,
@@ -197,11 +195,6 @@ DROPPED: tuple[Reason[Candidate], ...] = (
         lambda one: one.has_no_graph and _is_number_on_a_path(one),
     ),
     Reason(
-        "numpy-sum",
-        "{place} begins as a NumPy array, to which no tensor with a graph can be added",
-        lambda one: not one.has_no_graph and is_array(one.summary, one.store),
-    ),
-    Reason(
         "proved-free",
         "the program converts {value} to NumPy or a number in a way that raises for a tensor with a graph, so it has "
         "none",
@@ -255,11 +248,6 @@ DOUBTED: tuple[Reason[Candidate], ...] = (
         "popped",
         "a method of the class returns {place} and empties it: whoever calls that may train by it",
         lambda one: is_returned_and_reset(one.analyser, one.store),
-    ),
-    Reason(
-        "names-a-count",
-        "{value} is named like a count",
-        lambda one: one.certainty != "high" and adds_a_count(one.store),
     ),
     Reason(
         "loop-ends-early",
