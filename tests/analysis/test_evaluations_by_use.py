@@ -719,6 +719,28 @@ def test_samples_of_what_trains_by_its_forward(tmp_path: Path, shown: str, found
     assert codes(tmp_path, SAMPLES.format(shown=shown)) == found
 
 
+TIMED = """
+net = nn.Linear(3, 4).cuda()
+net.eval()
+for x, y in DataLoader(test_set):
+    {taken}
+"""
+
+
+@pytest.mark.parametrize(
+    ("name", "taken", "found"),
+    [
+        pytest.param("benchmark_steps.py", "out = net(x)\n\nnet(x).sum().backward()", set(), id="one of training too"),
+        pytest.param("benchmark_steps.py", "out = net(x)", {"MEM201"}, id="one of inference"),
+        pytest.param("benchmark_steps.py", "print(net(x).argmax().item())", {"MEM201"}, id="one that scores"),
+        pytest.param("speedy.py", "out = net(x)", {"MEM201"}, id="none"),
+    ],
+)
+def test_what_a_benchmark_times(tmp_path: Path, name: str, taken: str, found: set[str]) -> None:
+    (tmp_path / name).write_text(HEAD + TIMED.format(taken=taken), encoding="utf-8")
+    assert {one.code for one in memlint.lint([tmp_path], isolated=True).findings} == found
+
+
 STANDS_IN = """
 def measure(pred, y):
     error = (pred - y).abs().mean()

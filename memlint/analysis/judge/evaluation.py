@@ -172,7 +172,7 @@ def _of_group(analyser: Analyser, summary: Summary, group: list[Verdict], kept: 
     loop = loop_of(analyser, summary, run) or (_loop_around(inner) if below is not None else None)
     certainty, doubt = _certainty(analyser, summary, first, loop, retained)
     consumed = consumed_as(summary, run)
-    doubt = doubt or doubt_of(analyser, summary, first)
+    doubt = doubt or doubt_of(analyser, summary, first, consumed)
     if doubt:
         report_run_reason(analyser, summary, run, "low", doubt)
         certainty = "low"

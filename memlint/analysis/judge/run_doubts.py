@@ -13,15 +13,18 @@ from memlint.analysis.index.uses import of_module
 from memlint.analysis.judge.judged_runs import Verdict
 from memlint.analysis.syntax.syntax import calls, last_name, parts
 from memlint.ir import nodes as ir
+from memlint.patterns import lazy_pattern
 
 if TYPE_CHECKING:
     from memlint.analysis.facts.analyser import Analyser
 
 _SETS = frozenset({"requires_grad", "requires_grad_"})
+#: names of files that measure how long things take
+_BENCHMARK = lazy_pattern(r"(^|_)(bench|benchmarks?|benchmarking|profile|profiling|timing|timeit|speed)(_|\.|$)")
 
 
-def doubt_of(analyser: Analyser, summary: Summary, one: Verdict) -> str:
-    """The name of the first reason that applies (see `run_reasons`); "" for none."""
+def doubt_of(analyser: Analyser, summary: Summary, one: Verdict, consumed: str) -> str:
+    """The name of the first reason that applies (see `run_reasons`); "" for none. ``consumed``: see `consumed_as`."""
     run = one.run
     if run.origin is None and may_be_any(analyser, run) and analyser.facts.differentiates:
         return "may-be-any-model"
@@ -31,7 +34,9 @@ def doubt_of(analyser: Analyser, summary: Summary, one: Verdict) -> str:
         return "freezes-itself"
     if left_out(analyser, summary, run.tests) or analyser.facts.is_skipped(summary.function):
         return "no-call-comes-here"
-    return "named-only" if one.evaluation == "name" and of_module(analyser, summary.function) else ""
+    if one.evaluation == "name" and of_module(analyser, summary.function):
+        return "named-only"
+    return "measures-time" if consumed == "dropped" and _times_training(summary) else ""
 
 
 def _freezes_itself(analyser: Analyser, summary: Summary, run: ModelRun) -> bool:
@@ -46,3 +51,8 @@ def _freezes_itself(analyser: Analyser, summary: Summary, run: ModelRun) -> bool
         if any(isinstance(part, ir.Attr) and part.name in _SETS for body in bodies for part in parts(body)):
             return True
     return False
+
+
+def _times_training(summary: Summary) -> bool:
+    """Whether the file measures durations, by its name, and the function trains."""
+    return bool(summary.backwards) and _BENCHMARK.search(summary.module.key.rpartition("/")[2].lower()) is not None

@@ -33,6 +33,7 @@ TEXTS: dict[str, str] = {
     "freezes-itself": "what puts the model into eval mode decides whether its parameters require gradients as well",
     "no-call-comes-here": "no known call of {function} comes to this line",
     "named-only": "only the name of {function}, a method of the module itself, says that this is an evaluation",
+    "measures-time": "{function} measures how long a step takes, training included",
     "trial": "{function} is a trial or a test that runs once",
     "asks-for-shape": "the run is there for the shape of what layers give, or nothing uses its output",
     "new-model-runs-once": "a new model runs once, and nothing trains or loads it: a trial",
