@@ -8,7 +8,7 @@ from memlint import knowledge
 from memlint.analysis.calls import method_runs, methods
 from memlint.analysis.calls.functions import call_function, construct, loaded
 from memlint.analysis.domain.call_arity import fitting
-from memlint.analysis.domain.state import State
+from memlint.analysis.domain.state import State, join_states
 from memlint.analysis.domain.summary.function_state import FunctionState
 from memlint.analysis.domain.values import (
     CALLABLE,
@@ -28,6 +28,7 @@ from memlint.analysis.domain.values import (
     ordered,
 )
 from memlint.analysis.index.program import Class
+from memlint.analysis.syntax.syntax import dotted
 from memlint.analysis.transfer import containers, records, user_containers
 from memlint.analysis.transfer import evaluate as evaluating
 from memlint.analysis.transfer.collecting import collects, listed
@@ -128,6 +129,8 @@ def call_value(fn: FunctionState, state: State, callee: V, args: Args, words: Wo
                 found = join(found, call_function(fn, state, method, [receiver, *args], words, expr.at, expr))
     if not found.kinds or callee.kinds & UNKNOWN:
         guessed = _method_by_name(fn, state, callee, args, words, expr)
+        if guessed is None:
+            guessed = _handed_over(fn, state, callee, args, words, expr)
         found = join(found, unknown_call(fn, state, expr, callee, args, words))
         found = join(found, guessed) if guessed is not None else found
     return found
@@ -157,6 +160,30 @@ def _method_by_name(fn: FunctionState, state: State, callee: V, args: Args, word
     around = path.around
     receiver = V(UNKNOWN, frozenset((around,)), syms=frozenset((around,)))
     return methods.by_name(fn, state, expr, receiver, path.steps[-1][1:], args, words)
+
+
+def _handed_over(fn: FunctionState, state: State, callee: V, args: Args, words: Words, expr: ir.Call) -> V | None:
+    """The result of calling a member of a collection that callers have filled: ``for hook in self.hooks: hook(self)``.
+    Each may run, and any other function as well. None where no callers are known to fill it."""
+    known = fn.analyser.facts.handlers(fn.function, callee)
+    if not 0 < len(known) <= methods.MAX_CANDIDATES:
+        return None
+    found, after, before = NOTHING, state.copy(), set(fn.stores)
+    in_turn = [loop for loop in fn.loops if loop.counts and dotted(expr.func) in loop.targets]
+    for loop in in_turn:
+        loop.counts = False  # each of its rounds calls another function
+    for ref in ordered(known):
+        inner = state.copy()
+        found = join(found, _call_ref(fn, inner, ref, callee, args, words, expr))
+        joined = join_states(after, inner)
+        assert joined is not None
+        after = joined
+    for loop in in_turn:
+        loop.counts = True
+    for key in set(fn.stores) - before:
+        fn.stores[key].guessed = True
+    state.take(after)
+    return found
 
 
 def _has_mode(state: State, callee: V) -> bool:

@@ -22,6 +22,7 @@ from memlint.analysis.domain.values import (
     UNKNOWN,
     UNKNOWN_VALUE,
     Path,
+    Ref,
     Source,
     Sources,
     V,
@@ -30,10 +31,11 @@ from memlint.analysis.domain.values import (
 )
 from memlint.analysis.facts.attributes import Attributes
 from memlint.analysis.facts.called_modes import CalledModes
+from memlint.analysis.facts.handlers import handed_over
 from memlint.analysis.facts.sizes.known_numbers import Numbers
 from memlint.analysis.facts.table_entries import stands_in_table
 from memlint.analysis.index.partners import Partners
-from memlint.analysis.index.program import Function
+from memlint.analysis.index.program import Function, in_tests
 from memlint.analysis.index.uses import uses_of
 from memlint.analysis.syntax.bindings import assigned_names
 from memlint.analysis.syntax.syntax import is_name, walk_statements
@@ -67,7 +69,7 @@ class Facts:
         self._calls: dict[tuple[str, str], list[tuple[Summary, CallRecord]]] = {}
         #: by name, the methods called on modules of unknown class, with the caller, the module and whether it is frozen
         self.unresolved_methods: dict[str, list[tuple[Summary, V, bool | None]]] = {}
-        self._parameters: dict[tuple[tuple[str, str], str], V | None] = {}
+        self._parameters: dict[tuple[tuple[str, str], str, bool], V | None] = {}
         self._usual: dict[tuple[tuple[str, str], str], bool | None] = {}
         self.partners = Partners(analyser.program)
         self.methods = NamedMethods(analyser.program, self.partners)
@@ -207,21 +209,24 @@ class Facts:
 
     # ------------------------------------------------------------------------------------ parameters
 
-    def parameter(self, function: Function, name: str) -> V | None:
-        """The join of what all known calls pass for a parameter; None if it is unknown or no plain value."""
-        key = (function.key, name)
+    def parameter(self, function: Function, name: str, of_tests: bool = True) -> V | None:
+        """The join of what all known calls pass for a parameter; None if it is unknown or no plain value.
+        ``of_tests``: the calls of tests count as well."""
+        key = (function.key, name, of_tests)
         if key not in self._parameters:
             self._parameters[key] = None  # the answer for a recursive call, which adds nothing
-            self._parameters[key] = self._passed(function, name)
+            self._parameters[key] = self._passed(function, name, of_tests)
         return self._parameters[key]
 
-    def _passed(self, function: Function, name: str) -> V | None:
+    def _passed(self, function: Function, name: str, of_tests: bool) -> V | None:
         found = NOTHING
         for summary, record in self._calls.get(function.key, ()):
+            if not of_tests and in_tests(summary.module.key):
+                continue
             value = record.args.get(name)
             if value is None:
                 return None
-            known = self.settled(summary, value)
+            known = self.settled(summary, value, of_tests)
             if known is None:
                 return None
             found = join(found, as_held(summary.exit, known) if summary.exit is not None else known)
@@ -231,6 +236,10 @@ class Facts:
             return None
         refs = bound_at(found, Path(f"p:{name}")).refs
         return V(found.kinds, refs=refs, device=found.device, size=found.size, extent=found.extent)
+
+    def handlers(self, function: Function, callee: V) -> frozenset[Ref]:
+        """See `memlint.analysis.facts.handlers.handed_over`."""
+        return handed_over(self.analyser, function, callee)
 
     def number(self, expr: ir.Expr, function: Function) -> int | None:
         """The upper bound of an integer expression of a function; None if it is unknown."""
@@ -259,26 +268,26 @@ class Facts:
         own = [path for path in value.syms if not path.steps and path.root.startswith("p:")]
         return len(own) == len(value.syms) == 1 and self.usual(summary.function, own[0].root[2:]) is flag
 
-    def settled(self, summary: Summary, value: V) -> V | None:
+    def settled(self, summary: Summary, value: V, of_tests: bool = True) -> V | None:
         """A value at a call site, with the caller's own parameters and its object's attributes resolved in turn. None
         if one is unknown."""
         if not value.kinds & UNKNOWN:
             return value
         found = NOTHING
         for path in ordered(value.syms):
-            inner = self._at_place(summary.function, path)
+            inner = self._at_place(summary.function, path, of_tests)
             if inner is None:
                 return None
             found = join(found, inner)
         return found if found.kinds else None
 
-    def _at_place(self, function: Function, path: Path) -> V | None:
+    def _at_place(self, function: Function, path: Path, of_tests: bool) -> V | None:
         """What is known of a parameter, or of an attribute of the method's object. None for unknown, and for a tensor
         or number in an attribute, which other methods may change."""
         if not path.root.startswith("p:") or len(path.steps) > 1:
             return None
         if not path.steps:
-            return self.parameter(function, path.root[2:])
+            return self.parameter(function, path.root[2:], of_tests)
         if function.cls is None or path.root[2:] != function.own_name or not path.steps[0].startswith("."):
             return None
         name = path.steps[0][1:]
