@@ -395,6 +395,132 @@ def test_one_finding_for_each_branch_that_needs_a_guard(
     assert lines == here
 
 
+GUARDED_WAY = """
+import torch
+from torch import nn
+
+
+class Detector(nn.Module):
+    def __init__(self, trainable=False):
+        super().__init__()
+        self.trainable = trainable
+        self.layers = nn.Linear(8, 8)
+
+    {guard}
+    def infer(self, x):
+        return self.layers(x).argmax(1)
+
+    def forward(self, x):
+        if not self.trainable:
+            return self.infer(x)
+        return self.layers(x)
+
+
+def build(name, trainable):
+    return Detector(trainable=trainable)
+
+
+def detect(net, files):
+    for file in files:
+        x = torch.load(file).cuda()
+        print(net(x).detach().cpu().numpy())  {place}
+
+
+net = build("a", trainable=False).cuda().eval()
+detect(net, [])
+"""
+
+
+@pytest.mark.parametrize(("guard", "place"), [("@torch.no_grad()", ""), ("", "# here")])
+def test_a_forward_that_guards_one_of_its_ways(tmp_path: Path, guard: str, place: str) -> None:
+    lines, here, _ = found(tmp_path, GUARDED_WAY.format(guard=guard, place=place))
+    assert lines == here
+
+
+GUARDED_BRANCH = """
+import torch
+from torch import nn
+
+
+class Features(nn.Module):
+    def __init__(self, frozen=True):
+        super().__init__()
+        self.frozen = frozen
+        self.body = nn.Linear(8, 8)
+
+    def compute(self, x):
+        return {{"patch": self.body(x)}}
+
+    def forward(self, x, shape=False):
+        {forward}
+
+
+def main(loader):
+    net = Features().cuda().eval()
+    for x in loader:
+        print(net(x.cuda())["patch"].detach().cpu().numpy())  {place}
+
+
+main(torch.utils.data.DataLoader([]))
+"""
+
+
+@pytest.mark.parametrize(
+    ("forward", "place"),
+    [
+        pytest.param(
+            """if self.frozen:
+            with torch.inference_mode():
+                return self.compute(x)
+        else:
+            return self.compute(x)""",
+            "",
+            id="it returns",
+        ),
+        pytest.param(
+            """if not self.frozen:
+            out = self.compute(x)
+        else:
+            with torch.no_grad():
+                out = self.compute(x)
+        return out""",
+            "",
+            id="what is returned is assigned",
+        ),
+        pytest.param(
+            """if self.frozen:
+            with torch.no_grad():
+                mean = x.mean()
+                self.seen = mean
+        return self.compute(x)""",
+            "# here",
+            id="something else is computed",
+        ),
+        pytest.param(
+            """if self.frozen:
+            with torch.no_grad():
+                x = (x - x.mean()) / x.std()
+        else:
+            x = x / 255
+        return self.compute(x)""",
+            "# here",
+            id="what goes into it is computed",
+        ),
+        pytest.param(
+            """if shape:
+            with torch.no_grad():
+                return self.compute(x).shape
+        return self.compute(x)""",
+            "# here",
+            id="who calls it decides, and does not ask for that",
+        ),
+    ],
+)
+def test_a_forward_that_guards_one_of_its_branches(tmp_path: Path, forward: str, place: str) -> None:
+    lines, here, _ = found(tmp_path, GUARDED_BRANCH.format(forward=forward, place=place))
+    assert lines == here
+
+
 PARTS = """
 import torch
 from torch import nn

@@ -327,6 +327,30 @@ def test_a_meter_whose_class_says_what_adding_does(tmp_path: Path) -> None:
     assert said(tmp_path, meters=METERS.format(method="def __iadd__(self, value):"), train=TRAIN) == set()
 
 
+OLD = """
+import torch
+from torch.autograd import Variable
+
+DEVICE = torch.device("cuda")
+
+
+def measure(model, rows, criterion):
+    total = 0.0
+    for x, y in rows:
+        loss = criterion(model(Variable(x, volatile=True)), Variable(y, volatile=True))
+        total += {number}
+    return total
+"""
+
+
+@pytest.mark.parametrize(
+    ("number", "codes"),
+    [("loss.data.cpu().numpy()[0]", set()), ("loss.data[0]", {"MEM203"}), ("loss.item()", {"MEM203"})],
+)
+def test_code_that_runs_only_where_volatile_works(tmp_path: Path, number: str, codes: set[str]) -> None:
+    assert {code for code, _ in said(tmp_path, measure=OLD.format(number=number))} == codes
+
+
 MEANS = """
 import torch
 import torch.nn.functional as F
@@ -840,6 +864,47 @@ def train(loader):
 @pytest.mark.parametrize(("owned", "told"), [("coder.sigma", set()), ("other.sigma", {("MEM202", "warning")})])
 def test_an_optimizer_of_a_part(tmp_path: Path, owned: str, told: set[tuple[str, str]]) -> None:
     assert said(tmp_path, train=PART.format(owned=owned)) == told
+
+
+DECORATED = """
+import torch
+from torch import nn
+
+
+def trainer(function):
+    def run(net, optimizer, batch):
+        optimizer.zero_grad()
+        loss = function(net, batch)
+        {step}
+        optimizer.step()
+        return loss.item()
+
+    return run
+
+
+@trainer
+def step(net: nn.Module, batch):
+    {mode}
+    x, y = batch
+    return nn.functional.cross_entropy(net(x.cuda()), y.cuda())
+
+
+def train(net: nn.Module, loader):
+    optimizer = torch.optim.SGD(net.parameters(), lr=0.1)
+    for batch in loader:
+        print(step(net, optimizer, batch))
+"""
+
+
+@pytest.mark.parametrize("mode", ["net.eval()", "print(batch)"])
+def test_a_decorator_that_runs_the_backward(tmp_path: Path, mode: str) -> None:
+    assert said(tmp_path, train=DECORATED.format(step="loss.backward()", mode=mode)) == set()
+
+
+def test_a_decorator_that_trains_nothing(tmp_path: Path) -> None:
+    assert {code for code, _ in said(tmp_path, train=DECORATED.format(step="print(loss)", mode="net.eval()"))} == {
+        "MEM201"
+    }
 
 
 HOOKED = """

@@ -53,13 +53,13 @@ def _guards(summary: Summary, body: tuple[ir.Stmt, ...], run: ModelRun) -> bool:
         return False  # the branch binds the name to another network
     return any(
         isinstance(statement, ir.With)
-        and any(_is_off(summary, item.context) for item in statement.items)
+        and any(is_off(summary, item.context) for item in statement.items)
         and any(text(call.func) == run.text for call in calls(statement.body))
         for statement in walk_statements(body, into_definitions=False)
     )
 
 
-def _is_off(summary: Summary, context: ir.Expr) -> bool:
+def is_off(summary: Summary, context: ir.Expr) -> bool:
     """Whether a context manager turns grad mode off: ``no_grad()`` and its like, or ``set_grad_enabled(False)``."""
     if is_guard(summary, summary.function, context):
         return True

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from collections.abc import Set as AbstractSet
 from typing import TYPE_CHECKING
 
-from memlint.analysis.demand.used_up_graphs import blindly_reached, is_spent
+from memlint.analysis.demand.used_up_graphs import blindly_reached, decorator_trains, is_spent
 from memlint.analysis.domain.state import State
 from memlint.analysis.domain.summary.effects import CallRecord, ModelRun
 from memlint.analysis.domain.summary.observations import MAX_CALLERS_UP
@@ -26,6 +26,7 @@ from memlint.analysis.syntax.syntax import (
 from memlint.analysis.transfer.held_values import tensors_within
 from memlint.analysis.transfer.library.forward_hooks import is_hooked
 from memlint.analysis.transfer.modules.parameter_loops import of_other_networks
+from memlint.analysis.transfer.stores.closures import trains_by_closure
 from memlint.ir import nodes as ir
 
 if TYPE_CHECKING:
@@ -57,6 +58,8 @@ def reason_gradients_needed(analyser: Analyser, summary: Summary, run: ModelRun)
     while callee is not None:  # a callee, at any depth, may need the gradients of its own run
         inner, origin = callee
         inside = origin.marks
+        if inside & inner.notes.returned and decorator_trains(analyser, inner.function):
+            return REACHED
         why = asked_for(inner)
         if not why and not spent:
             why = _reached(analyser, inner, inside, MAX_CALLERS_UP)
@@ -68,13 +71,15 @@ def reason_gradients_needed(analyser: Analyser, summary: Summary, run: ModelRun)
         if takes_tensors and caller is not summary and (why := asked_for(caller)) == REQUIRES:
             return why  # the input that requires grad may be an argument of this function
     marks = run.marks
+    if marks & summary.notes.returned and decorator_trains(analyser, summary.function):
+        return REACHED
     if (
         summary.backwards
         and not marks & (summary.used | summary.escaped | summary.notes.returned)
         and is_hooked(analyser, summary, run)
     ):
         return REACHED  # the model runs for its hooks, whose values may form the loss
-    if _trains_unresolved_object(summary, run, marks):
+    if trains_by_closure(analyser, summary, marks) or _trains_unresolved_object(summary, run, marks):
         return REACHED
     return _reached(analyser, summary, marks, 0)
 

@@ -66,6 +66,8 @@ def graph_needed_later(analyser: Analyser, summary: Summary, store: Store) -> bo
         return isinstance(store.place, Path) and any(
             marks & one.reached for other in analyser.general_summaries() for one in other.backwards if not one.keeps
         )
+    if store.freed == "some" and marks & summary.notes.returned and _saved_by_callers(analyser, summary):
+        return True
     if store.freed in ("yes", "some") or store.dead or of_evaluation(summary, store.entering):
         return False
     if isinstance(store.place, Path):
@@ -136,6 +138,8 @@ def _is_in_loss_attribute(analyser: Analyser, summary: Summary, marks: AbstractS
     )
 
 
+#: classes that define their own backward
+_FUNCTIONS = frozenset({"torch.autograd.Function", "torch.autograd.function.Function"})
 #: attributes that hold a training loss; ``running_loss`` and the like are sums for a log
 _LOSSES = frozenset({".loss", ".total_loss", ".reg_loss", ".aux_loss"})
 
@@ -160,6 +164,19 @@ def dropped_by_callers(analyser: Analyser, summary: Summary) -> bool:
         if any(sources & reached for reached, *_ in caller.backwards):
             return False
     return True
+
+
+def _saved_by_callers(analyser: Analyser, summary: Summary) -> bool:
+    """Whether a caller is the forward of an autograd function, which saves the result for its own backward."""
+    for caller, record in analyser.facts.calls_of(summary.function):
+        cls = caller.function.cls
+        if cls is None or caller.exit is None or caller.function.name != "forward":
+            continue
+        if not analyser.program.ancestors(cls)[1] & _FUNCTIONS:
+            continue
+        if _given_to(caller, record) & (caller.escaped | caller.left):
+            return True
+    return False
 
 
 def _given_to(caller: Summary, record: CallRecord) -> Sources:

@@ -161,8 +161,20 @@ def used_up(
     if captured(summary, marks) or _lost(summary, marks):
         return False
     if marks & summary.notes.returned:
-        return _used_up_by_callers(analyser, summary, depth, of_gradients)
+        return not decorator_trains(analyser, summary.function) and _used_up_by_callers(
+            analyser, summary, depth, of_gradients
+        )
     return dropped or bool(marks & summary.graphs.closure(summary.used | summary.notes.logged))
+
+
+def decorator_trains(analyser: Analyser, function: Function) -> bool:
+    """Whether a decorator of the project, which gets the function's result first, runs a backward."""
+    for shown in function.decorators:
+        name = shown.func if isinstance(shown, ir.Call) else shown
+        kind, what = analyser.program.find_expression(function.module, name, function.around)
+        if kind == "function" and what is not None and "backward" in what.names:
+            return True
+    return False
 
 
 def blindly_reached(summary: Summary, marks: AbstractSet[Source]) -> bool:

@@ -11,6 +11,25 @@ if TYPE_CHECKING:
     from memlint.analysis.facts.analyser import Analyser
 
 
+#: prefixes of names of functions that score a model on a whole data set, and do not train
+_SCORES = ("test", "valid", "eval", "predict", "infer")
+
+
+def collects_scores(summary: Summary, run: ModelRun) -> bool:
+    """Whether a function that is named like an evaluation collects the outputs of all batches of a loader in a local
+    list: a training step over a whole data set would keep all its graphs."""
+    if run.loop is None or run.loop.loop.over != "loader" or not summary.function.name.lstrip("_").startswith(_SCORES):
+        return False
+    return any(
+        store.local
+        and store.kind == "retain"
+        and store.loop is not None
+        and store.loop.id == run.loop.id
+        and run.node in summary.graphs.closure(store.value.src)
+        for store in summary.stores.values()
+    )
+
+
 def is_only_passed_on(summary: Summary, run: ModelRun) -> bool:
     """Whether the function neither returns the output of a run nor stores it at a symbolic place."""
     if summary.exit is None or run.marks & summary.notes.returned:

@@ -20,7 +20,7 @@ from memlint.analysis.demand.teacher_networks import teaches
 from memlint.analysis.demand.unneeded_runs import records_unneeded_graph
 from memlint.analysis.demand.used_up_graphs import is_dropped, is_script_loop, is_trial, loads_weights, trains_otherwise
 from memlint.analysis.domain.events import Fact, Loop, ModelCall, Step
-from memlint.analysis.domain.sibling_functions import is_beside_training, is_only_passed_on
+from memlint.analysis.domain.sibling_functions import collects_scores, is_beside_training, is_only_passed_on
 from memlint.analysis.domain.summary.effects import ModelRun, excluded
 from memlint.analysis.domain.summary.summary import Summary
 from memlint.analysis.domain.values import CPU, EMPTY, Source, Sources
@@ -181,7 +181,7 @@ def _of_group(analyser: Analyser, summary: Summary, group: list[Verdict], kept: 
     ):
         consumed = "detached"
     handed_on = first.evaluation == "name" and consumed == "escapes"
-    beside = handed_on and is_beside_training(analyser, summary, run)
+    beside = handed_on and (is_beside_training(analyser, summary, run) or collects_scores(summary, run))
     return _event(
         summary, first, loop, certainty, consumed, keeper=retained, phase=first.phase, beside=beside, group=group
     )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from memlint.analysis.demand.layered_calls import may_be_any
+from memlint.analysis.demand.layered_calls import guards_a_way, may_be_any
 from memlint.analysis.domain.summary.effects import ModelRun
 from memlint.analysis.domain.summary.summary import Summary
 from memlint.analysis.facts.common_arguments import left_out
@@ -32,6 +32,8 @@ def doubt_of(analyser: Analyser, summary: Summary, one: Verdict, consumed: str) 
         return "library-test"
     if _freezes_itself(analyser, summary, run):
         return "freezes-itself"
+    if guards_a_way(analyser, run):
+        return "setting-decides"
     if left_out(analyser, summary, run.tests) or analyser.facts.is_skipped(summary.function):
         return "no-call-comes-here"
     if one.evaluation == "name" and of_module(analyser, summary.function):

@@ -31,6 +31,7 @@ TEXTS: dict[str, str] = {
     "may-be-any-model": "what runs may be a model whose forward needs its graph",
     "library-test": "{function} is a test of a library: how much memory it takes does not matter",
     "freezes-itself": "what puts the model into eval mode decides whether its parameters require gradients as well",
+    "setting-decides": "a setting of the model decides whether it guards this run itself",
     "no-call-comes-here": "no known call of {function} comes to this line",
     "named-only": "only the name of {function}, a method of the module itself, says that this is an evaluation",
     "measures-time": "{function} measures how long a step takes, training included",
