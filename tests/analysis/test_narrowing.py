@@ -108,12 +108,15 @@ def main(net, data):
         ('axes = batch.get("axes")', "axes[i]", True),
         ('axes = batch.get("axes", torch.zeros(8))', "axes[i]", True),
         ('axes = batch["axes"]', "axes[i] if axes is not None else None", True),
+        ('axes = batch["axes"]', "axes[i] if axes else None", False),
         ('axes = batch.get("axes") or batch.get("axis", [None] * len(scores))', "axes[i]", False),
+        ('axes = batch.get("axes", []).cuda()', "axes[i]", True),
+        ('axes = batch.get("axes", []); axes = axes.to("cuda")', "axes[i]", True),
         ('axes = batch.get("axes", [None] * len(scores))', "axes[i]", False),
         ('axes = batch.get("axes", "xyz")', "axes[i]", False),
     ],
 )
-def test_a_member_of_a_batch_with_another_default_is_no_tensor(
+def test_a_member_of_a_batch_with_a_truth_value_is_no_tensor(
     tmp_path: Path, member: str, one: str, found: bool
 ) -> None:
     assert codes(tmp_path, MEMBERS.format(member=member, one=one)) == ["MEM104"] * found

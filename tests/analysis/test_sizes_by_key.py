@@ -121,6 +121,7 @@ SMALL = {
     },
     "an unpacked member of a sample": DATA.format(item=IN_ORDER, target="_, x, _, _", part="x"),
     "one tensor for a sample": DATA.format(item="row", target="x", part="x"),
+    "rows of an array": ARRAY.format(rows="rows = table.values.astype(np.float32)", data="rows", target="x"),
     "rows of a tensor": ARRAY.format(
         rows="rows = torch.tensor(table.to_numpy())", data="TensorDataset(rows)", target="x, "
     ),

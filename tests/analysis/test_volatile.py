@@ -144,6 +144,23 @@ def test_a_test_of_the_release_keeps_volatile_for_those_that_know_it(
     assert codes(tmp_path, RELEASE.format(test=test)) == expected
 
 
+FROZEN = """
+from torch.autograd import Variable
+
+
+def features(model, loader):
+    for parameter in model.parameters():
+        parameter.requires_grad = {flag}
+    for x in loader:
+        print(model(Variable(x, volatile=True)).data.sum())
+"""
+
+
+@pytest.mark.parametrize(("flag", "expected"), [("False", []), ("True", ["MEM203"])])
+def test_a_model_whose_parameters_are_frozen_needs_no_guard(tmp_path: Path, flag: str, expected: list[str]) -> None:
+    assert codes(tmp_path, FROZEN.format(flag=flag)) == expected
+
+
 OLD = """
 from torch.autograd import Variable
 

@@ -187,6 +187,9 @@ def construct(fn: FunctionState, state: State, cls: Class, args: Args, words: Wo
     if any("Dataset" in name for name in outside) or any("optim" in name.lower() for name in outside):
         return V(OPTIMIZER if any("optim." in name for name in outside) else INSTANCE, refs=ref)
     kind = user_containers.kind_of(program, cls)
+    if kind == "dict" and user_containers.is_typed_dict(program, cls):
+        fields, rest = user_containers.dict_content(fn, state, args, words)
+        return make(fn, state, expr.at, "dict", rest, fields)
     key = expr.at
     state.heap[key] = Obj(kind or "instance", NOTHING, {}, fn.loop_ids, cls=cls, text=cls.qual)
     state.fresh |= {key}

@@ -36,7 +36,8 @@ from memlint.analysis.facts.repeats import layer_code
 from memlint.analysis.index.program import Function
 from memlint.analysis.syntax.expression_text import text
 from memlint.analysis.syntax.memo import kept
-from memlint.analysis.syntax.syntax import calls
+from memlint.analysis.syntax.syntax import call_at, calls
+from memlint.analysis.transfer.methods_by_name import graph_of_part
 from memlint.analysis.transfer.stores.collected import is_moved_later
 from memlint.finding import Confidence
 from memlint.ir import nodes as ir
@@ -312,7 +313,7 @@ def lacks_guard(summary: Summary, value: V) -> bool:
 
 def _state_of_model(summary: Summary, sources: frozenset[Source]) -> bool:
     """Whether a part of a model's output goes back into the model, unchanged or computed with (``state.clone()``). It
-    is the recurrent state, and has the model's graph."""
+    is the recurrent state, and has the model's graph, unless each possible model of the project cuts it."""
     todo, seen = list(sources), set(sources)
     while todo:
         source = todo.pop()
@@ -327,7 +328,19 @@ def _state_of_model(summary: Summary, sources: frozenset[Source]) -> bool:
             and parent.definite
             and parent.model
             and part_of(source, item)
+            and not _is_cut_by_all(summary, source, item)
             for item in node.parents
         ):
             return True
     return False
+
+
+def _is_cut_by_all(summary: Summary, part: Source, output: Source) -> bool:
+    """Whether the model's class is unknown (the model was loaded whole), and each class of the project that fits the
+    call returns this part of its output detached or unchanged."""
+    run = next((one for one in summary.runs.values() if one.node == output), None)
+    call = call_at(summary.function.body, run.site.at) if run is not None else None
+    if run is None or run.resolved or run.origin is not None or call is None or not isinstance(part, tuple):
+        return False
+    steps = tuple(step for step in part if isinstance(step, str) and step.startswith("["))
+    return graph_of_part(summary, call, run.method, steps) == "no"

@@ -10,7 +10,7 @@ from memlint.analysis.domain.state import AMBIENT, OFF, ON, State
 from memlint.analysis.domain.summary.function_state import FunctionState
 from memlint.analysis.domain.summary.summary import Summary
 from memlint.analysis.domain.tensor_ops import names_model
-from memlint.analysis.domain.values import DATA, NONE, Args, Path, Source, V, Words
+from memlint.analysis.domain.values import DATA, NONE, Args, Path, Source, V, Words, join_all
 from memlint.analysis.index.program import Function
 from memlint.analysis.transfer.held_values import tensors_within
 from memlint.analysis.transfer.library.computing import names_part
@@ -79,6 +79,36 @@ def methods_by_name(fn: FunctionState, state: State, receiver: V, name: str, arg
         bool(summaries) and all(summary.result is None or summary.result.is_only(NONE) for _, summary in summaries),
         graph == "no" and not any(_computes(summary) for _, summary in summaries),
     )
+
+
+def graph_of_part(summary: Summary, call: ir.Call, name: str, steps: tuple[str, ...]) -> str:
+    """Whether a part (``[1]`` of a tuple) of what the project's methods of a name return has a graph that the method
+    records: "yes" or "no" where all that accept the call agree, "" where none has such a part, else "unknown". A
+    part that is an argument has no graph of the method's."""
+    if any(isinstance(arg, ir.Starred) for arg in call.args) or any(not word.name for word in call.keywords):
+        return "unknown"
+    words = {word.name for word in call.keywords if word.name}
+    facts = set()
+    for method in summary.analyser.methods_named(name, summary.function):
+        if method.cls is None or is_abstract(method) or not accepts(method, len(call.args) + 1, words):
+            continue
+        callee = summary.analyser.summary(method)
+        if callee is None or callee.cut_short:
+            facts.add("unknown")
+        elif (part := _part(callee, steps)) is not None:
+            own = f"p:{method.own_name}"
+            facts.add(_strongest(_fact(callee, source, own, set(), returned="no") for source in part.src))
+    return facts.pop() if len(facts) == 1 else "unknown" if facts else ""
+
+
+def _part(summary: Summary, steps: tuple[str, ...]) -> V | None:
+    """The part of a method's result; None where the result has no such part."""
+    value = summary.result
+    for step in steps:
+        objs = [] if value is None or summary.exit is None else [summary.exit.heap.get(key) for key in value.objs]
+        parts = [obj.fields[step[1:-1]] for obj in objs if obj is not None and step[1:-1] in obj.fields]
+        value = join_all(parts) if parts else None
+    return None if value is None or summary.exit is None else tensors_within(summary, summary.exit, value)
 
 
 def graph_by_name(name: str) -> str:

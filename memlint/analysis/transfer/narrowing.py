@@ -23,9 +23,9 @@ from memlint.analysis.domain.values import (
     UNKNOWN,
     V,
 )
-from memlint.analysis.syntax.bindings import assigned_names, mentions, names_read, unpacked_targets
+from memlint.analysis.syntax.bindings import assigned_names, mentions, names_bound_by, names_read, unpacked_targets
 from memlint.analysis.syntax.expression_text import text
-from memlint.analysis.syntax.syntax import calls, dotted, is_none, last_name, walk_expression
+from memlint.analysis.syntax.syntax import calls, dotted, is_none, last_name, walk_expression, walk_statements
 from memlint.analysis.transfer.heap import derive
 from memlint.ir import nodes as ir
 
@@ -73,6 +73,10 @@ def narrow(summary: Summary, state: State, test: ir.Expr, truth: bool) -> None:
             named = dotted(test.rights[0]).rsplit(".", 1)[-1]
             if named in _TENSOR_TYPES and test.ops[0] in ("is", "==", "is not", "!="):
                 _narrow_to(state, left.args[0], TENSOR, truth == (test.ops[0] in ("is", "==")))
+        case ir.Name() if truth and test.id in state.env:
+            value = state.env[test.id]
+            if (rest := no_batch(value)) is not value and _is_member(summary, test.id):
+                state.env[test.id] = rest
         case ir.Call() if isinstance(test.func, ir.Name | ir.Attr) and test.args:
             name = dotted(test.func)
             if name.endswith("is_tensor"):
@@ -219,6 +223,13 @@ def tells_tensors(test: ir.Expr, names: frozenset[str]) -> bool:
     """Whether a test checks whether one of these variables is a tensor."""
     tested = asked_for_tensor(test)
     return isinstance(tested, ir.Name) and tested.id in names
+
+
+def _is_member(summary: Summary, name: str) -> bool:
+    """Whether every binding of a variable takes a member out of something. A batch as a whole may be a dictionary,
+    which does have a truth value."""
+    binders = [one for one in walk_statements(summary.function.body, False) if name in names_bound_by(one)]
+    return bool(binders) and all(isinstance(one, ir.Assign) and is_taken_out(one.value) for one in binders)
 
 
 def is_taken_out(expr: ir.Expr) -> bool:

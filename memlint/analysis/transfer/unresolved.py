@@ -43,7 +43,7 @@ def unknown_call(fn: FunctionState, state: State, expr: ir.Call, callee: V, args
         return DATA_VALUE
     parents: frozenset[Source] = callee.src if isinstance(expr.func, ir.Attr) else EMPTY
     alone = is_statement(fn, expr)
-    guess = not alone and (is_loss(expr.func) or _made_as_loss(callee))
+    guess = not alone and (is_loss(expr.func) or _made_as_loss(callee) or _named_loss(fn, expr, args))
     logged = alone and _LOGS.fullmatch(last_name(expr.func)) is not None
     for value in (*args, *words.values()):
         inner = tensors_within(fn, state, value)
@@ -105,6 +105,23 @@ _LOSS_CLASS = lazy_pattern(r"(Loss|Criterion)\d*$")
 def _made_as_loss(callee: V) -> bool:
     """Whether a callee is an instance of a library's loss class."""
     return any(ref.kind == "foreign" and _LOSS_CLASS.search(ref.name) is not None for ref in callee.refs)
+
+
+#: names of a loss that is trained on or summed, but not of values for a log
+_LOSS_NAME = lazy_pattern(r"(\w+_)?loss\d*")
+
+
+def _named_loss(fn: FunctionState, expr: ir.Call, args: Args) -> bool:
+    """Whether a library's function receives a value that surely has a graph, and its result is called a loss. (A
+    library that computes on the host would raise; a function of the project may return numbers.)"""
+    statement = fn.statement
+    if not isinstance(statement, ir.Assign) or statement.value is not expr or len(statement.targets) != 1:
+        return False
+    target = statement.targets[0]
+    if not isinstance(target, ir.Name) or not _LOSS_NAME.fullmatch(target.id.lower()) or not args:
+        return False
+    kind, _ = fn.analyser.program.find_expression(fn.module, expr.func, fn.function)
+    return kind == "ext" and args[0].is_only(TENSORS) and fn.graphs.attached(args[0].src)[0] == "yes"
 
 
 #: methods of loggers

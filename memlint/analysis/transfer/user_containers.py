@@ -74,6 +74,12 @@ def kinds_of_object(program: Program, cls: Class) -> int:
     return INSTANCE | CONTAINER if kind_of(program, cls) else INSTANCE
 
 
+def is_typed_dict(program: Program, cls: Class) -> bool:
+    """Whether an instance of a class is a plain dict."""
+    _, outside = program.ancestors(cls)
+    return any(name.rsplit(".", 1)[-1] == "TypedDict" for name in outside)
+
+
 def looks_up_members(program: Program, cls: Class) -> bool:
     """Whether a class looks missing attributes up itself, most often among its members."""
     order, _ = program.ancestors(cls)

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from memlint.analysis.domain.bound_names import argument
+from memlint.analysis.domain.bound_names import argument, bindings
 from memlint.analysis.domain.extents import extents
 from memlint.analysis.domain.extents.extents import ANY, BATCH_DIM, Extent
 from memlint.analysis.domain.summary.function_state import FunctionState
 from memlint.analysis.domain.values import CONTAINER, DATA, TENSOR, Ref, V
+from memlint.analysis.syntax.syntax import last_name
 from memlint.ir import nodes as ir
 
 
@@ -26,6 +27,11 @@ def hold_one_sample(name: str, call: ir.Call, words: dict[str, V]) -> bool:
 
 #: the data set class whose samples are rows of tensors
 TENSORS = "torch.utils.data.TensorDataset"
+#: calls that make an array or a tensor of rows in memory
+_ARRAYS = frozenset({
+    "FloatTensor", "Tensor", "TensorDataset", "array", "as_tensor", "asarray", "astype", "from_numpy", "tensor",
+    "to_numpy",
+})  # fmt: skip
 
 
 def of_tensors(tensors: list[V]) -> Extent | None:
@@ -35,16 +41,19 @@ def of_tensors(tensors: list[V]) -> Extent | None:
 
 
 def of_loader(fn: FunctionState, name: str, args: list[V], words: dict[str, V], call: ir.Call) -> Extent | None:
-    """The extent of a data loader's batches, by the samples that the data set's class returns; None for unknown."""
+    """The extent of a data loader's batches, by the samples that the data set's class returns or as rows of an
+    array; None for unknown."""
     if not name.endswith(".DataLoader") or any(word.name in (None, "collate_fn") for word in call.keywords):
         return None
-    dataset = args[0] if args else words.get("dataset")
-    if dataset is None:
+    dataset, shown = args[0] if args else words.get("dataset"), argument(call, 0, "dataset")
+    if dataset is None or shown is None:
         return None
     if dataset.extent is not None:
         return dataset.extent
     classes = [ref for ref in dataset.refs if ref.kind == "instance"]
-    return _of_class(fn, classes[0]) if len(classes) == 1 else None
+    if classes:
+        return _of_class(fn, classes[0]) if len(classes) == 1 else None
+    return extents.UNBOUNDED if _is_array(fn, shown) else None
 
 
 def _of_class(fn: FunctionState, ref: Ref) -> Extent | None:
@@ -73,6 +82,18 @@ def _batched(sample: V) -> Extent | None:
     if known is None or known.dims is None or not sample.is_only(TENSOR):
         return None
     return extents.shaped((BATCH_DIM, *(ANY if dim == BATCH_DIM else dim for dim in known.dims)), known.item)
+
+
+def _is_array(fn: FunctionState, expr: ir.Expr) -> bool:
+    """Whether an expression makes an array, or is a variable for one."""
+    if isinstance(expr, ir.Name):
+        bound = bindings(fn.function.body).get(expr.id, [])
+        return bool(bound) and all(not unpacked and _makes_array(value) for value, unpacked in bound)
+    return _makes_array(expr)
+
+
+def _makes_array(expr: ir.Expr) -> bool:
+    return isinstance(expr, ir.Call) and last_name(expr.func) in _ARRAYS
 
 
 def note_model_call(fn: FunctionState, expr: ir.Call) -> None:

@@ -32,9 +32,9 @@ from memlint.analysis.domain.values import (
     join,
     ordered,
 )
-from memlint.analysis.syntax.bindings import unpacked_beside
+from memlint.analysis.syntax.bindings import names_bound_by, unpacked_beside
 from memlint.analysis.syntax.expression_text import text
-from memlint.analysis.syntax.syntax import dotted
+from memlint.analysis.syntax.syntax import calls, dotted, statement_at
 from memlint.analysis.transfer.heap import make
 from memlint.analysis.transfer.held_values import tensors_within
 from memlint.analysis.transfer.library import extent_ops
@@ -57,6 +57,18 @@ _MEMBERS = frozenset({"get", "items", "keys", "pop", "setdefault", "to_tuple", "
 
 #: those of them that return a given default for a missing member
 _OR_ELSE = frozenset({"get", "pop", "setdefault"})
+
+
+def _is_brought(fn: FunctionState, expr: ir.Call) -> bool:
+    """Whether a call's result, or the variable that it is assigned to, is moved to a device."""
+    statement = statement_at(fn.function.body, expr.at)
+    names = names_bound_by(statement) if isinstance(statement, ir.Assign) else frozenset[str]()
+    return any(
+        isinstance(call.func, ir.Attr)
+        and call.func.name in ("to", "cuda")
+        and (call.func.value is expr or (isinstance(call.func.value, ir.Name) and call.func.value.id in names))
+        for call in calls(fn.function.body)
+    )
 
 
 def _is_no_tensor(value: V) -> bool:
@@ -168,7 +180,7 @@ def _of_tree(fn: FunctionState, state: State, method: _Method, inputs: list[V]) 
     src = receiver.src if state.grad != OFF or name in _MEMBERS or not (args or words) else frozenset[Source]()
     found = V(receiver.kinds & TENSORS, src, bare=receiver.bare, size=receiver.size, device=device)
     # the default for a missing member is a list or a text
-    is_default = name in _OR_ELSE and len(args) > 1 and _is_no_tensor(args[1])
+    is_default = name in _OR_ELSE and len(args) > 1 and _is_no_tensor(args[1]) and not _is_brought(fn, expr)
     return no_batch(found) if is_default else found
 
 

@@ -17,7 +17,7 @@ from memlint.analysis.domain.values import V, ordered
 from memlint.analysis.index.program import Class
 from memlint.analysis.syntax.bindings import targets
 from memlint.analysis.syntax.expression_text import text
-from memlint.analysis.syntax.syntax import bodies, expressions, last_name, walk_expression, walk_statements
+from memlint.analysis.syntax.syntax import bodies, expressions, last_name, parts, walk_expression, walk_statements
 from memlint.ir import nodes as ir
 
 if TYPE_CHECKING:
@@ -121,7 +121,7 @@ def guards(
     inert = summary.notes.inert
     inert = inert if inert and analyser.facts.modes.of(summary.function) != OFF else {}
     newest = analyser.program.project.newest_torch
-    working = newest is not None and newest < _LAST_VOLATILE
+    working = (newest is not None and newest < _LAST_VOLATILE) or (bool(inert) and _takes_numbers_apart(summary))
     for at, (kind, shown) in sorted(inert.items()):
         if kind == "volatile" and (working or not _meant_for_a_model(summary, at)):
             continue
@@ -172,9 +172,10 @@ def _meant_for_a_model(summary: Summary, at: int) -> bool:
     if summary.function.name == "__init__":
         return False
     if not summary.backwards:
-        return True
+        return not _freezes(summary)
     names = _assigned_from(summary, {at})
     models = summary.notes.models
+    outputs = _assigned_from(summary, set(models))
     nodes = summary.graphs.nodes
     sides = _sides_around(summary, at)
     trained = {
@@ -187,7 +188,7 @@ def _meant_for_a_model(summary: Summary, at: int) -> bool:
     return any(
         part.at == at or (isinstance(part, ir.Name) and part.id in names)
         for call in models.values()
-        if call.at not in trained
+        if call.at not in trained and not _compares(call, outputs - names)
         for arg in call.args
         for part in walk_expression(arg)
     )
@@ -204,6 +205,47 @@ def _sides_around(summary: Summary, at: int) -> set[tuple[int, bool]]:
     }
 
 
+def _takes_numbers_apart(summary: Summary) -> bool:
+    """Whether a function indexes a loss as an array, ``loss.data.cpu().numpy()[0]``, which raises since 0.4."""
+    return any(
+        isinstance(part, ir.Subscript)
+        and isinstance(part.index, ir.Const)
+        and part.index.kind == "int"
+        and isinstance(part.value, ir.Call)
+        and isinstance(part.value.func, ir.Attr)
+        and part.value.func.name == "numpy"
+        and _is_number(part.value.func.value)
+        for part in parts(summary.function.body)
+    )
+
+
+def _is_number(expr: ir.Expr) -> bool:
+    """Whether a chain of attributes and calls starts at a loss, or reduces a tensor to one number."""
+    while isinstance(expr, ir.Attr | ir.Call):
+        if isinstance(expr, ir.Call):
+            reduces = isinstance(expr.func, ir.Attr) and expr.func.name in ("sum", "mean") and not expr.args
+            if reduces and not expr.keywords:
+                return True
+            expr = expr.func
+        else:
+            expr = expr.value
+    return isinstance(expr, ir.Name) and expr.id.lower().endswith("loss")
+
+
+def _freezes(summary: Summary) -> bool:
+    """Whether a function freezes parameters, ``for parameter in model.parameters(): parameter.requires_grad =
+    False``, so that its runs record nothing."""
+    return any(
+        isinstance(inner, ir.Assign)
+        and isinstance(inner.value, ir.Const)
+        and inner.value.value is False
+        and any(isinstance(target, ir.Attr) and target.name == "requires_grad" for target in inner.targets)
+        for statement in walk_statements(summary.function.body, into_definitions=False)
+        if isinstance(statement, ir.For) and "parameters()" in text(statement.iter)
+        for inner in statement.body
+    )
+
+
 def _assigned_from(summary: Summary, ordinals: set[int]) -> set[str]:
     """The variables that are assigned from one of the expressions, or from an expression that contains it."""
     return {
@@ -214,6 +256,11 @@ def _assigned_from(summary: Summary, ordinals: set[int]) -> set[str]:
         for part in walk_expression(target)
         if isinstance(part, ir.Name)
     }
+
+
+def _compares(call: ir.Call, outputs: set[str]) -> bool:
+    """Whether a call is a loss of a model's output: ``criterion(model(x), y)``."""
+    return len(call.args) > 1 and any(isinstance(arg, ir.Name) and arg.id in outputs for arg in call.args)
 
 
 def _ended_before(summary: Summary, blocks: dict[int, ir.With], at: int) -> ir.With | None:
