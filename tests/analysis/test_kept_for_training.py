@@ -255,6 +255,34 @@ def test_features_that_a_closure_trains_by(tmp_path: Path, used: str, found: lis
     assert codes(tmp_path, CLOSURE.format(used=used)) == found
 
 
+BY_KEYS = """
+import torch
+
+
+class Collector:
+    def __init__(self, loader):
+        self.loader = loader
+        self.kept = {{}}
+
+    @torch.no_grad()
+    def run(self):
+        for batch in torch.utils.data.DataLoader(self.loader):
+            batch = {{key: item.cuda() for key, item in batch.items()}}
+            for key in {keys}:
+                self.kept.setdefault(key, [])
+                self.kept[key].append(batch[key])
+"""
+
+
+@pytest.mark.parametrize(
+    ("keys", "told"),
+    [('("fname", "index", "subset")', False), ('("image", "depth")', True), ('("label", "image")', True)],
+)
+def test_what_is_kept_under_names(tmp_path: Path, keys: str, told: bool) -> None:
+    (tmp_path / "run.py").write_text(BY_KEYS.format(keys=keys), encoding="utf-8")
+    assert any(one.code == "MEM104" for one in memlint.lint([tmp_path], isolated=True).findings) is told
+
+
 WHOLE = """
 import torch
 

@@ -135,6 +135,7 @@ def test_what_each_name_holds_anew_is_no_sum(tmp_path: Path, add: str) -> None:
     [
         ("sums = {}", "sums = {name: sums.get(name, 0) + value for name, value in parts.items()}"),
         ("sums = [0, 0]", "sums = [old + new for old, new in zip(sums, (loss, penalty))]"),
+        ("sums = [0, 0]", "sums = [sum(pair) for pair in zip(sums, (loss, penalty))]"),
         ('sums = {"loss": 0}', "sums = {name: old + parts[name] for name, old in sums.items()}"),
         ("sums = Counter()", "sums = sums + Counter(parts)"),
     ],

@@ -235,6 +235,8 @@ class Numbered:
 @pytest.mark.parametrize(
     ("taken", "expected"),
     [
+        pytest.param("if name: self.kept.pop(name, None)", ["MEM104"], id="the same member each time"),
+        pytest.param("if name in self.kept: self.kept.pop(name)", ["MEM104"], id="the same member if it is there"),
         pytest.param("if name: self.kept.pop(i, None)", [], id="the one that is set"),
         pytest.param("for key in list(self.kept): self.kept.pop(key, None)", [], id="each one"),
         pytest.param("key = next(iter(self.kept)); self.kept.pop(key, None)", [], id="one of the keys"),

@@ -250,3 +250,26 @@ class Own(Trainer):
 def test_the_method_that_runs_in_the_place_of_an_open_one(tmp_path: Path, mode: str, base: str, place: str) -> None:
     found, wanted = lines(tmp_path, OWN.format(mode=mode, base=base, place=place))
     assert found == wanted
+
+
+KEEPING = PARTLY.replace(
+    "loader):\n    model.eval()",
+    "loader, keep=False):\n    rows = []\n    model.eval()",
+).replace(
+    "total += model(x.cuda()).mean().item()  {place}",
+    "out = model(x.cuda())\n        total += out.mean().item()\n        {keeps}",
+)
+
+
+@pytest.mark.parametrize(
+    ("keeps", "number"),
+    [("if keep: rows.append(out.cpu().numpy())", 0), ("if keep: rows.append(out.detach().cpu().numpy())", 1)],
+)
+def test_a_call_for_which_it_may_raise(tmp_path: Path, keeps: str, number: int) -> None:
+    """`numpy()` refuses what has a graph: whoever asks for the arrays guards the call, though nobody sees where."""
+    text = KEEPING.format(
+        val="with torch.no_grad(): evaluate(model, val)", final="final(model, loader)", again=UNGUARDED, keeps=keeps
+    )
+    (tmp_path / "main.py").write_text(HEAD + text, encoding="utf-8")
+    found = [one for one in memlint.lint([tmp_path], isolated=True).findings if one.code == "MEM201"]
+    assert len(found) == number

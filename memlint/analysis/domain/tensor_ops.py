@@ -39,6 +39,7 @@ _COUNTED = lazy_pattern(r"(get_)?(.*_)?batch_?size|(get_)?num_\w+|(get_)?\w+_cou
 _MODEL = lazy_pattern(
     r"_?(.*_)?(model|net|network|encoder|decoder|backbone|generator|extractor|classifier|student|teacher|vae|unet|vit|resnet|gan)\d?"
 )
+_TEXT = lazy_pattern(r"\w*names?|datasets?|subsets?|splits?|domains?|captions?|sentences?|texts?")
 _LABELS = lazy_pattern(
     r"(.*_)?(y|ys|yb|y_(true|mb|b|i|gt)|b?box(es)?|difficult\w*|lbls?|lab|targets?|tgts?|idx|idxs|inds?|index|indexs|indices|indexes|ids?|id|pids?|camids?|classes|cls|"
     r"lengths?|lens?|name|names|paths?|fnames?|filenames?|gt|truth|ages?|genders?|weights?|scale|scales|time|times|timestep|t|ts|steps?|"
@@ -147,6 +148,11 @@ def names_model(shown: str) -> bool:
 def names_labels(shown: str) -> bool:
     """Whether a name stands for labels, lengths or indices: weak evidence that a part of a batch is small."""
     return _LABELS.fullmatch(shown.lower()) is not None
+
+
+def names_text(shown: str) -> bool:
+    """Whether a key stands for labels, or for files and parts of a data set: its value is small, or text."""
+    return names_labels(shown) or _TEXT.fullmatch(shown.lower()) is not None
 
 
 def device_named(name: object) -> int:

@@ -23,6 +23,7 @@ from memlint.analysis.syntax.syntax import (
     walk_statements,
 )
 from memlint.analysis.transfer.held_values import tensors_within
+from memlint.analysis.transfer.stores.collected import ends_in_picture
 from memlint.ir import nodes as ir
 from memlint.patterns import lazy_pattern
 
@@ -39,6 +40,7 @@ def may_be_bounded(analyser: Analyser, summary: Summary, store: Store, value: Va
         _emptied_by_others(analyser, summary, store)
         or _shares_a_needed_graph(analyser, summary, store)
         or (value.freed == "some" and _backward_flag_is_set_by_call(summary, store))
+        or ends_in_picture(summary, store)
     )
 
 

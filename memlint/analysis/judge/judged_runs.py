@@ -31,7 +31,7 @@ from memlint.analysis.judge.sizes.large_networks import starts_evaluating
 from memlint.analysis.syntax.syntax import calls, loops_around
 from memlint.analysis.transfer.held_values import tensors_within
 from memlint.analysis.transfer.library.threads import out_of_guard
-from memlint.analysis.transfer.stores.collected import gives_no_graph
+from memlint.analysis.transfer.stores.collected import gives_no_graph, may_give_no_graph
 from memlint.ir import nodes as ir
 
 if TYPE_CHECKING:
@@ -79,6 +79,9 @@ def _judge_run(analyser: Analyser, summary: Summary, run: ModelRun) -> Verdict |
     if gives_no_graph(summary, run):
         report_run_reason(analyser, summary, run, "dropped", "gives-no-graph")
         return None
+    if unguarded and may_give_no_graph(summary, run):
+        report_run_reason(analyser, summary, run, "dropped", "gives-no-graph")
+        return None  # the call with grad mode on may be the one that would raise
     mode = _mode(analyser, summary, run)
     named = is_evaluation_name(summary.function) and run.origin is None
     evaluation: Literal["eval", "spent", "name", ""] = "name" if named and mode is None else ""

@@ -95,13 +95,16 @@ def _keys(expr: ir.Expr, shown: str) -> Iterator[str | None]:
             yield text(part.args[0], 200) if known else None
 
 
-def summed_members(expr: ir.Expr, shown: str) -> ir.Binary | None:
+def summed_members(expr: ir.Expr, shown: str) -> ir.Expr | None:
     """The sum that makes each new member from the old one: ``t + x`` of ``[t + x for t, x in zip(sums, losses)]``,
     ``sums.get(k, 0) + x`` of ``{k: sums.get(k, 0) + x for …}``. None for another expression."""
     if not isinstance(expr, ir.Comprehension) or len(expr.fors) != 1:
         return None
     made, (target, iterable) = expr.element, (expr.fors[0].target, expr.fors[0].iter)
-    old = _bound_to_members(target, iterable, shown)
+    old, each = _bound_to_members(target, iterable, shown), _bound_to_rows(target, iterable, shown)
+    if isinstance(made, ir.Call) and dotted(made.func) == "sum" and len(made.args) == 1:
+        given = made.args[0]
+        return made if isinstance(given, ir.Name) and given.id == each else None
     if not isinstance(made, ir.Binary) or made.op != "+":
         return None
     sides = [_is_member(side, shown, old) for side in (made.left, made.right)]
@@ -137,6 +140,14 @@ def _bound_to_members(target: ir.Expr, iterable: ir.Expr, shown: str) -> str:
     if called == "zip" and len(names) == len(iterable.args):
         return next((name for name, one in zip(names, iterable.args, strict=True) if text(one, 200) == shown), "")
     return ""
+
+
+def _bound_to_rows(target: ir.Expr, iterable: ir.Expr, shown: str) -> str:
+    """The variable that a loop binds to each tuple of ``zip``, if ``shown`` is one of its arguments; "" otherwise."""
+    zipped = isinstance(target, ir.Name) and isinstance(iterable, ir.Call) and dotted(iterable.func) == "zip"
+    if not zipped or not isinstance(iterable, ir.Call) or not isinstance(target, ir.Name):
+        return ""
+    return target.id if any(text(one, 200) == shown for one in iterable.args) else ""
 
 
 def _parts(target: ir.Expr) -> tuple[ir.Expr, ...]:

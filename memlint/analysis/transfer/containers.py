@@ -33,6 +33,7 @@ from memlint.analysis.transfer.stores import carry
 from memlint.analysis.transfer.stores.emptied_places import drop_stores
 from memlint.analysis.transfer.stores.releases import empty
 from memlint.analysis.transfer.stores.stores import store_value
+from memlint.analysis.transfer.stores.written_keys import takes_same
 from memlint.ir import nodes as ir
 
 _ADDERS = {"append": 0, "appendleft": 0, "put": 0, "put_nowait": 0, "insert": 1}
@@ -102,7 +103,7 @@ def call(
         return NONE_VALUE
     if name in ("pop", "popleft", "popitem", "remove", "discard", "get_nowait"):
         known = name in ("pop", "popitem") and args and not receiver.objs
-        if not known or args[0].const is None:
+        if not known or (args[0].const is None and not takes_same(fn, expr, receiver.syms)):
             drop_stores(fn, state, receiver.objs | receiver.syms)
         return elements_of(fn, state, receiver)
     if name == "get":

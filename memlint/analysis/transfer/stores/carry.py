@@ -138,9 +138,7 @@ def _by_members(
         )
 
 
-def _sums(
-    fn: FunctionState, state: State, at: int, expr: ir.Expr, summed: ir.Binary, target: ir.Expr, value: V
-) -> None:
+def _sums(fn: FunctionState, state: State, at: int, expr: ir.Expr, summed: ir.Expr, target: ir.Expr, value: V) -> None:
     """Record the carry of ``self.sums = [s + x for s, x in zip(self.sums, losses)]``: each new member adds to an old
     one."""
     found = place_of(fn, state, target)
@@ -158,9 +156,9 @@ def _sums(
             made.objs = value.objs
 
 
-def _added_text(expr: ir.Expr, summed: ir.Binary, target: ir.Expr) -> str:
+def _added_text(expr: ir.Expr, summed: ir.Expr, target: ir.Expr) -> str:
     """The text of what is added to each member."""
-    if not isinstance(expr, ir.Comprehension):
+    if not isinstance(summed, ir.Binary) or not isinstance(expr, ir.Comprehension):
         return text(expr)
     return text(summed.right if is_old_member(summed.left, expr, text(target, 200)) else summed.left)
 
@@ -292,8 +290,8 @@ def classify(fn: FunctionState, state: State, expr: ir.Expr, shown: str, value: 
     added to the old one."""
     summed = summed_members(expr, shown)
     if summed is not None and isinstance(expr, ir.Comprehension):
-        pair = fn.operands.get(summed.at)
-        if pair is None:
+        pair = fn.operands.get(summed.at) if isinstance(summed, ir.Binary) else None
+        if pair is None or not isinstance(summed, ir.Binary):
             return "add", value
         return "add", tensors_within(fn, state, pair[1 if is_old_member(summed.left, expr, shown) else 0])
     inner = _rebuilding(expr, shown)

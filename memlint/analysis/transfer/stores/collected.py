@@ -31,6 +31,8 @@ from memlint.ir import nodes as ir
 if TYPE_CHECKING:
     from memlint.analysis.facts.analyser import Analyser
 
+#: calls that show pictures, which do not take a whole data set
+_PICTURES = frozenset({"save_image", "make_grid", "add_image", "add_images", "imshow", "imsave"})
 #: products of two tensors: of a sample with all that was collected
 _AGAINST_ALL = frozenset({"mm", "matmul", "bmm", "addmm", "baddbmm", "einsum", "cdist", "inner", "tensordot"})
 #: methods whose result is on the host
@@ -201,6 +203,15 @@ def _multiplied(part: ir.Expr) -> tuple[ir.Expr, ...]:
     return (part.func.value, *part.args) if isinstance(part.func, ir.Attr) else part.args
 
 
+def ends_in_picture(summary: Summary, store: Store) -> bool:
+    """Whether a collection of a loop that runs over no data ends in a picture."""
+    if not store.local or store.loop is None or store.loop.loop.over == "loader":
+        return False
+    shown = calls_named(summary.function.body, _PICTURES)
+    names = made_from(summary, {_holder(store)}) if shown else set()
+    return any(mention(arg, names) for call in shown for arg in call.args)
+
+
 def becomes_array(summary: Summary, store: Store) -> bool:
     """Whether numpy makes an array of the stored value or of the whole collection, which raises for a tensor with a
     graph."""
@@ -235,6 +246,11 @@ def gives_no_graph(summary: Summary, run: ModelRun) -> bool:
         and proved_free(summary, nodes, run.tests)
         and not any(is_unpacked(one, run) for one in walk_statements(summary.function.body, into_definitions=False))
     )
+
+
+def may_give_no_graph(summary: Summary, run: ModelRun) -> bool:
+    """Whether numpy() takes the output of a run where some test holds."""
+    return any(run.node in summary.graphs.sure(taken) for taken, _ in summary.notes.arrays)
 
 
 def is_unpacked(statement: ir.Stmt, run: ModelRun) -> bool:

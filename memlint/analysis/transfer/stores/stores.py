@@ -11,6 +11,7 @@ from memlint.analysis.domain.state import State, reachable, untouched
 from memlint.analysis.domain.summary.effects import LoopState, Store
 from memlint.analysis.domain.summary.function_state import FunctionState
 from memlint.analysis.domain.summary.summary import Summary
+from memlint.analysis.domain.tensor_ops import names_text
 from memlint.analysis.domain.values import (
     CONTAINER,
     DATA,
@@ -25,12 +26,14 @@ from memlint.analysis.domain.values import (
     join,
     ordered,
 )
+from memlint.analysis.syntax.syntax import walk_statements
 from memlint.analysis.syntax.windows import windows
 from memlint.analysis.transfer.heap import members
 from memlint.analysis.transfer.held_values import tensors_within
 from memlint.analysis.transfer.loops import changes_each_round
 from memlint.analysis.transfer.modules.flags import of_eval_mode
 from memlint.analysis.transfer.stores.written_keys import begun_where_missing
+from memlint.ir import nodes as ir
 
 
 def store_value(
@@ -126,7 +129,7 @@ def note_store(
     by default, all loops around it."""
     (made, survives), local = outlived(fn, state, place), not isinstance(place, Path)
     around = _around(fn, made, place, place_text, fn.loops if growing is None else growing)
-    if (around is None and local) or _keeps_nothing(kind, value):
+    if (around is None and local) or _keeps_nothing(fn, kind, value, shown):
         return None
     key = ("s", at, place, kind, tag)
     old = fn.stores.get(key)
@@ -174,13 +177,15 @@ def _cleared(fn: FunctionState, kind: str, place: Source, place_text: str, survi
     return FEW if place in fn.made_soon else "created again on some paths"
 
 
-def _keeps_nothing(kind: str, value: V) -> bool:
+def _keeps_nothing(fn: FunctionState, kind: str, value: V, shown: str) -> bool:
     """Whether a value surely is no tensor, holds no tensor, and has no graph."""
     if value.is_plain() and not value.src:
         return True
     # an object that the caller made may hold what the caller stored in it
     of_caller = kind == "retain" and value.kinds & INSTANCE and not value.kinds & MODULE and bool(value.syms)
-    return not of_caller and not value.may_be(TENSORS | UNKNOWN | DATA | CONTAINER)
+    if not of_caller and not value.may_be(TENSORS | UNKNOWN | DATA | CONTAINER):
+        return True
+    return not value.src and _picked_by_names(fn, shown)
 
 
 def _around(
@@ -206,6 +211,19 @@ def _spent(fn: FunctionState, state: State, loop: LoopState | None, value: V, ol
     if old is not None and not old.spent:
         return False
     return freed_by_backward(fn, state, of_loop(fn, loop, value.src)) == "yes"
+
+
+def _picked_by_names(fn: FunctionState, shown: str) -> bool:
+    """Whether a value is picked by a key that most often names a text: ``for key in ("fname", "index"): kept[key] +=
+    batch[key]``."""
+    return shown.endswith("]") and any(
+        isinstance(statement, ir.For)
+        and isinstance(statement.target, ir.Name)
+        and shown.endswith(f"[{statement.target.id}]")
+        and isinstance(statement.iter, ir.Display)
+        and all(isinstance(one, ir.Const) and names_text(str(one.value)) for one in statement.iter.elements)
+        for statement in walk_statements(fn.function.body, into_definitions=False)
+    )
 
 
 def own_sources(fn: FunctionState, place: Source) -> frozenset[Source]:

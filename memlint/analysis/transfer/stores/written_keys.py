@@ -7,10 +7,11 @@ from collections.abc import Iterator
 from memlint.analysis.domain.periods import conjuncts
 from memlint.analysis.domain.summary.effects import LoopState
 from memlint.analysis.domain.summary.function_state import FunctionState
+from memlint.analysis.domain.values import Sources
 from memlint.analysis.syntax.bindings import mentions, names_bound_by, names_read, targets
 from memlint.analysis.syntax.expression_text import text
 from memlint.analysis.syntax.memo import kept
-from memlint.analysis.syntax.syntax import bodies, calls, is_name, last_name, walk_statements
+from memlint.analysis.syntax.syntax import bodies, calls, is_name, last_name, parts, walk_expression, walk_statements
 from memlint.analysis.transfer.narrowing import tells_tensors
 from memlint.analysis.transfer.stores.sample_keys import by_parameter
 from memlint.ir import nodes as ir
@@ -40,6 +41,26 @@ def is_of_pairs(fn: FunctionState, target: ir.Subscript) -> bool:
         if over.startswith(around):
             over = over[len(around) :].removesuffix(")")
     return over == f"{name}.keys()" or over == name
+
+
+def takes_same(fn: FunctionState, pop: ir.Call, places: Sources) -> bool:
+    """Whether ``kept.pop(name, None)`` on a dictionary takes the same member out in each round of its loops, and not
+    one that they seem to set: no other call gets its key, and nothing is read or written by it."""
+    key = pop.args[0] if pop.args else None
+    if not fn.loops or not isinstance(key, ir.Name) or key.id not in fn.function.locals:
+        return False
+    if len(pop.args) == 1 and not any(one.how == "key" and one.place in places for one in fn.stores.values()):
+        return False  # a list, of which any member is as good as another
+    if any(key.id in loop.bound | loop.targets for loop in fn.loops):
+        return False
+    for part in parts(fn.loops[0].body):
+        if isinstance(part, ir.Call) and part is not pop:
+            given: tuple[ir.Expr, ...] = (*part.args, *(word.value for word in part.keywords))
+        else:
+            given = (part.index,) if isinstance(part, ir.Subscript) else ()
+        if any(is_name(inner, key.id) for one in given for inner in walk_expression(one)):
+            return False
+    return True
 
 
 def _may_stop(body: tuple[ir.Stmt, ...]) -> bool:
