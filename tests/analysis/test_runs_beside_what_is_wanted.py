@@ -1,4 +1,4 @@
-"""Evaluations beside code that wants gradients of something else, and models that come by an attribute or a closure."""
+"""Evaluations beside code that wants gradients of something else, and methods of the object of a method around."""
 
 from __future__ import annotations
 
@@ -72,64 +72,6 @@ def test_a_callee_that_differentiates_the_callers_run(tmp_path: Path, text: str)
     assert "MEM201" not in codes_in(tmp_path, HEAD + text)
 
 
-FEATURES = """
-def features(model, loader, size):
-    found = []
-    for x, _ in loader:
-        {before}
-        found.append(model(x.cuda()){cut}.cpu())
-    centers = torch.zeros(size, 8, requires_grad=True)
-    return found, centers
-
-
-features(nn.Linear(8, 8).cuda(), load(), 4)
-"""
-
-
-@pytest.mark.parametrize(
-    ("before", "cut", "found"),
-    [
-        ("pass", ".detach()", True),
-        ("x.requires_grad_()", ".detach()", False),
-        ("pass", "", False),
-    ],
-)
-def test_a_leaf_that_is_no_input(tmp_path: Path, before: str, cut: str, *, found: bool) -> None:
-    assert ("MEM201" in codes_in(tmp_path, HEAD + FEATURES.format(before=before, cut=cut))) is found
-
-
-ATTRIBUTE = """
-class App:
-    def __init__(self, searcher):
-        self.searcher = searcher
-
-    def pressed(self, event):
-        print(reply(torch.tensor([1, 2, 3]), self.searcher))
-
-
-def reply(words, searcher):
-    {guard}
-        return searcher(words.cuda()).argmax(-1).tolist()
-
-
-app = App({made})
-for i in range(100):
-    app.pressed(None)
-"""
-
-
-@pytest.mark.parametrize(
-    ("guard", "made", "found"),
-    [
-        ("if True:", "nn.Sequential(nn.Embedding(100, 8), nn.Linear(8, 100)).cuda()", True),
-        ("with torch.no_grad():", "nn.Sequential(nn.Embedding(100, 8), nn.Linear(8, 100)).cuda()", False),
-        ("if True:", "print", False),
-    ],
-)
-def test_a_model_that_a_helper_gets_from_an_attribute(tmp_path: Path, guard: str, made: str, *, found: bool) -> None:
-    assert ("MEM201" in codes_in(tmp_path, HEAD + ATTRIBUTE.format(guard=guard, made=made))) is found
-
-
 CLOSURE = """
 class Net(nn.Module):
     def __init__(self):
@@ -162,3 +104,8 @@ def main(loader):
 )
 def test_the_object_of_the_method_around(tmp_path: Path, other: str, owner: str, *, found: bool) -> None:
     assert ("MEM201" in codes_in(tmp_path, HEAD + CLOSURE.format(other=other, owner=owner))) is found
+
+
+def test_what_a_starred_parameter_collects_is_no_object(tmp_path: Path) -> None:
+    source = CLOSURE.format(other="pass", owner="self[1]").replace("def validater(self, loader)", "def validater(*self)")
+    assert "MEM201" not in codes_in(tmp_path, HEAD + source.replace("loader.next_batch()", "self[2].next_batch()"))

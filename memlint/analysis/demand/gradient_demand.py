@@ -49,7 +49,7 @@ def reason_gradients_needed(analyser: Analyser, summary: Summary, run: ModelRun)
     if why == CLEARED and is_spent(analyser, summary, run):
         why = ""  # only numbers remain of this run, so other code makes the gradients
     if why in (REQUIRES, ASKED) and is_spent(analyser, summary, run):
-        why = asked_for(summary, of_other_networks(summary.function.body, run.text), of_new=False)
+        why = asked_for(summary, of_other_networks(summary.function.body, run.text))
     why = why or (ITSELF if differentiates_itself(analyser, run) else "")
     if why:
         return why
@@ -261,10 +261,10 @@ def _held(caller: Summary, state: State, record: CallRecord, path: Path) -> Sour
     return frozenset(found)
 
 
-def asked_for(summary: Summary, others: frozenset[int] = frozenset(), *, of_new: bool = True) -> str:
+def asked_for(summary: Summary, others: frozenset[int] = frozenset()) -> str:
     """How this function requests gradients or reads the graph: `autograd.grad`, ``requires_grad``, saliency, an
     optimizer step, a drawing of the graph. "" if it does not. ``others``: mentions of other networks' parameters, which
-    do not count. ``of_new``: tensors that are made as leaves (``torch.zeros(3, requires_grad=True)``) count."""
+    do not count."""
     if summary.notes.wants_any_graph:
         return "autograd.grad is called"
     if "grad_fn" in summary.function.names:
@@ -273,8 +273,6 @@ def asked_for(summary: Summary, others: frozenset[int] = frozenset(), *, of_new:
     for part, why in _asking(summary.function.body):
         if why == CLEARED:
             cleared = cleared or (not summary.backwards and not calls_backward(summary.function.body))
-        elif why == REQUIRES and isinstance(part, ir.Call) and not of_new:
-            continue
         elif not isinstance(part, ir.Attr) or id(part.value) not in others:
             return why
     return CLEARED if cleared else ""

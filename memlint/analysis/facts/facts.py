@@ -269,32 +269,18 @@ class Facts:
         return len(own) == len(value.syms) == 1 and self.usual(summary.function, own[0].root[2:]) is flag
 
     def settled(self, summary: Summary, value: V, of_tests: bool = True) -> V | None:
-        """A value at a call site, with the caller's own parameters and its object's attributes resolved in turn. None
-        if one is unknown."""
+        """A value at a call site, with the caller's own parameters resolved in turn; None if one is unknown."""
         if not value.kinds & UNKNOWN:
             return value
         found = NOTHING
         for path in ordered(value.syms):
-            inner = self._at_place(summary.function, path, of_tests)
+            if path.steps or not path.root.startswith("p:"):
+                return None
+            inner = self.parameter(summary.function, path.root[2:], of_tests)
             if inner is None:
                 return None
             found = join(found, inner)
         return found if found.kinds else None
-
-    def _at_place(self, function: Function, path: Path, of_tests: bool) -> V | None:
-        """What is known of a parameter, or of an attribute of the method's object. None for unknown, and for a tensor
-        or number in an attribute, which other methods may change."""
-        if not path.root.startswith("p:") or len(path.steps) > 1:
-            return None
-        if not path.steps:
-            return self.parameter(function, path.root[2:], of_tests)
-        if function.cls is None or path.root[2:] != function.own_name or not path.steps[0].startswith("."):
-            return None
-        name = path.steps[0][1:]
-        if self.analyser.is_buffer(function.cls, name):
-            return None
-        found = self.analyser.attribute(function.cls, name)
-        return found if found.kinds & ~NONE and not found.kinds & ~_PLAIN else None
 
     @functools.cached_property
     def attributes_in_backward(self) -> frozenset[str]:
@@ -321,9 +307,10 @@ class Facts:
         declared = self._declared(around, param) if param is not None else None
         if declared is not None:
             return declared
-        own = self.analyser.own_object(around) if param is not None and param is around.params[0] else None
-        if own is not None and name not in assigned_names(around.body)[0]:
-            return own
+        if param is not None and param is around.params[0] and param.kind in ("positional-only", "positional"):
+            own = self.analyser.own_object(around)
+            if own is not None and name not in assigned_names(around.body)[0]:
+                return own
         if name in uses_of(around):
             return V(MODULE)
         if param is not None:

@@ -271,6 +271,16 @@ def _calls_by_name(body: tuple[ir.Stmt, ...]) -> dict[str, list[ir.Call]]:
 
 
 @kept
+def assignments(body: tuple[ir.Stmt, ...]) -> dict[str, list[ir.Assign]]:
+    """The assignments of a value to a single name, by name, including those in nested definitions."""
+    found: dict[str, list[ir.Assign]] = {}
+    for statement in (one for one in walk_statements(body) if isinstance(one, ir.Assign)):
+        for name in {target.id for target in statement.targets if isinstance(target, ir.Name)}:
+            found.setdefault(name, []).append(statement)
+    return found
+
+
+@kept
 def _calls_by_place(body: tuple[ir.Stmt, ...]) -> dict[int, ir.Call]:
     return {call.at: call for call in reversed(_calls(body))}
 

@@ -51,7 +51,8 @@ class GradientObservations(Compactable):
     @property
     def wants_any_graph(self) -> bool:
         """Whether `autograd.grad` may differentiate a graph besides those that the known backwards reach. A callee that
-        frees the graphs of its own runs (an attack) wants no other."""
+        frees the graphs of its own runs (an attack) wants no other: what it differentiates of its caller's is among the
+        caller's backwards."""
         return self.gradients and (self.differentiates or self.keeps_gradients)
 
 
