@@ -107,5 +107,7 @@ def test_the_object_of_the_method_around(tmp_path: Path, other: str, owner: str,
 
 
 def test_what_a_starred_parameter_collects_is_no_object(tmp_path: Path) -> None:
-    source = CLOSURE.format(other="pass", owner="self[1]").replace("def validater(self, loader)", "def validater(*self)")
+    source = CLOSURE.format(other="pass", owner="self[1]").replace(
+        "def validater(self, loader)", "def validater(*self)"
+    )
     assert "MEM201" not in codes_in(tmp_path, HEAD + source.replace("loader.next_batch()", "self[2].next_batch()"))
