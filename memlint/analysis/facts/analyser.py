@@ -84,8 +84,8 @@ class Analyser(DefinitionValues):
         self.is_large = sum(map(project.size, project.sources)) > ROOM
         self.unused = Unused(self.program)
         self.known_calls = KnownCalls(self.program, self.unused)
-        #: the grad mode in which each decorator of the project, with its flags, runs a function; None for unchanged
-        self.wrappers: dict[tuple[object, ...], int | None] = {}
+        #: by file and name, the grad mode in which each decorator of the project runs a function; None for unchanged
+        self.wrappers: dict[tuple[str, str], int | None] = {}
         #: the mentions of each function name queried so far (see `calls_by_name`); None for too many
         self.mentions: dict[str, tuple[Mention, ...] | None] = {}
         #: interns the sets and values of finished summaries
