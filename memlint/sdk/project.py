@@ -29,6 +29,8 @@ from memlint.analysis.index.program import Class, Function, Module, Program, in_
 from memlint.analysis.index.programs import is_collected, is_program
 from memlint.analysis.index.roles_by_name import is_test
 from memlint.analysis.index.uses import of_module
+from memlint.analysis.judge.evaluation import is_small
+from memlint.analysis.judge.sizes.small_networks import size_of_class
 from memlint.analysis.judge.sums import loop_of_sum
 from memlint.analysis.reach.known_calls import KnownCall
 from memlint.analysis.transfer.annotations import annotation_value
@@ -65,6 +67,7 @@ __all__ = [
     "is_collected",
     "is_of_script",
     "is_program",
+    "is_small",
     "is_step",
     "is_test",
     "knowledge",
@@ -81,6 +84,7 @@ __all__ = [
     "peel",
     "repeated",
     "runs_model",
+    "size_of_class",
     "touches_an_accelerator",
     "tree_of",
     "unguarded",

@@ -2,15 +2,15 @@
 
 A `V` is an abstract value: its possible ``kinds`` (bits such as ``MODULE | NONE``), the sources of its autograd graphs
 (``src``), and its devices. If ``UNKNOWN`` is among its kinds, the value may be anything: that is evidence neither for a
-finding nor against it. A `LoopState`, `Store`, `ModelRun` or `Backward` is an effect of a function; an `OutsideCall` is
-a recorded call of a library.
+finding nor against it. A `LoopState`, `Store`, `ModelRun` or `Backward` is an effect of a function; a `CallRecord` is a
+call of a project function, and an `OutsideCall` one of a library.
 """
 
 from __future__ import annotations
 
 from memlint.analysis.domain.events import SIZES
 from memlint.analysis.domain.state import OFF
-from memlint.analysis.domain.summary.effects import Backward, LoopState, ModelRun, Store, excluded
+from memlint.analysis.domain.summary.effects import Backward, CallRecord, LoopState, ModelRun, Store, excluded
 from memlint.analysis.domain.values import (
     ACCELERATOR,
     CALLABLE,
@@ -74,6 +74,7 @@ __all__ = [
     "UNKNOWN",
     "UNKNOWN_VALUE",
     "Backward",
+    "CallRecord",
     "HookCall",
     "Kept",
     "LoopState",

@@ -5,23 +5,31 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from memlint.sdk import Place, Site
-from memlint.sdk.project import Analyser, Summary, loop_of_sum, marks_of
-from memlint.sdk.values import Path, Sources, Store
+from memlint.sdk.project import Analyser, Class, Summary, is_small, layer_code, loop_of_sum, marks_of, size_of_class
+from memlint.sdk.values import CallRecord, LoopState, Path, Source, Sources, Store, tensors_within
 
 from .rule import SummedLosses
+from .uses_of_sum import is_linear
 
 
 def detect(analyser: Analyser, summary: Summary) -> Iterator[SummedLosses]:
-    """The sums of one function whose graphs a single backward after the loop needs."""
+    """The sums of one function whose graphs a single backward after the loop needs, one for each loop and backward."""
+    seen: set[tuple[Source, Site]] = set()
     for store in summary.stores.values():
         backward = _backward_behind(summary, store)
-        if backward is None or not _is_of_batches(summary, store):
+        if store.loop is None or backward is None or (store.loop.id, backward) in seen:
+            continue
+        if not _is_of_batches(analyser, summary, store, store.loop):
             continue
         loop = loop_of_sum(analyser, summary, store)
         if loop is None or loop.kind != "for" or loop.over in ("modules", "epochs"):
             continue
-        if loop.over == "range" and _holds_own_state(summary, store):
+        by_index = store.loop.targets <= store.loop.counters
+        if by_index and _holds_own_state(analyser, summary, store):
             continue
+        if _is_needed_whole(analyser, summary, store):
+            continue
+        seen.add((store.loop.id, backward))
         yield SummedLosses(
             site=store.site,
             function=summary.function.qual,
@@ -29,6 +37,7 @@ def detect(analyser: Analyser, summary: Summary) -> Iterator[SummedLosses]:
             place=Place(store.place_kind, store.place_text),
             loop=loop,
             backward=backward,
+            small=_are_small(analyser, summary, store, store.loop),
         )
 
 
@@ -41,23 +50,83 @@ def _backward_behind(summary: Summary, store: Store) -> Site | None:
     return next(sites, None)
 
 
-def _is_of_batches(summary: Summary, store: Store) -> bool:
+def _is_of_batches(analyser: Analyser, summary: Summary, store: Store, loop: LoopState) -> bool:
     """Whether each iteration runs a model of its own: no time steps, and no parts of one earlier forward."""
-    assert store.loop is not None
     if any(
         other.kind == "carry" and other.how == "call" and other.loop is store.loop for other in summary.stores.values()
     ):
         return False  # time steps of a recurrence, not separate batches
-    nodes = [node for item in _reached(summary, store) if (node := summary.graphs.nodes.get(item)) is not None]
-    if any(node.definite and not node.leaf and store.loop.id not in node.loops for node in nodes):
+    reached = _reached(summary, store)
+    nodes = [node for item in reached if (node := summary.graphs.nodes.get(item)) is not None]
+    if any(node.definite and not node.leaf and loop.id not in node.loops for node in nodes):
         return False  # all use one forward before the loop, whose graph the first backward would free
-    return any(node.model and store.loop.id in node.loops for node in nodes)
+    if any(node.model and loop.id in node.loops for node in nodes):
+        return True
+    # a network of functions and parameters runs no layer: the call of its forward tells
+    forwards = [record for record, _ in _forwards(analyser, summary, reached)]
+    return bool(forwards) and all(loop.id in record.loops for record in forwards)
 
 
-def _holds_own_state(summary: Summary, store: Store) -> bool:
-    """Whether the value includes an attribute that another method has set, possibly with that method's graph."""
+def _forwards(analyser: Analyser, summary: Summary, reached: Sources) -> Iterator[tuple[CallRecord, Class]]:
+    """The calls of forwards of the project's modules to whose outputs these sources belong, with the classes."""
+    for record in summary.calls.values():
+        callee = analyser.function_at(record.callee)
+        if callee is None or callee.cls is None or not layer_code(analyser, callee):
+            continue
+        inside = tensors_within(summary, summary.exit, record.result).src if summary.exit is not None else frozenset()
+        if (record.result.src | inside) & reached:
+            yield record, callee.cls
+
+
+def _are_small(analyser: Analyser, summary: Summary, store: Store, loop: LoopState) -> bool:
+    """Whether the graphs that an iteration adds are known to take little memory."""
+    reached = _reached(summary, store)
+    runs = [run for run in summary.runs.values() if loop.id in run.loops and run.marks & reached]
+    if runs:
+        return all(is_small(analyser, summary, run) for run in runs)
+    sizes = {size_of_class(analyser, cls) for _, cls in _forwards(analyser, summary, reached)}
+    return sizes == {"small"}
+
+
+def _holds_own_state(analyser: Analyser, summary: Summary, store: Store) -> bool:
+    """Whether the value includes an attribute that another method has set, possibly with that method's graph. What only
+    a constructor sets has none: the backward of the second step would raise."""
+    cls = summary.function.cls
     own = f"p:{summary.function.own_name}" if summary.function.takes_self else None
-    return any(isinstance(item, Path) and item.root == own for item in _reached(summary, store))
+    names = {
+        item.steps[0].removeprefix(".") if item.steps else ""
+        for item in _reached(summary, store)
+        if isinstance(item, Path) and item.root == own
+    }
+    return any(cls is None or not name or analyser.facts.attributes.is_set_later(cls, name) for name in names)
+
+
+def _is_needed_whole(analyser: Analyser, summary: Summary, store: Store) -> bool:
+    """Whether the graphs of all iterations are needed together: the backward goes through something that is not linear
+    in the losses, or through another part of the same graphs that the loop collects."""
+    assert store.loop is not None
+    start = store.loop.body[0].at if store.loop.body else 0
+    if not is_linear(analyser, summary, store.place_text, store.site.at, start):
+        return True
+    nodes = _made_in(summary, store, store.loop)
+    return any(
+        other.loop is store.loop
+        and other.kind == "retain"
+        and _made_in(summary, other, store.loop) & nodes
+        and _backward_behind(summary, other) is not None
+        and loop_of_sum(analyser, summary, other) is None
+        for other in summary.stores.values()
+    )
+
+
+def _made_in(summary: Summary, store: Store, loop: LoopState) -> Sources:
+    """The parts of the kept graph that each iteration of a loop records anew, leaves aside."""
+    nodes = summary.graphs.nodes
+    return frozenset(
+        item
+        for item in _reached(summary, store)
+        if item in nodes and loop.id in nodes[item].loops and not nodes[item].leaf
+    )
 
 
 def _reached(summary: Summary, store: Store) -> Sources:

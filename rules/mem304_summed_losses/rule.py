@@ -16,11 +16,13 @@ META = Meta(
 
 
 class SummedLosses(Event, frozen=True, gc=False, kw_only=True):
-    """Losses of independent micro-batches are summed in a loop, and one backward follows it."""
+    """Losses of independent micro-batches are summed in a loop, and one backward follows it. ``small``: the network is
+    known to be small."""
 
     place: Place
     loop: Loop
     backward: Site
+    small: bool = False
 
 
 def check(facts: Facts) -> Iterator[Report]:
@@ -31,7 +33,7 @@ def check(facts: Facts) -> Iterator[Report]:
             "backward() after the loop: the peak is the sum of their saved activations",
             help="call backward() on each batch's loss, divided by the number of batches: the gradients add up to the "
             "same",
-            severity="warning",
+            severity="note" if event.small else "warning",
             confidence=event.certainty,
             growth=Growth("device-graph", "peak"),
             trace=(*event.trace, Step(event.backward, "the one backward()")),

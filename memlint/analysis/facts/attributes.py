@@ -151,6 +151,11 @@ class Attributes:
                 found.setdefault(name, []).append(method)
         return found
 
+    def is_set_later(self, cls: Class, name: str) -> bool:
+        """Whether a method that makes no object assigns the attribute, in the class, its ancestors or subclasses."""
+        order = (*self.analyser.program.ancestors(cls)[0], *self.analyser.program.below(cls))
+        return any(MAKES.match(one.name) is None for item in order for one in self._assignments(item).get(name, ()))
+
     @kept_for
     def used_as_modules(self, cls: Class) -> frozenset[str]:
         """The places that the methods of a class use as only modules are used."""

@@ -28,7 +28,8 @@ from memlint.analysis.judge.phases import phase_of
 from memlint.analysis.judge.roles import Phase
 from memlint.analysis.judge.run_reasons import report_run_reason
 from memlint.analysis.judge.sizes.large_networks import starts_evaluating
-from memlint.analysis.syntax.syntax import calls, loops_around
+from memlint.analysis.syntax.memo import kept_for
+from memlint.analysis.syntax.syntax import calls, calls_backward, last_name, loops_around
 from memlint.analysis.transfer.held_values import tensors_within
 from memlint.analysis.transfer.library.threads import out_of_guard
 from memlint.analysis.transfer.stores.collected import gives_no_graph, may_give_no_graph
@@ -215,18 +216,25 @@ def _is_stored(summary: Summary, run: ModelRun) -> bool:
 
 def of_layers(analyser: Analyser, function: Function, depth: int = 0) -> bool:
     """Whether the function is a forward, or a method of a module that only forwards call: it runs in the grad mode of
-    its caller, its loops run over layers, heads or time steps, and its local values die with the call."""
+    its caller, its loops run over layers, heads or time steps, and its local values die with the call. A forward that
+    trains is none."""
     inner: Function | None = function
     while inner is not None:
         named = inner.name in _LAYER_METHODS or inner.name.startswith("forward_")
         if inner.cls is not None and named and analyser.program.is_module(inner.cls):
-            return True
+            return not _steps(inner)
         inner = inner.enclosing
     if depth >= MAX_CALLERS_UP or not of_module(analyser, function):
         return False
     callers = {caller.function.key: caller.function for caller, _ in analyser.facts.calls_of(function)}
     callers.pop(function.key, None)
     return bool(callers) and all(of_layers(analyser, caller, depth + 1) for caller in callers.values())
+
+
+@kept_for
+def _steps(function: Function) -> bool:
+    """Whether a forward runs a backward and an optimizer's step: it is a training step, and no layer."""
+    return calls_backward(function.body) and any(last_name(call.func) == "step" for call in calls(function.body))
 
 
 def records(analyser: Analyser, summary: Summary, run: ModelRun) -> bool:

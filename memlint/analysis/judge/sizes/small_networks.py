@@ -89,7 +89,7 @@ def size_of_network(analyser: Analyser, summary: Summary, run: ModelRun) -> str:
     if run.origin is not None:
         inner, _ = run.origin
         if (own := inner.function.cls) is not None and analyser.program.is_module(own):
-            return _of_class(analyser, own)  # the run is one of the layers of that class
+            return size_of_class(analyser, own)  # the run is one of the layers of that class
         sizes = {size_of_network(analyser, inner, one) for one in inner.runs.values()}
         return sizes.pop() if len(sizes) == 1 else "large" if "large" in sizes else ""
     values = [run.module]
@@ -110,7 +110,7 @@ def _is_part_of_small(analyser: Analyser, run: ModelRun) -> bool:
     if len(called) < len(("model", "tower")) or not all(ref.kind == "extinstance" for ref in run.module.refs):
         return False
     owners = [cls for cls in analyser.facts.attributes.classes_with(called[-1]) if analyser.program.is_module(cls)]
-    return bool(run.module.refs) and len(owners) == 1 and _of_class(analyser, owners[0]) == "small"
+    return bool(run.module.refs) and len(owners) == 1 and size_of_class(analyser, owners[0]) == "small"
 
 
 def _size(analyser: Analyser, ref: Ref) -> str:
@@ -119,11 +119,12 @@ def _size(analyser: Analyser, ref: Ref) -> str:
         saved = _of_chain(layer) if layer is not None else None
         return "small" if saved is not None and saved <= _FEW else ""
     cls = analyser.cls(ref) if ref.kind == "instance" else None
-    return _of_class(analyser, cls) if cls is not None else ""
+    return size_of_class(analyser, cls) if cls is not None else ""
 
 
 @kept_for
-def _of_class(analyser: Analyser, cls: Class) -> str:
+def size_of_class(analyser: Analyser, cls: Class) -> str:
+    """ "small" or "large" for the networks of a class; "" if too little is known of it."""
     try:
         init = analyser.program.method(cls, "__init__")
         numbers = analyser.facts.numbers
