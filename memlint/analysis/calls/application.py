@@ -106,6 +106,7 @@ class Application(Translation):
         if self.callee.notes.gradients:
             self.fn.notes.gradients = True
             self.fn.notes.keeps_gradients |= self.callee.notes.keeps_gradients
+            self.fn.notes.unknown_gradients |= self.callee.notes.unknown_gradients
             self.fn.notes.gradient_calls.add(self.at)
 
     def _modes(self) -> None:

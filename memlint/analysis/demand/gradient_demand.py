@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from collections.abc import Set as AbstractSet
 from typing import TYPE_CHECKING
 
+from memlint.analysis.demand.graph_origins import leaves_beside
 from memlint.analysis.demand.used_up_graphs import blindly_reached, decorator_trains, is_spent
 from memlint.analysis.domain.state import State
 from memlint.analysis.domain.summary.effects import CallRecord, ModelRun
@@ -49,7 +50,8 @@ def reason_gradients_needed(analyser: Analyser, summary: Summary, run: ModelRun)
     if why == CLEARED and is_spent(analyser, summary, run):
         why = ""  # only numbers remain of this run, so other code makes the gradients
     if why in (REQUIRES, ASKED) and is_spent(analyser, summary, run):
-        why = asked_for(summary, of_other_networks(summary.function.body, run.text))
+        others = of_other_networks(summary.function.body, run.text)
+        why = asked_for(summary, others, leaves_beside(summary, run))
     why = why or (ITSELF if differentiates_itself(analyser, run) else "")
     if why:
         return why
@@ -215,7 +217,7 @@ def _reached_by(analyser: Analyser, summary: Summary, marks: AbstractSet[Source]
     for caller, record in analyser.facts.calls_of(summary.function):
         if caller is summary:
             continue
-        if caller.notes.wants_any_graph and returned:
+        if caller.notes.unknown_gradients and returned:
             return "autograd.grad is called"
         inner = set(record.result.src) if returned else set()
         if caller.exit is not None:
@@ -261,32 +263,32 @@ def _held(caller: Summary, state: State, record: CallRecord, path: Path) -> Sour
     return frozenset(found)
 
 
-def asked_for(summary: Summary, others: frozenset[int] = frozenset()) -> str:
+def asked_for(summary: Summary, others: frozenset[int] = frozenset(), leaves: frozenset[int] = frozenset()) -> str:
     """How this function requests gradients or reads the graph: `autograd.grad`, ``requires_grad``, saliency, an
     optimizer step, a drawing of the graph. "" if it does not. ``others``: mentions of other networks' parameters, which
-    do not count."""
-    if summary.notes.wants_any_graph:
+    do not count. ``leaves``: the ordinals at which leaves are made that do not count either."""
+    if summary.notes.unknown_gradients:
         return "autograd.grad is called"
     if "grad_fn" in summary.function.names:
         return "its graph is read"
     cleared = False
-    for part, why in _asking(summary.function.body):
+    for at, base, why in _asking(summary.function.body):
         if why == CLEARED:
             cleared = cleared or (not summary.backwards and not calls_backward(summary.function.body))
-        elif not isinstance(part, ir.Attr) or id(part.value) not in others:
+        elif at not in leaves and id(base) not in others:
             return why
     return CLEARED if cleared else ""
 
 
 @kept
-def _asking(body: tuple[ir.Stmt, ...]) -> tuple[tuple[ir.Expr, str], ...]:
-    """The expressions of a body that request gradients, in source order, each with the kind of request. An attribute
-    (``x.grad``) requests those of its base."""
-    found: list[tuple[ir.Expr, str]] = []
+def _asking(body: tuple[ir.Stmt, ...]) -> tuple[tuple[int, ir.Expr | None, str], ...]:
+    """The expressions of a body that request gradients, in source order: the ordinal, whose gradients (``x`` in
+    ``x.grad``; None where it is not told), and the kind of request."""
+    found: list[tuple[int, ir.Expr | None, str]] = []
     for statement in walk_statements(body):
         if isinstance(statement, ir.Assign) and is_true(statement.value):
             targets = (one for one in statement.targets if isinstance(one, ir.Attr) and one.name == "requires_grad")
-            found += [(target, REQUIRES) for target in targets]
+            found += [(target.at, target.value, REQUIRES) for target in targets]
         for expr in expressions(statement):
             for part in walk_expression(expr):
                 if isinstance(part, ir.Call):
@@ -294,16 +296,16 @@ def _asking(body: tuple[ir.Stmt, ...]) -> tuple[tuple[ir.Expr, str], ...]:
     return tuple(found)
 
 
-def _asks(call: ir.Call) -> Iterator[tuple[ir.Expr, str]]:
+def _asks(call: ir.Call) -> Iterator[tuple[int, ir.Expr | None, str]]:
     name = last_name(call.func)
     if name == "zero_grad":
-        yield call, CLEARED
+        yield call.at, None, CLEARED
     if name in ("requires_grad_", "enable_grad") and not (call.args and is_false(call.args[0])):
-        yield call.func, ASKED
+        yield call.at, call.func.value if isinstance(call.func, ir.Attr) else None, ASKED
         return
     if name == "set_grad_enabled" and call.args and is_true(call.args[0]):
-        yield call, ENABLED
+        yield call.at, None, ENABLED
     if any(word.name == "volatile" and is_true(word.value) for word in call.keywords):
-        yield call, "its inputs are volatile: in the PyTorch that it is written for, nothing is recorded"
+        yield call.at, None, "its inputs are volatile: in the PyTorch that it is written for, nothing is recorded"
     if any(word.name == "requires_grad" and is_true(word.value) for word in call.keywords):
-        yield call, REQUIRES
+        yield call.at, None, REQUIRES

@@ -40,6 +40,23 @@ def is_of_new_leaves(summary: Summary, sources: Sources, loop: Source) -> bool:
     return bool(begun) and len(nodes) == len(reached) and all(node.leaf and loop in node.loops for node in begun)
 
 
+def leaves_beside(summary: Summary, run: ModelRun) -> frozenset[int]:
+    """The ordinals at which the function makes leaves that can be no input of the run, and no part of what it runs.
+    Empty if an unresolved call gives the run an input."""
+    nodes = summary.graphs.nodes
+    node = nodes.get(run.node)
+    if node is None or summary.last is None:
+        return frozenset()
+    inputs = summary.graphs.closure(node.parents)
+    if any(item in nodes and nodes[item].unknown for item in inputs):
+        return frozenset()
+    kept = {
+        source for value in summary.last.sym.values() for source in tensors_within(summary, summary.last, value).src
+    }
+    near = inputs | summary.left | summary.escaped | kept
+    return frozenset(made.at for item, made in nodes.items() if made.leaf and item not in near)
+
+
 def gives_no_gradient(analyser: Analyser, summary: Summary, run: ModelRun) -> bool:
     """Whether no input of the module carries a graph."""
     node = summary.graphs.nodes.get(run.node)

@@ -50,7 +50,7 @@ def kept_each_round(summary: Summary, store: Store) -> Backward | None:
 
 def graph_needed_later(analyser: Analyser, summary: Summary, store: Store) -> bool:
     """Whether the graph that the place keeps reaches a backward, or escapes to unresolved code."""
-    if summary.notes.keeps_gradients and store.freed != "yes":
+    if (summary.notes.keeps_gradients or summary.notes.unknown_gradients) and store.freed != "yes":
         return True
     marks = marks_of(store)
     held = _in_records(summary, store)

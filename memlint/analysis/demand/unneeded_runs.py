@@ -53,7 +53,7 @@ def records_unneeded_graph(analyser: Analyser, summary: Summary, run: ModelRun) 
 def _is_differentiated(summary: Summary, marks: AbstractSet[Source]) -> bool:
     """Whether `autograd.grad` may go through these graphs, here or in a callee that gets one of them."""
     end = summary.exit
-    if summary.notes.differentiates or end is None:
+    if summary.notes.unknown_gradients or end is None:
         return True
     records = [record for record in summary.calls.values() if record.at in summary.notes.gradient_calls]
     if summary.notes.gradient_calls - {record.at for record in records}:

@@ -148,7 +148,7 @@ def used_up(
     """
     if summary.cut_short or summary.last is None or blindly_reached(summary, marks):
         return False
-    if summary.notes.wants_any_graph and not of_gradients:
+    if summary.notes.unknown_gradients and not of_gradients:
         return False
     if marks & (summary.left - summary.notes.logged) or any(marks & reached for reached, *_ in summary.backwards):
         return False

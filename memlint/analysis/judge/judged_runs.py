@@ -101,7 +101,7 @@ def _judge_run(analyser: Analyser, summary: Summary, run: ModelRun) -> Verdict |
         return None  # the call that turns grad mode off may be the evaluation
     if mode is not True and (phase := phase_of(summary, run)) is not None and not asked_for(summary):
         return Verdict(run, "eval", "", phase)
-    plain = not evaluation and not summary.may_train and not summary.notes.wants_any_graph
+    plain = not evaluation and not summary.may_train and not summary.notes.unknown_gradients
     thread = out_of_guard(analyser, summary.function) if plain else None
     if thread is not None:
         evaluation = "eval"

@@ -35,25 +35,18 @@ class GradientObservations(Compactable):
         self.blind_at: set[int] = set()
         #: whether `autograd.grad`, or another differentiating call, is reached
         self.gradients = False
+        #: whether one of these differentiates what is not known; the known ones are among the backwards
+        self.unknown_gradients = False
         #: whether one of these may record or keep the graph of what it differentiates
         self.keeps_gradients = False
         #: the ordinals of calls of functions that differentiate
         self.gradient_calls: set[int] = set()
-        #: whether this function itself, or an unresolved callee, differentiates
-        self.differentiates = False
         #: values that NumPy converts, which raises for a graph, each with the tests around the call
         self.arrays: list[tuple[Sources, tuple[ir.Expr, ...]]] = []
         #: graphs from which a value was detached in place, by ``detach_()``
         self.cut_off: set[Source] = set()
         #: by ordinal, the backwards that retain their graph, with the sources that had escaped before
         self.retained: dict[int, tuple[ir.Call, Sources]] = {}
-
-    @property
-    def wants_any_graph(self) -> bool:
-        """Whether `autograd.grad` may differentiate a graph besides those that the known backwards reach. A callee that
-        frees the graphs of its own runs (an attack) wants no other: what it differentiates of its caller's is among the
-        caller's backwards."""
-        return self.gradients and (self.differentiates or self.keeps_gradients)
 
 
 class PlaceObservations(Compactable):

@@ -217,7 +217,7 @@ def _through_class(fn: FunctionState, state: State, run: _Run, freezes: bool | N
         followed = is_abstract(function)  # all its overrides were interpreted
         if not tips and not followed and cls is not None and (below := _overrides(fn, cls, method)):
             if any(one is not None and one.notes.gradients for one in below):
-                fn.notes.gradients = fn.notes.differentiates = fn.notes.keeps_gradients = True
+                fn.notes.gradients = fn.notes.unknown_gradients = True
             return None  # an override may run layers
         if not determined and not tips:
             return as_output(state, known.but(kinds=TREE), device_of(fn, state, [module, *args]), text(expr.func))

@@ -138,7 +138,7 @@ def _of_class(fn: FunctionState, state: State, expr: ir.Call, receiver: V, name:
     ):
         return unknown_call(fn, state, expr, receiver, args, words)
     if methods.differentiates:
-        fn.notes.gradients = fn.notes.differentiates = fn.notes.keeps_gradients = True
+        fn.notes.gradients = fn.notes.unknown_gradients = True
     layer = not methods.found and fn.analyser.facts.attributes.names_layer(name)
     graph = methods.graph if methods.found else "yes" if layer else graph_by_name(name)
     return run_module(fn, state, expr, receiver, args, words, method=name, graph=graph)
