@@ -62,6 +62,8 @@ from memlint.ir import nodes as ir
 
 #: methods that optimizers have, alone or as well as modules
 _OF_OPTIMIZERS = frozenset({"step", "zero_grad", "state_dict", "load_state_dict", "add_param_group"})
+#: methods of modules that tensors lack
+_OF_MODULES = frozenset({"eval", "train", "forward"})
 #: methods of strings that tensors lack
 _OF_TEXT = frozenset(
     {"strip", "lstrip", "rstrip", "lower", "upper", "splitlines", "startswith", "endswith", "casefold", "capitalize"}
@@ -116,6 +118,8 @@ def _narrowed(receiver: V, name: str) -> V:
         receiver = receiver.but(kinds=receiver.kinds & ~OPTIMIZER)  # the result of a helper that loads either kind
     if name in PARAMETERS and receiver.kinds & UNKNOWN and not receiver.kinds & (TENSORS | CONTAINER):
         receiver = receiver.but(kinds=receiver.kinds & ~UNKNOWN | MODULE, src=EMPTY)
+    if name in _OF_MODULES and receiver.kinds & MODULE:
+        receiver = receiver.but(kinds=receiver.kinds & ~TENSORS, src=EMPTY)  # a network, or one loaded from a file
     if (
         not receiver.kinds & UNKNOWN
         and receiver.may_be_module()
