@@ -52,7 +52,8 @@ def reason_gradients_needed(analyser: Analyser, summary: Summary, run: ModelRun)
     if why in (REQUIRES, ASKED) and is_spent(analyser, summary, run):
         others = of_other_networks(summary.function.body, run.text)
         why = asked_for(summary, others, leaves_beside(summary, run))
-    why = why or (ITSELF if differentiates_itself(analyser, run) else "")
+    itself = run.site.at in summary.notes.gradient_calls or differentiates_itself(analyser, run)
+    why = why or (ITSELF if itself else "")
     if why:
         return why
     callee = run.origin

@@ -17,6 +17,7 @@ from memlint.analysis.domain.values import (
     LOADER,
     MODULE,
     NOTHING,
+    SCALAR,
     SOME_SIZE,
     TENSORS,
     TREE,
@@ -257,9 +258,9 @@ def read_item(fn: FunctionState, state: State, base: V, index: V, expr: ir.Subsc
     if counts and (not base.objs or not found.src):
         return DATA_VALUE
     if base.kinds & TENSORS:
-        base = part_of_output(
-            fn, base, f"[{name}]" if name not in (None, "-1", "loss", "logits", "out", "output") else "[]"
-        )
+        step = f"[{name}]" if name not in (None, "-1", "loss", "logits", "out", "output") else "[]"
+        # what is picked by position is no 0-d tensor
+        base = part_of_output(fn, base, step, unpacked=base.size == SCALAR and isinstance(index.const, int))
         found = join(found, _tensors(base).but(extent=extent_ops.member(base, expr.index)))
     if base.is_of_library() and isinstance(index.const, int):
         found = join(found, part_of_bundle(base, index.const))
