@@ -1,4 +1,4 @@
-"""Evaluations beside code that wants gradients of something else, and methods of the object of a method around."""
+"""Evaluations beside code that wants gradients of something else, and networks that come in unusual ways."""
 
 from __future__ import annotations
 
@@ -70,6 +70,138 @@ def test_an_attack_wants_only_its_own_graph(tmp_path: Path) -> None:
 @pytest.mark.parametrize("text", [PENALTY, KEPT])
 def test_a_callee_that_differentiates_the_callers_run(tmp_path: Path, text: str) -> None:
     assert "MEM201" not in codes_in(tmp_path, HEAD + text)
+
+
+TRAINED = """
+def train(model, loader, given, optimizer):
+    for epoch in range(9):
+        for x, y in loader:
+            x = x.cuda().requires_grad_()
+            loss = F.cross_entropy(model(x), y.cuda())
+            slope = torch.autograd.grad({outputs}, x, create_graph=True)[0]
+            (loss + slope.pow(2).mean()).backward()
+            optimizer.step()
+        model.eval()
+        right = 0
+        for x, y in given:
+            {before}
+            out = model(x.cuda())
+            {between}
+            right += (out.argmax(1) == y.cuda()).sum().item()
+        print(right)
+
+
+net = nn.Linear(8, 8).cuda()
+train(net, load(), load(), torch.optim.SGD(net.parameters(), 0.1))
+"""
+
+
+@pytest.mark.parametrize(
+    ("outputs", "before", "between", "found"),
+    [
+        ("loss", "pass", "pass", True),
+        ("pick(x, y)", "pass", "pass", False),  # what is differentiated is not known
+        ("loss", "pass", "torch.autograd.grad(out.sum(), x)", False),
+        ("loss", "x.requires_grad_()", "pass", False),
+    ],
+)
+def test_a_gradient_penalty_beside_an_evaluation(
+    tmp_path: Path, outputs: str, before: str, between: str, *, found: bool
+) -> None:
+    text = TRAINED.format(outputs=outputs, before=before, between=between)
+    assert ("MEM201" in codes_in(tmp_path, HEAD + text)) is found
+
+
+ADAPTED = """
+class Adapted(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.body = nn.Linear(8, 8)
+
+    def logits(self, x, y):
+        weight = self.body.weight
+        for step in range(5):
+            loss = F.cross_entropy(F.linear(x, weight), y)
+            {inner}
+        return F.linear(self.body(x), weight)
+
+
+def measure(model, loader):
+    model.eval()
+    right = 0
+    for x, y in loader:
+        right += (model.logits(x.cuda(), y.cuda()).argmax(1) == y.cuda()).sum().item()
+    return right
+
+
+print(measure(Adapted().cuda(), load()))
+"""
+
+
+@pytest.mark.parametrize(
+    ("inner", "found"),
+    [
+        ("weight = weight - 0.1 * torch.autograd.grad(loss, weight, create_graph=True)[0]", False),
+        ("weight = weight - 0.1 * torch.autograd.grad(loss, weight)[0]", False),
+        ("weight = weight - 0.1 * loss", True),
+    ],
+)
+def test_a_call_that_differentiates_inside_needs_grad_mode(tmp_path: Path, inner: str, *, found: bool) -> None:
+    assert ("MEM201" in codes_in(tmp_path, HEAD + ADAPTED.format(inner=inner))) is found
+
+
+FEATURES = """
+def features(model, loader, size):
+    found = []
+    for x, _ in loader:
+        {before}
+        found.append(model(x.cuda()){cut}.cpu())
+    centers = torch.zeros(size, 8, requires_grad=True)
+    {after}
+    return found, centers
+
+
+features(nn.Linear(8, 8).cuda(), load(), 4)
+"""
+
+
+@pytest.mark.parametrize(
+    ("before", "cut", "after", "found"),
+    [
+        ("pass", ".detach()", "pass", True),
+        ("x.requires_grad_()", ".detach()", "pass", False),
+        ("x = load_input(requires_grad=True)", ".detach()", "pass", False),
+        ("pass", ".detach()", "model.centers = centers", False),
+        ("pass", "", "pass", False),
+    ],
+)
+def test_a_leaf_that_is_no_input(tmp_path: Path, before: str, cut: str, after: str, *, found: bool) -> None:
+    text = FEATURES.format(before=before, cut=cut, after=after)
+    assert ("MEM201" in codes_in(tmp_path, HEAD + text)) is found
+
+
+LOADED = """
+def get(path):
+    return torch.load(path) if path else nn.Linear(8, 8)
+
+
+def measure(path, loader):
+    model = get(path).cuda()
+    model.eval()
+    right = 0
+    for x, y in loader:
+        {guard}
+            right += (model.forward(x.cuda()).argmax(1) == y.cuda()).sum().item()
+    return right
+
+
+print(measure("model.pt", load()))
+"""
+
+
+@pytest.mark.parametrize(("guard", "found"), [("if True:", True), ("with torch.no_grad():", False)])
+def test_the_forward_of_what_may_come_from_a_file(tmp_path: Path, guard: str, *, found: bool) -> None:
+    assert ("MEM201" in codes_in(tmp_path, HEAD + LOADED.format(guard=guard))) is found
 
 
 CLOSURE = """

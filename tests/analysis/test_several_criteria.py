@@ -103,3 +103,34 @@ def test_what_a_loss_of_several_gives_has_the_graph_of_what_it_compares(
     (tmp_path / "trainer.py").write_text(SUMS.format(name=name, index=index, added=added))
     codes = [one.code for one in memlint.lint([tmp_path], isolated=True).findings]
     assert codes == (["MEM101"] if found else [])
+
+
+PARTS = """
+import torch
+
+
+def train(model, loader, criterion, optimizer):
+    kept = []
+    for x, y in loader:
+        told = criterion(model(x.cuda()), y.cuda())
+        loss = told[0] if isinstance(told, tuple) else told
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+        kept.append({kept})
+    return kept
+
+
+net = torch.nn.Linear(8, 8).cuda()
+train(net, torch.utils.data.DataLoader(range(9)), losses.pick(), torch.optim.SGD(net.parameters(), 0.1))
+"""
+
+
+@pytest.mark.parametrize(
+    ("kept", "found"),
+    [("loss", True), ("told[0]", True), ("told", True), ("told[1]", False), ("told[1].item()", False)],
+)
+def test_what_stands_beside_a_loss_need_be_no_tensor(tmp_path: Path, kept: str, found: bool) -> None:
+    (tmp_path / "trainer.py").write_text(PARTS.format(kept=kept))
+    codes = [one.code for one in memlint.lint([tmp_path], isolated=True).findings]
+    assert codes == (["MEM102"] if found else [])
