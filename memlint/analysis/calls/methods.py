@@ -68,7 +68,6 @@ _OF_MODULES = frozenset({"eval", "train", "forward"})
 _OF_TEXT = frozenset(
     {"strip", "lstrip", "rstrip", "lower", "upper", "splitlines", "startswith", "endswith", "casefold", "capitalize"}
 )
-
 #: the kinds of references that are callable
 _CALLED = frozenset({"func", "class", "ext", "partial", "instance", "extinstance", "bound", "loads"})
 
@@ -120,11 +119,8 @@ def _narrowed(receiver: V, name: str) -> V:
         receiver = receiver.but(kinds=receiver.kinds & ~UNKNOWN | MODULE, src=EMPTY)
     if name in _OF_MODULES and receiver.kinds & MODULE:
         receiver = receiver.but(kinds=receiver.kinds & ~TENSORS, src=EMPTY)  # a network, or one loaded from a file
-    if (
-        not receiver.kinds & UNKNOWN
-        and receiver.may_be_module()
-        and (name in ("eval", "train") or name in knowledge.module_evidence())
-    ):
+    of_modules = name in _OF_MODULES or name in knowledge.module_evidence()
+    if of_modules and not receiver.kinds & UNKNOWN and receiver.may_be_module():
         receiver = receiver.as_module()
     return receiver
 
