@@ -104,10 +104,7 @@ class Application(Translation):
         add_keys(self.fn.notes.switched, self._touched(self.callee.notes.switched, unknown=True))
         add_keys(self.fn.notes.learned, self._touched(self.callee.notes.learned, unknown=False))
         if self.callee.notes.gradients:
-            self.fn.notes.gradients = True
-            self.fn.notes.keeps_gradients |= self.callee.notes.keeps_gradients
-            self.fn.notes.unknown_gradients |= self.callee.notes.unknown_gradients
-            self.fn.notes.gradient_calls.add(self.at)
+            self.fn.notes.add_gradients_of(self.callee.notes, self.at)
 
     def _modes(self) -> None:
         """Apply the modes that the callee sets: on modules that the caller knows, and on those that the callee made and

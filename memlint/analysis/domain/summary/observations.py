@@ -48,6 +48,13 @@ class GradientObservations(Compactable):
         #: by ordinal, the backwards that retain their graph, with the sources that had escaped before
         self.retained: dict[int, tuple[ir.Call, Sources]] = {}
 
+    def add_gradients_of(self, callee: GradientObservations, at: int) -> None:
+        """Add what a callee that differentiates, called at an ordinal, tells of its caller's gradients."""
+        self.gradients = True
+        self.keeps_gradients |= callee.keeps_gradients
+        self.unknown_gradients |= callee.unknown_gradients
+        self.gradient_calls.add(at)
+
 
 class PlaceObservations(Compactable):
     """Facts about places and the values in them: returned, logged, emptied, deleted, carried over."""
