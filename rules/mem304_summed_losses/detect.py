@@ -16,20 +16,18 @@ def detect(analyser: Analyser, summary: Summary) -> Iterator[SummedLosses]:
     """The sums of one function whose graphs a single backward after the loop needs, one for each loop and backward."""
     seen: set[tuple[Source, Site]] = set()
     for store in summary.stores.values():
-        backward = _backward_behind(summary, store)
-        if store.loop is None or backward is None or (store.loop.id, backward) in seen:
+        found = next(_loops_of_batches(analyser, summary, store), None)
+        if found is None or (loop := loop_of_sum(analyser, summary, store)) is None:
             continue
-        if not _is_of_batches(analyser, summary, store, store.loop):
+        state, backward = found
+        loop = loop if state is store.loop else summary.seen(state)
+        if (state.id, backward) in seen or loop.kind != "for" or loop.over in ("modules", "epochs"):
             continue
-        loop = loop_of_sum(analyser, summary, store)
-        if loop is None or loop.kind != "for" or loop.over in ("modules", "epochs"):
+        if state.targets <= state.counters and _holds_own_state(analyser, summary, store):
             continue
-        by_index = store.loop.targets <= store.loop.counters
-        if by_index and _holds_own_state(analyser, summary, store):
+        if _is_needed_whole(analyser, summary, store, state):
             continue
-        if _is_needed_whole(analyser, summary, store):
-            continue
-        seen.add((store.loop.id, backward))
+        seen.add((state.id, backward))
         yield SummedLosses(
             site=store.site,
             function=summary.function.qual,
@@ -37,24 +35,41 @@ def detect(analyser: Analyser, summary: Summary) -> Iterator[SummedLosses]:
             place=Place(store.place_kind, store.place_text),
             loop=loop,
             backward=backward,
-            small=_are_small(analyser, summary, store, store.loop),
+            small=_are_small(analyser, summary, store, state),
         )
 
 
-def _backward_behind(summary: Summary, store: Store) -> Site | None:
+def _loops_of_batches(analyser: Analyser, summary: Summary, store: Store) -> Iterator[tuple[LoopState, Site]]:
+    """The loops around a sum, from inside out, whose iterations run models of their own, with the backward behind: the
+    steps within a task depend on one another, and the tasks do not."""
+    around = (*store.loops[: store.loops.index(store.loop.id)], store.loop.id) if store.loop is not None else ()
+    for item in reversed(around) if summary.backwards else ():
+        state = store.loop if store.loop is not None and item == store.loop.id else summary.notes.rounds.get(item)
+        backward = _backward_behind(summary, store, item)
+        if state is None or backward is None or (state is not store.loop and not _is_carried(summary, store, item)):
+            return
+        if _is_of_batches(analyser, summary, store, state):
+            yield state, backward
+
+
+def _backward_behind(summary: Summary, store: Store, loop: Source) -> Site | None:
     """The backward that uses the stored value, and is not in the loop; None if there is none."""
-    if store.loop is None or not summary.backwards:
-        return None
     marks = marks_of(store)
-    sites = (site for trained, loops, site, *_ in summary.backwards if marks & trained and store.loop.id not in loops)
-    return next(sites, None)
+    return next((site for trained, loops, site, *_ in summary.backwards if marks & trained and loop not in loops), None)
+
+
+def _is_carried(summary: Summary, store: Store, loop: Source) -> bool:
+    """Whether a place keeps what it got in earlier iterations of a loop around its own."""
+    if store.kind == "retain":
+        return loop not in store.made
+    reached = summary.graphs.closure(store.value.src)
+    return any(isinstance(mark, tuple) and mark[:2] == ("prev", loop) and mark in reached for mark in marks_of(store))
 
 
 def _is_of_batches(analyser: Analyser, summary: Summary, store: Store, loop: LoopState) -> bool:
     """Whether each iteration runs a model of its own: no time steps, and no parts of one earlier forward."""
-    if any(
-        other.kind == "carry" and other.how == "call" and other.loop is store.loop for other in summary.stores.values()
-    ):
+    states = (other for other in summary.stores.values() if other.kind == "carry" and other.how == "call")
+    if any(other.loop is loop or _is_carried(summary, other, loop.id) for other in states):
         return False  # time steps of a recurrence, not separate batches
     reached = _reached(summary, store)
     nodes = [node for item in reached if (node := summary.graphs.nodes.get(item)) is not None]
@@ -101,19 +116,19 @@ def _holds_own_state(analyser: Analyser, summary: Summary, store: Store) -> bool
     return any(cls is None or not name or analyser.facts.attributes.is_set_later(cls, name) for name in names)
 
 
-def _is_needed_whole(analyser: Analyser, summary: Summary, store: Store) -> bool:
+def _is_needed_whole(analyser: Analyser, summary: Summary, store: Store, loop: LoopState) -> bool:
     """Whether the graphs of all iterations are needed together: the backward goes through something that is not linear
     in the losses, or through another part of the same graphs that the loop collects."""
-    assert store.loop is not None
-    start = store.loop.body[0].at if store.loop.body else 0
+    start = loop.body[0].at if loop.body else 0
     if not is_linear(analyser, summary, store.place_text, store.site.at, start):
         return True
-    nodes = _made_in(summary, store, store.loop)
+    nodes = _made_in(summary, store, loop)
     return any(
-        other.loop is store.loop
-        and other.kind == "retain"
-        and _made_in(summary, other, store.loop) & nodes
-        and _backward_behind(summary, other) is not None
+        other.kind == "retain"
+        and other.loop is not None
+        and loop.id in other.loops
+        and _made_in(summary, other, loop) & nodes
+        and _backward_behind(summary, other, loop.id) is not None
         and loop_of_sum(analyser, summary, other) is None
         for other in summary.stores.values()
     )

@@ -261,6 +261,61 @@ def test_tasks_of_a_network_of_functions(
     assert [severity for _, severity in found(tmp_path, source)] == expected
 
 
+STEPS = """
+import torch
+import torch.nn.functional as F
+from torch import nn
+
+
+def train(model: nn.Module, cell: nn.Module, loader, optimizer, rate, steps):
+    for tasks in loader:
+        losses = [0 for _ in range(steps + 1)]
+        state = torch.zeros(8, 64).cuda()
+        for x, y in tasks:
+            {begin}
+            for step in range(steps):
+                {step}
+                losses[step + 1] += {loss}
+        optimizer.zero_grad()
+        (losses[-1] / len(tasks)).backward()
+        optimizer.step()
+"""
+
+
+@pytest.mark.parametrize(
+    ("begin", "step", "loss", "expected"),
+    [
+        pytest.param(
+            "fast = list(model.parameters())",
+            "grads = torch.autograd.grad(F.cross_entropy(model(x.cuda(), fast), y.cuda()), fast)\n"
+            "                fast = [p - rate * g for p, g in zip(fast, grads)]",
+            "F.cross_entropy(model(x.cuda(), fast), y.cuda())",
+            ["warning"],
+            id="steps within a task",
+        ),
+        pytest.param(
+            "state = torch.zeros(8, 64).cuda()",
+            "state = cell(x.cuda(), state)",
+            "F.cross_entropy(model(state), y.cuda())",
+            ["warning"],
+            id="a sequence of its own",
+        ),
+        pytest.param(
+            "count = step = 0",
+            "state = cell(x.cuda(), state)",
+            "F.cross_entropy(model(state), y.cuda())",
+            [],
+            id="a state that all sequences share",
+        ),
+    ],
+)
+def test_steps_that_depend_on_one_another(
+    tmp_path: Path, begin: str, step: str, loss: str, expected: list[str]
+) -> None:
+    source = STEPS.format(begin=begin, step=step, loss=loss)
+    assert [severity for _, severity in found(tmp_path, source)] == expected
+
+
 SMALL = """
 import torch
 import torch.nn.functional as F
