@@ -211,3 +211,49 @@ def test_modes_that_freeze(tmp_path: Path, switches: str, confidence: str) -> No
     (tmp_path / "judge.py").write_text(FROZEN_BY_MODE.format(switches=switches))
     found = memlint.lint([tmp_path], min_confidence="low").findings
     assert [one.confidence for one in found if one.code == "MEM201"] == [confidence]
+
+
+LISTED = """
+
+def thaw(nets):
+    for net in nets:
+        net.requires_grad_(True)
+
+
+def make():
+    kept = []
+    for number in range(4):
+        net = nn.Sequential(nn.Conv2d(3, 512, 3), nn.ReLU(), nn.Conv2d(512, 512, 3)).cuda()
+        net.eval()
+        for weight in net.parameters():
+            weight.requires_grad = {first}
+        kept.append(net)
+    {more}
+    return kept
+
+
+def evaluate(nets, loader):
+    for x in loader:
+        print(nets[{which}](x.cuda()).sum().item())
+
+
+evaluate(make(), torch.utils.data.DataLoader([]))
+"""
+
+
+@pytest.mark.parametrize(
+    ("first", "more", "which", "found"),
+    [
+        ("False", "pass", "0", False),
+        ("False", "pass", "number", False),
+        ("True", "pass", "0", True),
+        ("False", "kept.append(nn.Conv2d(3, 512, 3).cuda().eval())", "-1", True),
+        ("False", "kept[0].requires_grad_(True)", "0", True),
+        ("False", "thaw(kept)", "0", True),
+    ],
+)
+def test_networks_that_a_caller_puts_into_a_list(
+    tmp_path: Path, first: str, more: str, which: str, found: bool
+) -> None:
+    text = HEAD + LISTED.format(first=first, more=more, which=which)
+    assert ("MEM201" in codes_in(tmp_path, text)) is found

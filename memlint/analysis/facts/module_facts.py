@@ -133,7 +133,9 @@ def _mode_at_call(
         moved = argument.but(syms=frozenset(Path(base.root, base.steps + path.steps) for base in argument.syms))
         mode = look_up(record.modes, moved, "", tag)
         freezing = tag == "frozen"
-        if mode is None and not freezing and argument.objs and caller.exit is not None:
+        # whether an attribute of an object is frozen, its class tells; code elsewhere may switch it
+        listed = bool(path.steps) and all(step.startswith("[") for step in path.steps)
+        if mode is None and (listed or not freezing) and argument.objs and caller.exit is not None:
             mode = look_up(record.modes, _kept_in(caller.exit, argument, path.steps), "", tag)
         if mode is None and freezing:
             mode = _is_made_frozen(analyser, moved) or _holds_frozen(analyser, argument, path.steps) or None
