@@ -12,14 +12,15 @@ from __future__ import annotations
 from memlint import knowledge
 from memlint.analysis.demand.layered_calls import leads_to_model, runs_model
 from memlint.analysis.demand.needed_later import dropped_by_callers, marks_of
+from memlint.analysis.demand.unneeded_runs import is_differentiated
 from memlint.analysis.demand.used_up_graphs import captured, used_up
-from memlint.analysis.domain.bound_names import Names, argument, peel
+from memlint.analysis.domain.bound_names import Names, argument, bindings, peel
 from memlint.analysis.domain.devices import is_of_script, names_an_accelerator, touches_an_accelerator, without_comments
 from memlint.analysis.domain.periods import MAX_PERIOD
 from memlint.analysis.domain.summary.summary import Summary
 from memlint.analysis.domain.tensor_ops import names_model
 from memlint.analysis.facts.analyser import Analyser
-from memlint.analysis.facts.calls_by_name import TooManyError, calls_of_function
+from memlint.analysis.facts.calls_by_name import TooManyError, calls_of_function, functions_naming
 from memlint.analysis.facts.memory_names import NameUse, unguarded, used_names
 from memlint.analysis.facts.repeats import each_call, goes_on, layer_code, repeated
 from memlint.analysis.index.binders import binders
@@ -38,6 +39,7 @@ from memlint.analysis.transfer.library.feeding import feeds_device
 from memlint.analysis.transfer.library.instances import names_class
 from memlint.analysis.transfer.library.optimizer_steps import is_step
 from memlint.analysis.transfer.modules.inert_guards import last_ordinal
+from memlint.analysis.transfer.modules.optimizer_parameters import is_touched
 from memlint.fix.safety import vocabulary
 from memlint.knowledge import memory
 
@@ -56,20 +58,24 @@ __all__ = [
     "annotation_value",
     "argument",
     "binders",
+    "bindings",
     "calls_of_function",
     "captured",
     "dropped_by_callers",
     "each_call",
     "feeds_device",
+    "functions_naming",
     "functions_of",
     "goes_on",
     "in_tests",
     "is_collected",
+    "is_differentiated",
     "is_of_script",
     "is_program",
     "is_small",
     "is_step",
     "is_test",
+    "is_touched",
     "knowledge",
     "last_ordinal",
     "layer_code",

@@ -28,7 +28,7 @@ def records_unneeded_graph(analyser: Analyser, summary: Summary, run: ModelRun) 
     the graph. The module's class has to be known, or the module also trains here, and the file must not freeze
     modules."""
     marks = run.marks & summary.graphs.nodes.keys()
-    if not marks or marks & summary.notes.returned or run.origin is not None or _is_differentiated(summary, marks):
+    if not marks or marks & summary.notes.returned or run.origin is not None or is_differentiated(summary, marks):
         return False
     if run.text.rsplit(".", 1)[-1].startswith("train") or is_trial(summary.function):
         return False  # a method that trains itself
@@ -50,7 +50,7 @@ def records_unneeded_graph(analyser: Analyser, summary: Summary, run: ModelRun) 
     return used_up(analyser, summary, marks, of_gradients=True) and not _freezes(summary, run)
 
 
-def _is_differentiated(summary: Summary, marks: AbstractSet[Source]) -> bool:
+def is_differentiated(summary: Summary, marks: AbstractSet[Source]) -> bool:
     """Whether `autograd.grad` may go through these graphs, here or in a callee that gets one of them."""
     end = summary.exit
     if summary.notes.unknown_gradients or end is None:
