@@ -16,7 +16,7 @@ from memlint.sdk.project import (
     layer_code,
     touches_an_accelerator,
 )
-from memlint.sdk.syntax import call_at, calls, ir, mentions, parts, text, walk_expression, walk_statements
+from memlint.sdk.syntax import call_at, calls, ir, mentions, text, walk_expression, walk_statements
 from memlint.sdk.values import (
     CPU,
     DATA,
@@ -32,8 +32,9 @@ from memlint.sdk.values import (
     ordered,
 )
 
-from .hook_inputs import added_for_each_input
-from .hook_places import Place, emptied, place_of
+from .hook_handles import dropped
+from .hook_inputs import added_for_each_input, runs_on_inputs
+from .hook_places import Place, Span, emptied, place_of
 from .hook_runs import (
     MAX_DEPTH,
     given_for,
@@ -66,6 +67,8 @@ class _Runs(NamedTuple):
     records: bool = True
     #: the hook is removed after the loop
     removed: bool = False
+    #: the last ordinal at which it runs the module, in the function that adds the hook
+    end: int | None = None
 
 
 def detect(analyser: Analyser, summary: Summary) -> Iterator[HookAdded]:
@@ -89,7 +92,10 @@ def detect(analyser: Analyser, summary: Summary) -> Iterator[HookAdded]:
             if not one.attached and not touches_an_accelerator(analyser, summary):
                 continue
             runs = _runs(analyser, summary, call, place)
-            if runs is None or emptied(analyser, place):
+            if runs is None:
+                continue
+            span = Span(summary.function, call.expr.at, runs.end) if runs.end is not None else None
+            if emptied(analyser, place, span):
                 continue
             seen.add(at)
             yield HookAdded(
@@ -199,7 +205,7 @@ def _runs(analyser: Analyser, summary: Summary, call: HookCall, place: Place) ->
     loop = loop_behind(summary, owner, call.expr.at, removed, place)
     loop = loop or loop_of_callees(analyser, summary, owner, call.expr.at, removed, 0)
     if loop is not None:
-        return _Runs(loop.loop, "high", loop.records, removed is not None)
+        return _Runs(loop.loop, "high", loop.records, removed is not None, loop.end)
     if removed is not None or place.local_to is not None:
         return None
     around = loop_of_callers(analyser, summary, owner, 0)
@@ -216,7 +222,7 @@ def _runs(analyser: Analyser, summary: Summary, call: HookCall, place: Place) ->
 
 def _added_again(analyser: Analyser, summary: Summary, call: HookCall) -> Loop | None:
     """The loop that repeatedly adds the hook to the same module while none is removed; None if there is none."""
-    if not _unconditional(call) or not _dropped(summary, call) or _tables_touched(analyser):
+    if not _unconditional(call) or not dropped(analyser, summary, call) or _tables_touched(analyser):
         return None
     of_module = call.name in OF_MODULES
     root = root_of(summary, call.owner)
@@ -230,7 +236,7 @@ def _added_again(analyser: Analyser, summary: Summary, call: HookCall) -> Loop |
     function = summary.function
     if layer_code(analyser, function) and root == "self" and text(call.owner) != "self":
         return each_call(function)
-    again = _repeated(analyser, summary, root, 0)
+    again = _repeated(analyser, summary, root_of(summary, call.owner, as_given=True) or root, 0)
     return again if again is not None or not of_module else added_for_each_input(analyser, summary, call)
 
 
@@ -247,10 +253,14 @@ def _repeated(analyser: Analyser, summary: Summary, root: str, depth: int) -> Lo
         given = given_for(caller, summary.function, expr, root)
         if given is None:
             continue
-        held = caller.notes.rounds.get(record.loops[-1]) if record.loops else None
-        if held is not None:
-            if record.counts and given not in held.bound and goes_on(held) and not _returns(held):
+        around = [held for one in reversed(record.loops) if (held := caller.notes.rounds.get(one)) is not None]
+        own = given_for(caller, summary.function, expr, summary.function.own_name or "") or given
+        for held in around:
+            if given in held.bound:
+                break
+            if not _returns(held) and (goes_on(held) or runs_on_inputs(held, expr, own)):
                 return caller.seen(held)
+        if around:
             continue
         loop = _repeated(analyser, caller, given, depth + 1)
         if loop is not None:
@@ -290,30 +300,6 @@ def _is_parameter(summary: Summary, owner: ir.Expr) -> bool:
         and any(isinstance(part, ir.Attr) and part.name in PARAMETERS for part in walk_expression(statement.iter))
         for statement in walk_statements(summary.function.body, into_definitions=False)
     )
-
-
-def _dropped(summary: Summary, call: HookCall) -> bool:
-    """Whether the handle that removes the hook is discarded."""
-    for statement in walk_statements(summary.function.body, into_definitions=False):
-        if isinstance(statement, ir.ExprStmt) and statement.value is call.expr:
-            return True
-        if isinstance(statement, ir.Assign) and statement.value is call.expr:
-            target = statement.targets[0]
-            return (
-                len(statement.targets) == 1
-                and isinstance(target, ir.Name)
-                and summary.function.node is not None
-                and not _read(summary.function, target)
-            )
-    return False
-
-
-def _read(function: Function, target: ir.Name) -> bool:
-    """Whether a function, or a nested one, uses a variable anywhere but at this position."""
-    return any(
-        isinstance(part, ir.Name) and part.id == target.id and part is not target and part.at != target.at
-        for part in parts(function.body, into_definitions=True)
-    ) or any(isinstance(one, ir.Scope) and target.id in one.names for one in walk_statements(function.body))
 
 
 def _removed_at(summary: Summary, call: HookCall) -> int | None:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from memlint.sdk import Loop
 from memlint.sdk.project import Analyser, Summary, each_call, repeated
-from memlint.sdk.syntax import calls, dotted, ir, walk_statements
-from memlint.sdk.values import HookCall
+from memlint.sdk.syntax import calls, dotted, ir, mentions, walk_statements
+from memlint.sdk.values import HookCall, LoopState
 
 from .hook_runs import names_it, root_of
 
@@ -76,3 +76,18 @@ def _variable(expr: ir.Expr) -> str:
         else:
             return ""
     return expr.id
+
+
+def runs_on_inputs(held: LoopState, expr: ir.Call, name: str) -> bool:
+    """Whether a loop calls the named object on what each iteration binds, while a call in it, which leads to the hook,
+    is given nothing that the loop runs over: an explainer that is created for each picture, not for each layer."""
+    given = (*expr.args, *(word.value for word in expr.keywords))
+    if not held.counts or held.over_objects or any(mentions(arg, target) for arg in given for target in held.targets):
+        return False
+    if any(isinstance(one, ir.Jump) and one.kind == "break" for one in walk_statements(held.body, False)):
+        return False
+    inputs = held.bound - held.counters - {name}
+    return any(
+        dotted(call.func).split(".")[0] == name and any(_variable(arg) in inputs for arg in call.args)
+        for call in calls(held.body)
+    )

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from memlint.sdk.project import Analyser, Class, Function, Module, Summary, argument, functions_of
-from memlint.sdk.syntax import calls, expressions, ir, text, walk_expression, walk_statements
+from memlint.sdk.syntax import calls, expressions, ir, parts, text, walk_expression, walk_statements
 from memlint.sdk.values import Path, Store
 
 #: methods that remove members of a container
@@ -87,10 +87,21 @@ def _given(summary: Summary, factory: Function, name: str) -> Place | None:
 # -------------------------------------------------------------------------------------- emptied
 
 
-def emptied(analyser: Analyser, place: Place) -> bool:
-    """Whether code that can reach a place empties, rebinds or bounds it."""
+class Span(NamedTuple):
+    """From the ordinal at which a function adds the hook to the last at which the module runs in it."""
+
+    function: Function
+    added: int
+    end: int
+
+
+def emptied(analyser: Analyser, place: Place, span: Span | None) -> bool:
+    """Whether code that can reach a place empties, rebinds or bounds it. What the function that creates the place and
+    adds the hook does with it when the module has run (``kept = torch.cat(kept)``) comes too late."""
     begun = 0
     for function, statement in _statements(analyser, place):
+        if span is not None and function is place.local_to is span.function and _too_late(statement, span):
+            continue
         made = _makes(place, function, statement)
         if made is not None:
             begun += 1
@@ -100,6 +111,21 @@ def emptied(analyser: Analyser, place: Place) -> bool:
         elif _takes(place, statement) or _hands_on(analyser, place, function, statement):
             return True
     return begun == 0  # its creation is not in the analysed code
+
+
+def _too_late(statement: ir.Stmt, span: Span) -> bool:
+    """Whether a statement runs only after the last run of the module with this hook: behind it, and in no loop that
+    repeats it with the same hook."""
+    return statement.at > span.end and not any(
+        span.added < loop.at < span.end and statement.at <= last_ordinal((loop,))
+        for loop in walk_statements(span.function.body, into_definitions=False)
+        if isinstance(loop, ir.For | ir.While)
+    )
+
+
+def last_ordinal(body: tuple[ir.Stmt, ...]) -> int:
+    """The last ordinal in some statements and their blocks."""
+    return max((*(one.at for one in walk_statements(body)), *(part.at for part in parts(body))), default=0)
 
 
 def _statements(analyser: Analyser, place: Place) -> Iterator[tuple[Function, ir.Stmt]]:
@@ -231,8 +257,8 @@ def _hands_on(analyser: Analyser, place: Place, function: Function, statement: i
     """Whether a statement passes the place itself to code that may empty it: a function of the project (but not the
     hook factory), a method, the caller, or a variable from which something is removed."""
     if place.local_to is not None and isinstance(statement, ir.Return) and statement.value is not None:
-        parts = statement.value.elements if isinstance(statement.value, ir.Display) else (statement.value,)
-        if any(isinstance(part, ir.Name) and part.id == place.name for part in parts):
+        given = statement.value.elements if isinstance(statement.value, ir.Display) else (statement.value,)
+        if any(isinstance(part, ir.Name) and part.id == place.name for part in given):
             return True
     if isinstance(statement, ir.Assign) and _is(place, statement.value):
         aliases = {target.id for target in statement.targets if isinstance(target, ir.Name)}

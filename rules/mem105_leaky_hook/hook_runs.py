@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import NamedTuple, TypeGuard
 
 from memlint.sdk import Loop
-from memlint.sdk.project import Analyser, Function, Summary, goes_on
+from memlint.sdk.project import Analyser, Function, Summary, argument, goes_on
 from memlint.sdk.syntax import call_at, calls, ir, mentions, names_bound_by, parts, walk_expression, walk_statements
 from memlint.sdk.values import OFF
 
-from .hook_places import Place
+from .hook_places import Place, last_ordinal
 
 #: how many levels of callers are followed
 MAX_DEPTH = 3
@@ -27,22 +27,30 @@ _PARTS = frozenset(
         "values",
     }
 )
+#: methods that return the module itself
+_ITSELF = frozenset({"eval", "train", "to", "cuda", "float", "half", "requires_grad_"})
 _THROUGH = frozenset({"list", "dict", "enumerate", "getattr", "zip", "reversed", "tuple", "tqdm"})
 
 
 class Found(NamedTuple):
-    """A loop that runs the module, and whether autograd may record in it."""
+    """A loop that runs the module, whether autograd may record in it, and the last ordinal of it, or of the call that
+    leads to it, in the function that adds the hook; None if it is in another function."""
 
     loop: Loop
     records: bool
+    end: int | None = None
 
 
-def root_of(summary: Summary, expr: ir.Expr) -> str | None:
+def root_of(summary: Summary, expr: ir.Expr, *, as_given: bool = False, depth: int = 0) -> str | None:
     """The variable through which a module is reached: ``model`` of ``model.layer4[1]``, or of a variable that a loop
-    over its modules binds."""
+    over its modules binds. ``as_given``: what a constructor stored on its object (``self.model = model``) counts as
+    the argument that it was given."""
     for _ in range(6):
         while not isinstance(expr, ir.Name):
-            if isinstance(expr, ir.Attr | ir.Subscript):
+            stored = _stored_by(summary.function, expr) if as_given else None
+            if stored is not None:
+                expr = stored
+            elif isinstance(expr, ir.Attr | ir.Subscript):
                 expr = expr.value
             elif isinstance(expr, ir.Call) and isinstance(expr.func, ir.Attr):
                 expr = expr.func.value
@@ -50,15 +58,42 @@ def root_of(summary: Summary, expr: ir.Expr) -> str | None:
                 expr = expr.args[0]
             else:
                 return None
-        behind = _bound_to(summary.function, expr.id)
+        behind = _bound_to(summary, expr.id, depth)
         if behind is None:
             return expr.id
         expr = behind
     return None
 
 
-def _bound_to(function: Function, name: str) -> ir.Expr | None:
-    """The expression that the only loop or assignment binds a name to."""
+def _stored_by(function: Function, expr: ir.Expr) -> ir.Expr | None:
+    """What the only assignment of a constructor stores under an attribute of its object; None for another
+    expression."""
+    own = function.own_name
+    if function.name != "__init__" or not _is_attribute_of(expr, own):
+        return None
+    found = [
+        statement.value
+        for statement in walk_statements(function.body, into_definitions=False)
+        if isinstance(statement, ir.Assign)
+        for target in statement.targets
+        if _is_attribute_of(target, own) and isinstance(target, ir.Attr) and target.name == expr.name
+    ]
+    value = found[0] if len(found) == 1 else None
+    while isinstance(value, ir.Call) and isinstance(value.func, ir.Attr) and value.func.name in _ITSELF:
+        value = value.func.value
+    if own is None or not isinstance(value, ir.Name | ir.Attr | ir.Subscript) or mentions(value, own):
+        return None
+    return value
+
+
+def _is_attribute_of(expr: ir.Expr, own: str | None) -> TypeGuard[ir.Attr]:
+    return isinstance(expr, ir.Attr) and isinstance(expr.value, ir.Name) and expr.value.id == own
+
+
+def _bound_to(summary: Summary, name: str, depth: int) -> ir.Expr | None:
+    """The expression that the only loop or assignment binds a name to, besides those that go on to a part of it
+    (``layer = layer.children[0]``)."""
+    function = summary.function
     if any(param.name == name for param in function.params):
         return None
     found: list[ir.Expr] = []
@@ -70,17 +105,37 @@ def _bound_to(function: Function, name: str) -> ir.Expr | None:
     for part in parts(function.body):
         if isinstance(part, ir.Comprehension):
             found += [one.iter for one in part.fors if names_it(one.target, name)]
-    if len(found) != 1:
+    found = [one for one in found if not (isinstance(one, ir.Attr | ir.Subscript) and _begins(one, name))]
+    if len(found) != 1 or mentions(found[0], name):
         return None
     one = found[0]
-    chained = isinstance(one, ir.Attr | ir.Subscript) or (
-        isinstance(one, ir.Call)
-        and (
-            (isinstance(one.func, ir.Attr) and one.func.name in _PARTS)
-            or (isinstance(one.func, ir.Name) and one.func.id in _THROUGH)
-        )
-    )
-    return one if chained and not mentions(one, name) else None
+    if isinstance(one, ir.Attr | ir.Subscript):
+        return one
+    if not isinstance(one, ir.Call):
+        return None
+    if isinstance(one.func, ir.Attr) and one.func.name in _PARTS:
+        return one
+    if isinstance(one.func, ir.Name) and one.func.id in _THROUGH:
+        return one
+    return _argument_returned_in_part(summary, one, depth)
+
+
+def _argument_returned_in_part(summary: Summary, call: ir.Call, depth: int) -> ir.Expr | None:
+    """The argument of which a function of the project returns a part, whatever else it is given:
+    ``find_layer(model, name)``."""
+    analyser = summary.analyser
+    kind, function = analyser.program.find_expression(summary.module, call.func, summary.function)
+    callee = analyser.summary(function) if kind == "function" and isinstance(function, Function) else None
+    if callee is None or depth >= MAX_DEPTH:
+        return None
+    given = [one.value for one in walk_statements(callee.function.body, False) if isinstance(one, ir.Return)]
+    roots = {
+        root_of(callee, value, depth=depth + 1) if isinstance(value, ir.Name | ir.Attr | ir.Subscript) else None
+        for value in given
+    }
+    names = [param.name for param in callee.function.given]
+    root = roots.pop() if len(roots) == 1 else None
+    return argument(call, names.index(root), root) if root is not None and root in names else None
 
 
 def names_it(target: ir.Expr, name: str) -> bool:
@@ -99,7 +154,7 @@ def loop_behind(summary: Summary, name: str, at: int, end: int | None, place: Pl
         run = next((call for call in calls(held.body) if _uses(call, name)), None)
         if run is not None:
             guarded = any(any(call is run for call in calls(block.body)) for block in summary.notes.blocks.values())
-            return Found(summary.seen(held), summary.entry != OFF and not guarded)
+            return Found(summary.seen(held), summary.entry != OFF and not guarded, last_ordinal(held.body))
     return None
 
 
@@ -120,7 +175,7 @@ def loop_of_callees(
             if loop is None and depth < MAX_DEPTH:
                 loop = loop_of_callees(analyser, inner, param.name, -1, None, depth + 1)
             if loop is not None:
-                return loop
+                return loop._replace(end=last_ordinal((ir.ExprStmt(expr.at, expr),)))
     return None
 
 
@@ -153,7 +208,7 @@ def loop_of_callers(analyser: Analyser, summary: Summary, owner: str, depth: int
         if loop is None:
             loop = loop_of_callers(analyser, caller, given, depth + 1)
         if loop is not None:
-            return loop
+            return loop._replace(end=None)
     return None
 
 

@@ -329,7 +329,8 @@ def test_added_in_a_loop(tmp_path: Path, step: str, expected: list[str]) -> None
     [
         ("self.body.register_forward_hook(show)", ["warning"]),
         ("if not self.added: self.body.register_forward_hook(show)", []),
-        ("self.handle = self.body.register_forward_hook(show)", []),
+        ("self.handle = self.body.register_forward_hook(show)", ["warning"]),  # (nothing removes it)
+        ("self.handle = self.body.register_forward_hook(show); self.handle.remove()", []),
         ("x.register_hook(print)", []),
         ("y = self.body(x); y.register_hook(print)", []),
     ],
