@@ -20,9 +20,10 @@ from memlint.sdk.syntax import (
 )
 from memlint.sdk.values import EMPTIES, INSTANCE, MODULE, NONE
 
+from .helpers import COLLECTS, Given, deleted_in_callees, freeing_calls
 from .holders import Holder, Kind, holders_of, own_calls
 from .lifetimes import Afterlife, Spot, afterlife, reads, spots
-from .releases import Release, deleted_by, releases
+from .releases import Release, deleted_by, last_ordinal, releases
 from .rule import NameOnly
 
 #: builtins that read variables by computed names
@@ -35,8 +36,7 @@ _TRAINS = lazy_pattern(r"^(train|fit|evaluate|test|validate)$")
 _TRAINER = lazy_pattern(r"trainer|solver|learner|runner|engine")
 #: how many levels of calls are searched for a model run
 _DEPTH = 3
-_COLLECTS = "gc.collect"
-CALLS = EMPTIES | {_COLLECTS, "torch.load"}
+CALLS = EMPTIES | {COLLECTS, "torch.load"}
 
 
 class _Alive(NamedTuple):
@@ -52,13 +52,18 @@ class _Alive(NamedTuple):
 def detect(analyser: Analyser, summary: Summary) -> Iterator[NameOnly]:
     """The names that one function deletes without effect."""
     function = summary.function
-    noted = {at for at, call in summary.notes.outside.items() if call.name in EMPTIES or call.name == _COLLECTS}
-    if not noted or is_test(function) or _reflects(function):
+    noted = freeing_calls(analyser, summary)
+    given = list(deleted_in_callees(analyser, summary))
+    if not (noted or given) or is_test(function) or _reflects(function):
         return
     if not touches_an_accelerator(analyser, summary):
         return
     everything = list(spots(function.body))
     known: dict[int, bool] = {}
+    for one in given:
+        event = _given_event(analyser, summary, everything, one, known)
+        if event is not None:
+            yield event
     for release in releases(everything, noted):
         reported: set[str] = set()
         for name, statement in release.deleted.items():
@@ -69,9 +74,18 @@ def detect(analyser: Analyser, summary: Summary) -> Iterator[NameOnly]:
 
 
 def _reflects(function: Function) -> bool:
-    """Whether the function may read its variables by computed names."""
-    return not function.names.isdisjoint(_REFLECTION) and any(
-        isinstance(call.func, ir.Name) and call.func.id in _REFLECTION for call in calls(function.body)
+    """Whether the function may read its variables by computed names. ``"model" in locals()`` reads none."""
+    if function.names.isdisjoint(_REFLECTION):
+        return False
+    asked = {
+        right.at
+        for part in parts(function.body)
+        if isinstance(part, ir.Compare) and part.ops[-1] in ("in", "not in")
+        for right in part.rights[-1:]
+    }
+    return any(
+        isinstance(call.func, ir.Name) and call.func.id in _REFLECTION and call.at not in asked
+        for call in calls(function.body)
     )
 
 
@@ -122,6 +136,40 @@ def _event(
         during=text(worst.call.func),
         next_round=worst.again,
         runs=worst.runs,
+    )
+
+
+def _given_event(
+    analyser: Analyser, summary: Summary, everything: list[Spot], given: Given, known: dict[int, bool]
+) -> NameOnly | None:
+    """A call of a function that deletes its parameter to free it, while the caller's variable lives on."""
+    spot = next((one for one in everything if any(call is given.call for call in own_calls(one.statement))), None)
+    if spot is None or _is_shared(summary, everything, given.name):
+        return None
+    release = Release(spot, last_ordinal(spot.statement), {given.name: spot.statement}, frozenset())
+    if _kind(analyser, summary, everything, release, given.name, spot.statement) != "model":
+        return None
+    life = afterlife(everything, given.name, spot, release.end)
+    holder = Holder(given.name, "given", spot.statement, "high")
+    needed = _needed(analyser, summary, life, holder, given.name, known) if life is not None else None
+    if needed is None:
+        return None
+    return NameOnly(
+        site=given.site,
+        function=given.function.qual,
+        certainty="high",
+        trace=(
+            Step(summary.site(given.call.at), f"`{given.name}` holds it here"),
+            Step(summary.site(needed.call.at), "runs while it does" if needed.runs else "takes memory while it does"),
+        ),
+        name=given.parameter,
+        kind="model",
+        holder=given.name,
+        how="given",
+        others=(),
+        during=text(needed.call.func),
+        next_round=needed.again,
+        runs=needed.runs,
     )
 
 

@@ -11,7 +11,7 @@ from memlint.sdk.project import Analyser, Summary
 from memlint.sdk.syntax import expressions, ir, names_bound_by, walk_expression
 from memlint.sdk.values import Source
 
-from .holds import held_by
+from .holds import held_by, within
 from .lifetimes import Spot
 from .releases import Release
 from .rule import Hold
@@ -64,6 +64,12 @@ def holders_of(
             names = {name}  # the name refers to another object now
             found.clear()
             made_at = one.at
+            inner = within(analyser, summary, one.value) if isinstance(one, ir.Assign) and certainty is not None else {}
+            for other, how in inner.items():
+                if other != name and certainty is not None:
+                    names.add(other)
+                    found[other] = Holder(other, how, one, certainty)
+            continue
         for other in bound & names - {name}:
             names.discard(other)
             found.pop(other, None)

@@ -21,8 +21,11 @@ _OPTIMIZERS = lazy_pattern(
 _SCHEDULES = lazy_pattern(r"torch\.optim\.lr_scheduler\.[A-Z]\w*|transformers\.(\w+\.)*get_\w*schedule\w*")
 _WRAPS = lazy_pattern(
     r"torch\.nn\.(parallel\.)*(\w+\.)?(DataParallel|DistributedDataParallel)|torch\.nn\.(Sequential|ModuleList)"
-    r"|torch\.compile|transformers\.(\w+\.)*(Seq2Seq)?Trainer"
+    r"|torch\.compile|transformers\.(\w+\.)*((Seq2Seq)?Trainer|pipeline)|peft\.(\w+\.)*get_peft_model"
+    r"|peft\.(\w+\.)*PeftModel\w*\.from_pretrained"
 )
+#: the parameters of wrappers by which they are given the model
+_MODEL = ("model", "module", "base_model")
 
 
 def held_by(analyser: Analyser, summary: Summary, value: ir.Expr, names: frozenset[str], kind: str) -> Hold | None:
@@ -99,7 +102,7 @@ def _called(analyser: Analyser, summary: Summary, call: ir.Call, names: frozense
         if _OPTIMIZERS.fullmatch(name):
             return "optimizer" if any(_gives_parameters(item, names) for item in given[:1]) else None
         if _WRAPS.fullmatch(name):
-            return "object" if _any_held(analyser, summary, given, names, kind) else None
+            return "object" if _any_held(analyser, summary, _wrapped(call), names, kind) else None
         if name in ("builtins.list", "builtins.tuple") and len(given) == 1:
             return "container" if _gives_parameters(given[0], names) else None
         return None
@@ -109,6 +112,27 @@ def _called(analyser: Analyser, summary: Summary, call: ir.Call, names: frozense
     if isinstance(func, ir.Name) and func.id == "list" and len(given) == 1 and found == "none":
         return "container" if _gives_parameters(given[0], names) else None
     return None
+
+
+def _wrapped(call: ir.Call) -> list[ir.Expr]:
+    """The arguments of a wrapper that may be models."""
+    return [*call.args, *(word.value for word in call.keywords if word.name in _MODEL)]
+
+
+def within(analyser: Analyser, summary: Summary, value: ir.Expr) -> dict[str, Hold]:
+    """The variables that hold what a value of that expression consists of: the same object under another name, or the
+    model that a wrapper is made of."""
+    if isinstance(value, ir.Name):
+        return {value.id: "same"}
+    if not isinstance(value, ir.Call):
+        return {}
+    if isinstance(value.func, ir.Attr) and value.func.name in _SELF:
+        return {} if _to_host(value) else within(analyser, summary, value.func.value)
+    name = analyser.program.outside(summary.module, value.func, summary.function)
+    if not name or not _WRAPS.fullmatch(name):
+        return {}
+    first = value.args[:1] or [word.value for word in value.keywords if word.name in _MODEL]
+    return {one.id: "inner" for one in first if isinstance(one, ir.Name)}
 
 
 def _to_host(call: ir.Call) -> bool:

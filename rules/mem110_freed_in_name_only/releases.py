@@ -47,13 +47,13 @@ def _release(run: list[Spot], noted: set[int]) -> Iterator[Release]:
         return
     deleted = {name: spot.statement for spot in run for name in deleted_by(spot.statement)}
     if deleted:
-        yield Release(run[0], _last(run[-1].statement), deleted, hosted)
+        yield Release(run[0], last_ordinal(run[-1].statement), deleted, hosted)
 
 
-def _last(statement: ir.Stmt) -> int:
+def last_ordinal(statement: ir.Stmt) -> int:
     inner = [one for block in bodies(statement) for one in block]
     own = [part.at for expr in expressions(statement) for part in walk_expression(expr)]
-    return max([statement.at, *own, *map(_last, inner)])
+    return max([statement.at, *own, *map(last_ordinal, inner)])
 
 
 def deleted_by(statement: ir.Stmt) -> list[str]:

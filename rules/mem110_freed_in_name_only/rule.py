@@ -15,9 +15,10 @@ META = Meta(
     preview=True,
 )
 
-#: how another name holds the memory: it is the same object, an optimizer or scheduler of its parameters, an object or
-#: container that refers to it, its state, a part of it, a result whose graph refers to it
-Hold = Literal["same", "optimizer", "schedule", "object", "container", "state", "part", "graph"]
+#: how another name holds the memory: it is the same object, the model that a wrapper was made of, an optimizer or
+#: scheduler of its parameters, an object or container that refers to it, its state, a part of it, a result whose graph
+#: refers to it, the variable whose value was given to the function that deletes it
+Hold = Literal["same", "inner", "optimizer", "schedule", "object", "container", "state", "part", "graph", "given"]
 
 
 class NameOnly(Event, frozen=True, gc=False, kw_only=True):
@@ -38,6 +39,7 @@ class NameOnly(Event, frozen=True, gc=False, kw_only=True):
 #: what the deletion leaves, and how the holder refers to it
 HOLDS = {
     "same": ("frees no memory", "is the same object"),
+    "inner": ("does not free the model in it", "is that model"),
     "optimizer": ("does not free its parameters", "still holds them"),
     "schedule": ("does not free its parameters", "still holds their optimizer"),
     "object": ("frees no memory", "still holds it"),
@@ -45,6 +47,7 @@ HOLDS = {
     "state": ("does not free its parameters", "still holds them"),
     "part": ("does not free all of its memory", "still holds a part"),
     "graph": ("does not free its parameters", "still holds them by its graph"),
+    "given": ("frees no memory", "still holds it"),
 }
 
 
@@ -53,7 +56,7 @@ def check(facts: Facts) -> Iterator[Report]:
         yield Report(
             site=event.site,
             message=_message(event),
-            help=f"delete {_names(event)} too, before the cache is emptied",
+            help=_help(event),
             severity="warning" if _is_grave(event) else "note",
             confidence=event.certainty,
             growth=Growth("device-tensor", "peak"),
@@ -71,6 +74,12 @@ def _names(event: NameOnly) -> str:
     return " and ".join(f"`{name}`" for name in (event.holder, *event.others))
 
 
+def _help(event: NameOnly) -> str:
+    if event.how == "given":
+        return f"delete `{event.holder}` where the function is called, and empty the cache there"
+    return f"delete {_names(event)} too, before the cache is emptied"
+
+
 def _message(event: NameOnly) -> str:
     leaves, holds = HOLDS[event.how]
     if event.others:
@@ -78,7 +87,5 @@ def _message(event: NameOnly) -> str:
         holds += f" (as {'do' if len(event.others) > 1 else 'does'} {also})"
     meanwhile = f"`{event.during}` {'runs' if event.runs else 'takes memory'}"
     when = " in the next iteration" if event.next_round else ""
-    return (
-        f"deleting `{event.name}` {leaves}: `{event.holder}`, which is not used any more, {holds} while "
-        f"{meanwhile}{when}"
-    )
+    holder = f"`{event.holder}`" + (" of the caller" if event.how == "given" else "")
+    return f"deleting `{event.name}` {leaves}: {holder}, which is not used any more, {holds} while {meanwhile}{when}"
