@@ -12,7 +12,7 @@ from memlint.sdk.values import Backward, ModelRun, Source
 from .cuts import Cuts, at_the_run, at_the_use, is_kept_elsewhere, runs_behind
 from .fates import Fates, Way
 from .gradient_walk import Outcome
-from .ownership import Ownership, frame_of, overlap, own_object
+from .ownership import Ownership, frame_of, overlap
 from .rule import DiscardedGradients
 
 #: names of what hands gradients on while a backward runs
@@ -96,7 +96,7 @@ class Search:
         function = self.summary.function
         if path is None or run.module.store or function.cls is None or path.root != f"p:{function.own_name}":
             return ""
-        return own_object(function.cls) + "".join(path.steps) if len(path.steps) == 1 else ""
+        return self.ownership.attribute(function.cls, path.steps[0].lstrip(".")) if len(path.steps) == 1 else ""
 
     def outcome(self, network: str, reader: str, backward: Backward) -> Outcome | None:
         """What becomes of the gradients of a network, if they are surely thrown away; None otherwise."""

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from memlint.sdk.project import Analyser, Function, TooManyError, functions_naming
-from memlint.sdk.syntax import call_at, ir, last_name, parts, walk_statements
+from memlint.sdk.project import Analyser, Class, Function, TooManyError, functions_naming
+from memlint.sdk.syntax import call_at, dotted, ir, last_name, parts, walk_statements
 
 from .gradient_walk import GradientWalk, Outcome, Wanted
 from .ownership import Frame, Ownership, frame_of
@@ -92,17 +92,25 @@ class Fates:
             if place.startswith(mine) and name not in params:
                 if any(_names(one.value, name) for one in _returns(function)):
                     return True
-            elif self._is_stepped_outside(name.rpartition(".")[2], outcome):
+            elif self._is_stepped_outside(place, name.rpartition(".")[2], outcome):
                 return True
         return False
 
-    def _is_stepped_outside(self, name: str, outcome: Outcome) -> bool:
+    def _is_stepped_outside(self, place: str, name: str, outcome: Outcome) -> bool:
         """Whether a function that did not run uses an optimizer of that name for more than to load or clear it."""
         try:
             others = [one for one in functions_naming(self.analyser, name) if one.key not in outcome.visited]
         except TooManyError:
             return True
-        return any(_uses(one, name) for one in others)
+        cls = self.ownership.class_at(place)
+        family = {one.key for one in self._family(cls)} if cls is not None else set()
+        return any(
+            _uses(one, name, one.cls is not None and bool(family) and one.cls.key not in family) for one in others
+        )
+
+    def _family(self, cls: Class) -> list[Class]:
+        """The class with those above and below it."""
+        return [*self.analyser.program.ancestors(cls)[0], *self.analyser.program.below(cls)]
 
 
 def _returns(function: Function) -> list[ir.Return]:
@@ -113,9 +121,13 @@ def _names(expr: ir.Expr | None, name: str) -> bool:
     return expr is not None and any(last_name(part) == name for part in parts((ir.ExprStmt(expr.at, expr),)))
 
 
-def _uses(function: Function, name: str) -> bool:
-    """Whether a function reads an optimizer of that name: not only to assign, load or clear it, or to schedule it."""
+def _uses(function: Function, name: str, unrelated: bool) -> bool:
+    """Whether a function reads an optimizer of that name: not only to assign, load or clear it, or to schedule it.
+    ``unrelated``: it is a method of another class, whose own object has another optimizer."""
     idle: set[int] = set()
+    if unrelated:
+        own = f"{function.own_name}.{name}"
+        idle.update(part.at for part in parts(function.body) if isinstance(part, ir.Attr) and dotted(part) == own)
     for statement in walk_statements(function.body, into_definitions=False):
         if isinstance(statement, ir.Assign):
             idle.update(target.at for target in statement.targets)

@@ -262,8 +262,6 @@ class GradientWalk:
         kind, what = self.analyser.program.find_expression(frame.function.module, call.func, frame.function)
         if kind == "function" and isinstance(what, Function):
             return what
-        if not isinstance(call.func, ir.Attr):
-            return None
         summary = self.analyser.summary(frame.function)
         records = summary.calls.values() if summary is not None else ()
         found = (self.analyser.function_at(one.callee) for one in records if one.at == call.at)

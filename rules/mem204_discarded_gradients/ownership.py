@@ -59,6 +59,7 @@ class Ownership:
         self._scopes: dict[str, Function] = {}
         self._classes: dict[str, Class] = {}
         self._held: dict[str, frozenset[str] | None] = {}
+        self._given: dict[str, str] = {}
 
     def place(self, frame: Frame, expr: ir.Expr, depth: int = 0) -> str:
         """The place that a name or attribute refers to, whatever the function calls it; "" for another expression."""
@@ -69,8 +70,8 @@ class Ownership:
         function = frame.function
         if root in frame.names:
             base = frame.names[root]
-            if frame.cls is not None and base == own_object(frame.cls):
-                self._classes[base] = frame.cls
+            if steps and frame.cls is not None and base == own_object(frame.cls):
+                base, steps = self.attribute(frame.cls, steps[0]), steps[1:]
         else:
             owner = function if root in function.locals else function.owner(root)
             owner = owner or function.module.main
@@ -84,6 +85,30 @@ class Ownership:
                 inner = self.place(frame if owner is function else frame_of(owner), alias, depth + 1)
                 base = inner or base
         return ".".join((base, *steps))
+
+    def attribute(self, cls: Class, name: str) -> str:
+        """The place of an attribute of a class's object: the parameter from which alone the class sets it, if there is
+        one."""
+        base = own_object(cls)
+        self._classes[base] = cls
+        place = f"{base}.{name}"
+        if place not in self._given:
+            self._given[place] = place  # while its values are examined
+            values = ((frame, unwrapped(value)) for frame, value, _ in self._stored(cls, name))
+            found = {self.place(frame, made) for frame, made in values if not _is_none(made)} - {place}
+            source = found.pop() if len(found) == 1 else ""
+            if source and self._is_parameter(source):
+                self._given[place] = source
+        return self._given[place]
+
+    def class_at(self, place: str) -> Class | None:
+        """The class whose object has the attribute at a place; None if it is none."""
+        return self._classes.get(place.rpartition(".")[0])
+
+    def _is_parameter(self, place: str) -> bool:
+        scope, _, name = place.rpartition("|")
+        owner = self._scopes.get(scope)
+        return owner is not None and any(param.name == name for param in owner.params)
 
     @staticmethod
     def _alias(owner: Function, name: str) -> ir.Expr | None:
@@ -103,7 +128,7 @@ class Ownership:
             return None if cls is None else [*self._stored(cls, name)]
         scope, _, name = place.rpartition("|")
         owner = self._scopes.get(scope)
-        if owner is None or any(param.name == name for param in owner.params):
+        if owner is None or self._is_parameter(place):
             return None
         frame = frame_of(owner)
         return [(frame, value, unpacked) for value, unpacked in bindings(owner.body).get(name, ())]
@@ -133,11 +158,10 @@ class Ownership:
 
     def _held_at(self, place: str) -> frozenset[str] | None:
         scope, _, name = place.rpartition("|")
-        owner = self._scopes.get(scope)
-        if owner is not None and any(param.name == name for param in owner.params):
-            return self._held_by_callers(owner, name)
+        if self._is_parameter(place):
+            return self._held_by_callers(self._scopes[scope], name)
         found = self.values(place)
-        made = [one for one in found or () if not (isinstance(one[1], ir.Const) and one[1].kind == "None")]
+        made = [one for one in found or () if not _is_none(one[1])]
         if not made or any(unpacked for _, _, unpacked in made):
             return None
         kept = {self._made(frame, value) for frame, value, _ in made}
@@ -250,9 +274,8 @@ class Ownership:
 
     def _is_made_without(self, place: str, other: str) -> bool:
         scope, _, name = place.rpartition("|")
-        owner = self._scopes.get(scope)
-        if owner is not None and any(param.name == name for param in owner.params):
-            return self._is_passed_apart(owner, name, other)
+        if self._is_parameter(place):
+            return self._is_passed_apart(self._scopes[scope], name, other)
         found = self.values(place)
         return bool(found) and all(self._makes_without(frame, value, place, other) for frame, value, _ in found or ())
 
@@ -266,22 +289,31 @@ class Ownership:
 
     def _makes_without(self, frame: Frame, value: ir.Expr, place: str, other: str) -> bool:
         """Whether an expression makes a network, or wraps that of the place, and names none of another place."""
-        if isinstance(value, ir.Const) and value.kind == "None":
+        if _is_none(value):
             return True
-        made = value
-        while isinstance(made, ir.Call) and last_name(made.func) in _SAME:
-            wrapped = made.args[0] if made.args and not isinstance(made.func, ir.Attr) else None
-            if isinstance(made.func, ir.Attr):
-                wrapped = made.args[0] if made.args and made.func.name[:1].isupper() else made.func.value
-            if wrapped is None:
-                return False
-            made = wrapped
+        made = unwrapped(value)
         if isinstance(made, ir.Name | ir.Attr):
             return self.place(frame, made) == place
         if not isinstance(made, ir.Call):
             return False
         named = {self.place(frame, part) for part in walk_expression(made) if isinstance(part, ir.Name | ir.Attr)}
         return not any(one == other or (one.startswith(f"{other}.")) for one in named)
+
+
+def _is_none(expr: ir.Expr) -> bool:
+    return isinstance(expr, ir.Const) and expr.kind == "None"
+
+
+def unwrapped(value: ir.Expr) -> ir.Expr:
+    """The network that an expression moves, wraps, or puts into a mode."""
+    while isinstance(value, ir.Call) and last_name(value.func) in _SAME:
+        func = value.func
+        wraps = not isinstance(func, ir.Attr) or func.name[:1].isupper() or dotted(func.value) in ("torch", "nn")
+        inner = (value.args[0] if value.args else None) if wraps or not isinstance(func, ir.Attr) else func.value
+        if inner is None:
+            break
+        value = inner
+    return value
 
 
 def _assigned(statement: ir.Assign | ir.AnnAssign) -> Iterator[tuple[ir.Expr, ir.Expr, bool]]:
