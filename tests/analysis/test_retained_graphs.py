@@ -701,3 +701,43 @@ def jacobian(model, x, kept):
 )
 def test_a_graph_after_its_last_round(tmp_path: Path, made: str, before: str, behind: str, expected: list[str]) -> None:
     assert found(tmp_path, ROWS.format(made=made, before=before, behind=behind)) == expected
+
+
+TASKS = (
+    HEAD
+    + """
+def adapt(batch, model, keep=False):
+    loss = nn.functional.cross_entropy(model(batch), batch.labels)
+    loss.backward({flags})
+    return loss
+
+
+class Tasks(nn.Module):
+    def __init__(self, model):
+        super().__init__()
+        self.model = model
+
+    def forward(self, tasks):
+        total = 0
+        for one in tasks:
+            total += adapt(one, self.model)
+        return total
+"""
+)
+
+
+@pytest.mark.parametrize(
+    ("flags", "found"),
+    [
+        ("", True),
+        ("retain_graph=False, create_graph=True", True),
+        ("create_graph=True", False),
+        ("retain_graph=None, create_graph=True", False),
+        ("retain_graph=keep", False),
+        ("create_graph=keep, retain_graph=keep", False),
+    ],
+)
+def test_a_graph_that_a_flag_may_keep_is_for_the_caller(tmp_path: Path, flags: str, found: bool) -> None:
+    (tmp_path / "tasks.py").write_text(TASKS.format(flags=flags))
+    codes = [one.code for one in memlint.lint([tmp_path], isolated=True).findings]
+    assert bool(codes) is found

@@ -6,7 +6,7 @@ from memlint.analysis.domain.events import Fact
 from memlint.analysis.domain.state import State
 from memlint.analysis.domain.summary.effects import LoopState
 from memlint.analysis.domain.summary.summary import Summary
-from memlint.analysis.domain.values import Path, Source, Sources
+from memlint.analysis.domain.values import NONE, Path, Source, Sources, Words
 
 
 def of_loop(summary: Summary, loop: LoopState | None, sources: Sources) -> Sources:
@@ -34,3 +34,11 @@ def freed_by_backward(summary: Summary, state: State, sources: frozenset[Source]
     if any(tip in state.freed_may or not models[tip].isdisjoint(state.freed_may) for tip in tips):
         return "some"
     return "no"
+
+
+def may_keep_graph(words: Words) -> bool:
+    """Whether a backward with these keywords may keep the graph: ``retain_graph`` decides, which is ``create_graph`` by
+    default."""
+    flags = (words.get(name) for name in ("retain_graph", "create_graph"))
+    flag = next((one for one in flags if one is not None and not one.is_only(NONE)), None)
+    return flag is not None and flag.const is not False
