@@ -16,7 +16,7 @@ from memlint.sdk.project import (
     layer_code,
     touches_an_accelerator,
 )
-from memlint.sdk.syntax import call_at, calls, ir, mentions, text, walk_expression, walk_statements
+from memlint.sdk.syntax import call_at, calls, dotted, ir, mentions, text, walk_expression, walk_statements
 from memlint.sdk.values import (
     CPU,
     DATA,
@@ -226,7 +226,7 @@ def _added_again(analyser: Analyser, summary: Summary, call: HookCall) -> Loop |
         return None
     of_module = call.name in OF_MODULES
     root = root_of(summary, call.owner)
-    if root is None or (not of_module and not _is_parameter(summary, call.owner)):
+    if root is None or (not of_module and not _is_parameter(summary, call.owner)) or _made_here(summary, call.owner):
         return None
     if call.loop is not None:
         index = indexed_by(call.owner)
@@ -238,6 +238,18 @@ def _added_again(analyser: Analyser, summary: Summary, call: HookCall) -> Loop |
         return each_call(function)
     again = _repeated(analyser, summary, root_of(summary, call.owner, as_given=True) or root, 0)
     return again if again is not None or not of_module else added_for_each_input(analyser, summary, call)
+
+
+def _made_here(summary: Summary, owner: ir.Expr) -> bool:
+    """Whether the function puts a new module where it adds the hook (``layer.probe = nn.Identity()``), so that the one
+    before it goes, with its hooks."""
+    path = f"{dotted(owner)}."
+    return any(
+        isinstance(target, ir.Attr) and path.startswith(f"{dotted(target)}.")
+        for statement in walk_statements(summary.function.body, into_definitions=False)
+        if isinstance(statement, ir.Assign) and isinstance(statement.value, ir.Call)
+        for target in statement.targets
+    )
 
 
 def _repeated(analyser: Analyser, summary: Summary, root: str, depth: int) -> Loop | None:

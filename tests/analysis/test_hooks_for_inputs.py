@@ -57,6 +57,7 @@ def found(folder: Path, **parts: str) -> list[str]:
         {},
         {"run": "scores = model.features(x[None])"},
         {"added": "model.layer4.register_full_backward_hook(keep)"},
+        {"added": "layer.seen = list(names)\n    layer.probe.register_forward_hook(keep)"},
         {"calls": "def show(model, images):\n    for one in images:\n        print(cam(model, one, [], None))"},
     ],
 )
@@ -75,6 +76,7 @@ def test_a_method_that_runs_the_model_of_its_object(tmp_path: Path) -> None:
         {"added": f"handle = {ADDED}", "run": f"{RUN}\n    handle.remove()"},
         {"added": f"model.handle = {ADDED}"},
         {"added": f"with_handle({ADDED})"},
+        {"added": "layer.probe = torch.nn.Identity()\n    layer.probe.register_forward_hook(keep)"},  # (a new one)
         {"added": f"if names:\n        {ADDED}"},
         {"run": "scores = torch.ones(3)"},  # (a helper that sets the model up)
         {"run": "scores = [model(one) for one in loader]"},  # (goes through all the data itself)
