@@ -106,12 +106,15 @@ def _event(
     for holder in holders_of(analyser, summary, everything, release, name, statement, kind):
         if holder.name in release.deleted:
             continue
-        shared = _is_shared(summary, everything, holder.name) or any(
+        readers = _readers(summary, everything, holder.name)
+        read = any(
             reads(spot.statement, holder.name)
             for spot in everything
             if release.spot.statement.at <= spot.statement.at <= release.end
         )
-        life = None if shared else afterlife(everything, holder.name, release.spot, release.end)
+        life = (
+            None if read or readers is None else afterlife(everything, holder.name, release.spot, release.end, readers)
+        )
         if life is None:
             return None  # a holder that is still read keeps it anyway: the deletion is not at fault
         needed = _needed(analyser, summary, life, holder, name, known)
@@ -144,22 +147,23 @@ def _given_event(
 ) -> NameOnly | None:
     """A call of a function that deletes its parameter to free it, while the caller's variable lives on."""
     spot = next((one for one in everything if any(call is given.call for call in own_calls(one.statement))), None)
-    if spot is None or _is_shared(summary, everything, given.name):
+    readers = _readers(summary, everything, given.name)
+    if spot is None or readers is None:
         return None
     release = Release(spot, last_ordinal(spot.statement), {given.name: spot.statement}, frozenset())
     if _kind(analyser, summary, everything, release, given.name, spot.statement) != "model":
         return None
-    life = afterlife(everything, given.name, spot, release.end)
+    life = afterlife(everything, given.name, spot, release.end, readers)
     holder = Holder(given.name, "given", spot.statement, "high")
     needed = _needed(analyser, summary, life, holder, given.name, known) if life is not None else None
     if needed is None:
         return None
     return NameOnly(
-        site=given.site,
-        function=given.function.qual,
+        site=summary.site(given.call.at),
+        function=summary.function.qual,
         certainty="high",
         trace=(
-            Step(summary.site(given.call.at), f"`{given.name}` holds it here"),
+            Step(given.site, f"deletes its own `{given.parameter}` only"),
             Step(summary.site(needed.call.at), "runs while it does" if needed.runs else "takes memory while it does"),
         ),
         name=given.parameter,
@@ -170,6 +174,7 @@ def _given_event(
         during=text(needed.call.func),
         next_round=needed.again,
         runs=needed.runs,
+        via=last_name(given.call.func),
     )
 
 
@@ -252,21 +257,40 @@ def _makes_model(analyser: Analyser, summary: Summary, value: ir.Expr) -> bool:
 # -------------------------------------------------------------------------------------- who reads it
 
 
-def _is_shared(summary: Summary, everything: list[Spot], name: str) -> bool:
-    """Whether code outside the function's own statements may read a variable of it."""
+def _readers(summary: Summary, everything: list[Spot], name: str) -> frozenset[str] | None:
+    """The nested functions that read a variable when they are called; None if other code than the function's own
+    statements and calls may read it."""
     function = summary.function
     if any(
-        reads(spot.statement, name) for spot in everything if isinstance(spot.statement, ir.FunctionDef | ir.ClassDef)
-    ) or any(
         isinstance(part, ir.Lambda)
         and any(isinstance(one, ir.Name) and one.id == name for one in parts((ir.Return(part.at, part.body),)))
         for part in parts(function.body)
     ):
-        return True
-    if function.node is not None:
-        return name not in function.locals
+        return None
+    found = {name}
+    for _ in range(_DEPTH):
+        for spot in everything:
+            if not any(reads(spot.statement, one) for one in found):
+                continue
+            if isinstance(spot.statement, ir.ClassDef):
+                return None
+            if isinstance(spot.statement, ir.FunctionDef):
+                found.add(spot.statement.name)
+    found.discard(name)
+    if function.node is None:
+        return None if found or _read_by_functions(summary, name) else frozenset()
+    called = {id(part.func) for part in parts(function.body, into_definitions=True) if isinstance(part, ir.Call)}
+    handed_on = any(
+        isinstance(part, ir.Name) and part.id in found and id(part) not in called
+        for part in parts(function.body, into_definitions=True)
+    )
+    return frozenset(found) if name in function.locals and not handed_on else None
+
+
+def _read_by_functions(summary: Summary, name: str) -> bool:
+    """Whether functions of a module may read its global."""
     units = summary.module.index.units
-    others = (number for number, unit in enumerate(units) if number != function.unit and name in unit.names)
+    others = (number for number, unit in enumerate(units) if number != summary.function.unit and name in unit.names)
     return any(
         name not in {param.name for param in one.params} | assigned_names(one.body)[0]
         and any(isinstance(part, ir.Name) and part.id == name for part in parts(one.body))

@@ -25,7 +25,6 @@ class Given(NamedTuple):
 
     call: ir.Call
     name: str
-    function: Function
     parameter: str
     site: Site
 
@@ -70,7 +69,7 @@ def deleted_in_callees(analyser: Analyser, summary: Summary) -> Iterator[Given]:
             for name in deleted_by(statement):
                 value = argument(expr, names.index(name), name) if name in names else None
                 if isinstance(value, ir.Name) and not _moved(function, name):
-                    yield Given(expr, value.id, function, name, inner.site(statement.at))
+                    yield Given(expr, value.id, name, inner.site(statement.at))
 
 
 def _moved(function: Function, name: str) -> bool:

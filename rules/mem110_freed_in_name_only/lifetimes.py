@@ -72,9 +72,11 @@ class Afterlife(NamedTuple):
     again: tuple[Spot, ...]
 
 
-def afterlife(everything: list[Spot], name: str, place: Spot, end: int) -> Afterlife | None:
+def afterlife(
+    everything: list[Spot], name: str, place: Spot, end: int, readers: frozenset[str] = frozenset()
+) -> Afterlife | None:
     """What happens to a variable after the statements from ``place`` to the ordinal ``end``. None if something reads
-    it, or if it is unknown whether it is rebound."""
+    it, or calls one of the nested functions that do (``readers``), or if it is unknown whether it is rebound."""
     after: list[Spot] = []
     again: list[Spot] = []
     loops = [block[0] for block in place.around if isinstance(block[0], ir.For | ir.While)]
@@ -83,7 +85,7 @@ def afterlife(everything: list[Spot], name: str, place: Spot, end: int) -> After
         loop = loops[depth - 1] if depth else None
         inner = loops[depth] if depth < len(loops) else None
         region = [spot for spot in later if _inside(spot, loop) and (inner is None or not _inside(spot, inner))]
-        passed = _pass(region, name, place.around)
+        passed = _pass(region, name, place.around, readers)
         if passed is None:
             return None
         after += passed.seen
@@ -93,7 +95,7 @@ def afterlife(everything: list[Spot], name: str, place: Spot, end: int) -> After
             continue
         before = [spot for spot in everything if spot.statement.at < place.statement.at and _inside(spot, loop)]
         head = _reads_in(loop.test, name) if isinstance(loop, ir.While) else False
-        passed = _pass(before, name, place.around)
+        passed = _pass(before, name, place.around, readers)
         if passed is None or head:
             return None
         again += passed.seen
@@ -109,12 +111,14 @@ class _Passed(NamedTuple):
     leaves: str
 
 
-def _pass(region: list[Spot], name: str, place: Around) -> _Passed | None:
+def _pass(region: list[Spot], name: str, place: Around, readers: frozenset[str]) -> _Passed | None:
     """The statements on a path until the variable is rebound; None if one reads it."""
     seen: list[Spot] = []
     for spot in region:
         statement = spot.statement
-        if reads(statement, name):
+        if isinstance(statement, ir.FunctionDef) and statement.name in readers:
+            continue
+        if any(reads(statement, one) for one in (name, *readers)):
             return None
         if _ends(statement, name):
             if not spot.follows_by_rounds(place):

@@ -24,7 +24,8 @@ Hold = Literal["same", "inner", "optimizer", "schedule", "object", "container", 
 class NameOnly(Event, frozen=True, gc=False, kw_only=True):
     """A name is deleted to free memory which another name, that is never read again, still holds. ``name``: the deleted
     one; ``holder`` and ``how`` it holds the object; ``others``: further holders; ``during``: the call that runs
-    meanwhile, in the ``next_round`` or in this; ``runs``: it runs a model, and does not only create or load one."""
+    meanwhile, in the ``next_round`` or in this; ``runs``: it runs a model, and does not only create or load one;
+    ``via``: the function that was called to delete it."""
 
     name: str
     kind: Literal["model", "checkpoint"]
@@ -34,6 +35,7 @@ class NameOnly(Event, frozen=True, gc=False, kw_only=True):
     during: str
     next_round: bool
     runs: bool
+    via: str = ""
 
 
 #: what the deletion leaves, and how the holder refers to it
@@ -76,7 +78,7 @@ def _names(event: NameOnly) -> str:
 
 def _help(event: NameOnly) -> str:
     if event.how == "given":
-        return f"delete `{event.holder}` where the function is called, and empty the cache there"
+        return f"delete `{event.holder}` here, and empty the cache after that"
     return f"delete {_names(event)} too, before the cache is emptied"
 
 
@@ -87,5 +89,7 @@ def _message(event: NameOnly) -> str:
         holds += f" (as {'do' if len(event.others) > 1 else 'does'} {also})"
     meanwhile = f"`{event.during}` {'runs' if event.runs else 'takes memory'}"
     when = " in the next iteration" if event.next_round else ""
-    holder = f"`{event.holder}`" + (" of the caller" if event.how == "given" else "")
-    return f"deleting `{event.name}` {leaves}: {holder}, which is not used any more, {holds} while {meanwhile}{when}"
+    what = (
+        f"deleting `{event.name}`" if event.how != "given" else f"`{event.via}` deletes its own `{event.name}`, which"
+    )
+    return f"{what} {leaves}: `{event.holder}`, which is not used any more, {holds} while {meanwhile}{when}"

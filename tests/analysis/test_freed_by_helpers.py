@@ -15,6 +15,7 @@ import torch
 from peft import PeftModel, get_peft_model
 from torch import nn, optim
 from transformers import AutoModelForCausalLM, pipeline
+from elsewhere import consume
 
 
 def empty():
@@ -54,6 +55,7 @@ EMPTY = "torch.cuda.empty_cache()"
 OTHER = 'other = AutoModelForCausalLM.from_pretrained("other").cuda()'
 PEFT = "model = PeftModel.from_pretrained(net, path)"
 LOOP = "for name in names:"
+SHOW = "def show(): print(net(x.cuda()))"
 
 
 def found(folder: Path, *body: str) -> list[Finding]:
@@ -89,11 +91,10 @@ def indented(*body: str) -> list[str]:
             "`pipe`",
             id="a pipeline",
         ),
-        pytest.param((MAKE, USE, "release(net)", OTHER), "`net` of the caller", id="the caller's variable"),
-        pytest.param((MAKE, USE, "release(model=net)", OTHER), "`net` of the caller", id="by keyword"),
-        pytest.param(
-            (LOOP, *indented(MAKE, USE, "release(net)")), "`net` of the caller", id="the caller's variable in a loop"
-        ),
+        pytest.param((MAKE, USE, "release(net)", OTHER), "`net`", id="the caller's variable"),
+        pytest.param((MAKE, USE, "release(model=net)", OTHER), "`net`", id="by keyword"),
+        pytest.param((SHOW, MAKE, "show()", "release(net)", MAKE, "show()"), "`net`", id="read by a call before it"),
+        pytest.param((LOOP, *indented(MAKE, USE, "release(net)")), "`net`", id="the caller's variable in a loop"),
     ],
 )
 def test_what_still_holds_it(tmp_path: Path, body: tuple[str, ...], holder: str) -> None:
@@ -117,6 +118,8 @@ def test_what_still_holds_it(tmp_path: Path, body: tuple[str, ...], holder: str)
         pytest.param((MAKE, 'model = net.to("cpu")', "model(x)", "del model", EMPTY, OTHER), id="on the host"),
         pytest.param((MAKE, USE, "release(net)", "del net", OTHER), id="deleted by the caller too"),
         pytest.param((MAKE, USE, "release(net)", USE, OTHER), id="used by the caller"),
+        pytest.param((SHOW, MAKE, "release(net)", OTHER, "show()"), id="used by a call"),
+        pytest.param((SHOW, MAKE, "consume(show)", "release(net)", MAKE), id="used by a function that others have"),
         pytest.param((MAKE, USE, "to_host(net)", OTHER), id="moved to the host"),
         pytest.param((MAKE, USE, "release(net)"), id="nothing runs after it"),
         pytest.param((MAKE, USE, "release(None)", OTHER, USE), id="no variable"),

@@ -115,6 +115,10 @@ PARTS = {
     [
         {},
         {"given": ".eval()"},
+        {
+            "explain": "if names.method == 'cam':\n            explainer = Explainer(model, name)\n"
+            "        print(explainer(x).shape)"
+        },
         {"explain": "for one in names:\n            explainer = Explainer(model, one); print(explainer(x).shape)"},
     ],
 )
@@ -129,6 +133,15 @@ def test_an_object_for_each_input(tmp_path: Path, parts: dict[str, str]) -> None
         {"explain": "explainer = Explainer(model, item); print(explainer(x).shape)"},  # (another layer in each)
         {"step": "x = load(item); model = load(item)"},
         {"explain": "explainer = Explainer(model, name); print(explainer(x).shape)\n        break"},
+        {
+            "explain": "if item == 'first':\n            explainer = Explainer(model, name)\n"
+            "        print(explainer(x).shape)"
+        },
+        {
+            "step": "x = load(item)\n        names.method = item",
+            "explain": "if names.method == 'cam':\n            explainer = Explainer(model, name)\n"
+            "        print(explainer(x).shape)",
+        },
         {"step": "pass"},  # (what it is called with stays: the loop need not run often)
         {"add": "self.handle = layer.register_forward_hook(keep)", "call": "self.handle.remove()"},
         {"part": "copy.deepcopy(layer)"},
