@@ -14,6 +14,7 @@ from .fates import Fates, Way
 from .gradient_walk import Outcome
 from .ownership import Ownership, frame_of, overlap
 from .rule import DiscardedGradients
+from .separation import Separation
 
 #: names of what hands gradients on while a backward runs
 _HOOKS = frozenset({
@@ -61,6 +62,7 @@ class Search:
         self.ownership = Ownership(analyser)
         self.backwards = _united(summary)
         self.places = {run.key: self._place(run) for run in summary.runs.values()}
+        self.separation = Separation(self.ownership)
         self.fates = Fates(analyser, self.ownership)
 
     def candidates(self) -> Iterator[Candidate]:
@@ -120,7 +122,7 @@ class Search:
     def event(self, one: Candidate) -> DiscardedGradients | None:
         """The event of a candidate whose gradients are surely lost; None for another one."""
         outcome = self.outcome(one.network, one.reader, one.backward)
-        if outcome is None or not self.ownership.is_apart(one.network, one.reader) or self._is_touched(one.run):
+        if outcome is None or not self.separation.is_apart(one.network, one.reader) or self._is_touched(one.run):
             return None
         behind, others, unknown = runs_behind(self.summary, self.summary.graphs.nodes[one.run.node].parents)
         if others or not all(self._is_lost(other, one) for other in behind):

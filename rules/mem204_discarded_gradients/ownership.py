@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from memlint.sdk import lazy_pattern
 from memlint.sdk.project import Analyser, Class, Function, argument, bindings
-from memlint.sdk.syntax import call_at, dotted, ir, last_name, parts, walk_expression, walk_statements
+from memlint.sdk.syntax import call_at, dotted, ir, last_name, parts, walk_statements
 
 #: functions whose result lists what their arguments list
 _LISTS = frozenset({"list", "tuple", "chain", "from_iterable", "iter"})
@@ -95,9 +95,9 @@ class Ownership:
         if place not in self._given:
             self._given[place] = place  # while its values are examined
             values = ((frame, unwrapped(value)) for frame, value, _ in self._stored(cls, name))
-            found = {self.place(frame, made) for frame, made in values if not _is_none(made)} - {place}
+            found = {self.place(frame, made) for frame, made in values if not is_none(made)} - {place}
             source = found.pop() if len(found) == 1 else ""
-            if source and self._is_parameter(source):
+            if source and self.is_parameter(source):
                 self._given[place] = source
         return self._given[place]
 
@@ -105,7 +105,8 @@ class Ownership:
         """The class whose object has the attribute at a place; None if it is none."""
         return self._classes.get(place.rpartition(".")[0])
 
-    def _is_parameter(self, place: str) -> bool:
+    def is_parameter(self, place: str) -> bool:
+        """Whether a place is a parameter of the function whose variable it is."""
         scope, _, name = place.rpartition("|")
         owner = self._scopes.get(scope)
         return owner is not None and any(param.name == name for param in owner.params)
@@ -128,7 +129,7 @@ class Ownership:
             return None if cls is None else [*self._stored(cls, name)]
         scope, _, name = place.rpartition("|")
         owner = self._scopes.get(scope)
-        if owner is None or self._is_parameter(place):
+        if owner is None or self.is_parameter(place):
             return None
         frame = frame_of(owner)
         return [(frame, value, unpacked) for value, unpacked in bindings(owner.body).get(name, ())]
@@ -148,6 +149,10 @@ class Ownership:
                         if dotted(target) == f"{method.own_name}.{name}":
                             yield frame, value, unpacked
 
+    def owner(self, place: str) -> Function | None:
+        """The function whose variable a place is; None for an attribute."""
+        return self._scopes.get(place.rpartition("|")[0])
+
     def held(self, place: str) -> frozenset[str] | None:
         """The places of the networks whose parameters the optimizer at a place holds; None if it is none, or some are
         unknown."""
@@ -158,10 +163,10 @@ class Ownership:
 
     def _held_at(self, place: str) -> frozenset[str] | None:
         scope, _, name = place.rpartition("|")
-        if self._is_parameter(place):
+        if self.is_parameter(place):
             return self._held_by_callers(self._scopes[scope], name)
         found = self.values(place)
-        made = [one for one in found or () if not _is_none(one[1])]
+        made = [one for one in found or () if not is_none(one[1])]
         if not made or any(unpacked for _, _, unpacked in made):
             return None
         kept = {self._made(frame, value) for frame, value, _ in made}
@@ -173,6 +178,8 @@ class Ownership:
             place = self.place(frame, value)
             return self.held(place) if place else None
         if not isinstance(value, ir.Call) or not self._is_optimizer(frame, value.func):
+            return None
+        if "add_param_group" in frame.function.module.names:
             return None
         params = argument(value, 0, "params")
         return self.networks(frame, params) if params is not None else None
@@ -246,61 +253,34 @@ class Ownership:
     def passed(self, function: Function) -> list[dict[str, str]] | None:
         """By call of a function, the places that its parameters stand for ("" for another expression); None if some
         calls are unknown."""
-        calls = self.analyser.facts.calls_of(function)
-        if not 0 < len(calls) <= _MAX_CALLERS or self.analyser.facts.is_handed_on(function):
+        calls = self.calls(function)
+        return None if calls is None else [self.bound(frame, function, call) for frame, call in calls]
+
+    def calls(self, function: Function) -> list[tuple[Frame, ir.Call]] | None:
+        """The calls of a function, each with the frame of its caller; None if some are unknown."""
+        records = self.analyser.facts.calls_of(function)
+        if not 0 < len(records) <= _MAX_CALLERS or self.analyser.facts.is_handed_on(function):
             return None
-        found: list[dict[str, str]] = []
-        for caller, record in calls:
+        found: list[tuple[Frame, ir.Call]] = []
+        for caller, record in records:
             call = call_at(caller.function.body, record.at)
             if call is None:
                 return None
-            found.append(self.bound(frame_of(caller.function), function, call))
+            found.append((frame_of(caller.function), call))
         return found
 
     def bound(self, frame: Frame, function: Function, call: ir.Call) -> dict[str, str]:
         """The places that the parameters of a called function stand for, "" for another expression."""
-        found: dict[str, str] = {}
-        for position, param in enumerate(function.given):
-            given = argument(call, position, param.name)
-            found[param.name] = self.place(frame, given) if given is not None else ""
-        return found
-
-    def is_apart(self, one: str, other: str) -> bool:
-        """Whether two places surely name networks without a common part: each is made by a call of its own that gets
-        none of the other, or each caller passes two such networks."""
-        if overlap(one, other):
-            return False
-        return all(self._is_made_without(place, against) for place, against in ((one, other), (other, one)))
-
-    def _is_made_without(self, place: str, other: str) -> bool:
-        scope, _, name = place.rpartition("|")
-        if self._is_parameter(place):
-            return self._is_passed_apart(self._scopes[scope], name, other)
-        found = self.values(place)
-        return bool(found) and all(self._makes_without(frame, value, place, other) for frame, value, _ in found or ())
-
-    def _is_passed_apart(self, owner: Function, name: str, other: str) -> bool:
-        calls = self.passed(owner)
-        against = other.rpartition("|")[2]
-        return bool(calls) and all(
-            bool(one.get(name)) and bool(one.get(against)) and self.is_apart(one[name], one[against])
-            for one in calls or ()
-        )
-
-    def _makes_without(self, frame: Frame, value: ir.Expr, place: str, other: str) -> bool:
-        """Whether an expression makes a network, or wraps that of the place, and names none of another place."""
-        if _is_none(value):
-            return True
-        made = unwrapped(value)
-        if isinstance(made, ir.Name | ir.Attr):
-            return self.place(frame, made) == place
-        if not isinstance(made, ir.Call):
-            return False
-        named = {self.place(frame, part) for part in walk_expression(made) if isinstance(part, ir.Name | ir.Attr)}
-        return not any(one == other or (one.startswith(f"{other}.")) for one in named)
+        given = arguments(function, call)
+        return {name: self.place(frame, value) if value is not None else "" for name, value in given.items()}
 
 
-def _is_none(expr: ir.Expr) -> bool:
+def arguments(function: Function, call: ir.Call) -> dict[str, ir.Expr | None]:
+    """What a call passes for the parameters of a function; None for what is unknown or left out."""
+    return {param.name: argument(call, position, param.name) for position, param in enumerate(function.given)}
+
+
+def is_none(expr: ir.Expr) -> bool:
     return isinstance(expr, ir.Const) and expr.kind == "None"
 
 
