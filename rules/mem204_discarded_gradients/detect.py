@@ -107,9 +107,11 @@ class Search:
         return self.fates.lost(Way(self.summary.function, backward.site.at, network, reader))
 
     def _is_plain(self, backward: Backward) -> bool:
-        """Whether it is a backward of this function itself, which fills gradients."""
+        """Whether it is a backward of this function itself, which fills the gradients of all that it reaches."""
         call = call_at(self.summary.function.body, backward.site.at)
-        return call is not None and last_name(call.func) in _BACKWARD
+        if call is None or last_name(call.func) not in _BACKWARD:
+            return False
+        return not any(word.name in ("inputs", None) for word in call.keywords)
 
     def _is_touched(self, run: ModelRun) -> bool:
         """Whether known code sets requires_grad of the network or of a part of it, or reads its gradients."""

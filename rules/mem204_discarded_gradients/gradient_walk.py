@@ -27,7 +27,7 @@ _HARMLESS = lazy_pattern(
 )
 #: objects whose step changes learning rates or flags, or is none of an optimizer
 _SCHEDULES = lazy_pattern(
-    r"sched|(^|[._])lrs?($|[._])|lr_|_lr|warmup|prof|env$|meter|timer|bar$|logger|ema|beta|anneal"
+    r"sched|warmup|anneal|(^|[._])(lrs?|prof(iler)?|envs?|meter|timer|p?bar|logger|ema|beta)($|[._])"
 )
 _SCHEDULERS = lazy_pattern(r"lr_scheduler|LR$|Scheduler|profile|make|gym")
 #: how deep the calls of project functions are followed
@@ -164,6 +164,8 @@ class GradientWalk:
         if isinstance(expr, ir.Lambda):
             return state
         state = self._expressions(children(expr), state, frame)
+        if isinstance(expr, ir.Yield | ir.Await) and state & LEFT:
+            self._spoil("other code runs meanwhile")
         if not isinstance(expr, ir.Call) or not state:
             return state
         return self._call(expr, state, frame)

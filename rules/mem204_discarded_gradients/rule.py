@@ -14,6 +14,7 @@ META = Meta(
     severity="warning",
     preview=True,
 )
+SEEKS = "a backward through a network whose gradients are cleared before they are used"
 
 
 class DiscardedGradients(Event, frozen=True, gc=False, kw_only=True):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from memlint.sdk import lazy_pattern
 from memlint.sdk.project import Function
-from memlint.sdk.syntax import ir, walk_expression
+from memlint.sdk.syntax import children, dotted, ir
 
 from .ownership import Frame, Ownership, arguments, is_none, overlap, unwrapped
 
@@ -75,8 +75,16 @@ class Separation:
         return found if made_at_all else None
 
     def _places_in(self, frame: Frame, call: ir.Call) -> set[str]:
-        parts = (part for one in call.passed for part in walk_expression(one) if isinstance(part, ir.Name | ir.Attr))
-        return {place for part in parts if (place := self.ownership.place(frame, part))}
+        """The places that the arguments of a call name: ``self.args.size`` alone, not the objects around it."""
+        found: set[str] = set()
+        todo = list(call.passed)
+        while todo:
+            part = todo.pop()
+            if dotted(part):
+                found.add(self.ownership.place(frame, part))
+            else:
+                todo.extend(children(part))
+        return found - {""}
 
     def _is_module(self, place: str) -> bool:
         """Whether a call of a module's class makes the value at a place."""

@@ -59,6 +59,13 @@ REPORTED = {
         "opt_d": PARTS["opt_d"] + "\nplan = torch.optim.lr_scheduler.StepLR(opt_d, 10)",
         "between": "plan.step()",
     },
+    "common settings": {
+        "top": "class Sizes:\n    hidden = 512\n",
+        "g": "sizes = Sizes()\n"
+        "g = nn.Sequential(nn.Linear(64, sizes.hidden), nn.ReLU(), nn.Linear(sizes.hidden, 784)).cuda()",
+        "d": "d = nn.Sequential(nn.Linear(784, sizes.hidden), nn.ReLU(), nn.Linear(sizes.hidden, 1)).cuda()",
+    },
+    "other code runs afterwards": {"end": "    yield step"},
     "a scaler": {
         "opt_d": PARTS["opt_d"] + "\nscaler = torch.cuda.amp.GradScaler()",
         "back_d": "scaler.scale(loss_d).backward()",
@@ -129,6 +136,9 @@ SILENT = {
         "back_d": "loss_d.backward(retain_graph=True)",
         "loss_g": "loss_g = -score",
     },
+    "gradients of the discriminator alone": {"back_d": "loss_d.backward(inputs=list(d.parameters()))"},
+    "other code runs meanwhile": {"between": "yield loss_d.item()"},
+    "an optimizer that is named like a meter": {"step_d": "opt_d.step()\nlibrary.parameter_optimizer.step()"},
     "nothing trains the discriminator": {"step_d": "", "opt_d": ""},
     "nothing trains the generator": {"clear_g": "g.zero_grad()", "step_g": ""},
     "gradients of several steps": {
