@@ -261,6 +261,58 @@ def test_tasks_of_a_network_of_functions(
     assert [severity for _, severity in found(tmp_path, source)] == expected
 
 
+UPDATES = """
+from collections import OrderedDict
+import torch
+import torch.nn.functional as F
+from torch import nn
+
+
+def adapt(args, net, x, y, query, labels, mode):
+    weights = OrderedDict({})
+    for k, v in net.named_parameters():
+        weights[k] = v.clone()
+    net.eval()
+    create_graph = (mode == "train") and not args.first_order
+    for step in range(args.steps):
+        loss = F.cross_entropy(net(x, weights), y)
+        grads = torch.autograd.grad(loss, weights.values(), create_graph=create_graph)
+        for k, g in zip(weights.keys(), grads):
+            weights[k] = weights[k] - args.rate * g
+    net.train()
+    loss = F.cross_entropy(net(query, weights), labels)
+    return torch.autograd.grad(loss, net.parameters())
+
+
+def train(args, net, loader, optimizer):
+    for x, y, query, labels in loader:
+        total = [0.0 for p in net.parameters()]
+        for i in range(args.batch_size):
+            grads = adapt(args, net, x[i].cuda(), y[i].cuda(), query[i].cuda(), labels[i].cuda(), mode="train")
+            for j in range(len(total)):
+                total[j] += grads[j].detach()
+        optimizer.zero_grad()
+        for p, g in zip(net.parameters(), total):
+            p.grad = g / args.batch_size
+        optimizer.step()
+
+
+def train_here(net: nn.Module, loader, optimizer, rate):
+    for tasks, x, y in loader:
+        context = torch.zeros(8, requires_grad=True).cuda()
+        for support, labels in tasks:
+            loss = F.cross_entropy(net(support.cuda(), context), labels.cuda())
+            context = context - rate * torch.autograd.grad(loss, context, create_graph=True)[0]
+        optimizer.zero_grad()
+        F.cross_entropy(net(x.cuda(), context), y.cuda()).backward()
+        optimizer.step()
+"""
+
+
+def test_weights_that_each_step_updates_are_no_sum(tmp_path: Path) -> None:
+    assert found(tmp_path, UPDATES) == []
+
+
 STEPS = """
 import torch
 import torch.nn.functional as F
