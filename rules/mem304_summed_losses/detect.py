@@ -69,7 +69,8 @@ def _is_carried(summary: Summary, store: Store, loop: Source) -> bool:
 def _is_of_batches(analyser: Analyser, summary: Summary, store: Store, loop: LoopState) -> bool:
     """Whether each iteration runs a model of its own: no time steps, and no parts of one earlier forward."""
     states = (other for other in summary.stores.values() if other.kind == "carry" and other.how == "call")
-    if any(other.loop is loop or _is_carried(summary, other, loop.id) for other in states):
+    outer = loop is not store.loop
+    if any(other.loop is loop or (outer and _is_carried(summary, other, loop.id)) for other in states):
         return False  # time steps of a recurrence, not separate batches
     reached = _reached(summary, store)
     if not marks_of(store).isdisjoint(reached):
@@ -127,8 +128,8 @@ def _is_needed_whole(analyser: Analyser, summary: Summary, store: Store, loop: L
     nodes = _made_in(summary, store, loop)
     return any(
         other.kind == "retain"
-        and other.loop is not None
         and loop.id in other.loops
+        and _is_carried(summary, other, loop.id)
         and _made_in(summary, other, loop) & nodes
         and _backward_behind(summary, other, loop.id) is not None
         and loop_of_sum(analyser, summary, other) is None

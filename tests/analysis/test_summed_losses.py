@@ -128,6 +128,15 @@ def test_outputs_that_are_collected_for_the_same_backward(tmp_path: Path) -> Non
     assert found(tmp_path, program(body, after, "total, kept = 0.0, []")) == []
 
 
+def test_losses_of_steps_that_are_collected_within_a_batch(tmp_path: Path) -> None:
+    body = (
+        "steps = []\nfor part in x.cuda().unbind():\n    steps.append(criterion(model(part), y.cuda()))\n"
+        "losses.append(torch.stack(steps).sum())"
+    )
+    source = program(body, "torch.stack(losses).mean().backward()", "losses = []")
+    assert len(found(tmp_path, source)) == 1
+
+
 def test_outputs_that_are_collected_for_a_metric(tmp_path: Path) -> None:
     body = "output = model(x.cuda())\ntotal += criterion(output, y.cuda())\nkept.append(output.detach())"
     after = "print(torch.cat(kept).std())\ntotal.backward()"
