@@ -24,9 +24,8 @@ ROWS = Path(__file__).parent / "results" / "preview_rules.jsonl"
 RULES = ("MEM105", "MEM110", "MEM115", "MEM304", "MEM405")
 #: why some of them stay in preview
 KEPT = {
-    "MEM105": "857 places in 111 of them add hooks. These are too few findings to judge it by: it stays in preview.",
+    "MEM105": "857 places in 111 of all these add hooks. These are too few findings to judge by: it stays in preview.",
     "MEM110": "What it speaks of is too rare to be judged: it stays in preview until code shows it right.",
-    "MEM304": "That is less than four of five true as graded: it stays in preview.",
 }
 VERDICTS = ("true", "unused", "overstated", "false")
 
@@ -44,16 +43,25 @@ def sound(counts: collections.Counter[str]) -> str:
 
 def sentence(code: str) -> str:
     """What the page of a rule that is or was in preview says of it."""
-    everything, findings = rows()
-    repos = [row for row in everything if code in row.get("rules", (code,))]
+    repos, findings = rows()
     own = [row for row in findings if row["code"] == code]
-    first = collections.Counter(row["verdict"] for row in own)
-    now = collections.Counter(row["verdict"] for row in own if row["reported"])
-    text = f"In {len(repos)} public repositories that no measurement had seen before: {_told(first)}."
-    if now != first:
-        text += f" After what was wrong taught a change, the same code gives {_told(now)}."
+    later = {row["repo"] for row in repos if code in row.get("rules", ())}
+    first = [row["repo"] for row in repos if "rules" not in row]
+    text = f"In {len(first)} public repositories that no measurement had seen before: "
+    text += _judged([row for row in own if row["repo"] not in later])
+    if later:
+        text += f" In {len(later)} others, chosen by their subject and first linted after further changes: "
+        text += _judged([row for row in own if row["repo"] in later])
     text += f" {KEPT[code]}" if code in KEPT else ""
     return text + " The judgements: [preview_rules.jsonl](../../benchmarks/results/preview_rules.jsonl)."
+
+
+def _judged(findings: list[dict[str, Any]]) -> str:
+    """The verdicts on what was found at first, and on what of it is reported still."""
+    first = collections.Counter(row["verdict"] for row in findings)
+    now = collections.Counter(row["verdict"] for row in findings if row["reported"])
+    again = f" After what was wrong taught a change, the same code gives {_told(now)}." if now != first else ""
+    return f"{_told(first)}.{again}"
 
 
 def _told(counts: collections.Counter[str]) -> str:

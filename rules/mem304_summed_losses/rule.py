@@ -11,7 +11,6 @@ META = Meta(
     name="summed-losses",
     summary="The losses of several batches are summed before one backward, so all their graphs are alive at once.",
     severity="warning",
-    preview=True,
 )
 
 
