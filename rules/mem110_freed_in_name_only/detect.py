@@ -148,7 +148,7 @@ def _given_event(
     """A call of a function that deletes its parameter to free it, while the caller's variable lives on."""
     spot = next((one for one in everything if any(call is given.call for call in own_calls(one.statement))), None)
     readers = _readers(summary, everything, given.name)
-    if spot is None or readers is None:
+    if spot is None or readers is None or given.name in names_bound_by(spot.statement):
         return None
     release = Release(spot, last_ordinal(spot.statement), {given.name: spot.statement}, frozenset())
     if _kind(analyser, summary, everything, release, given.name, spot.statement) != "model":

@@ -118,6 +118,7 @@ def test_what_still_holds_it(tmp_path: Path, body: tuple[str, ...], holder: str)
         pytest.param((MAKE, 'model = net.to("cpu")', "model(x)", "del model", EMPTY, OTHER), id="on the host"),
         pytest.param((MAKE, USE, "release(net)", "del net", OTHER), id="deleted by the caller too"),
         pytest.param((MAKE, USE, "release(net)", USE, OTHER), id="used by the caller"),
+        pytest.param((MAKE, USE, "net = release(net)", OTHER), id="rebound to what it returns"),
         pytest.param((SHOW, MAKE, "release(net)", OTHER, "show()"), id="used by a call"),
         pytest.param((SHOW, MAKE, "consume(show)", "release(net)", MAKE), id="used by a function that others have"),
         pytest.param((MAKE, USE, "to_host(net)", OTHER), id="moved to the host"),
