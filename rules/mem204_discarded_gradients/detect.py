@@ -11,7 +11,7 @@ from memlint.sdk.values import Backward, ModelRun, Source
 
 from .cuts import Cuts, at_the_run, at_the_use, is_kept_elsewhere, runs_behind
 from .fates import Fates, Way
-from .gradient_walk import Outcome
+from .gradient_walk import BACKWARD, Outcome
 from .ownership import Ownership, frame_of, overlap
 from .rule import DiscardedGradients
 from .separation import Separation
@@ -21,8 +21,6 @@ _HOOKS = frozenset({
     "register_hook", "register_full_backward_hook", "register_backward_hook", "register_post_accumulate_grad_hook",
     "watch", "toggle_optimizer", "optimizer_idx",
 })  # fmt: skip
-#: calls that fill gradients
-_BACKWARD = frozenset({"backward", "manual_backward"})
 
 
 class Candidate(NamedTuple):
@@ -107,11 +105,15 @@ class Search:
         return self.fates.lost(Way(self.summary.function, backward.site.at, network, reader))
 
     def _is_plain(self, backward: Backward) -> bool:
-        """Whether it is a backward of this function itself, which fills the gradients of all that it reaches."""
+        """Whether it fills the gradients of all that it reaches: a backward, or the call of a function that runs one
+        and differentiates nothing otherwise."""
         call = call_at(self.summary.function.body, backward.site.at)
-        if call is None or last_name(call.func) not in _BACKWARD:
+        if call is None or any(word.name in ("inputs", None) for word in call.keywords):
             return False
-        return not any(word.name in ("inputs", None) for word in call.keywords)
+        if last_name(call.func) in BACKWARD:
+            return True
+        records = self.summary.calls.values()
+        return call.at not in self.summary.notes.gradient_calls and any(one.at == call.at for one in records)
 
     def _is_touched(self, run: ModelRun) -> bool:
         """Whether known code sets requires_grad of the network or of a part of it, or reads its gradients."""

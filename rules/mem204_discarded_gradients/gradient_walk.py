@@ -13,6 +13,8 @@ from .ownership import Frame, Ownership, overlap, own_object
 
 #: nothing is left, or the gradients of the backward are
 CLEAN, LEFT = 1, 2
+#: calls that fill gradients
+BACKWARD = frozenset({"backward", "manual_backward"})
 #: names without which a function does nothing to gradients
 _HOT = frozenset({
     "step", "zero_grad", "grad", "backward", "manual_backward", "requires_grad", "requires_grad_", "unscale_",
@@ -75,6 +77,8 @@ class GradientWalk:
         self.wanted = wanted
         self.outcome = Outcome()
         self._active: list[Function] = []
+        #: how many of the calls that are under way run the backward
+        self._inside = 0
 
     def run(self, frame: Frame) -> Outcome:
         """The outcome of a function that may be called again and again."""
@@ -172,17 +176,21 @@ class GradientWalk:
 
     def _call(self, call: ir.Call, state: int, frame: Frame) -> int:
         name = last_name(call.func)
-        if (frame.function.key, call.at) in self.wanted.backwards:
-            return LEFT
+        wanted = (frame.function.key, call.at) in self.wanted.backwards
         receiver = call.func.value if isinstance(call.func, ir.Attr) else None
         function = self._callee(call, frame) if name not in ("backward", "zero_grad") else None
         if function is not None:
-            return self._project_call(call, function, state, frame)
+            self._inside += wanted
+            state = self._project_call(call, function, state, frame)
+            self._inside -= wanted
+            return state
+        if wanted or (self._inside and name in BACKWARD):
+            return LEFT
         if receiver is not None and name == "zero_grad":
             return self._zero(call, receiver, state, frame)
         if receiver is not None and name == "step":
             self._step(call, receiver, state, frame)
-        elif name not in ("backward", "manual_backward"):
+        elif name not in BACKWARD:
             self._other(call, name, receiver, state, frame)
         return state
 
@@ -279,7 +287,7 @@ class GradientWalk:
         if not self._is_hot(function, set(), _DEPTH):
             return state
         if function in self._active or len(self._active) > _DEPTH or function.is_generator:
-            if state & LEFT:
+            if state & LEFT or self._inside:
                 self._spoil(f"`{text(call)}` is not followed")
             return state
         names = {key: place for key, place in self.ownership.bound(frame, function, call).items() if place}
