@@ -79,16 +79,22 @@ class Search:
                     yield Candidate(reached_by[0], run, use, network, reader)
 
     def _place(self, run: ModelRun) -> str:
-        """The place of a run's network; "" if it has no name, or a method of it runs."""
-        if run.method != "forward":
-            return ""
+        """The place of the network that a run is of, or of a method of it; "" if it has no name."""
         if run.origin is not None:
-            return self._place_of_symbol(run)
+            return self._place_of_symbol(run) if run.method == "forward" else ""
+        network = self._network(run)
+        return self.ownership.place(self.frame, network) if network is not None else ""
+
+    def _network(self, run: ModelRun) -> ir.Expr | None:
+        """The expression that names the network of a run of this function; None if it is unknown."""
         call = call_at(self.summary.function.body, run.site.at)
-        if call is None:
-            return ""
-        func = call.func.value if isinstance(call.func, ir.Attr) and call.func.name == "forward" else call.func
-        return self.ownership.place(self.frame, func)
+        if call is None or not isinstance(call.func, ir.Attr):
+            return call.func if call is not None and run.method == "forward" else None
+        name = call.func.name
+        defined = any(self.analyser.program.method(cls, name) is not None for cls in self.analyser.classes(run.module))
+        if defined or name in ("forward", run.method):
+            return call.func.value
+        return call.func if run.method == "forward" else None
 
     def _place_of_symbol(self, run: ModelRun) -> str:
         """The place of a network that a callee runs, if it is an attribute of this function's object."""
@@ -156,9 +162,9 @@ class Search:
             function=summary.function.qual,
             certainty="medium" if doubtful or unknown else "high",
             kind="alone" if alone else "shared",
-            network=one.run.text,
+            network=self._named(one.run),
             run=self._shown(one.run),
-            reader=one.use.text,
+            reader=self._named(one.use),
             use=self._shown(one.use),
             backward=text(backward) if backward is not None else "backward()",
             clearing=clearing,
@@ -181,6 +187,10 @@ class Search:
             return Cuts()
         rest = [other for other in self.backwards if other is not one.backward]
         return at_the_use(self.summary, one.run, one.use, one.backward, rest)
+
+    def _named(self, run: ModelRun) -> str:
+        network = self._network(run) if run.origin is None else None
+        return text(network) if network is not None else run.text
 
     def _shown(self, run: ModelRun) -> str:
         call = call_at(self.summary.function.body, run.site.at)

@@ -74,6 +74,14 @@ REPORTED = {
         "back_g": "",
         "step_g": "update(opt_g, loss_g)",
     },
+    "a method of the network": {
+        "top": "class G(nn.Module):\n    def __init__(self):\n        super().__init__()\n"
+        "        self.layers = nn.Sequential(nn.Linear(64, 512), nn.ReLU(), nn.Linear(512, 784))\n\n"
+        "    def decode(self, z):\n        return self.layers(z)\n",
+        "g": "g = G().cuda()",
+        "fake": "fake = g.decode(torch.randn(len(x), 64).cuda())",
+        "loss_g": "loss_g = -d(g.decode(torch.randn(len(x), 64).cuda())).mean()",
+    },
     "other code runs afterwards": {"end": "    yield step"},
     "a scaler": {
         "opt_d": PARTS["opt_d"] + "\nscaler = torch.cuda.amp.GradScaler()",
