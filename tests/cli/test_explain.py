@@ -107,7 +107,7 @@ CASES: dict[str, tuple[str, list[str], list[str]]] = {
     "the handle of a hook is kept": (
         TRAIN.format(line="handles.append(model.register_forward_hook(print))"),
         ["--rule", "MEM105"],
-        ["not reported", "whether the handle that removes the hook is discarded: no"],
+        ["not reported", "whether the handle that removes the hook is discarded, or kept where nothing reads it: no"],
     ),
     "a checkpoint is loaded onto the host": (
         TRAIN.format(line="model.load_state_dict(torch.load('last.ckpt', map_location='cpu'))"),
