@@ -10,7 +10,7 @@ from memlint.sdk.syntax import call_at, ir, last_name, text
 from memlint.sdk.values import Backward, ModelRun, Source
 
 from .cuts import Cuts, at_the_run, at_the_use, is_kept_elsewhere, runs_behind
-from .fates import Fates, Way
+from .gradient_outcomes import GradientOutcomes, Way
 from .gradient_walk import BACKWARD, Outcome
 from .ownership import Ownership, frame_of, overlap
 from .rule import DiscardedGradients
@@ -61,7 +61,7 @@ class Search:
         self.backwards = _united(summary)
         self.places = {run.key: self._place(run) for run in summary.runs.values()}
         self.separation = Separation(self.ownership)
-        self.fates = Fates(analyser, self.ownership)
+        self.outcomes = GradientOutcomes(analyser, self.ownership)
 
     def candidates(self) -> Iterator[Candidate]:
         """The runs whose output another network gets, and that a backward of the latter's output reaches."""
@@ -108,7 +108,7 @@ class Search:
         """What becomes of the gradients of a network, if they are surely thrown away; None otherwise."""
         if not self._is_plain(backward):
             return None
-        return self.fates.lost(Way(self.summary.function, backward.site.at, network, reader))
+        return self.outcomes.lost(Way(self.summary.function, backward.site.at, network, reader))
 
     def _is_plain(self, backward: Backward) -> bool:
         """Whether it fills the gradients of all that it reaches: a backward, or the call of a function that runs one

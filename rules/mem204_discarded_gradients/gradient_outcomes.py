@@ -27,7 +27,7 @@ class Way(NamedTuple):
     reader: str
 
 
-class Fates:
+class GradientOutcomes:
     """The outcome of each backward of a project for each network."""
 
     def __init__(self, analyser: Analyser, ownership: Ownership) -> None:
