@@ -260,9 +260,8 @@ def _repeated(analyser: Analyser, summary: Summary, root: str, depth: int) -> Lo
         return None
     for caller, record in analyser.facts.calls_of(summary.function):
         expr = call_at(caller.function.body, record.at)
-        if expr is None:
+        if expr is None or _under_test(caller.function.body, expr):
             continue
-        tests = _tests_around(caller.function.body, expr)
         given = given_for(caller, summary.function, expr, root)
         if given is None:
             continue
@@ -271,11 +270,10 @@ def _repeated(analyser: Analyser, summary: Summary, root: str, depth: int) -> Lo
         for held in around:
             if given in held.bound | held.targets:
                 break
-            if not all(_decided_before(held, test) for test in tests) or _returns(held):
-                continue
-            if goes_on(held) or runs_on_inputs(held, expr, own):
+            innermost = record.counts and held is around[0] and goes_on(held)
+            if not _returns(held) and (innermost or runs_on_inputs(held, expr, own)):
                 return caller.seen(held)
-        if around or tests:
+        if around:
             continue
         loop = _repeated(analyser, caller, given, depth + 1)
         if loop is not None:
@@ -283,30 +281,13 @@ def _repeated(analyser: Analyser, summary: Summary, root: str, depth: int) -> Lo
     return None
 
 
-def _tests_around(body: tuple[ir.Stmt, ...], expr: ir.Call) -> list[ir.Expr]:
-    """The conditions on which a call depends."""
-    return [
-        statement.test
+def _under_test(body: tuple[ir.Stmt, ...], expr: ir.Call) -> bool:
+    """Whether a call is conditional."""
+    return any(
+        any(call is expr for call in calls((*statement.body, *statement.orelse)))
         for statement in walk_statements(body, into_definitions=False)
-        if isinstance(statement, ir.If) and any(call is expr for call in calls((*statement.body, *statement.orelse)))
-    ]
-
-
-def _decided_before(held: LoopState, test: ir.Expr) -> bool:
-    """Whether a condition is the same in all iterations of a loop: it compares a variable, or an attribute of one, that
-    the loop does not change, with a constant (``args.method == "gradcam"``)."""
-    if not isinstance(test, ir.Compare) or not all(isinstance(one, ir.Const) for one in test.rights):
-        return False
-    if isinstance(test.left, ir.Attr) and isinstance(test.left.value, ir.Name) and test.left.value.id != "self":
-        changed = {
-            target.name
-            for one in walk_statements(held.body, False)
-            if isinstance(one, ir.Assign)
-            for target in one.targets
-            if isinstance(target, ir.Attr)
-        }
-        return test.left.value.id not in held.bound | held.targets and test.left.name not in changed
-    return isinstance(test.left, ir.Name) and test.left.id not in held.bound | held.targets
+        if isinstance(statement, ir.If)
+    )
 
 
 def _returns(held: LoopState) -> bool:

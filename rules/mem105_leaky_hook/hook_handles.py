@@ -6,6 +6,9 @@ from memlint.sdk.project import Analyser, Function, Summary, functions_of
 from memlint.sdk.syntax import calls, ir, parts, walk_statements
 from memlint.sdk.values import HookCall
 
+#: names that read attributes by computed names
+_REFLECTION = frozenset({"getattr", "vars", "__dict__"})
+
 
 def dropped(analyser: Analyser, summary: Summary, call: HookCall) -> bool:
     """Whether the handle that removes the hook is discarded, or kept where nothing reads it."""
@@ -45,6 +48,8 @@ def _unread(analyser: Analyser, adder: Function, attribute: ir.Attr) -> bool:
     to it."""
     name = attribute.name
     if not isinstance(attribute.value, ir.Name) or attribute.value.id != adder.own_name:
+        return False
+    if not _REFLECTION.isdisjoint(adder.module.names):
         return False
     for key in analyser.program.words.files(name):
         for function in functions_of(analyser.program.module(key)):

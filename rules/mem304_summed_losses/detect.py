@@ -73,8 +73,8 @@ def _is_of_batches(analyser: Analyser, summary: Summary, store: Store, loop: Loo
     if any(other.loop is loop or (outer and _is_carried(summary, other, loop.id)) for other in states):
         return False  # time steps of a recurrence, not separate batches
     reached = _reached(summary, store)
-    if not marks_of(store).isdisjoint(reached):
-        return False  # what is added depends on the sum: weights that each step updates
+    if any(isinstance(item, tuple) and item[:2] == ("prev", loop.id) for item in reached):
+        return False  # a term depends on an earlier iteration: weights that each step updates, a previous output
     nodes = [node for item in reached if (node := summary.graphs.nodes.get(item)) is not None]
     if any(node.definite and not node.leaf and loop.id not in node.loops for node in nodes):
         return False  # all use one forward before the loop, whose graph the first backward would free

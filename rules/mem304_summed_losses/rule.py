@@ -11,6 +11,7 @@ META = Meta(
     name="summed-losses",
     summary="The losses of several batches are summed before one backward, so all their graphs are alive at once.",
     severity="warning",
+    preview=True,
 )
 
 
@@ -30,8 +31,8 @@ def check(facts: Facts) -> Iterator[Report]:
             site=event.site,
             message=f"`{event.place.text}` holds the graphs of all batches of `{event.loop.text}` until the one "
             "backward() after the loop: the peak is the sum of their saved activations",
-            help="call backward() on each batch's loss, divided by the number of batches: the gradients add up to the "
-            "same",
+            help="call backward() on each batch's loss, scaled as the sum is, with zero_grad() before the loop: the "
+            "gradients add up to the same",
             severity="note" if event.small else "warning",
             confidence=event.certainty,
             growth=Growth("device-graph", "peak"),

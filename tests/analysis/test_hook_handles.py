@@ -115,10 +115,6 @@ PARTS = {
     [
         {},
         {"given": ".eval()"},
-        {
-            "explain": "if names.method == 'cam':\n            explainer = Explainer(model, name)\n"
-            "        print(explainer(x).shape)"
-        },
         {"explain": "for one in names:\n            explainer = Explainer(model, one); print(explainer(x).shape)"},
     ],
 )
@@ -144,6 +140,7 @@ def test_an_object_for_each_input(tmp_path: Path, parts: dict[str, str]) -> None
         },
         {"step": "pass"},  # (what it is called with stays: the loop need not run often)
         {"add": "self.handle = layer.register_forward_hook(keep)", "call": "self.handle.remove()"},
+        {"add": "self.handle = layer.register_forward_hook(keep)", "call": "getattr(self, 'hand' + x).remove()"},
         {"part": "copy.deepcopy(layer)"},
         {"given": ".copy()"},
     ],

@@ -408,3 +408,16 @@ def train(loader):
 @pytest.mark.parametrize(("width", "expected"), [("8", ["note"]), ("64 * 4096", ["warning"])])
 def test_a_small_network_is_a_note(tmp_path: Path, width: str, expected: list[str]) -> None:
     assert [severity for _, severity in found(tmp_path, SMALL.format(width=width))] == expected
+
+
+@pytest.mark.parametrize(
+    ("body", "expected"),
+    [
+        ("out = model(x.cuda())\ntotal = total + F.l1_loss(out, y.cuda())", ["warning"]),
+        ("out = model(x.cuda())\ntotal = total + F.l1_loss(out, last)\nlast = out", []),
+        ("out = model(torch.cat((x.cuda(), last), -1))\ntotal = total + F.l1_loss(out, y.cuda())\nlast = out", []),
+    ],
+)
+def test_a_term_of_an_earlier_iteration(tmp_path: Path, body: str, expected: list[str]) -> None:
+    source = program(body, "total.backward()", "total, last = 0.0, torch.zeros(8, 8).cuda()")
+    assert [severity for _, severity in found(tmp_path, source)] == expected
