@@ -220,7 +220,7 @@ def thaw(nets):
         net.requires_grad_(True)
 
 
-def make():
+def make(other):
     kept = []
     for number in range(4):
         net = nn.Sequential(nn.Conv2d(3, 512, 3), nn.ReLU(), nn.Conv2d(512, 512, 3)).cuda()
@@ -237,7 +237,7 @@ def evaluate(nets, loader):
         print(nets[{which}](x.cuda()).sum().item())
 
 
-evaluate(make(), torch.utils.data.DataLoader([]))
+evaluate(make(Vae().enc.cuda()), torch.utils.data.DataLoader([]))
 """
 
 
@@ -250,6 +250,7 @@ evaluate(make(), torch.utils.data.DataLoader([]))
         ("False", "kept.append(nn.Conv2d(3, 512, 3).cuda().eval())", "-1", True),
         ("False", "kept[0].requires_grad_(True)", "0", True),
         ("False", "thaw(kept)", "0", True),
+        ("False", "kept.append(other)", "-1", True),
     ],
 )
 def test_networks_that_a_caller_puts_into_a_list(

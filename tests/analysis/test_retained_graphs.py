@@ -738,7 +738,7 @@ class Tasks(nn.Module):
         ("retain_graph=False, create_graph=True", True),
         ("create_graph=True", False),
         ("retain_graph=None, create_graph=True", False),
-        ("retain_graph=build.keep", False),
+        ("retain_graph=build.keep", True),
         ("create_graph=build.keep, retain_graph=build.keep", False),
     ],
 )

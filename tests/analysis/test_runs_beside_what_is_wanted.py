@@ -172,6 +172,8 @@ features(nn.Linear(8, 8).cuda(), load(), 4)
         ("x.requires_grad_()", ".detach()", "pass", False),
         ("x = load_input(requires_grad=True)", ".detach()", "pass", False),
         ("pass", ".detach()", "model.centers = centers", False),
+        ("pass", ".detach()", "model.register_forward_hook(lambda *given: slope(given[2], centers))", False),
+        ("pass", ".detach()", "load_into(model, lambda: centers)", False),
         ("pass", "", "pass", False),
     ],
 )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from memlint.analysis.domain.graph_lifetime import may_keep_graph
+from memlint.analysis.domain.graph_lifetime import keeps_graph
 from memlint.analysis.domain.state import State
 from memlint.analysis.domain.summary.effects import Backward
 from memlint.analysis.domain.summary.function_state import FunctionState
@@ -15,7 +15,7 @@ from memlint.ir import nodes as ir
 def backward_called(fn: FunctionState, state: State, expr: ir.Call, receiver: V, args: Args, words: Words) -> V:
     """``loss.backward()``, ``accelerator.backward(loss)``, ``self.manual_backward(loss)``"""
     retain = words.get("retain_graph")
-    keep = may_keep_graph(words)
+    keep = keeps_graph(words)
     if retain is not None and retain.const is True:
         fn.notes.retained.setdefault(expr.at, (expr, frozenset(fn.left)))
     first = next(iter(args), words.get("loss"))

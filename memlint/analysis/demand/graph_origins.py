@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
+from memlint.analysis.demand.used_up_graphs import captured
 from memlint.analysis.domain.graphs import Node
 from memlint.analysis.domain.summary.effects import Backward, ModelRun
 from memlint.analysis.domain.summary.summary import Summary
@@ -42,10 +43,10 @@ def is_of_new_leaves(summary: Summary, sources: Sources, loop: Source) -> bool:
 
 def leaves_beside(summary: Summary, run: ModelRun) -> frozenset[int]:
     """The ordinals at which the function makes leaves that can be no input of the run, and no part of what it runs.
-    Empty if an unresolved call gives the run an input."""
+    Empty if an unresolved call gives the run an input, or if hooks may run inside."""
     nodes = summary.graphs.nodes
     node = nodes.get(run.node)
-    if node is None or summary.last is None:
+    if node is None or summary.last is None or any("hook" in name for name in summary.module.names):
         return frozenset()
     inputs = summary.graphs.closure(node.parents)
     if any(item in nodes and nodes[item].unknown for item in inputs):
@@ -53,8 +54,18 @@ def leaves_beside(summary: Summary, run: ModelRun) -> frozenset[int]:
     kept = {
         source for value in summary.last.sym.values() for source in tensors_within(summary, summary.last, value).src
     }
-    near = inputs | summary.left | summary.escaped | kept
-    return frozenset(made.at for item, made in nodes.items() if made.leaf and item not in near)
+    given = {
+        source
+        for record in summary.calls.values()
+        for value in record.args.values()
+        for source in tensors_within(summary, summary.last, value).src
+    }
+    near = inputs | summary.left | summary.escaped | kept | given
+    return frozenset(
+        made.at
+        for item, made in nodes.items()
+        if made.leaf and item not in near and not captured(summary, frozenset((item,)))
+    )
 
 
 def gives_no_gradient(analyser: Analyser, summary: Summary, run: ModelRun) -> bool:

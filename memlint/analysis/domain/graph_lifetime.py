@@ -6,7 +6,7 @@ from memlint.analysis.domain.events import Fact
 from memlint.analysis.domain.state import State
 from memlint.analysis.domain.summary.effects import LoopState
 from memlint.analysis.domain.summary.summary import Summary
-from memlint.analysis.domain.values import NONE, Path, Source, Sources, Words
+from memlint.analysis.domain.values import Path, Source, Sources, Words
 
 
 def of_loop(summary: Summary, loop: LoopState | None, sources: Sources) -> Sources:
@@ -36,9 +36,11 @@ def freed_by_backward(summary: Summary, state: State, sources: frozenset[Source]
     return "no"
 
 
-def may_keep_graph(words: Words) -> bool:
-    """Whether a backward with these keywords may keep the graph: ``retain_graph`` decides, which is ``create_graph`` by
-    default."""
-    flags = (words.get(name) for name in ("retain_graph", "create_graph"))
-    flag = next((one for one in flags if one is not None and not one.is_only(NONE)), None)
-    return flag is not None and flag.const is not False
+def keeps_graph(words: Words) -> bool:
+    """Whether a backward with these keywords keeps the graph: ``retain_graph`` decides, which is ``create_graph`` by
+    default. A ``create_graph`` of unknown value counts, as the gradients are then meant to be differentiated; a
+    ``retain_graph`` of unknown value does not."""
+    retain, create = words.get("retain_graph"), words.get("create_graph")
+    if retain is not None and isinstance(retain.const, bool):
+        return retain.const
+    return create is not None and create.const is not False

@@ -133,16 +133,24 @@ def _mode_at_call(
         moved = argument.but(syms=frozenset(Path(base.root, base.steps + path.steps) for base in argument.syms))
         mode = look_up(record.modes, moved, "", tag)
         freezing = tag == "frozen"
-        # whether an attribute of an object is frozen, its class tells; code elsewhere may switch it
-        listed = bool(path.steps) and all(step.startswith("[") for step in path.steps)
-        if mode is None and (listed or not freezing) and argument.objs and caller.exit is not None:
-            mode = look_up(record.modes, _kept_in(caller.exit, argument, path.steps), "", tag)
+        if mode is None and argument.objs and caller.exit is not None:
+            held = _kept_in(caller.exit, argument, path.steps)
+            mode = look_up(record.modes, held, "", tag) if not freezing else _are_frozen(record, held, path) or None
         if mode is None and freezing:
             mode = _is_made_frozen(analyser, moved) or _holds_frozen(analyser, argument, path.steps) or None
         if mode is not None:
             return mode
         outer += [item for item in sorted(moved.syms) if isinstance(item, Path)]
     return _context_mode_at(analyser, caller, outer, tag, depth + 1) if outer else None
+
+
+def _are_frozen(record: CallRecord, held: V, path: Path) -> bool:
+    """Whether all networks that a member of a container may be are recorded as frozen. Attributes of objects are left to
+    their classes, as code elsewhere may switch them."""
+    listed = bool(path.steps) and all(step.startswith("[") for step in path.steps)
+    if not listed or held.syms or held.kinds & UNKNOWN or not held.store:
+        return False
+    return all(look_up(record.modes, held.but(store=frozenset((one,))), "", "frozen") for one in held.store)
 
 
 def _kept_in(state: State, holder: V, steps: tuple[str, ...]) -> V:

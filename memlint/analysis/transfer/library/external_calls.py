@@ -7,7 +7,6 @@ from typing import Any, NamedTuple
 
 from memlint import knowledge
 from memlint.analysis.domain.extents.extents import Extent
-from memlint.analysis.domain.graph_lifetime import may_keep_graph
 from memlint.analysis.domain.parts_taken import CONTAINED
 from memlint.analysis.domain.state import OFF, State
 from memlint.analysis.domain.summary.function_state import FunctionState
@@ -324,7 +323,7 @@ def _autograd_grad(fn: FunctionState, state: State, inner: list[V], words: dict[
     """The value of autograd.grad: it has a graph only with create_graph. The call frees the differentiated graph
     unless it is retained."""
     create, retain = words.get("create_graph"), words.get("retain_graph")
-    keeps = may_keep_graph(words)
+    keeps = (create is not None and create.const is not False) or (retain is not None and retain.const is not False)
     outputs = words.get("outputs") or (inner[0] if inner else NOTHING)
     fn.backward(state, tensors_within(fn, state, outputs), expr.at, retain=keeps)
     if retain is not None and retain.const is True:
