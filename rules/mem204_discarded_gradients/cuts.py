@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import NamedTuple
 
 from memlint.sdk import Site
@@ -10,26 +9,23 @@ from memlint.sdk.project import Analyser, Summary, captured
 from memlint.sdk.syntax import (
     call_at,
     ir,
-    is_true,
     statement_at,
     text,
     unpacked_targets,
     walk_expression,
     walk_statements,
 )
-from memlint.sdk.values import Backward, ModelRun, Source, tensors_within
+from memlint.sdk.values import ModelRun, Source, tensors_within
 
 #: names in the files of networks whose forward may differ without grad mode
 _DIFFERENTIATE = frozenset({"enable_grad", "set_grad_enabled", "is_grad_enabled", "checkpoint", "requires_grad_"})
 
 
 class Cuts(NamedTuple):
-    """``sites``: the expressions to detach; ``guarded``: the statement to guard instead; ``word``: the literal True of
-    a ``retain_graph`` that nothing needs after the cut."""
+    """``sites``: the expressions to detach; ``guarded``: the statement to guard instead."""
 
     sites: tuple[Site, ...] = ()
     guarded: Site | None = None
-    word: Site | None = None
 
 
 def at_the_run(analyser: Analyser, summary: Summary, run: ModelRun) -> Cuts:
@@ -38,13 +34,13 @@ def at_the_run(analyser: Analyser, summary: Summary, run: ModelRun) -> Cuts:
     inside = any(not _DIFFERENTIATE.isdisjoint(cls.module.names) for cls in analyser.classes(run.module))
     if isinstance(statement, ir.Assign) and statement.value.at == run.site.at and not inside:
         return Cuts(guarded=summary.site(statement.at))
-    return Cuts(sites=(run.site,))
+    return Cuts() if run.value.objs else Cuts(sites=(run.site,))
 
 
-def at_the_use(summary: Summary, run: ModelRun, use: ModelRun, backward: Backward, others: Sequence[Backward]) -> Cuts:
-    """The cut of a graph in the arguments of the network that gets it. ``others``: the other backwards."""
+def at_the_use(summary: Summary, run: ModelRun, use: ModelRun) -> Cuts:
+    """The cut of a graph in the arguments of the network that gets it; none where an argument is a container."""
     call = call_at(summary.function.body, use.site.at)
-    if call is None:
+    if call is None or run.value.objs or any(isinstance(one, ir.Display | ir.DictDisplay) for one in call.passed):
         return Cuts()
     if len(call.passed) == 1 and not isinstance(call.passed[0], ir.Starred):
         sites = [call.passed[0].at]
@@ -53,7 +49,7 @@ def at_the_use(summary: Summary, run: ModelRun, use: ModelRun, backward: Backwar
         sites = [one.at for one in call.passed if _names_one(one, places, run.site.at)]
     if not sites:
         return Cuts()
-    return Cuts(tuple(map(summary.site, sites)), word=_needless(summary, run, backward, others))
+    return Cuts(tuple(map(summary.site, sites)))
 
 
 def _derived(summary: Summary, run: ModelRun, use: ModelRun) -> frozenset[str]:
@@ -77,21 +73,6 @@ def _names_one(expr: ir.Expr, places: frozenset[str], at: int) -> bool:
         part.at == at or (isinstance(part, ir.Name | ir.Attr | ir.Subscript) and text(part, 200) in places)
         for part in parts
     )
-
-
-def _needless(summary: Summary, run: ModelRun, backward: Backward, others: Sequence[Backward]) -> Site | None:
-    """The literal True by which the backward keeps its graph, if no other backward uses more of that than what is cut
-    off."""
-    call = call_at(summary.function.body, backward.site.at)
-    words = call.keywords if call is not None else ()
-    if any(word.name in (None, "create_graph", "inputs") for word in words):
-        return None
-    given = next((word.value for word in words if word.name == "retain_graph"), None)
-    rest = backward.reached - summary.graphs.closure(run.marks)
-    made = {item for item in rest if (node := summary.graphs.nodes.get(item)) is not None and not node.leaf}
-    if given is None or not is_true(given) or any(made & other.reached for other in others):
-        return None
-    return summary.site(given.at)
 
 
 def is_kept_elsewhere(summary: Summary, run: ModelRun) -> bool:

@@ -174,7 +174,6 @@ class Search:
             differentiated=differs,
             cuts=cuts.sites,
             guarded=cuts.guarded,
-            word=cuts.word,
             loop=place.loop.loop if place.loop is not None else None,
             small=is_small(self.analyser, summary, one.run) and is_small(self.analyser, summary, one.use),
             doubt=f"`{doubtful}` is not resolved" if doubtful else "unresolved code takes part" if unknown else "",
@@ -185,8 +184,7 @@ class Search:
         behind, others, _ = runs_behind(self.summary, self.summary.graphs.nodes[one.use.node].parents)
         if others or not all(self._is_lost(run, one) for run in behind):
             return Cuts()
-        rest = [other for other in self.backwards if other is not one.backward]
-        return at_the_use(self.summary, one.run, one.use, one.backward, rest)
+        return at_the_use(self.summary, one.run, one.use)
 
     def _named(self, run: ModelRun) -> str:
         network = self._network(run) if run.origin is None else None

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Literal
 
-from memlint.sdk import After, Change, Event, Facts, Growth, Loop, Meta, Plan, Replace, Report, Site, Step, Under
+from memlint.sdk import After, Change, Event, Facts, Growth, Loop, Meta, Plan, Report, Site, Step, Under
 
 META = Meta(
     code="MEM204",
@@ -23,8 +23,8 @@ class DiscardedGradients(Event, frozen=True, gc=False, kw_only=True):
     ``kind``: alone (nothing else uses the graph of the run), shared (another backward does, so this one keeps it);
     ``network``, ``run``: the network whose gradients are lost, and its call; ``reader``: the network that gets the
     output, by the call ``use``; ``backward``, ``clearing``: the calls; ``cuts``: the expressions to detach;
-    ``guarded``: the statement to guard instead; ``word``: the literal True of a ``retain_graph`` that then does
-    nothing; ``differentiated``: a call of ``autograd.grad`` may differentiate with regard to the output.
+    ``guarded``: the statement to guard instead; ``differentiated``: a call of ``autograd.grad`` may differentiate with
+    regard to the output.
     """
 
     kind: Literal["alone", "shared"]
@@ -39,7 +39,6 @@ class DiscardedGradients(Event, frozen=True, gc=False, kw_only=True):
     cleared: Site
     cuts: tuple[Site, ...] = ()
     guarded: Site | None = None
-    word: Site | None = None
     loop: Loop | None = None
     small: bool = False
     differentiated: bool = False
@@ -76,8 +75,8 @@ def _help(event: DiscardedGradients) -> str:
             f"detach what `{event.reader}` gets in this step, and call `.requires_grad_()` on what `autograd.grad` "
             "differentiates"
         )
-    also = " and remove `retain_graph=True`" if event.word is not None else ""
-    return f"detach what `{event.reader}` gets in this step{also}"
+    also = "; no `retain_graph=True` is then needed, unless another backward() uses that graph"
+    return f"detach what `{event.reader}` gets in this step" + (also if "retain_graph" in event.backward else "")
 
 
 def _trace(event: DiscardedGradients) -> tuple[Step, ...]:
@@ -91,16 +90,12 @@ def _trace(event: DiscardedGradients) -> tuple[Step, ...]:
 
 
 def _fix(event: DiscardedGradients) -> Plan | None:
+    """The cut, which is never a safe fix: code that is not followed may use the gradients (a base class, a library)."""
+    doubt = event.doubt or "code that is not followed may use these gradients"
     if event.guarded is not None:
         under = Under(event.guarded, event.guarded, "with {torch}.no_grad():")
-        return Plan(title=f"run `{event.network}` under `no_grad`", changes=(under,), doubt=event.doubt)
+        return Plan(title=f"run `{event.network}` under `no_grad`", changes=(under,), doubt=doubt)
     if not event.cuts:
         return None
     changes: tuple[Change, ...] = tuple(After(site, ".detach()") for site in event.cuts)
-    if event.word is None:
-        return Plan(title=f"detach what `{event.reader}` gets", changes=changes, doubt=event.doubt)
-    return Plan(
-        title=f"detach what `{event.reader}` gets, and pass `retain_graph=False`",
-        changes=(*changes, Replace(event.word, "False")),
-        doubt=event.doubt or "a second backward() through this graph in code that is not resolved would raise an error",
-    )
+    return Plan(title=f"detach what `{event.reader}` gets", changes=changes, doubt=doubt)

@@ -145,8 +145,8 @@ def _mode_at_call(
 
 
 def _are_frozen(record: CallRecord, held: V, path: Path) -> bool:
-    """Whether all networks that a member of a container may be are recorded as frozen. Attributes of objects are left to
-    their classes, as code elsewhere may switch them."""
+    """Whether all networks that a member of a container may be are recorded as frozen. Attributes of objects are left
+    to their classes, as code elsewhere may switch them."""
     listed = bool(path.steps) and all(step.startswith("[") for step in path.steps)
     if not listed or held.syms or held.kinds & UNKNOWN or not held.store:
         return False
