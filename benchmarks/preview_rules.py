@@ -9,7 +9,8 @@ that nothing reaches or that cannot run; *overstated*, where the fact is right a
 Of MEM303 the findings of 30 repositories were read. The repositories are of two kinds: some were chosen by their
 renown, others by their subject, where a rule speaks of what few programs do (hooks, meta-learning, embeddings of texts,
 large language models). A row with ``rules`` is of a repository that was linted later, with those rules alone
-(``--select``), after others like it had shown what they missed. A finding with ``first: false`` was missed there, and
+(``--select``), after others like it had shown what they missed; ``PyPI: name`` is a package, whose ``commit`` is its
+version. A finding with ``first: false`` was missed there, and
 is reported since that taught a change.
 """
 
@@ -22,10 +23,14 @@ from typing import Any
 
 ROWS = Path(__file__).parent / "results" / "preview_rules.jsonl"
 #: those of the rules that were measured by it and are there still
-RULES = ("MEM105", "MEM110", "MEM115", "MEM304", "MEM405")
+RULES = ("MEM105", "MEM110", "MEM115", "MEM204", "MEM304", "MEM405")
+#: those that are newer than the first repositories
+NEWER = frozenset({"MEM204"})
 #: why some of them stay in preview
 KEPT = {
     "MEM105": "857 places in 111 of all these add hooks. These are too few findings to judge by: it stays in preview.",
+    "MEM204": "Programs that were written against it show gradients that are used in ways that it does not follow: it "
+    "stays in preview.",
     "MEM304": "Programs that were written against it show losses that need one another in ways that it does not follow "
     "(weights or a selection that all losses decide): it stays in preview.",
     "MEM110": "What it speaks of is too rare to be judged: it stays in preview until unseen code shows it right.",
@@ -50,13 +55,17 @@ def sentence(code: str) -> str:
     own = [row for row in findings if row["code"] == code]
     later = {row["repo"] for row in repos if code in row.get("rules", ())}
     first = [row["repo"] for row in repos if "rules" not in row]
-    text = f"In {len(first)} public repositories that no measurement had seen before: "
-    text += _judged([row for row in own if row["repo"] not in later])
+    told = []
+    if code not in NEWER:
+        told.append(f"In {len(first)} public repositories that no measurement had seen before: ")
+        told[0] += _judged([row for row in own if row["repo"] not in later])
     if later:
-        text += f" In {len(later)} others, chosen by their subject and first linted after further changes: "
-        text += _judged([row for row in own if row["repo"] in later])
-    text += f" {KEPT[code]}" if code in KEPT else ""
-    return text + " The judgements: [preview_rules.jsonl](../../benchmarks/results/preview_rules.jsonl)."
+        others = f"{len(later)} {'others' if told else 'public packages'}, chosen by their subject"
+        found = _judged([row for row in own if row["repo"] in later])
+        told.append(f"In {others} and first linted after further changes: {found}")
+    told += [KEPT[code]] if code in KEPT else []
+    told.append("The judgements: [preview_rules.jsonl](../../benchmarks/results/preview_rules.jsonl).")
+    return " ".join(told)
 
 
 def _judged(findings: list[dict[str, Any]]) -> str:
