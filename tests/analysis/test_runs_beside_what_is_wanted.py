@@ -182,6 +182,42 @@ def test_a_leaf_that_is_no_input(tmp_path: Path, before: str, cut: str, after: s
     assert ("MEM201" in codes_in(tmp_path, HEAD + text)) is found
 
 
+HOOKED = """
+class Probe:
+    def __init__(self):
+        self.leaf = torch.zeros(8, requires_grad=True)
+        self.seen = []
+
+    def keep(self, module, given, out):
+        {inside}
+
+
+def measure(model, loader):
+    model.eval()
+    probe = Probe()
+    model.register_forward_hook(probe.keep)
+    right = 0
+    for x, y in loader:
+        right += (model(x.cuda()).argmax(1) == y.cuda()).sum().item()
+    return right, probe.seen
+
+
+print(measure(nn.Linear(8, 8).cuda(), load()))
+"""
+
+
+@pytest.mark.parametrize(
+    ("inside", "found"),
+    [
+        ("self.seen.append(out.norm().item())", True),
+        ("self.seen.append(torch.autograd.grad((out + self.leaf).sum(), self.leaf)[0].norm().item())", False),
+        ("out.sum().backward(retain_graph=True)", False),
+    ],
+)
+def test_a_hook_that_differentiates_needs_grad_mode(tmp_path: Path, inside: str, *, found: bool) -> None:
+    assert ("MEM201" in codes_in(tmp_path, HEAD + HOOKED.format(inside=inside))) is found
+
+
 LOADED = """
 def get(path):
     return torch.load(path) if path else nn.Linear(8, 8)

@@ -53,6 +53,7 @@ def reason_gradients_needed(analyser: Analyser, summary: Summary, run: ModelRun)
         others = of_other_networks(summary.function.body, run.text)
         why = asked_for(summary, others, leaves_beside(summary, run))
     itself = run.site.at in summary.notes.gradient_calls or differentiates_itself(analyser, run)
+    itself = itself or (analyser.facts.hooks_differentiate and is_hooked(analyser, summary, run))
     why = why or (ITSELF if itself else "")
     if why:
         return why

@@ -56,7 +56,7 @@ _PLAIN = MODULE | OPTIMIZER | LOADER | CALLABLE | INSTANCE | NONE
 #: the cached facts that depend on the summaries
 _LEARNT = (
     "_skipped", "_variables_in_backward", "attributes_in_backward", "differentiated", "differentiates",
-    "owned_attributes",
+    "hooks_differentiate", "owned_attributes",
 )  # fmt: skip
 
 
@@ -205,6 +205,16 @@ class Facts:
             and self.analyser.program.is_module(function.cls)
             for summary in self.analyser.general_summaries()
             for function in (summary.function,)
+        )
+
+    @functools.cached_property
+    def hooks_differentiate(self) -> bool:
+        """Whether a function of the project that is added as a hook differentiates, or runs a backward."""
+        added = (call.hook for summary in self.analyser.general_summaries() for call in summary.notes.hooks.values())
+        functions = (self.analyser.function_at(key) for hook in added for key in referred_functions(hook))
+        hooks = (self.analyser.summary(function) for function in functions if function is not None)
+        return any(
+            one is not None and bool(one.notes.gradients or one.backwards or one.notes.blind_backward) for one in hooks
         )
 
     # ------------------------------------------------------------------------------------ parameters
