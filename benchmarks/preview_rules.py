@@ -55,17 +55,17 @@ def sentence(code: str) -> str:
     own = [row for row in findings if row["code"] == code]
     later = {row["repo"] for row in repos if code in row.get("rules", ())}
     first = [row["repo"] for row in repos if "rules" not in row]
-    told = []
+    sentences = []
     if code not in NEWER:
-        told.append(f"In {len(first)} public repositories that no measurement had seen before: ")
-        told[0] += _judged([row for row in own if row["repo"] not in later])
+        sentences.append(f"In {len(first)} public repositories that no measurement had seen before: ")
+        sentences[0] += _judged([row for row in own if row["repo"] not in later])
     if later:
-        others = f"{len(later)} {'others' if told else 'public packages'}, chosen by their subject"
+        others = f"{len(later)} {'others' if sentences else 'public packages'}, chosen by their subject"
         found = _judged([row for row in own if row["repo"] in later])
-        told.append(f"In {others} and first linted after further changes: {found}")
-    told += [KEPT[code]] if code in KEPT else []
-    told.append("The judgements: [preview_rules.jsonl](../../benchmarks/results/preview_rules.jsonl).")
-    return " ".join(told)
+        sentences.append(f"In {others} and first linted after further changes: {found}")
+    sentences += [KEPT[code]] if code in KEPT else []
+    sentences.append("The judgements: [preview_rules.jsonl](../../benchmarks/results/preview_rules.jsonl).")
+    return " ".join(sentences)
 
 
 def _judged(findings: list[dict[str, Any]]) -> str:

@@ -81,8 +81,11 @@ def _variable(expr: ir.Expr) -> str:
 def runs_on_inputs(held: LoopState, expr: ir.Call, name: str) -> bool:
     """Whether a loop calls the named object on what each iteration binds, while a call in it, which leads to the hook,
     is given nothing that the loop runs over: an explainer that is created for each picture, not for each layer."""
-    given = (*expr.args, *(word.value for word in expr.keywords))
-    if not held.counts or held.over_objects or any(mentions(arg, target) for arg in given for target in held.targets):
+    if (
+        not held.counts
+        or held.over_objects
+        or any(mentions(arg, target) for arg in expr.passed for target in held.targets)
+    ):
         return False
     if any(isinstance(one, ir.Jump) and one.kind == "break" for one in walk_statements(held.body, False)):
         return False

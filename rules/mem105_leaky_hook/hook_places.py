@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from memlint.sdk.project import Analyser, Class, Function, Module, Summary, argument, functions_of
-from memlint.sdk.syntax import calls, expressions, ir, parts, text, walk_expression, walk_statements
+from memlint.sdk.project import Analyser, Class, Function, Module, Summary, argument, functions_of, last_ordinal
+from memlint.sdk.syntax import calls, expressions, ir, text, walk_expression, walk_statements
 from memlint.sdk.values import Path, Store
 
 #: methods that remove members of a container
@@ -117,15 +117,10 @@ def _too_late(statement: ir.Stmt, span: Span) -> bool:
     """Whether a statement runs only after the last run of the module with this hook: behind it, and in no loop that
     repeats it with the same hook."""
     return statement.at > span.end and not any(
-        span.added < loop.at < span.end and statement.at <= last_ordinal((loop,))
+        span.added < loop.at < span.end and statement.at <= last_ordinal(loop)
         for loop in walk_statements(span.function.body, into_definitions=False)
         if isinstance(loop, ir.For | ir.While)
     )
-
-
-def last_ordinal(body: tuple[ir.Stmt, ...]) -> int:
-    """The last ordinal in some statements and their blocks."""
-    return max((*(one.at for one in walk_statements(body)), *(part.at for part in parts(body))), default=0)
 
 
 def _statements(analyser: Analyser, place: Place) -> Iterator[tuple[Function, ir.Stmt]]:

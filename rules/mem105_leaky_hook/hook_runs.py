@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import NamedTuple, TypeGuard
 
 from memlint.sdk import Loop
-from memlint.sdk.project import Analyser, Function, Summary, argument, goes_on
+from memlint.sdk.project import Analyser, Function, Summary, argument, goes_on, last_ordinal
 from memlint.sdk.syntax import call_at, calls, ir, mentions, names_bound_by, parts, walk_expression, walk_statements
 from memlint.sdk.values import OFF
 
-from .hook_places import Place, last_ordinal
+from .hook_places import Place
 
 #: how many levels of callers are followed
 MAX_DEPTH = 3
@@ -154,7 +154,7 @@ def loop_behind(summary: Summary, name: str, at: int, end: int | None, place: Pl
         run = next((call for call in calls(held.body) if _uses(call, name)), None)
         if run is not None:
             guarded = any(any(call is run for call in calls(block.body)) for block in summary.notes.blocks.values())
-            return Found(summary.seen(held), summary.entry != OFF and not guarded, last_ordinal(held.body))
+            return Found(summary.seen(held), summary.entry != OFF and not guarded, last_ordinal(held.body[-1]))
     return None
 
 
@@ -175,7 +175,7 @@ def loop_of_callees(
             if loop is None and depth < MAX_DEPTH:
                 loop = loop_of_callees(analyser, inner, param.name, -1, None, depth + 1)
             if loop is not None:
-                return loop._replace(end=last_ordinal((ir.ExprStmt(expr.at, expr),)))
+                return loop._replace(end=last_ordinal(ir.ExprStmt(expr.at, expr)))
     return None
 
 

@@ -6,7 +6,16 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from memlint.sdk import Step, lazy_pattern
-from memlint.sdk.project import Analyser, Function, Summary, argument, is_test, runs_model, touches_an_accelerator
+from memlint.sdk.project import (
+    Analyser,
+    Function,
+    Summary,
+    argument,
+    is_test,
+    last_ordinal,
+    runs_model,
+    touches_an_accelerator,
+)
 from memlint.sdk.syntax import (
     assigned_names,
     calls,
@@ -23,7 +32,7 @@ from memlint.sdk.values import EMPTIES, INSTANCE, MODULE, NONE
 from .helpers import COLLECTS, Given, deleted_in_callees, freeing_calls
 from .holders import Holder, Kind, holders_of, own_calls
 from .lifetimes import Afterlife, Spot, afterlife, reads, spots
-from .releases import Release, deleted_by, last_ordinal, releases
+from .releases import Release, deleted_by, releases
 from .rule import NameOnly
 
 #: builtins that read variables by computed names

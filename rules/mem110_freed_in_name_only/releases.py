@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from memlint.sdk.syntax import bodies, calls, expressions, ir, last_name, names_bound_by, walk_expression
+from memlint.sdk.project import last_ordinal
+from memlint.sdk.syntax import bodies, calls, ir, last_name, names_bound_by
 
 from .lifetimes import Spot
 
@@ -48,12 +49,6 @@ def _release(run: list[Spot], noted: set[int]) -> Iterator[Release]:
     deleted = {name: spot.statement for spot in run for name in deleted_by(spot.statement)}
     if deleted:
         yield Release(run[0], last_ordinal(run[-1].statement), deleted, hosted)
-
-
-def last_ordinal(statement: ir.Stmt) -> int:
-    inner = [one for block in bodies(statement) for one in block]
-    own = [part.at for expr in expressions(statement) for part in walk_expression(expr)]
-    return max([statement.at, *own, *map(last_ordinal, inner)])
 
 
 def deleted_by(statement: ir.Stmt) -> list[str]:

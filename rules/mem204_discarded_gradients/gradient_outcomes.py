@@ -28,7 +28,7 @@ class Way(NamedTuple):
 
 
 class GradientOutcomes:
-    """The outcome of each backward of a project for each network."""
+    """The outcomes of backwards for networks that one search asks for, each kept."""
 
     def __init__(self, analyser: Analyser, ownership: Ownership) -> None:
         self.analyser = analyser
@@ -43,7 +43,7 @@ class GradientOutcomes:
 
     def _from(self, way: Way, frame: Frame, depth: int) -> Outcome | None:
         """The outcome of a frame from which the backward runs, or of all its callers."""
-        wanted = Wanted(way.network, frozenset(((way.function.key, way.at),)))
+        wanted = Wanted(way.network, (way.function.key, way.at))
         found = GradientWalk(self.analyser, self.ownership, wanted).run(frame)
         if found.spoiled:
             return None

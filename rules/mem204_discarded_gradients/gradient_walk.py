@@ -55,10 +55,10 @@ class Outcome:
 
 
 class Wanted(NamedTuple):
-    """``network``: the place of the network; ``backwards``: the backwards that reach it, by function and ordinal."""
+    """``network``: the place of the network; ``backward``: the backward that reaches it, by function and ordinal."""
 
     network: str
-    backwards: frozenset[tuple[tuple[str, str], int]]
+    backward: tuple[tuple[str, str], int]
 
 
 class _Jumps:
@@ -176,7 +176,7 @@ class GradientWalk:
 
     def _call(self, call: ir.Call, state: int, frame: Frame) -> int:
         name = last_name(call.func)
-        wanted = (frame.function.key, call.at) in self.wanted.backwards
+        wanted = (frame.function.key, call.at) == self.wanted.backward
         receiver = call.func.value if isinstance(call.func, ir.Attr) else None
         function = self._callee(call, frame) if name not in ("backward", "zero_grad") else None
         if function is not None:

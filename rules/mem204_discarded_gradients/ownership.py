@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from memlint.sdk import lazy_pattern
 from memlint.sdk.project import Analyser, Class, Function, argument, bindings
-from memlint.sdk.syntax import call_at, dotted, ir, last_name, parts, walk_statements
+from memlint.sdk.syntax import call_at, dotted, ir, is_none, last_name, parts, walk_statements
 
 #: functions whose result lists what their arguments list
 _LISTS = frozenset({"list", "tuple", "chain", "from_iterable", "iter"})
@@ -52,7 +52,7 @@ def overlap(one: str, other: str) -> bool:
 
 
 class Ownership:
-    """The places and optimizers of one project, each query kept."""
+    """The places and optimizers that one search asks for, each query kept."""
 
     def __init__(self, analyser: Analyser) -> None:
         self.analyser = analyser
@@ -278,10 +278,6 @@ class Ownership:
 def arguments(function: Function, call: ir.Call) -> dict[str, ir.Expr | None]:
     """What a call passes for the parameters of a function; None for what is unknown or left out."""
     return {param.name: argument(call, position, param.name) for position, param in enumerate(function.given)}
-
-
-def is_none(expr: ir.Expr) -> bool:
-    return isinstance(expr, ir.Const) and expr.kind == "None"
 
 
 def unwrapped(value: ir.Expr) -> ir.Expr:

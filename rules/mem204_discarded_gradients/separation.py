@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from memlint.sdk import lazy_pattern
 from memlint.sdk.project import Function
-from memlint.sdk.syntax import children, dotted, ir
+from memlint.sdk.syntax import children, dotted, ir, is_none
 
-from .ownership import Frame, Ownership, arguments, is_none, overlap, unwrapped
+from .ownership import Frame, Ownership, arguments, overlap, unwrapped
 
 #: modules of libraries
 _OF_LIBRARIES = lazy_pattern(r"^(torch\.nn|torchvision\.models|transformers|timm|segmentation_models_pytorch)\.")

@@ -52,9 +52,7 @@ def reason_gradients_needed(analyser: Analyser, summary: Summary, run: ModelRun)
     if why in (REQUIRES, ASKED) and is_spent(analyser, summary, run):
         others = of_other_networks(summary.function.body, run.text)
         why = asked_for(summary, others, leaves_beside(summary, run))
-    itself = run.site.at in summary.notes.gradient_calls or differentiates_itself(analyser, run)
-    itself = itself or (analyser.facts.hooks_differentiate and is_hooked(analyser, summary, run))
-    why = why or (ITSELF if itself else "")
+    why = why or (ITSELF if _differentiates_inside(analyser, summary, run) else "")
     if why:
         return why
     callee = run.origin
@@ -86,6 +84,13 @@ def reason_gradients_needed(analyser: Analyser, summary: Summary, run: ModelRun)
     if trains_by_closure(analyser, summary, marks) or _trains_unresolved_object(summary, run, marks):
         return REACHED
     return _reached(analyser, summary, marks, 0)
+
+
+def _differentiates_inside(analyser: Analyser, summary: Summary, run: ModelRun) -> bool:
+    """Whether the call of the run differentiates: by a callee, by the model's own forward, or by a hook."""
+    if run.site.at in summary.notes.gradient_calls or differentiates_itself(analyser, run):
+        return True
+    return analyser.facts.hooks_differentiate and is_hooked(analyser, summary, run)
 
 
 def _trains_unresolved_object(summary: Summary, run: ModelRun, marks: AbstractSet[Source]) -> bool:

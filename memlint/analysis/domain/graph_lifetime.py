@@ -1,4 +1,4 @@
-"""Graph lifetime: whether a backward has freed graphs by the end of an iteration."""
+"""Graph lifetime: whether a backward keeps its graph, and which graphs are freed by the end of an iteration."""
 
 from __future__ import annotations
 

@@ -325,13 +325,14 @@ def _autograd_grad(fn: FunctionState, state: State, inner: list[V], words: dict[
     create, retain = words.get("create_graph"), words.get("retain_graph")
     keeps = (create is not None and create.const is not False) or (retain is not None and retain.const is not False)
     outputs = words.get("outputs") or (inner[0] if inner else NOTHING)
-    fn.backward(state, tensors_within(fn, state, outputs), expr.at, retain=keeps)
+    differentiated = tensors_within(fn, state, outputs)
+    fn.backward(state, differentiated, expr.at, retain=keeps)
     if retain is not None and retain.const is True:
         fn.notes.retained.setdefault(expr.at, (expr, frozenset(fn.left)))
     fn.notes.gradients = True
     open_ended = len(expr.args) > 3 or any(word.name is None for word in expr.keywords)
     fn.notes.keeps_gradients |= keeps or open_ended
-    fn.notes.unknown_gradients |= not tensors_within(fn, state, outputs).src
+    fn.notes.unknown_gradients |= not differentiated.src
     if create is not None and create.const is not False:
         src = fn.record(state, expr.at, expr.at, text(expr), outputs.src, definite=create.const is True)
         return V(TREE, src, size=MODEL)
