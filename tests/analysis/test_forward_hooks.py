@@ -54,3 +54,55 @@ def test_dropped_runs(tmp_path: Path, before: str, more: str, codes: list[str]) 
     result = memlint.lint([tmp_path])
     assert not result.failures
     assert [item.code for item in result.findings if item.code == "MEM201"] == codes
+
+
+WATCH = """
+class Watch:
+    def __init__(self, model):
+        self.model = model
+        self.handle = model.head.register_forward_hook(self._look)
+
+    def _look(self, module, args, output):
+        self.seen = {seen}
+
+    def run(self, x):
+        return self.model(x)
+"""
+WATCHED = """
+from torch import nn
+
+from watch import Watch
+
+
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.body = nn.Linear(4096, 4096)
+        self.head = nn.Linear(4096, 4096)
+
+    def forward(self, x):
+        return self.head(self.body(x))
+
+
+def evaluate(loader):
+    model = Net().cuda()
+    watch = Watch(model)
+    model.eval()
+    right = 0
+    for x, y in loader:
+        right += (model(x.cuda()).argmax(1) == y.cuda()).sum().item()
+    return right
+"""
+
+
+@pytest.mark.parametrize(
+    ("seen", "codes"),
+    [("output.detach().norm()", ["MEM201"]), ("torch.autograd.grad(output.sum(), self.model.head.weight)", [])],
+)
+def test_a_hook_of_another_file(tmp_path: Path, seen: str, codes: list[str]) -> None:
+    """The file with the hook is not linted: its method is first analysed where the evaluation is judged."""
+    (tmp_path / "watch.py").write_text("import torch\n\n" + WATCH.format(seen=seen))
+    (tmp_path / "train.py").write_text(WATCHED)
+    result = memlint.lint([tmp_path / "train.py"])
+    assert not result.failures
+    assert [item.code for item in result.findings] == codes

@@ -217,8 +217,8 @@ class Summaries:
                 summary.compact()
 
     def general(self) -> Iterator[Summary]:
-        """All general (not specialised) summaries."""
-        return (summary for summary in self._known.values() if summary is not None and not summary.flags)
+        """All general (not specialised) summaries that are known now: the reader's queries may add others."""
+        return (summary for summary in tuple(self._known.values()) if summary is not None and not summary.flags)
 
     def close(self) -> None:
         """Drop all summaries, which refer to each other."""
