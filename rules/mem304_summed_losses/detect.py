@@ -6,10 +6,11 @@ from collections.abc import Iterator
 
 from memlint.sdk import Place, Site
 from memlint.sdk.project import Analyser, Class, Summary, is_small, layer_code, loop_of_sum, marks_of, size_of_class
-from memlint.sdk.values import CallRecord, LoopState, Path, Source, Sources, Store, tensors_within
+from memlint.sdk.values import CallRecord, LoopState, Source, Sources, Store, tensors_within
 
 from .rule import SummedLosses
-from .uses_of_sum import is_linear
+from .shared_graphs import Shared
+from .uses_of_sum import is_linear, iteration_of
 
 
 def detect(analyser: Analyser, summary: Summary) -> Iterator[SummedLosses]:
@@ -23,9 +24,7 @@ def detect(analyser: Analyser, summary: Summary) -> Iterator[SummedLosses]:
         loop = loop if state is store.loop else summary.seen(state)
         if (state.id, backward) in seen or loop.kind != "for" or loop.over in ("modules", "epochs"):
             continue
-        if state.targets <= state.counters and _holds_own_state(analyser, summary, store):
-            continue
-        if _is_needed_whole(analyser, summary, store, state):
+        if not _could_be_apart(analyser, summary, store, state):
             continue
         seen.add((state.id, backward))
         yield SummedLosses(
@@ -72,17 +71,43 @@ def _is_of_batches(analyser: Analyser, summary: Summary, store: Store, loop: Loo
     outer = loop is not store.loop
     if any(other.loop is loop or (outer and _is_carried(summary, other, loop.id)) for other in states):
         return False  # time steps of a recurrence, not separate batches
+    sums = _sums(analyser, summary, store, loop)
+    names = {_name(one) for one in sums} - {""}
+    stores = [one for one in summary.stores.values() if one in sums or (_name(one) in names and loop.id in one.loops)]
+    if Shared(analyser, summary, loop, stores, names, iteration_of(analyser, summary, loop)):
+        return False
     reached = _reached(summary, store)
-    if any(isinstance(item, tuple) and item[:2] == ("prev", loop.id) for item in reached):
-        return False  # a term depends on an earlier iteration: weights that each step updates, a previous output
     nodes = [node for item in reached if (node := summary.graphs.nodes.get(item)) is not None]
-    if any(node.definite and not node.leaf and loop.id not in node.loops for node in nodes):
-        return False  # all use one forward before the loop, whose graph the first backward would free
     if any(node.model and loop.id in node.loops for node in nodes):
         return True
     # a network of functions and parameters runs no layer: the call of its forward tells
     forwards = [record for record, _ in _forwards(analyser, summary, reached)]
     return bool(forwards) and all(loop.id in record.loops for record in forwards)
+
+
+def _could_be_apart(analyser: Analyser, summary: Summary, store: Store, loop: LoopState) -> bool:
+    """Whether a backward for each loss would add up to the same: what the function computes from them is linear."""
+    names = {_name(one) for one in _sums(analyser, summary, store, loop)} - {""}
+    return is_linear(analyser, summary, loop, names, iteration_of(analyser, summary, loop))
+
+
+def _sums(analyser: Analyser, summary: Summary, store: Store, loop: LoopState) -> list[Store]:
+    """A store, and the others of its loop that sum or collect numbers with a graph."""
+    return [
+        other
+        for other in summary.stores.values()
+        if other is store
+        or (
+            (other.loop is loop or (loop.id in other.loops and _is_carried(summary, other, loop.id)))
+            and loop_of_sum(analyser, summary, other) is not None
+        )
+    ]
+
+
+def _name(store: Store) -> str:
+    """The variable or attribute that a store fills, or of which it fills a member; "" for a comprehension."""
+    name = store.place_text.partition("[")[0]
+    return name if name.replace(".", "").isidentifier() else ""
 
 
 def _forwards(analyser: Analyser, summary: Summary, reached: Sources) -> Iterator[tuple[CallRecord, Class]]:
@@ -104,47 +129,6 @@ def _are_small(analyser: Analyser, summary: Summary, store: Store, loop: LoopSta
         return all(is_small(analyser, summary, run) for run in runs)
     sizes = {size_of_class(analyser, cls) for _, cls in _forwards(analyser, summary, reached)}
     return sizes == {"small"}
-
-
-def _holds_own_state(analyser: Analyser, summary: Summary, store: Store) -> bool:
-    """Whether the value includes an attribute that another method has set, possibly with that method's graph. What only
-    a constructor sets has none: the backward of the second step would raise."""
-    cls = summary.function.cls
-    own = f"p:{summary.function.own_name}" if summary.function.takes_self else None
-    names = {
-        item.steps[0].removeprefix(".") if item.steps else ""
-        for item in _reached(summary, store)
-        if isinstance(item, Path) and item.root == own
-    }
-    return any(cls is None or not name or analyser.facts.attributes.is_set_later(cls, name) for name in names)
-
-
-def _is_needed_whole(analyser: Analyser, summary: Summary, store: Store, loop: LoopState) -> bool:
-    """Whether the graphs of all iterations are needed together: the backward goes through something that is not linear
-    in the losses, or through another part of the same graphs that the loop collects."""
-    start = loop.body[0].at if loop.body else 0
-    if not is_linear(analyser, summary, store.place_text, store.site.at, start):
-        return True
-    nodes = _made_in(summary, store, loop)
-    return any(
-        other.kind == "retain"
-        and loop.id in other.loops
-        and _is_carried(summary, other, loop.id)
-        and _made_in(summary, other, loop) & nodes
-        and _backward_behind(summary, other, loop.id) is not None
-        and loop_of_sum(analyser, summary, other) is None
-        for other in summary.stores.values()
-    )
-
-
-def _made_in(summary: Summary, store: Store, loop: LoopState) -> Sources:
-    """The parts of the kept graph that each iteration of a loop records anew, leaves aside."""
-    nodes = summary.graphs.nodes
-    return frozenset(
-        item
-        for item in _reached(summary, store)
-        if item in nodes and loop.id in nodes[item].loops and not nodes[item].leaf
-    )
 
 
 def _reached(summary: Summary, store: Store) -> Sources:

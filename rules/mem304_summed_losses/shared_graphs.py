@@ -1,0 +1,206 @@
+"""Graphs that the iterations of a loop share: the backward of the first would free what the next ones need."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence, Set
+
+from memlint.sdk.project import Analyser, Class, Function, Summary, marks_of
+from memlint.sdk.syntax import calls, dotted, ir, last_name, parts, walk_expression, walk_statements
+from memlint.sdk.values import LoopState, Path, Source, Sources, Store
+
+from .operations import PUTS
+from .uses_of_sum import Uses, before_loop, parts_of_loop
+
+#: methods of every module, which leave no graph in it
+_OF_MODULES = frozenset(
+    {"train", "eval", "zero_grad", "cuda", "cpu", "to", "half", "float", "double", "requires_grad_", "load_state_dict"}
+)
+#: packages and functions that put no graph into a module
+_HARMLESS = frozenset({"torch", "nn", "wandb", "print"})
+#: methods that move a tensor to a device
+_MOVES = frozenset({"cuda", "to"})
+#: calls whose argument is no input of a model
+_NEUTRAL = PUTS | {"range", "len", "print"}
+
+
+class Shared:
+    """What the terms of a sum may depend on, with a graph, besides their own iteration. ``stores``: those of the loop;
+    ``sums``: their places; ``iteration``: the uses of what an iteration computes."""
+
+    def __init__(
+        self,
+        analyser: Analyser,
+        summary: Summary,
+        loop: LoopState,
+        stores: Sequence[Store],
+        sums: Set[str],
+        iteration: Uses,
+    ) -> None:
+        self._analyser, self._summary, self._loop = analyser, summary, loop
+        self._function = summary.function
+        self._sums, self._iteration = sums, iteration
+        self._reached: Sources = summary.graphs.closure(frozenset().union(*(store.entering.src for store in stores)))
+        self._over, self._parts = parts_of_loop(summary.function, loop)
+        #: the places that an iteration calls: models and criteria
+        self._called = {place for part in self._parts if isinstance(part, ir.Call) and (place := dotted(part.func))}
+
+    def __bool__(self) -> bool:
+        return (
+            self._earlier_iterations()
+            or self._computed_before()
+            or any(
+                self._argument_with_a_graph(item.root.removeprefix("p:"))
+                for item in self._reached
+                if isinstance(item, Path) and not item.steps and item.root.startswith("p:")
+            )
+            or self._attributes_of_other_methods()
+            or self._objects_with_state()
+        )
+
+    def _earlier_iterations(self) -> bool:
+        """Whether a term depends on an earlier iteration: a previous output, weights that each step updates, a member
+        of what the loop collects. A sum itself does, and what is detached has no graph."""
+        for item in self._reached:
+            if isinstance(item, tuple) and item[:2] == ("prev", self._loop.id):
+                name = item[2]
+                if not isinstance(name, str):
+                    return True
+                if name not in self._sums and self._iteration.forms.get(name, "other") == "other":
+                    return True
+        return any(
+            other.kind == "retain"
+            and self._loop.id in other.loops
+            and self._loop.id not in other.made
+            and marks_of(other) & self._reached
+            for other in self._summary.stores.values()
+        )
+
+    def _computed_before(self) -> bool:
+        """Whether the iterations use something that was computed before the loop, with a graph."""
+        graphs, loop = self._summary.graphs, self._loop
+        inside = {part.at for part in self._parts}
+        earlier = {
+            key: graphs.closure(frozenset((key,)))
+            for key, node in graphs.nodes.items()
+            if not node.leaf and loop.id not in node.loops and node.at not in inside
+        }
+        if any(
+            self._may_have_a_graph(item) for key, behind in earlier.items() if key in self._reached for item in behind
+        ):
+            return True
+        made = {
+            graphs.nodes[key].at
+            for key, behind in earlier.items()
+            if any((node := graphs.nodes.get(item)) is not None and node.definite for item in behind)
+        }
+        known = Uses(self._analyser, self._function, {}, made=made)
+        for statements in before_loop(self._function.body, loop):
+            known.block(statements)
+        shared = {name for name, form in known.forms.items() if form == "other"} - self._sums - loop.anew
+        return any(dotted(part) in shared for part in self._parts)
+
+    def _may_have_a_graph(self, item: Source) -> bool:
+        node = self._summary.graphs.nodes.get(item)
+        return isinstance(item, Path) or (node is not None and node.definite)
+
+    def _argument_with_a_graph(self, name: str) -> bool:
+        """Whether an argument on which each term depends as a whole may be computed by a model. What is moved to the
+        device here comes from a loader, and what only scales a loss is a number."""
+        if name == self._function.own_name or name in self._called:
+            return False
+        given = [
+            (caller.graphs, caller.graphs.closure(record.args[name].src))
+            for caller, record in self._analyser.facts.calls_of(self._function)
+            if name in record.args
+        ]
+        for graphs, behind in given:
+            if any((node := graphs.nodes.get(item)) is not None and node.definite and not node.leaf for item in behind):
+                return True
+        if given and not any(behind for _, behind in given):
+            return False
+        if name in _names(self._over) or _is_moved(self._function, name):
+            return False
+        uses = [part for part in self._parts if isinstance(part, ir.Name) and part.id == name]
+        return not uses or any(
+            isinstance(part, ir.Call)
+            and last_name(part.func) not in _NEUTRAL
+            and any(name in _names(each) for each in (*part.passed, part.func))
+            for part in self._parts
+        )
+
+    def _attributes_of_other_methods(self) -> bool:
+        """Whether a term includes an attribute that another method has set, possibly with that method's graph. What
+        only a constructor sets has none: the backward of the second step would raise."""
+        function = self._function
+        own = f"p:{function.own_name}" if function.takes_self else None
+        names = {
+            item.steps[0].removeprefix(".") if item.steps else ""
+            for item in self._reached
+            if isinstance(item, Path) and item.root == own
+        }
+        return any(
+            function.cls is None or not name or _is_filled(self._analyser, function, function.cls, name)
+            for name in names
+        )
+
+    def _objects_with_state(self) -> bool:
+        """Whether an object may carry a graph from one iteration to the next: one that gets a value with a graph and is
+        read without an argument (``memory.write(x)``, ``memory.read()``), or a model that an unknown function
+        resets."""
+        if (self._iteration.read & self._iteration.written) - self._loop.bound - self._called:
+            return True
+        lasting = self._called - self._loop.bound
+        resolved = {record.at for record in self._summary.calls.values()}
+        for statement in walk_statements(self._function.body, into_definitions=False):
+            call = statement.value if isinstance(statement, ir.ExprStmt) else None
+            if not isinstance(call, ir.Call) or call.at in resolved:
+                continue
+            own = dotted(call.func.value) if isinstance(call.func, ir.Attr) else ""
+            given = {dotted(each) for each in call.args}
+            if own in lasting and last_name(call.func) not in _OF_MODULES:
+                return True
+            if lasting & given and dotted(call.func).partition(".")[0] not in _HARMLESS:
+                return True
+        return False
+
+
+def _names(expr: ir.Expr | None) -> set[str]:
+    return {part.id for part in walk_expression(expr) if isinstance(part, ir.Name)} if expr is not None else set()
+
+
+def _is_moved(function: Function, name: str) -> bool:
+    """Whether a function moves an argument, or a part of it, to a device."""
+    derived = {name}
+    for statement in walk_statements(function.body, into_definitions=False):
+        if isinstance(statement, ir.Assign) and derived & _names(statement.value):
+            derived.update(*(_names(target) for target in statement.targets))
+        elif isinstance(statement, ir.For) and derived & _names(statement.iter):
+            derived |= _names(statement.target)
+    for part in parts(function.body):
+        for one in part.fors if isinstance(part, ir.Comprehension) else ():
+            if derived & _names(one.iter):
+                derived |= _names(one.target)
+    return any(
+        isinstance(call.func, ir.Attr) and call.func.name in _MOVES and derived & _names(call.func.value)
+        for call in calls(function.body)
+    )
+
+
+def _is_filled(analyser: Analyser, function: Function, cls: Class, name: str) -> bool:
+    """Whether a method sets an attribute, or puts something into it."""
+    if analyser.facts.attributes.is_set_later(cls, name):
+        return True
+    methods = [method for one in analyser.program.ancestors(cls)[0] for method in one.methods.values()]
+    return any(
+        f"{method.own_name}.{name}" in set(_put_into(method))
+        for method in methods
+        if method.name != "__init__" and method.key != function.key
+    )
+
+
+def _put_into(method: Function) -> list[str]:
+    """The places of whose members a method sets one."""
+    puts = [call.func for call in calls(method.body) if last_name(call.func) in PUTS]
+    assigned = [one for one in walk_statements(method.body) if isinstance(one, ir.Assign)]
+    members = [target for one in assigned for target in one.targets if isinstance(target, ir.Subscript)]
+    return [dotted(part.value) for part in (*puts, *members) if isinstance(part, ir.Attr | ir.Subscript)]
