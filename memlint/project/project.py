@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import os.path
+import re
 import sys
 from collections.abc import Iterable, Mapping
 from pathlib import Path
@@ -21,6 +22,10 @@ from memlint.project.source import Sources
 _SINCE_04 = lazy_pattern(
     r"no_grad|inference_mode|set_grad_enabled|is_grad_enabled|\.item\(\)|torch\.(device|tensor)\(|torch\.cuda\.amp"
 )
+#: the module of an absolute import: its first name, and the rest
+_IMPORTS = lazy_pattern(r"^[ \t]*(?:from|import)[ \t]+([^\W\d]\w*)\.([\w.]+)", re.MULTILINE)
+#: so many modules at least have to lie in a package that the imports name, as a library may have one of the name, too
+_FEWEST_NAMES = 3
 
 
 class Earlier(Protocol):
@@ -222,7 +227,27 @@ class Project:
     def _below_itself(self, module: str) -> str | None:
         """``net.layers`` in a package ``net`` whose setup.py lies inside of it: the project is the package's folder."""
         first, _, rest = module.partition(".")
-        return self._at(self.root, rest) if rest and first == self.root.name else None
+        if not rest or (first != self.root.name and first not in self._own_names):
+            return None
+        return self._at(self.root, rest)
+
+    @functools.cached_property
+    def _own_names(self) -> frozenset[str]:
+        """Other names of a package that is the project's root, as a checkout may have any name (``net-1.2``, ``src``):
+        those under which the files import modules that all lie in it."""
+        if self.root not in self._packages:
+            return frozenset()
+        found: dict[str, set[str]] = {}
+        for display in self.sources:
+            for first, rest in _IMPORTS.findall(self.sources[display].text):
+                found.setdefault(first, set()).add(rest)
+        return frozenset(
+            first
+            for first, names in found.items()
+            if len(names) >= _FEWEST_NAMES
+            and first not in LIBRARIES
+            and all(self._at(self.root, name) for name in names)
+        )
 
     def is_missing(self, module: str, importer: str, level: int) -> bool:
         """Whether nothing on the disk bears the name of a module that a relative import of ``level`` dots names, be it

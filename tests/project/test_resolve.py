@@ -96,6 +96,47 @@ def test_a_package_whose_project_begins_inside_of_it(tmp_path: Path) -> None:
     assert one.resolve("web.layers", "scripts/train.py", 0) is None
 
 
+_ROOT_FILES = ("__init__.py", "utils.py", "nets/__init__.py", "nets/layers.py", "run.py")
+
+
+@pytest.mark.parametrize(
+    ("imports", "files", "found"),
+    [
+        ("import net.utils\nfrom net.nets import a\nfrom net.nets.layers import b", _ROOT_FILES, "utils.py"),
+        ("if x:\n    from net.utils import a\nimport net.nets as n\nimport net.nets.layers", _ROOT_FILES, "utils.py"),
+        # one of its modules is not here: a library with some names in common
+        ("import net.utils, net.nets\nimport net.nets.layers\nimport net.other", _ROOT_FILES, None),
+        ("import net.utils\nimport net.nets\nimport net.nets.layers\nfrom net.nets.deep import a", _ROOT_FILES, None),
+        # too few to tell
+        ("import net.utils\nfrom net.nets import a", _ROOT_FILES, None),
+        # the root is no package
+        ("import net.utils\nfrom net.nets import a\nfrom net.nets.layers import b", _ROOT_FILES[1:], None),
+        # what has its name lies elsewhere
+        (
+            "import net.utils\nfrom net.nets import a\nfrom net.nets.layers import b",
+            (*_ROOT_FILES, "lib/net/utils.py"),
+            "lib/net/utils.py",
+        ),
+    ],
+)
+def test_a_package_in_a_checkout_of_another_name(
+    tmp_path: Path, imports: str, files: tuple[str, ...], found: str | None
+) -> None:
+    """``TTS.utils`` in a checkout ``TTS-0.0.1`` that is the package itself: all that is imported of it lies in it."""
+    project(tmp_path / "net-1.2", *files)
+    (tmp_path / "net-1.2/run.py").write_text(imports)
+    root = (tmp_path / "net-1.2").resolve()
+    one = discover(root, [Named(root)], cwd=root).project
+    assert one.resolve("net.utils", "run.py", 0) == found
+
+
+def test_a_library_is_no_other_name_of_the_project(tmp_path: Path) -> None:
+    project(tmp_path, "__init__.py", "utils.py", "models/__init__.py", "models/resnet.py", "run.py")
+    (tmp_path / "run.py").write_text("import timm.utils\nimport timm.models\nimport timm.models.resnet")
+    root = tmp_path.resolve()
+    assert discover(root, [Named(root)], cwd=root).project.resolve("timm.utils", "run.py", 0) is None
+
+
 def test_configured_roots(tmp_path: Path) -> None:
     root = tmp_path.resolve()
     project(tmp_path, "a.py", "libs/deep/tool.py")
