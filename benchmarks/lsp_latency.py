@@ -2,15 +2,17 @@
 
     python benchmarks/lsp_latency.py
 
-A client on the other side of the real process types a character, waits for the findings of that version, and pauses.
-The server begins 0.1 s after the last keystroke, which is part of the time. Beside it, a bare `memlint check` of the
-same file, without the cache and with one that knows everything but the last edit. Medians go to
-benchmarks/results/lsp_latency.json.
+A client on the other side of the real process types at the end of one function after the other, waits for the first
+findings of that version, and pauses. The server begins a moment after the last keystroke, which is part of the time. In
+half of the runs another open file changes as well, so that the first findings are those of a complete analysis. Beside
+it, a bare `memlint check` of the same file, without the cache and with one that knows everything but the last edit.
+Medians go to benchmarks/results/lsp_latency.json.
 """
 
 from __future__ import annotations
 
 import argparse
+import ast
 import asyncio
 import json
 import os
@@ -31,7 +33,7 @@ ROOT = Path(__file__).resolve().parents[1]
 RESULT = ROOT / "benchmarks" / "results" / "lsp_latency.json"
 LINES, FILES = 1_000, 300
 #: seconds between two keystrokes
-PAUSE = 0.3
+PAUSE = 1.0
 
 
 def make_project(folder: Path) -> Path:
@@ -43,25 +45,15 @@ def make_project(folder: Path) -> Path:
         text += parts.pop(0)
     file = folder / "edited.py"
     file.write_text("\n".join(text.split("\n")[:LINES]) + "\n\n\nx = 1\n", encoding="utf-8")
+    (folder / "other.py").write_text("import torch\n", encoding="utf-8")
     for words in (["init", "-q"], ["add", "-A"]):
         subprocess.run(["git", *words], cwd=folder, check=True)
     return file
 
 
-def cpu_seconds(server: int) -> float:
-    """CPU time of a server and its worker so far; 0 where the system does not tell."""
-    folder = Path("/proc")
-    if not (folder / str(server)).is_dir():
-        return 0.0
-    children = (task / "children" for task in (folder / str(server) / "task").iterdir())
-    workers = [word for one in children for word in one.read_text("utf-8").split()]
-    rows = ((folder / name / "stat").read_text("utf-8").rpartition(")")[2].split() for name in (str(server), *workers))
-    return sum(int(row[11]) + int(row[12]) for row in rows) / os.sysconf("SC_CLK_TCK")
-
-
 async def keystrokes(file: Path, count: int) -> tuple[float, list[float], list[float], int]:
-    """Seconds until the first findings, those of each keystroke in the last line, their CPU time, and how many findings
-    there are."""
+    """Seconds until the findings are there after the file is opened, after each keystroke in a function, and after each
+    one together with a change of another file; and how many findings there are."""
     client = LanguageClient("benchmark", "1")
     news: asyncio.Queue[types.PublishDiagnosticsParams] = asyncio.Queue()
     client.feature(types.TEXT_DOCUMENT_PUBLISH_DIAGNOSTICS)(lambda params: news.put_nowait(params))
@@ -76,26 +68,39 @@ async def keystrokes(file: Path, count: int) -> tuple[float, list[float], list[f
     item = types.TextDocumentItem(file.as_uri(), "python", 1, text)
     client.text_document_did_open(types.DidOpenTextDocumentParams(item))
     found = await news.get()
-    first, taken, used = time.perf_counter() - started, [], []
-    assert client._server is not None
-    server = client._server.pid
-    line = text.count("\n") - 1
-    for version in range(2, count + 2):
+    first, alone, together = time.perf_counter() - started, [], []
+    other = file.with_name("other.py")
+    client.text_document_did_open(
+        types.DidOpenTextDocumentParams(types.TextDocumentItem(other.as_uri(), "python", 1, other.read_text("utf-8")))
+    )
+    while (await news.get()).uri != other.as_uri():
+        pass
+    lines = text.split("\n")
+    ends = [one.end_lineno or one.lineno for one in ast.parse(text).body if isinstance(one, ast.FunctionDef)]
+    for version in range(2, 2 * count + 2):
         await asyncio.sleep(PAUSE)
-        place = types.Position(line, 5 + version - 2)
-        change = types.TextDocumentContentChangePartial(types.Range(place, place), str(version % 9 + 1))
-        identifier = types.VersionedTextDocumentIdentifier(version, file.as_uri())
-        started, before = time.perf_counter(), cpu_seconds(server)
-        client.text_document_did_change(types.DidChangeTextDocumentParams(identifier, [change]))
-        while (now := await news.get()).version != version:
+        if version % 2:
+            change_of(client, other, version, 0, 0, "#\n")
+        line = ends[version * 7 % len(ends)] - 1
+        started = time.perf_counter()
+        change_of(client, file, version, line, len(lines[line]), "  # typed")
+        lines[line] += "  # typed"
+        while (now := await news.get()).version != version or now.uri != file.as_uri():
             pass
-        taken.append(time.perf_counter() - started)
-        used.append(cpu_seconds(server) - before)
+        (together if version % 2 else alone).append(time.perf_counter() - started)
         assert [one.code for one in now.diagnostics] == [one.code for one in found.diagnostics]
     await client.shutdown_async(None)
     client.exit(None)
     await client.stop()
-    return first, taken, used, len(found.diagnostics)
+    return first, alone, together, len(found.diagnostics)
+
+
+def change_of(client: LanguageClient, file: Path, version: int, line: int, column: int, text: str) -> None:
+    """Type a text."""
+    place = types.Position(line, column)
+    change = types.TextDocumentContentChangePartial(types.Range(place, place), text)
+    identifier = types.VersionedTextDocumentIdentifier(version, file.as_uri())
+    client.text_document_did_change(types.DidChangeTextDocumentParams(identifier, [change]))
 
 
 def bare(file: Path, count: int, *options: str) -> tuple[list[float], list[float]]:
@@ -114,12 +119,12 @@ def bare(file: Path, count: int, *options: str) -> tuple[list[float], list[float
     return taken, used
 
 
-def row(seconds: list[float], cpu: list[float]) -> dict[str, Any]:
+def row(seconds: list[float], cpu: list[float] | None = None) -> dict[str, Any]:
     return {
         "median_ms": round(statistics.median(seconds) * 1000),
         "least_ms": round(min(seconds) * 1000),
         "most_ms": round(max(seconds) * 1000),
-        "median_cpu_ms": round(statistics.median(cpu) * 1000),
+        **({} if cpu is None else {"median_cpu_ms": round(statistics.median(cpu) * 1000)}),
         "runs": len(seconds),
     }
 
@@ -136,14 +141,15 @@ def main() -> int:
         cold = bare(file, 5, "--no-cache")
         bare(file, 1)
         warm = bare(file, 5)
-        first, typed, typed_cpu, findings = asyncio.run(keystrokes(file, parsed.keystrokes))
+        first, typed, whole, findings = asyncio.run(keystrokes(file, parsed.keystrokes))
     result = {
         "machine": f"{platform.machine()}, {os.cpu_count()} cores, Python {platform.python_version()}",
         "load_1min": round(os.getloadavg()[0], 1) if hasattr(os, "getloadavg") else None,
         "files": FILES,
         "lines": LINES,
         "findings": findings,
-        "keystroke": row(typed, typed_cpu),
+        "keystroke": row(typed),
+        "keystroke_complete": row(whole),
         "first_open_ms": round(first * 1000),
         "check_without_cache": row(*cold),
         "check_with_cache": row(*warm),

@@ -6,6 +6,8 @@ from typing import Literal
 
 import msgspec
 
+from memlint.patterns import lazy_pattern
+
 Severity = Literal["error", "warning", "note"]
 Confidence = Literal["high", "medium", "low"]
 #: in which memory a finding grows
@@ -19,6 +21,7 @@ Reach = Literal["used", "unused", "cannot-run"]
 FAILS = "this file fails as it is loaded"
 
 
+_NUMBER = lazy_pattern(r"@[0-9]+(?::[0-9]+)?")
 _ORDER: dict[Confidence, int] = {"low": 0, "medium": 1, "high": 2}
 
 
@@ -103,12 +106,18 @@ class Evidence(msgspec.Struct, frozen=True, gc=False, kw_only=True):
 
 class Statement(msgspec.Struct, frozen=True, gc=False):
     """The statement around a finding (a compound one's header): the qualified name of the function around it
-    ("<module>" at the top), its lines, and a fingerprint in which the name of the file plays no part."""
+    ("<module>" at the top; numbered if it is defined again later), its lines, and a fingerprint in which the name of
+    the file plays no part."""
 
     function: str
     line: int
     end_line: int
     fingerprint: str
+
+
+def unnumbered(name: str) -> str:
+    """A qualified name as it is written in the code, without the numbers that tell redefinitions apart."""
+    return _NUMBER.sub("", name)
 
 
 class Finding(msgspec.Struct, frozen=True, gc=False, kw_only=True):

@@ -64,32 +64,41 @@ class Analyse(Protocol):
 
 
 def analyse_with_flow(
-    project: Project, *, detectors: tuple[Detector, ...], jobs: int, screen: bool, progress: Progress
+    project: Project,
+    *,
+    detectors: tuple[Detector, ...],
+    jobs: int,
+    screen: bool,
+    progress: Progress,
+    only: frozenset[str] | None = None,
 ) -> Analysis:
     """Run `memlint.analysis` with the proofs of fixes. Both are imported here, so that a run without files does not
-    load them."""
+    load them. ``only``: the qualified names of the functions whose events are needed; None for all."""
     from memlint.analysis import AnalysisOptions, analyse
     from memlint.fix.safety import places
 
-    options = AnalysisOptions(fixes=places, screen=screen, jobs=jobs, detectors=detectors, progress=progress)
+    options = AnalysisOptions(fixes=places, screen=screen, jobs=jobs, detectors=detectors, progress=progress, only=only)
     return analyse(project, options)
 
 
 @contextlib.contextmanager
-def one_of_many() -> Iterator[Analyse]:
+def one_of_many(only: frozenset[str] | None = None) -> Iterator[Analyse]:
     """As `analyse_with_flow`, for many analyses in one process: the memory of one is released at the end. (It is taken
-    apart explicitly, as the collector would examine every object; that finds the remaining cycles.)"""
+    apart explicitly, as the collector would examine every object; that finds the remaining cycles, which the analysis
+    of a few functions leaves to the next one.)"""
     made: list[Analysis] = []
 
     def analyse(
         project: Project, *, detectors: tuple[Detector, ...], jobs: int, screen: bool, progress: Progress
     ) -> Analysis:
-        made.append(analyse_with_flow(project, detectors=detectors, jobs=jobs, screen=screen, progress=progress))
-        return made[-1]
+        one = analyse_with_flow(project, detectors=detectors, jobs=jobs, screen=screen, progress=progress, only=only)
+        made.append(one)
+        return one
 
     try:
         yield analyse
     finally:
         while made:
             made.pop().close()
-        gc.collect()
+        if only is None:
+            gc.collect()

@@ -29,9 +29,10 @@ class _OneFile(msgspec.Struct, frozen=True, tag=True):
 
 class Lint(_OneFile, frozen=True):
     """Lint the file. ``fresh``: files may have been added or removed since the last request; ``evidence``: files of
-    evidence from this session."""
+    evidence from this session; ``quick``: the answer may be a partial one."""
 
     fresh: bool = False
+    quick: bool = False
     evidence: tuple[str, ...] = ()
 
 
@@ -60,7 +61,8 @@ class Answer(msgspec.Struct, frozen=True):
     """The answer to a request. ``paths``: the absolute path of each file in the findings. ``fixed``: the file's content
     after all fixes, None if unchanged; ``explained``: None if there is nothing to show. ``problems``: why the file was
     not checked completely; ``error``: an error in the configuration; ``mistake``: an internal error with its traceback.
-    ``cancelled``: there is no answer."""
+    ``cancelled``: there is no answer. ``partial``: only the functions that have been edited were analysed; the other
+    findings are earlier ones."""
 
     number: int
     findings: tuple[Finding, ...] = ()
@@ -72,6 +74,7 @@ class Answer(msgspec.Struct, frozen=True):
     error: str = ""
     mistake: str = ""
     cancelled: bool = False
+    partial: bool = False
 
 
 REQUESTS: msgspec.msgpack.Decoder[Request] = msgspec.msgpack.Decoder(Request)

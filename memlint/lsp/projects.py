@@ -10,7 +10,7 @@ import contextlib
 import gc
 import os
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import msgspec
@@ -21,8 +21,11 @@ from memlint.engine.explaining import Asked, explain_in
 from memlint.engine.judging import Linted
 from memlint.engine.options import Options, Progress
 from memlint.engine.prepared import Prepared
+from memlint.engine.rules.selection import ALWAYS
 from memlint.engine.run import Outcome, lint, outcome, prepare
 from memlint.explanation import Explanation
+from memlint.finding import Finding
+from memlint.lsp.edited import Functions, edit_between, functions_of, moved
 from memlint.project import Project
 
 #: the most files whose projects are kept, and the seconds after which new files are searched for
@@ -62,15 +65,24 @@ class _Results:
                 del self._records[next(iter(self._records))]
 
 
+class _Whole(msgspec.Struct, frozen=True):
+    """The findings in a file of a project. ``given``: the contents of all open files."""
+
+    functions: Functions
+    given: Mapping[Path, bytes]
+    findings: tuple[Finding, ...]
+
+
 class _Kept(msgspec.Struct):
     """A project for one of its files. ``project``: with the last contents of open files, ``given``; ``state``: of its
-    files on the disk when they were listed, ``when``."""
+    files on the disk when they were listed, ``when``; ``whole``: the last complete result."""
 
     prepared: Prepared
     project: Project
     given: Mapping[Path, bytes]
     state: _State
     when: float
+    whole: _Whole | None = None
 
 
 class Projects:
@@ -95,12 +107,39 @@ class Projects:
         kept = self._kept_for(path, options, progress)
         if isinstance(kept, Prepared):
             return outcome([(kept, Linted((), (), ()))], options, started), None
-        analyse = self._after.enter_context(one_of_many())
+        linted = self._linted(kept, options, progress)
+        found = outcome([linted], options, started)
+        functions = functions_of(_text(kept))
+        if functions is not None and not found.result.failures:
+            kept.whole = _Whole(functions, kept.given, found.result.findings)
+        return found, kept.project
+
+    def lint_edited(self, path: Path, options: Options, progress: Progress) -> tuple[Sequence[Finding], Project] | None:
+        """The findings after an edit of the file, if nothing else has changed since it was linted: those in the edited
+        functions are new, and the others are moved. None if all has to be analysed."""
+        kept = self._kept_for(path, options, progress)
+        whole = None if isinstance(kept, Prepared) else kept.whole
+        if isinstance(kept, Prepared) or whole is None or _others(whole.given, path) != _others(kept.given, path):
+            return None
+        functions = functions_of(_text(kept))
+        edit = None if functions is None else edit_between(whole.functions, functions)
+        if edit is None:
+            return None
+        _, linted = self._linted(kept, options, progress, edit.functions)
+        if linted.failures or any(one.code == ALWAYS for one in linted.findings):
+            return None
+        found = [one for one in linted.findings if edit.touches(one)]
+        found += (new for one in whole.findings if not edit.touches(one) and (new := moved(one, edit)) is not None)
+        return sorted(found, key=lambda one: (one.line, one.column, one.code)), kept.project
+
+    def _linted(
+        self, kept: _Kept, options: Options, progress: Progress, only: frozenset[str] | None = None
+    ) -> tuple[Prepared, Linted]:
+        analyse = self._after.enter_context(one_of_many(only))
         # evidence is about the files on the disk; these are the editor's contents
         found = msgspec.structs.replace(kept.prepared.found, project=kept.project)
         prepared = msgspec.structs.replace(kept.prepared, found=found)
-        linted = lint(prepared, kept.project, options, progress=progress, analyse=analyse)
-        return outcome([(prepared, linted)], options, started), kept.project
+        return prepared, lint(prepared, kept.project, options, progress=progress, analyse=analyse)
 
     def explain(self, asked: Asked, options: Options, progress: Progress) -> Explanation | None:
         """The explanation of a line; None if the file cannot be linted. Raises ConfigError."""
@@ -119,7 +158,10 @@ class Projects:
             project = prepared.found.project
             if not project.linted:
                 return prepared
+            before = kept
             kept = _Kept(prepared, project, options.unsaved, _state(prepared, options), time.monotonic())
+            if before is not None and _are_same(before, kept):
+                kept.whole = before.whole
         changed = {one: content for one, content in options.unsaved.items() if kept.given[one] != content}
         if changed:
             _update(kept, options.unsaved, changed)
@@ -129,6 +171,16 @@ class Projects:
         kept.project.kept.clear()
         kept.project.earlier = self._results
         return kept
+
+
+def _text(kept: _Kept) -> str:
+    """The text of the linted file; "" for a notebook."""
+    source = kept.project.sources[kept.project.linted[0]]
+    return "" if source.cells else source.text
+
+
+def _others(given: Mapping[Path, bytes], path: Path) -> dict[Path, bytes]:
+    return {one: content for one, content in given.items() if one != path}
 
 
 def _update(kept: _Kept, given: Mapping[Path, bytes], changed: Mapping[Path, bytes]) -> None:
@@ -146,6 +198,13 @@ def _is_fresh(kept: _Kept, options: Options) -> bool:
     if kept.given.keys() != options.unsaved.keys() or time.monotonic() - kept.when > FRESH:
         return False
     return kept.state == _state(kept.prepared, options)
+
+
+def _are_same(before: _Kept, after: _Kept) -> bool:
+    """Whether a project consists of the same files as before, those on the disk unchanged, under the same settings."""
+    old, new = before.prepared.found.project, after.prepared.found.project
+    same_files = before.state == after.state and list(old.sources) == list(new.sources)
+    return same_files and before.prepared.config == after.prepared.config
 
 
 def _state(prepared: Prepared, options: Options) -> _State:

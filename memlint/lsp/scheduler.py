@@ -20,6 +20,8 @@ _PROGRAM = "import sys; sys.path[:] = {path!r}; from memlint.lsp.worker import m
 
 #: the seconds after which a cancelled analysis is killed
 PATIENCE = 5.0
+#: the seconds without typing between a partial answer and the complete analysis
+REST = 0.1
 
 Log = Callable[[str], None]
 
@@ -113,17 +115,23 @@ class _Job(msgspec.Struct):
 class Scheduler:
     """Schedules the analysis of documents after a pause in typing, and passes the results on.
 
-    ``make``: the current request for a document, None if it is no longer to be analysed; ``done``: takes the answer;
-    ``log``: takes internal errors.
+    ``make``: the current request for a document, None if it is no longer to be analysed (its last argument: whether a
+    partial answer will do, which a complete one follows); ``done``: takes the answer; ``log``: takes internal errors.
     """
 
     def __init__(
-        self, crew: Crew, make: Callable[[str, int], Lint | None], done: Callable[[str, Lint, Answer], None], log: Log
+        self,
+        crew: Crew,
+        make: Callable[[str, int, bool], Lint | None],
+        done: Callable[[str, Lint, Answer], None],
+        log: Log,
     ) -> None:
         self._crew, self._make, self._done, self._log = crew, make, done, log
         self._timers: dict[str, asyncio.TimerHandle] = {}
         #: the documents to be analysed, the next one first
         self._queue: list[str] = []
+        #: those of which the current text has a partial answer
+        self._partly: set[str] = set()
         self._fixes: list[tuple[Fix, asyncio.Future[Answer]]] = []
         self._query: tuple[Explain, asyncio.Future[Answer]] | None = None
         self._job: _Job | None = None
@@ -149,6 +157,7 @@ class Scheduler:
             timer.cancel()
         if uri in self._queue:
             self._queue.remove(uri)
+        self._partly.discard(uri)
         if self._job is not None and self._job.uri == uri:
             self._stop("never")
 
@@ -255,7 +264,7 @@ class Scheduler:
             future.set_result(answer)
 
     async def _lint(self, uri: str) -> None:
-        request = self._make(uri, self._crew.next_number())
+        request = self._make(uri, self._crew.next_number(), uri not in self._partly)
         if request is None:
             return
         job = self._job = _Job(uri, request.number)
@@ -267,6 +276,10 @@ class Scheduler:
         finally:
             self._job = None
         if not answer.cancelled:
+            self._partly.discard(uri)
+            if answer.partial and not job.stopped:
+                self._partly.add(uri)
+                self._timers[uri] = asyncio.get_running_loop().call_later(REST, self._queued, uri, True)
             self._done(uri, request, answer)
         elif job.stopped == "again" and uri not in self._queue:
             self._queue.append(uri)

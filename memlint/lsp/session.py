@@ -22,7 +22,7 @@ from memlint.project import decode, is_notebook
 from memlint.reading import MAX_SOURCE, read_file
 
 #: the seconds without typing before an analysis, and those after changes on the disk before a new one
-TYPING, CHANGES = 0.1, 0.3
+TYPING, CHANGES = 0.05, 0.3
 #: the notebooks that are synchronised, with all cells: findings number a cell among all
 NOTEBOOKS = types.NotebookDocumentSyncOptions(
     [types.NotebookDocumentFilterWithNotebook(types.NotebookDocumentFilterNotebookType("jupyter-notebook", "file"))],
@@ -76,9 +76,7 @@ class Session(LanguageServer):
         """Analyse the open documents again, as something besides their texts has changed."""
         self._fresh = True
         self._stale.update(self.documents)
-        workspace = self.client_capabilities.workspace
-        refresh = None if workspace is None else workspace.diagnostics
-        if self.pulls and refresh is not None and refresh.refresh_support:
+        if self._can_refresh:
             self.workspace_diagnostic_refresh(None, lambda _: None)
         for uri, document in self.documents.items():
             if not self.settings.enable:
@@ -209,14 +207,16 @@ class Session(LanguageServer):
         if self.settings.enable:
             self.scheduler.schedule(uri, delay)
 
-    def _request(self, uri: str, number: int) -> Lint | None:
+    def _request(self, uri: str, number: int, quick: bool) -> Lint | None:
         document = self.documents.get(uri)
         if document is None or not self.settings.enable:
             return None
         self._asked[number] = document.version
         fresh, self._fresh = self._fresh, False
         path, cwd, proof = str(document.path), self.cwd(document.path), self.verifier.evidence
-        return Lint(number, path, cwd, self.texts(), self.settings.overrides, fresh=fresh, evidence=proof)
+        quick = quick and (self._can_refresh or not self.pulls)
+        texts, overrides = self.texts(), self.settings.overrides
+        return Lint(number, path, cwd, texts, overrides, fresh=fresh, quick=quick, evidence=proof)
 
     def _answered(self, uri: str, request: Lint, answer: Answer) -> None:
         version, unit = self._asked.pop(request.number), self.documents.get(uri)
@@ -230,11 +230,22 @@ class Session(LanguageServer):
             report = report_of(answer, version, str(unit.path), cell, view, views, first=first)
             before, first = self.reports.get(view.uri), False
             self.reports[view.uri] = report
-            if not self.pulls and (cell is None or not report.says_as(before)):
+            if report.says_as(before) and (cell is not None or not request.quick):
+                continue
+            if not self.pulls:
                 self._publish(view.uri, report.diagnostics, view.version)
+            elif before is not None and before.answer.partial and before.version == version:
+                self.workspace_diagnostic_refresh(None, lambda _: None)  # (it has pulled the partial report)
         if not self.scheduler.has(uri):
             self._stale.discard(uri)
         self._release(uri)
+
+    @property
+    def _can_refresh(self) -> bool:
+        """Whether the client pulls diagnostics, and does so again if it is asked to."""
+        workspace = self.client_capabilities.workspace
+        diagnostics = None if workspace is None else workspace.diagnostics
+        return self.pulls and diagnostics is not None and diagnostics.refresh_support is True
 
     def log(self, answer: Answer) -> None:
         """Write the problems and errors of an answer to the client's log."""

@@ -85,6 +85,9 @@ class Worker:
             return Answer(request.number, explained=self._explained(request, options, progress))
         if request.fresh:
             self._projects.forget()
+        if request.quick and (edited := self._projects.lint_edited(path, options, progress)) is not None:
+            shown = tuple(one for one in edited[0] if one.suppressed is None)
+            return Answer(request.number, findings=shown, paths=_paths(shown, edited[1]), partial=True)
         found, project = self._projects.lint(path, options, progress)
         findings = tuple(one for one in found.result.findings if one.suppressed is None)
         return Answer(

@@ -160,6 +160,8 @@ class Editor:
         #: what was shown to the person, and the values of each progress
         self.messages: list[types.ShowMessageParams] = []
         self.progress: dict[types.ProgressToken, list[Any]] = {}
+        #: whether the server has asked to pull again
+        self.refreshed = asyncio.Event()
         self._news = asyncio.Event()
         self._versions: dict[str, int] = {}
         self._notebooks: list[Notebook] = []
@@ -293,9 +295,10 @@ async def editing(
     settings: dict[str, Any] | None = None,
     encodings: Sequence[str] | None = None,
     env: dict[str, str] | None = None,
+    refreshes: bool = False,
 ) -> AsyncIterator[Editor]:
     """A session in some workspace folders, with what a client of that name can do; at its end the server has to go in
-    order. ``settings``: what the client says when it is asked."""
+    order. ``settings``: what the client says when it is asked; ``refreshes``: it can be asked to pull again."""
     client = LanguageClient(configuration=None if settings is None else {"": settings})
     editor = Editor(client)
     client.feature(types.TEXT_DOCUMENT_PUBLISH_DIAGNOSTICS)(lambda params: editor.take(params))
@@ -303,7 +306,7 @@ async def editing(
     client.feature(types.WORKSPACE_CONFIGURATION)(
         lambda params: [client.get_configuration(section=item.section) for item in params.items]
     )
-    client.feature(types.WORKSPACE_DIAGNOSTIC_REFRESH)(lambda _: None)
+    client.feature(types.WORKSPACE_DIAGNOSTIC_REFRESH)(lambda _: editor.refreshed.set())
     client.feature(types.CLIENT_REGISTER_CAPABILITY)(lambda _: None)
     client.feature(types.WINDOW_SHOW_MESSAGE)(lambda params: editor.messages.append(params))
     client.feature(types.WINDOW_WORK_DONE_PROGRESS_CREATE)(
@@ -324,6 +327,9 @@ async def editing(
     capabilities = client_capabilities(name)
     synchronization = types.NotebookDocumentSyncClientCapabilities()
     capabilities.notebook_document = types.NotebookDocumentClientCapabilities(synchronization)
+    if refreshes:
+        capabilities.workspace = capabilities.workspace or types.WorkspaceClientCapabilities()
+        capabilities.workspace.diagnostics = types.DiagnosticWorkspaceClientCapabilities(refresh_support=True)
     if encodings is not None:
         capabilities.general = types.GeneralClientCapabilities(position_encodings=list(encodings))
     roots = [types.WorkspaceFolder(folder.as_uri(), folder.name) for folder in folders]

@@ -125,3 +125,140 @@ def test_a_file_that_comes_is_seen_once_that_is_said(bench: Bench) -> None:
     bench.helper.write_text(HELPER)
     bench.projects.forget()
     assert bench.found(bench.train) != before
+
+
+EDITED = """\
+import torch
+
+
+def helper(model, x):
+    return model(x).mean()
+
+
+def train(model: torch.nn.Module, loader):
+    total = 0
+    for x in loader:
+        loss = helper(model, x)
+        loss.backward()
+        total += loss
+    return total
+
+
+class Evaluation:
+    def run(self, model: torch.nn.Module, loader):
+        model.eval()
+        for x in loader:
+            print(model(x).sum())
+
+    def other(self):
+        return 1
+"""
+
+
+class Edits:
+    """A file in an editor whose findings are known."""
+
+    def __init__(self, bench: Bench) -> None:
+        self.bench, self.file = bench, bench.root / "edited.py"
+        self.file.write_text(EDITED)
+        self.change(EDITED)
+        self.whole()
+
+    def change(self, text: str) -> None:
+        self.bench.unsaved[self.file] = text.encode()
+
+    def whole(self) -> list[Finding]:
+        return list(self.bench.found(self.file))
+
+    def partial(self) -> list[Finding] | None:
+        found = self.bench.projects.lint_edited(self.file, self.bench.options(), no_progress)
+        self.bench.projects.tidy()
+        return None if found is None else list(found[0])
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "codes"),
+    [
+        pytest.param("total += loss", "total += loss.item()", ["MEM201"], id="in the function of a finding"),
+        pytest.param("total += loss", "total += loss\n        kept = x", ["MEM101", "MEM201"], id="a line more"),
+        pytest.param("        model.eval()\n", "", ["MEM101", "MEM201"], id="a line less"),
+        pytest.param("return 1", "return 2", ["MEM101", "MEM201"], id="beside"),
+        pytest.param("import torch\n", "import torch\n\nx = 1\n\n", ["MEM101", "MEM201"], id="outside of functions"),
+        pytest.param("    def run(self", "    @torch.no_grad()\n    def run(self", ["MEM101"], id="a decorator"),
+        pytest.param(
+            "def train(model", "def more():\n    pass\n\n\ndef train(model", ["MEM101", "MEM201"], id="a function more"
+        ),
+        pytest.param("    def other(self):\n        return 1\n", "", ["MEM101", "MEM201"], id="a function less"),
+        pytest.param("class Evaluation:", "class Renamed:", ["MEM101", "MEM201"], id="a class with another name"),
+    ],
+)
+def test_an_edit_of_one_function(bench: Bench, old: str, new: str, codes: list[str]) -> None:
+    edits = Edits(bench)
+    edits.change(EDITED.replace(old, new, 1))
+    partial, whole = edits.partial(), edits.whole()
+    assert [one.code for one in whole] == codes
+    assert partial == whole
+
+
+def test_what_an_edit_does_to_other_functions_is_told_by_the_whole(bench: Bench) -> None:
+    edits = Edits(bench)
+    edits.change(EDITED.replace(".mean()", ".mean().item()  # a number"))
+    partial = edits.partial()
+    assert partial is not None
+    assert "MEM101" in [one.code for one in partial]
+    assert "MEM101" not in [one.code for one in edits.whole()]
+
+
+def test_a_fix_that_would_change_an_edited_line_is_dropped(bench: Bench) -> None:
+    edits = Edits(bench)
+    fixes = {one.code: one.fix for one in edits.whole()}
+    assert fixes["MEM101"] is not None
+    changed = EDITED.replace("import torch\n", "import torch  # again\n")
+    edits.change(changed)
+    partial = edits.partial()
+    assert partial is not None
+    for one in partial:
+        for edit in () if one.fix is None else one.fix.edits:
+            assert edit.span.line > 1
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        pytest.param(lambda edits: None, id="nothing"),
+        pytest.param(lambda edits: edits.change(EDITED + "def f(:\n"), id="does not parse"),
+        pytest.param(
+            lambda edits: (edits.change(EDITED + "\n"), touch(edits.bench, edits.bench.helper, HELPER + "\n")),
+            id="another file on the disk",
+        ),
+        pytest.param(
+            lambda edits: (edits.change(EDITED + "\n"), edits.bench.unsaved.update({edits.bench.helper: b"x = 1\n"})),
+            id="another open file",
+        ),
+    ],
+)
+def test_when_everything_is_analysed(bench: Bench, change: Callable[[Edits], object]) -> None:
+    edits = Edits(bench)
+    change(edits)
+    assert edits.partial() is None
+    edits.whole()
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_edits_between_two_complete_answers(bench: Bench, seed: int) -> None:
+    """Several edits after the last complete answer, in any functions: at last all of them are seen."""
+    chance = random.Random(seed)
+    edits, text = Edits(bench), EDITED
+    for _ in range(6):
+        lines = text.split("\n")
+        at = chance.randrange(2, len(lines))
+        lines.insert(at, chance.choice(["", "    # a comment", "# another"]))
+        text = "\n".join(lines)
+        edits.change(text)
+        partial = edits.partial()
+        assert partial is not None
+        if chance.random() < 0.4:
+            assert partial == edits.whole()
+    edits.change(text.replace("total += loss", "total += float(loss)"))
+    partial = edits.partial()
+    assert partial == edits.whole()

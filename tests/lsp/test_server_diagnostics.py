@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
 from pathlib import Path
 
 import pytest
 
 pytest.importorskip("pytest_lsp")
 
-from editor import LEAK, NEOVIM, Editor, editing
+from editor import LEAK, NEOVIM, SECONDS, Editor, editing
 from lsprotocol import types
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
@@ -153,6 +154,42 @@ async def test_a_client_that_asks_is_answered_for_the_text_as_it_is_and_sent_not
         then = await editor.pull(uri, first.result_id)
         assert isinstance(then, types.RelatedFullDocumentDiagnosticReport) and not then.items
         assert editor.published == []
+
+
+#: a function whose result another one adds up, and what it looks like once that is a number
+STEPS = (
+    LEAK.replace("criterion(model(x), y)", "step(model, x)") + "\n\ndef step(model, x):\n    return model(x).mean()\n"
+)
+COUNTED = STEPS.replace("model(x).mean()", "model(x).mean().item()")
+
+
+async def test_what_an_edit_does_to_another_function_is_sent_after_what_it_does_to_its_own(
+    root: Path, editor: Editor
+) -> None:
+    uri = editor.open(write(root / "train.py", STEPS))
+    assert [one.code for one in await editor.found(uri)] == ["MEM101"]
+    version = editor.change(uri, COUNTED)
+    assert "MEM101" in [one.code for one in await editor.found(uri, version)]
+    assert "MEM101" not in [one.code for one in await editor.found(uri, version)]
+    version = editor.change(uri, STEPS)
+    while "MEM101" not in [one.code for one in await editor.found(uri, version)]:
+        pass
+
+
+async def test_a_client_that_asks_is_told_to_ask_again_for_what_an_edit_does_to_another_function(root: Path) -> None:
+    file = write(root / "train.py", STEPS)
+    async with editing(root, name=NEOVIM, refreshes=True) as editor:
+        uri = editor.open(file)
+        await editor.pull(uri)
+        editor.refreshed.clear()
+        editor.change(uri, COUNTED)
+        partial = await editor.pull(uri)
+        await asyncio.wait_for(editor.refreshed.wait(), SECONDS)
+        complete = await editor.pull(uri)
+        assert isinstance(partial, types.RelatedFullDocumentDiagnosticReport)
+        assert isinstance(complete, types.RelatedFullDocumentDiagnosticReport)
+        assert "MEM101" in [one.code for one in partial.items]
+        assert "MEM101" not in [one.code for one in complete.items]
 
 
 async def test_the_configuration_of_the_project_holds_and_a_wrong_one_is_said(root: Path, editor: Editor) -> None:

@@ -20,7 +20,7 @@ from memlint.analysis.domain.summary.summary import Summary
 from memlint.analysis.driver.caller_context import callers_of
 from memlint.analysis.driver.reachability import Reachability
 from memlint.analysis.facts.analyser import Analyser
-from memlint.analysis.index.definitions import functions_of
+from memlint.analysis.index.definitions import functions_named, functions_of
 from memlint.analysis.index.program import Function, Program
 from memlint.analysis.index.screen import relevant_modules
 from memlint.analysis.judge.reasons import Observer
@@ -38,7 +38,8 @@ if TYPE_CHECKING:
 class AnalysisOptions(msgspec.Struct, frozen=True, kw_only=True):
     """``fixes``: places fixes and proves them safe; ``screen``: analyse only modules that can matter; ``detectors``:
     detection by the rules themselves; ``progress``: called with a stage, the work done and the total; ``observer``: is
-    notified of dropped candidates, and may query the analysis at the end."""
+    notified of dropped candidates, and may query the analysis at the end; ``only``: the qualified names of functions of
+    the linted files, whose events alone are needed (and of "<module>" for its own statements)."""
 
     fixes: FixPlaces
     screen: bool = True
@@ -46,6 +47,7 @@ class AnalysisOptions(msgspec.Struct, frozen=True, kw_only=True):
     detectors: tuple[Detector, ...] = ()
     progress: Callable[[str, int, int], None] = lambda stage, done, total: None
     observer: Observer | None = None
+    only: frozenset[str] | None = None
 
 
 class Analysis:
@@ -216,27 +218,29 @@ def _may_have_events(summary: Summary, paths: AbstractSet[str]) -> bool:
 def _analyse(project: Any, options: AnalysisOptions) -> Analysis:
     analyser = Analyser(project, interpreting, options.detectors)
     linted = list(project.linted)
-    targets = relevant_modules(analyser.program, linted, lower=True) if options.screen else linted
+    lower = options.only is None
+    targets = relevant_modules(analyser.program, linted, lower=lower) if options.screen else linted
     functions: list[Function] = []
     for done, key in enumerate(linted):
         options.progress("reading files", done, len(linted))
         module = analyser.program.module(key)
         if key in targets or not module.index.complete:
             try:
-                found_in = functions_of(module)
+                found_in = functions_of(module) if options.only is None else functions_named(module, options.only)
             except Exception as error:
                 module.mistake = error
                 continue
             functions += found_in if key in targets else ()
     _summarise(analyser, functions, "analysing functions", options)
     options.progress("looking for callers", 0, 0)
-    context = callers_of(analyser, functions, linted)
+    context = callers_of(analyser, functions, linted if options.only is None else ())
     _summarise(analyser, context, "analysing callers", options)
     analyser.renew()
     _summarise(analyser, (*functions, *context), "analysing functions again", options)
     analyser.settle()
     analyser.observer = options.observer
-    events = _judged(analyser, linted, options)
+    judged = None if options.only is None else {function.key for function in (*functions, *context)}
+    events = _judged(analyser, linted, judged, options)
     failures = list(_failures(analyser.program, linted, targets))
     analyser.errors.update(analyser.program.mistakes())
     analysis = Analysis(analyser, events, failures, sorted(set(analyser.remarks)))
@@ -245,8 +249,11 @@ def _analyse(project: Any, options: AnalysisOptions) -> Analysis:
     return analysis
 
 
-def _judged(analyser: Analyser, linted: Sequence[str], options: AnalysisOptions) -> dict[str, tuple[Event, ...]]:
-    """The events of the linted files, in order. An internal error loses the events of one function."""
+def _judged(
+    analyser: Analyser, linted: Sequence[str], only: AbstractSet[tuple[str, str]] | None, options: AnalysisOptions
+) -> dict[str, tuple[Event, ...]]:
+    """The events of the linted files, in order. An internal error loses the events of one function. ``only``: the
+    functions to be judged; None for all."""
     from memlint.analysis.judge.verdicts import judge
 
     events: dict[str, list[Event]] = {key: [] for key in linted}
@@ -254,7 +261,8 @@ def _judged(analyser: Analyser, linted: Sequence[str], options: AnalysisOptions)
     for done, summary in enumerate(summaries):
         options.progress("judging", done, len(summaries))
         try:
-            relevant = _may_have_events(summary, events.keys())
+            relevant = only is None or summary.function.key in only
+            relevant = relevant and _may_have_events(summary, events.keys())
             found = [*_detected(analyser, summary), *judge(analyser, summary, options.fixes)] if relevant else []
         except Exception as error:
             analyser.errors[summary.function.key] = error

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 import functools
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
 import msgspec
@@ -14,6 +14,7 @@ from memlint.analysis.index.indexes import Indexes
 from memlint.analysis.syntax.bindings import names_bound_by
 from memlint.analysis.syntax.main_guard import unguarded
 from memlint.analysis.syntax.syntax import dotted, walk_statements
+from memlint.finding import unnumbered
 from memlint.frontend.index import read, units_of
 from memlint.frontend.index_records import Imported, ModuleIndex, UnitIndex
 from memlint.frontend.lower import lower
@@ -375,3 +376,16 @@ def functions_of(module: Module) -> list[Function]:
     for number in range(len(module.index.units)):
         module.build(number)
     return [module.main, *module.functions.values()]
+
+
+def functions_named(module: Module, names: Iterable[str]) -> list[Function]:
+    """The functions of these qualified names, as they are written in the code, with all definitions of a name;
+    "<module>": the module's own statements."""
+    found: dict[Function, None] = {}
+    for name in names:
+        if name == module.main.qual:
+            module.build(0)
+            found[module.main] = None
+        elif module.function(name) is not None:
+            found |= dict.fromkeys(one for one in module.functions.values() if unnumbered(one.qual) == name)
+    return list(found)
