@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence, Set
 
 from memlint.sdk.project import Analyser, Class, Function, Summary, marks_of
-from memlint.sdk.syntax import calls, dotted, ir, last_name, parts, walk_expression, walk_statements
-from memlint.sdk.values import LoopState, Path, Source, Sources, Store
+from memlint.sdk.syntax import calls, dotted, ir, last_name, parts, unpacked_targets, walk_expression, walk_statements
+from memlint.sdk.values import LoopState, Path, Source, Sources, Store, tensors_within
 
 from .operations import PUTS
 from .uses_of_sum import Uses, before_loop, parts_of_loop
@@ -60,13 +60,9 @@ class Shared:
     def _earlier_iterations(self) -> bool:
         """Whether a term depends on an earlier iteration: a previous output, weights that each step updates, a member
         of what the loop collects. A sum itself does, and what is detached has no graph."""
-        for item in self._reached:
-            if isinstance(item, tuple) and item[:2] == ("prev", self._loop.id):
-                name = item[2]
-                if not isinstance(name, str):
-                    return True
-                if name not in self._sums and self._iteration.forms.get(name, "other") == "other":
-                    return True
+        marks = [item[2] for item in self._reached if isinstance(item, tuple) and item[:2] == ("prev", self._loop.id)]
+        if any(self._is_replaced(mark) for mark in marks):
+            return True
         return any(
             other.kind == "retain"
             and self._loop.id in other.loops
@@ -74,6 +70,16 @@ class Shared:
             and marks_of(other) & self._reached
             for other in self._summary.stores.values()
         )
+
+    def _is_replaced(self, mark: Source) -> bool:
+        """Whether iterations may leave a graph in the place of a mark. A list that was filled before is left as it
+        is."""
+        if isinstance(mark, str):
+            return mark not in self._sums and self._iteration.forms.get(mark, "other") == "other"
+        filled = [
+            one.loops for one in self._summary.stores.values() if isinstance(mark, tuple) and one.place == mark[0]
+        ]
+        return not filled or any(self._loop.id in loops for loops in filled)
 
     def _computed_before(self) -> bool:
         """Whether the iterations use something that was computed before the loop, with a graph."""
@@ -147,13 +153,15 @@ class Shared:
         """Whether an object may carry a graph from one iteration to the next: one that gets a value with a graph and is
         read without an argument (``memory.write(x)``, ``memory.read()``), or a model that an unknown function
         resets."""
-        if (self._iteration.read & self._iteration.written) - self._loop.bound - self._called:
+        both = (self._iteration.read & self._iteration.written) - self._loop.bound - self._called
+        if any(place.partition(".")[0] in self._function.locals for place in both):
             return True
         lasting = self._called - self._loop.bound
+        inside = {part.at for part in self._parts}
         resolved = {record.at for record in self._summary.calls.values()}
         for statement in walk_statements(self._function.body, into_definitions=False):
             call = statement.value if isinstance(statement, ir.ExprStmt) else None
-            if not isinstance(call, ir.Call) or call.at in resolved:
+            if not isinstance(call, ir.Call) or call.at in resolved or call.at in inside:
                 continue
             own = dotted(call.func.value) if isinstance(call.func, ir.Attr) else ""
             given = {dotted(each) for each in call.args}
@@ -187,15 +195,34 @@ def _is_moved(function: Function, name: str) -> bool:
 
 
 def _is_filled(analyser: Analyser, function: Function, cls: Class, name: str) -> bool:
-    """Whether a method sets an attribute, or puts something into it."""
-    if analyser.facts.attributes.is_set_later(cls, name):
+    """Whether another method may leave a graph in an attribute, or puts something into it."""
+    family = (*analyser.program.ancestors(cls)[0], *analyser.program.below(cls))
+    methods = [method for one in family for method in one.methods.values() if method.name != "__init__"]
+    others = [method for method in methods if method.key != function.key]
+    if any(f"{method.own_name}.{name}" in _put_into(method) for method in others):
         return True
-    methods = [method for one in analyser.program.ancestors(cls)[0] for method in one.methods.values()]
-    return any(
-        f"{method.own_name}.{name}" in set(_put_into(method))
-        for method in methods
-        if method.name != "__init__" and method.key != function.key
-    )
+    setters = [method for method in methods if f"{method.own_name}.{name}" in _assigned(method)]
+    if not setters:
+        return analyser.facts.attributes.is_set_later(cls, name)
+    return any(_leaves_a_graph(analyser.summary(method), name) for method in setters if method in others)
+
+
+def _leaves_a_graph(summary: Summary | None, name: str) -> bool:
+    """Whether a method may leave a graph in an attribute: all but what is known to have none, and parameters."""
+    state = summary.exit if summary is not None else None
+    if summary is None or state is None:
+        return True
+    value = state.sym.get(Path(f"p:{summary.function.own_name}", (f".{name}",)))
+    if value is None:
+        return True
+    behind = summary.graphs.closure(value.src | tensors_within(summary, state, value).src)
+    recorded = [node for item in behind if (node := summary.graphs.nodes.get(item)) is not None]
+    return any(not node.leaf for node in recorded) or any(isinstance(item, Path) for item in behind)
+
+
+def _assigned(method: Function) -> list[str]:
+    """The places that a method assigns."""
+    return [dotted(place) for one in walk_statements(method.body) for place in unpacked_targets(one)]
 
 
 def _put_into(method: Function) -> list[str]:
