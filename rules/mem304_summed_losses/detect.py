@@ -6,11 +6,11 @@ from collections.abc import Iterator
 
 from memlint.sdk import Place, Site
 from memlint.sdk.project import Analyser, Class, Summary, is_small, layer_code, loop_of_sum, marks_of, size_of_class
-from memlint.sdk.values import CallRecord, LoopState, Source, Sources, Store, tensors_within
+from memlint.sdk.values import OFF, CallRecord, LoopState, Source, Sources, Store, tensors_within
 
 from .rule import SummedLosses
 from .shared_graphs import Shared
-from .uses_of_sum import is_linear, iteration_of
+from .uses_of_sum import iteration_of, uses_behind, uses_of_call
 
 
 def detect(analyser: Analyser, summary: Summary) -> Iterator[SummedLosses]:
@@ -42,9 +42,10 @@ def _loops_of_batches(analyser: Analyser, summary: Summary, store: Store) -> Ite
     """The loops around a sum, from inside out, whose iterations run models of their own, with the backward behind: the
     steps within a task depend on one another, and the tasks do not."""
     around = (*store.loops[: store.loops.index(store.loop.id)], store.loop.id) if store.loop is not None else ()
-    for item in reversed(around) if summary.backwards else ():
+    of_callers = next(_backwards_of_callers(analyser, summary, store), None) if around else None
+    for item in reversed(around) if summary.backwards or of_callers is not None else ():
         state = store.loop if store.loop is not None and item == store.loop.id else summary.notes.rounds.get(item)
-        backward = _backward_behind(summary, store, item)
+        backward = _backward_behind(summary, store, item) or of_callers
         if state is None or backward is None or (state is not store.loop and not _is_carried(summary, store, item)):
             return
         if _is_of_batches(analyser, summary, store, state):
@@ -86,9 +87,28 @@ def _is_of_batches(analyser: Analyser, summary: Summary, store: Store, loop: Loo
 
 
 def _could_be_apart(analyser: Analyser, summary: Summary, store: Store, loop: LoopState) -> bool:
-    """Whether a backward for each loss would add up to the same: what the function computes from them is linear."""
+    """Whether a backward for each loss would add up to the same: each backward that is seen goes through what is linear
+    in them, here or in all functions that get the sum from this one."""
     names = {_name(one) for one in _sums(analyser, summary, store, loop)} - {""}
-    return is_linear(analyser, summary, loop, names, iteration_of(analyser, summary, loop))
+    here = uses_behind(analyser, summary, loop, names, iteration_of(analyser, summary, loop))
+    if here.is_bent or here.is_seen:
+        return not here.is_bent
+    calls = [(caller, record) for caller, record in analyser.facts.calls_of(summary.function) if record.grad != OFF]
+    uses = [uses_of_call(analyser, caller, record.at) for caller, record in calls]
+    return here.returned == "linear" and bool(uses) and all(one.is_seen and not one.is_bent for one in uses)
+
+
+def _backwards_of_callers(analyser: Analyser, summary: Summary, store: Store) -> Iterator[Site]:
+    """The backwards of callers that go through the sum that this function returns."""
+    if summary.result is None or summary.exit is None:
+        return
+    returned = summary.result.src | tensors_within(summary, summary.exit, summary.result).src
+    if not (summary.graphs.closure(returned) & (marks_of(store) | store.value.src)):
+        return
+    for caller, record in analyser.facts.calls_of(summary.function):
+        for backward in caller.backwards:
+            if record.result.src & backward.reached:
+                yield backward.site
 
 
 def _sums(analyser: Analyser, summary: Summary, store: Store, loop: LoopState) -> list[Store]:

@@ -41,6 +41,8 @@ SHAPES = frozenset(
 SHAPE = frozenset({"shape", "dtype", "device", "requires_grad", "grad_fn", "ndim", "grad"})
 #: methods that put their argument into a collection
 PUTS = frozenset({"append", "extend", "insert", "add", "update", "setdefault"})
+#: methods that move a tensor to a device
+MOVES = frozenset({"cuda", "to"})
 BACKWARD = frozenset({"backward", "manual_backward"})
 
 

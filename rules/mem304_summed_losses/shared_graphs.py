@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence, Set
 
 from memlint.sdk.project import Analyser, Class, Function, Summary, marks_of
-from memlint.sdk.syntax import calls, dotted, ir, last_name, parts, unpacked_targets, walk_expression, walk_statements
+from memlint.sdk.syntax import calls, dotted, ir, last_name, unpacked_targets, walk_expression, walk_statements
 from memlint.sdk.values import LoopState, Path, Source, Sources, Store, tensors_within
 
 from .operations import PUTS
@@ -17,8 +17,6 @@ _OF_MODULES = frozenset(
 )
 #: packages and functions that put no graph into a module
 _HARMLESS = frozenset({"torch", "nn", "wandb", "print"})
-#: methods that move a tensor to a device
-_MOVES = frozenset({"cuda", "to"})
 #: calls whose argument is no input of a model
 _NEUTRAL = PUTS | {"range", "len", "print"}
 
@@ -48,11 +46,7 @@ class Shared:
         return (
             self._earlier_iterations()
             or self._computed_before()
-            or any(
-                self._argument_with_a_graph(item.root.removeprefix("p:"))
-                for item in self._reached
-                if isinstance(item, Path) and not item.steps and item.root.startswith("p:")
-            )
+            or self._arguments_with_a_graph()
             or self._attributes_of_other_methods()
             or self._objects_with_state()
         )
@@ -90,10 +84,14 @@ class Shared:
             for key, node in graphs.nodes.items()
             if not node.leaf and loop.id not in node.loops and node.at not in inside
         }
-        if any(
-            self._may_have_a_graph(item) for key, behind in earlier.items() if key in self._reached for item in behind
-        ):
-            return True
+        numbers = {f"p:{param.name}" for param in self._function.params if _is_number(param.default)}
+        for key, behind in earlier.items():
+            roots = {item for item in behind if isinstance(item, Path) and item.root not in numbers and not item.steps}
+            # an unknown function of an argument may make the batches; an operation on a tensor keeps its graph
+            if key in self._reached and (
+                any(map(self._has_a_graph, behind)) or (roots and not graphs.nodes[key].unknown)
+            ):
+                return True
         made = {
             graphs.nodes[key].at
             for key, behind in earlier.items()
@@ -102,35 +100,71 @@ class Shared:
         known = Uses(self._analyser, self._function, {}, made=made)
         for statements in before_loop(self._function.body, loop):
             known.block(statements)
-        shared = {name for name, form in known.forms.items() if form == "other"} - self._sums - loop.anew
-        return any(dotted(part) in shared for part in self._parts)
+        known.forms = {name: form for name, form in known.forms.items() if form == "other" and name not in self._sums}
+        known.made, known.is_other_read = frozenset(), False
+        known.block(loop.body)
+        return known.is_other_read or (not loop.body and any(dotted(part) in known.forms for part in self._parts))
 
-    def _may_have_a_graph(self, item: Source) -> bool:
+    def _has_a_graph(self, item: Source) -> bool:
+        """Whether a source is recorded with a graph: by a model, or an argument that is called like one, or as the
+        parameter of one."""
+        if isinstance(item, Path):
+            is_model = item.root.removeprefix("p:") in {*self._called, self._function.own_name}
+            return is_model and bool(item.steps) and all(step.startswith(".") for step in item.steps)
         node = self._summary.graphs.nodes.get(item)
-        return isinstance(item, Path) or (node is not None and node.definite)
+        return node is not None and (node.definite or node.callee is not None)
 
-    def _argument_with_a_graph(self, name: str) -> bool:
-        """Whether an argument on which each term depends as a whole may be computed by a model. What is moved to the
-        device here comes from a loader, and what only scales a loss is a number."""
-        if name == self._function.own_name or name in self._called:
+    def _arguments_with_a_graph(self) -> bool:
+        """Whether an argument on which the terms depend may be computed by a model."""
+        names = _names(self._over).union(*(_names(part) for part in self._parts))
+        whole = {item.root.removeprefix("p:") for item in self._reached if isinstance(item, Path) and not item.steps}
+        given = [param.name for param in self._function.given if not _is_number(param.default)]
+        return any(
+            (name in names and self._is_given_a_graph(name)) or (name in whole and self._may_be_given_one(name))
+            for name in given
+        )
+
+    def _is_given_a_graph(self, name: str) -> bool:
+        """Whether a caller passes what a model has computed, or a collection of it. An unknown function gives no graph
+        to what is moved to the device here."""
+        is_moved = self._is_moved(name)
+        for caller, record in self._analyser.facts.calls_of(self._function):
+            value = record.args.get(name)
+            if value is not None and not value.may_be_module():
+                inside = tensors_within(caller, caller.exit, value).src if caller.exit is not None else frozenset()
+                nodes = [caller.graphs.nodes.get(item) for item in caller.graphs.closure(value.src | inside)]
+                recorded = [node for node in nodes if node is not None and not node.leaf]
+                if any(node.definite or (node.unknown and not is_moved) for node in recorded):
+                    return True
+        return False
+
+    def _is_moved(self, name: str) -> bool:
+        """Whether a function moves an argument, or a part of it, to a device: it comes from a loader."""
+        uses = Uses(self._analyser, self._function, {name: "linear"})
+        uses.block(self._function.body)
+        return uses.is_moved
+
+    def _may_be_given_one(self, name: str) -> bool:
+        """Whether an argument on which each term depends as a whole may have a graph. What is moved to the device here
+        comes from a loader, and what only scales a loss is a number."""
+        calls_of = self._analyser.facts.calls_of(self._function)
+        given = [(caller.graphs, record.args[name]) for caller, record in calls_of if name in record.args]
+        if name in self._called or (given and not any(graphs.closure(value.src) for graphs, value in given)):
             return False
-        given = [
-            (caller.graphs, caller.graphs.closure(record.args[name].src))
-            for caller, record in self._analyser.facts.calls_of(self._function)
-            if name in record.args
-        ]
-        for graphs, behind in given:
-            if any((node := graphs.nodes.get(item)) is not None and node.definite and not node.leaf for item in behind):
-                return True
-        if given and not any(behind for _, behind in given):
+        if name in _names(self._over) or self._is_moved(name):
             return False
-        if name in _names(self._over) or _is_moved(self._function, name):
-            return False
-        uses = [part for part in self._parts if isinstance(part, ir.Name) and part.id == name]
-        return not uses or any(
+        return self._is_used_as_input(name)
+
+    def _is_used_as_input(self, place: str) -> bool:
+        """Whether an iteration gives a place to a function, or reads it elsewhere: not only to scale a loss."""
+        return self._is_input(place) or not any(dotted(part) == place for part in self._parts)
+
+    def _is_input(self, place: str) -> bool:
+        """Whether an iteration gives a place to a function, and does not only scale a loss by it."""
+        return any(
             isinstance(part, ir.Call)
             and last_name(part.func) not in _NEUTRAL
-            and any(name in _names(each) for each in (*part.passed, part.func))
+            and any(dotted(one) == place for each in (*part.passed, part.func) for one in walk_expression(each))
             for part in self._parts
         )
 
@@ -147,6 +181,7 @@ class Shared:
         return any(
             function.cls is None or not name or _is_filled(self._analyser, function, function.cls, name)
             for name in names
+            if not name or self._is_used_as_input(f"{function.own_name}.{name}")
         )
 
     def _objects_with_state(self) -> bool:
@@ -176,22 +211,8 @@ def _names(expr: ir.Expr | None) -> set[str]:
     return {part.id for part in walk_expression(expr) if isinstance(part, ir.Name)} if expr is not None else set()
 
 
-def _is_moved(function: Function, name: str) -> bool:
-    """Whether a function moves an argument, or a part of it, to a device."""
-    derived = {name}
-    for statement in walk_statements(function.body, into_definitions=False):
-        if isinstance(statement, ir.Assign) and derived & _names(statement.value):
-            derived.update(*(_names(target) for target in statement.targets))
-        elif isinstance(statement, ir.For) and derived & _names(statement.iter):
-            derived |= _names(statement.target)
-    for part in parts(function.body):
-        for one in part.fors if isinstance(part, ir.Comprehension) else ():
-            if derived & _names(one.iter):
-                derived |= _names(one.target)
-    return any(
-        isinstance(call.func, ir.Attr) and call.func.name in _MOVES and derived & _names(call.func.value)
-        for call in calls(function.body)
-    )
+def _is_number(default: ir.Expr | None) -> bool:
+    return isinstance(default, ir.Const) and isinstance(default.value, int | float)
 
 
 def _is_filled(analyser: Analyser, function: Function, cls: Class, name: str) -> bool:

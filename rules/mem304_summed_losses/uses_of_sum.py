@@ -20,7 +20,7 @@ from memlint.sdk.syntax import (
 )
 from memlint.sdk.values import LoopState
 
-from .operations import BACKWARD, PUTS, SHAPE, Form, called, combined, worst
+from .operations import BACKWARD, MOVES, PUTS, SHAPE, Form, called, combined, worst
 
 #: how many helpers deep a sum is followed
 _DEPTH = 3
@@ -35,10 +35,9 @@ def iteration_of(analyser: Analyser, summary: Summary, loop: LoopState) -> Uses:
     return uses
 
 
-def is_linear(analyser: Analyser, summary: Summary, loop: LoopState, sums: Set[str], iteration: Uses) -> bool:
-    """Whether a backward behind a loop is seen that goes through the places named ``sums``, and each that is seen goes
-    through a linear function of them. What an iteration computes is known as a whole after the last iteration, and is
-    no factor. A comprehension is a sum without a name."""
+def uses_behind(analyser: Analyser, summary: Summary, loop: LoopState, sums: Set[str], iteration: Uses) -> Uses:
+    """The uses, behind a loop, of the places named ``sums``. What an iteration computes is known as a whole after the
+    last iteration, and is no factor. A comprehension is a sum without a name."""
     uses = Uses(
         analyser,
         summary.function,
@@ -50,15 +49,23 @@ def is_linear(analyser: Analyser, summary: Summary, loop: LoopState, sums: Set[s
     for name, form in iteration.forms.items():
         if name not in sums:
             uses.forms[name] = worst((uses.forms.get(name, ""), form))
-    uses.is_seen, uses.terms = False, frozenset()
-    for statements in _around(summary.function.body, loop)[1]:
+    uses.is_seen, uses.returned, uses.terms = False, "", frozenset()
+    for statements in _around(summary.function.body, _ordinal(loop), after=bool(loop.body))[1]:
         uses.block(statements)
-    return uses.is_seen and not uses.is_bent
+    return uses
+
+
+def uses_of_call(analyser: Analyser, caller: Summary, at: int) -> Uses:
+    """The uses of what a call returns, in the function that calls."""
+    uses = Uses(analyser, caller.function, {}, seed=at)
+    for statements in _around(caller.function.body, at, after=False)[1]:
+        uses.block(statements)
+    return uses
 
 
 def before_loop(body: tuple[ir.Stmt, ...], loop: LoopState) -> list[tuple[ir.Stmt, ...]]:
     """The statements before a loop, from the outermost block inwards."""
-    return _around(body, loop)[0]
+    return _around(body, _ordinal(loop), after=bool(loop.body))[0]
 
 
 def parts_of_loop(function: Function, loop: LoopState) -> tuple[ir.Expr | None, list[ir.Expr]]:
@@ -80,17 +87,19 @@ def _ordinal(loop: LoopState) -> int:
     return loop.id[1] if isinstance(loop.id, tuple) and isinstance(loop.id[1], int) else -1
 
 
-def _around(block: tuple[ir.Stmt, ...], loop: LoopState) -> tuple[list[tuple[ir.Stmt, ...]], list[tuple[ir.Stmt, ...]]]:
-    """The statements before and behind a loop in each block around it. A comprehension is part of the first behind."""
-    at = _ordinal(loop)
+def _around(
+    block: tuple[ir.Stmt, ...], at: int, *, after: bool
+) -> tuple[list[tuple[ir.Stmt, ...]], list[tuple[ir.Stmt, ...]]]:
+    """The statements before and behind a statement in each block around it; before and from the statement on that has
+    an expression, if not ``after``."""
     for position, statement in enumerate(block):
-        if statement.at == at and loop.body:
+        if after and statement.at == at:
             return [block[:position]], [block[position + 1 :]]
         for inner in bodies(statement):
-            before, behind = _around(inner, loop)
+            before, behind = _around(inner, at, after=after)
             if behind:
                 return [block[:position], *before], [*behind, block[position + 1 :]]
-        if not loop.body and any(part.at == at for expr in expressions(statement) for part in walk_expression(expr)):
+        if not after and any(part.at == at for expr in expressions(statement) for part in walk_expression(expr)):
             return [block[:position]], [block[position:]]
     return [], []
 
@@ -125,6 +134,10 @@ class Uses:
         self.is_seen = False
         #: a backward goes through something that is not linear in the losses
         self.is_bent = False
+        #: a value is moved to a device
+        self.is_moved = False
+        #: a place is read that depends on the losses, and not linearly
+        self.is_other_read = False
 
     def block(self, statements: Iterable[ir.Stmt]) -> None:
         for statement in statements:
@@ -255,6 +268,7 @@ class Uses:
                 self.written.add(dotted(own))
             elif is_read and not call.passed:
                 self.read.add(dotted(own))
+            self.is_moved |= name in MOVES and self._form(own) != ""
         if name in BACKWARD:
             form = worst((given, self._form(own) if own is not None else ""))
             kept = any(
@@ -267,16 +281,18 @@ class Uses:
         elif (inner := self._inside(call)) is not None:
             self.is_seen |= inner.is_seen
             self.is_bent |= inner.is_bent
+            self.is_moved |= inner.is_moved
 
     def _form(self, expr: ir.Expr) -> Form:
-        if expr.at in self.made:
-            return "other"
+        if expr.at in self.made or expr.at == self._seed:
+            return "other" if expr.at in self.made else "linear"
         if expr.at in self.terms:
             return worst(("read", self._plain(expr)))
         return self._plain(expr)
 
     def _plain(self, expr: ir.Expr) -> Form:
         if (known := self.forms.get(dotted(expr))) is not None:
+            self.is_other_read |= known == "other"
             return known
         if isinstance(expr, ir.Binary):
             return combined(expr.op, self._form(expr.left), self._form(expr.right))
@@ -305,8 +321,6 @@ class Uses:
         return worst((form, by)) if not by or form in ("", "read") else "other"
 
     def _comprehension(self, expr: ir.Comprehension) -> Form:
-        if expr.at == self._seed:
-            return "linear"
         tested = False
         for one in expr.fors:
             self._iterate(one.target, one.iter)

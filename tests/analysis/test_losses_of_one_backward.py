@@ -290,3 +290,57 @@ def test_values_of_callers_and_other_methods(tmp_path: Path, look: str, features
     (tmp_path / "train.py").write_text(METHODS.format(look=look, features=features))
     result = memlint.lint([tmp_path], isolated=True, preview=True)
     assert len([each for each in result.findings if each.code == "MEM304"]) == expected
+
+
+RETURNED = """
+import torch
+import torch.nn.functional as F
+
+
+def total_loss(model, parts):
+    total = 0.0
+    for x, y in parts:
+        total = total + F.cross_entropy(model(x.cuda()), y.cuda())
+    return total
+
+
+def perceptual(net, fakes, reals):
+    total = 0.0
+    for fake, real in zip(fakes, reals):
+        total = total + F.l1_loss(net(fake), net(real.cuda()))
+    return total
+
+
+def train(model, net, loader, optimizer):
+    for x, parts in loader:
+        fakes = model(x.cuda()).chunk(4)
+        {loss}
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+
+
+def other(model, net, parts, optimizer):
+    {other}
+"""
+#: another caller, which learns by the sum as well
+LEARNS = "loss = {}\n    loss.backward()\n    optimizer.step()"
+
+
+@pytest.mark.parametrize(
+    ("loss", "other", "expected"),
+    [
+        ("loss = total_loss(model, parts) / len(parts)", "pass", 1),
+        ("loss = total_loss(model, parts).log()", "pass", 0),
+        ("loss = total_loss(model, parts)", LEARNS.format("total_loss(model, parts) * 2"), 1),
+        ("loss = total_loss(model, parts)", LEARNS.format("total_loss(model, parts) ** 2"), 0),
+        ("loss = total_loss(model, parts)", "with torch.no_grad():\n        return total_loss(model, parts).sqrt()", 1),
+        ("loss = perceptual(net, fakes, parts)", "pass", 0),  # one forward of the caller made all
+    ],
+)
+def test_a_sum_that_is_returned(tmp_path: Path, loss: str, other: str, expected: int) -> None:
+    """The backward is the caller's: what each of them computes from the sum must be linear."""
+    (tmp_path / "pyproject.toml").touch()
+    (tmp_path / "train.py").write_text(RETURNED.format(loss=loss, other=other))
+    result = memlint.lint([tmp_path], isolated=True, preview=True)
+    assert len([each for each in result.findings if each.code == "MEM304"]) == expected
