@@ -106,9 +106,8 @@ def _backwards_of_callers(analyser: Analyser, summary: Summary, store: Store) ->
     if not (summary.graphs.closure(returned) & (marks_of(store) | store.value.src)):
         return
     for caller, record in analyser.facts.calls_of(summary.function):
-        for backward in caller.backwards:
-            if record.result.src & backward.reached:
-                yield backward.site
+        held = tensors_within(caller, caller.exit, record.result).src if caller.exit is not None else frozenset()
+        yield from (one.site for one in caller.backwards if (record.result.src | held) & one.reached)
 
 
 def _sums(analyser: Analyser, summary: Summary, store: Store, loop: LoopState) -> list[Store]:

@@ -254,9 +254,9 @@ class Uses:
         """A method that is called for what it does to its object: ``losses.sort()``, ``total.clamp_(max=1)``."""
         name = last_name(call.func)
         if isinstance(call.func, ir.Attr) and name not in PUTS | BACKWARD and call.at not in self._callees:
-            own = self._form(call.func.value)
-            if own == "linear" and self._form(call) == "other":
-                self._put(call.func.value, "other")
+            form = self._form(call)
+            if self._form(call.func.value) == "linear" and form in ("linear", "other"):
+                self._put(call.func.value, form)
 
     def _effects(self, call: ir.Call, *, is_read: bool) -> None:
         """Note a backward, what is put into a collection, and what a helper does with the sum."""

@@ -75,6 +75,7 @@ def found(folder: Path, before: str, body: str, after: str) -> list[str]:
         ("losses[int(torch.stack(losses).argmax())].backward()", False),
         ("sum(sorted(losses, key=lambda loss: loss.item())[-2:]).backward()", False),
         ("losses.sort(key=float)\nsum(losses[:2]).backward()", False),
+        ("while max(loss.item() for loss in losses) > 9:\n    losses.pop()\nsum(losses).backward()", False),
         ("losses.remove(max(losses))\nsum(losses).backward()", False),
         (
             "values = [loss.item() for loss in losses]\nlosses.pop(values.index(max(values)))\nsum(losses).backward()",
@@ -304,6 +305,13 @@ def total_loss(model, parts):
     return total
 
 
+def all_losses(model, parts):
+    losses = []
+    for x, y in parts:
+        losses.append(F.cross_entropy(model(x.cuda()), y.cuda()))
+    return losses
+
+
 def perceptual(net, fakes, reals):
     total = 0.0
     for fake, real in zip(fakes, reals):
@@ -335,6 +343,8 @@ LEARNS = "loss = {}\n    loss.backward()\n    optimizer.step()"
         ("loss = total_loss(model, parts)", LEARNS.format("total_loss(model, parts) * 2"), 1),
         ("loss = total_loss(model, parts)", LEARNS.format("total_loss(model, parts) ** 2"), 0),
         ("loss = total_loss(model, parts)", "with torch.no_grad():\n        return total_loss(model, parts).sqrt()", 1),
+        ("loss = torch.stack(all_losses(model, parts)).mean()", "pass", 1),
+        ("loss = torch.stack(all_losses(model, parts)).amax()", "pass", 0),
         ("loss = perceptual(net, fakes, parts)", "pass", 0),  # one forward of the caller made all
     ],
 )
