@@ -67,9 +67,12 @@ def _help(event: ModelCall) -> str:
 def _severity(event: ModelCall) -> Severity:
     if event.retained:
         return "warning"
+    if event.owner != "no" or event.small:
+        return "note"
     once = event.loop is None and event.function == "<module>"
-    trains = event.consumed == "loss" and event.owner == "no"
-    return "warning" if trains and not (event.small or once) else "note"
+    trains = event.consumed == "loss" and not once
+    repeated = event.large and event.loop is not None  # what such a network saves is a peak wherever its output goes
+    return "warning" if trains or repeated else "note"
 
 
 def _cost(event: ModelCall) -> str:
