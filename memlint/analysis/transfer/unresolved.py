@@ -10,6 +10,7 @@ from memlint.analysis.domain.values import (
     ACCELERATOR,
     BATCH,
     CONTAINER,
+    CPU,
     DATA_VALUE,
     EMPTY,
     OUTPUT,
@@ -27,6 +28,7 @@ from memlint.analysis.domain.values import (
 from memlint.analysis.syntax.expression_text import text
 from memlint.analysis.syntax.syntax import dotted, last_name
 from memlint.analysis.transfer.held_values import tensors_within
+from memlint.analysis.transfer.library.computing import prepares
 from memlint.analysis.transfer.library.noted_runs import is_statement
 from memlint.analysis.transfer.library.placement import device_of
 from memlint.analysis.transfer.modules.frozen_parts import made_frozen
@@ -52,6 +54,8 @@ def unknown_call(fn: FunctionState, state: State, expr: ir.Call, callee: V, args
         fn.handed_on.update((key, state.grad) for key in referred_functions(value))
     note_escaped_modules(fn, state, [*args, *words.values()])
     note_escaped(fn, state, [*args, *words.values()])
+    if prepares(words):  # words and pictures as tensors: no graph, whatever callers pass as the callee
+        return V(TREE, device=CPU, size=BATCH, store=frozenset((expr.at,)))
     symbol = next(iter(sorted(callee.syms)), None)
     src = fn.record(
         state,
