@@ -314,7 +314,7 @@ class Analyser(DefinitionValues):
                 found = join(found, self.evaluate_constant(module, statement.value) if direct else UNKNOWN_VALUE)
             else:
                 found = join(found, UNKNOWN_VALUE)
-        if found.may_be_module() and name in uses_of(module.main):
+        if found.may_be_module() and name in uses_of(self.program, module.main):
             return V(MODULE, refs=frozenset(ref for ref in found.refs if ref.kind == "instance"))
         return with_entries(self, module, name, found) if found.kinds else UNKNOWN_VALUE
 

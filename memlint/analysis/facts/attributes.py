@@ -159,7 +159,7 @@ class Attributes:
     @kept_for
     def used_as_modules(self, cls: Class) -> frozenset[str]:
         """The places that the methods of a class use as only modules are used."""
-        return frozenset().union(*(uses_of(method) for method in cls.methods.values()))
+        return frozenset().union(*(uses_of(self.analyser.program, method) for method in cls.methods.values()))
 
     @kept_for
     def _getters(self, cls: Class) -> dict[str, set[str]]:

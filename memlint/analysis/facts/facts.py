@@ -321,7 +321,7 @@ class Facts:
             own = self.analyser.own_object(around)
             if own is not None and name not in assigned_names(around.body)[0]:
                 return own
-        if name in uses_of(around):
+        if name in uses_of(self.analyser.program, around):
             return V(MODULE)
         if param is not None:
             return None

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from memlint.analysis.index.program import Function
+from memlint.analysis.index.program import Function, Program
 from memlint.analysis.syntax.bindings import names_bound_by, unpacked_targets
 from memlint.analysis.syntax.memo import kept
 from memlint.analysis.syntax.syntax import dotted, expressions, walk_expression, walk_statements
@@ -66,19 +66,42 @@ def methods_held(body: tuple[ir.Stmt, ...]) -> dict[str, tuple[ir.Expr, ...]]:
     return {name: holders for name, holders in held.items() if name not in others}
 
 
-def uses_of(function: Function) -> frozenset[str]:
+def uses_of(program: Program, function: Function) -> frozenset[str]:
     """The dotted names on which a function calls methods, or whose attributes it reads, that only modules have."""
     unit = function.module.index.units[function.unit]
     shows = not unit.calls.isdisjoint(("train", "zero_grad")) or not unit.calls.isdisjoint(module_evidence())
     if not shows and "_modules" not in unit.names:
         return frozenset()
-    return _module_uses(function.body)
+    used, run_by_forward = _module_uses(function.body)
+    if run_by_forward - used and _has_other_forward(program):
+        return used.union(name for name in run_by_forward if _NETWORK.search(name.lower()) is not None)
+    return used | run_by_forward
+
+
+_FORWARD = "forward"
+#: if more files than this define a forward, their classes are not read
+_MAX_FILES = 100
+#: names of networks
+_NETWORK = lazy_pattern(r"(model|net|network|encoder|decoder|backbone)\d*$")
 
 
 @kept
-def _module_uses(body: tuple[ir.Stmt, ...]) -> frozenset[str]:
-    """The dotted names that a body uses as only modules are used: ``x.eval()``, ``x.parameters()``, ``x._modules``."""
+def _has_other_forward(program: Program) -> bool:
+    """Whether a class of the project has a forward and is known to be no module (a rotation, the inverse of which is
+    its ``inverse``): none of its bases is unknown."""
+    keys = program.words.defining(_FORWARD)
+    modules = [program.module(key) for key in keys] if len(keys) <= _MAX_FILES else []
+    named = ((module, one) for module in modules for one in module.index.definitions if _FORWARD in one.methods)
+    classes = (module.cls(one.name) for module, one in named)
+    return any(cls is not None and program.ancestors(cls)[1] <= {"?.object"} for cls in classes)
+
+
+@kept
+def _module_uses(body: tuple[ir.Stmt, ...]) -> tuple[frozenset[str], frozenset[str]]:
+    """The dotted names that a body uses as only modules are used (``x.eval()``, ``x.parameters()``, ``x._modules``),
+    and those whose ``forward`` it calls."""
     found: set[str] = set()
+    forward: set[str] = set()
     #: dotted names that are called with arguments, and those that own an optimizer
     run: set[str] = set()
     owners: set[str] = set()
@@ -107,8 +130,8 @@ def _module_uses(body: tuple[ir.Stmt, ...]) -> frozenset[str]:
                         continue
                     place = dotted(receiver_of(part.func.value))
                     if place:
-                        found.add(place)
-    return frozenset(found | (owners & run))
+                        (forward if name == _FORWARD else found).add(place)
+    return frozenset(found | (owners & run)), frozenset(forward)
 
 
 def _owner(optimizer: ir.Expr) -> str:

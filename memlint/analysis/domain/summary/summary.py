@@ -164,7 +164,7 @@ class Summary(Compactable):
     def modules_by_use(self) -> frozenset[str]:
         """The texts (``model``, ``self.net``) of values that are used as only modules are: in this function or, for a
         place inside an attribute (``self.args.model``), in another method of the class."""
-        used, function = uses_of(self.function), self.function
+        used, function = uses_of(self.analyser.program, self.function), self.function
         if function.cls is None or not function.takes_self or not function.params:
             return used
         own = f"{function.params[0].name}."

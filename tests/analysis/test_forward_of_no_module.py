@@ -1,0 +1,49 @@
+"""`x.forward(…)` shows a module, unless a class of the project that is no module has a forward as well."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+import memlint
+
+PROGRAM = """
+import torch
+import numpy as np
+
+
+def scales(stat, {name}):
+    example = {name}.forward(stat["mean"])
+    return np.ones_like(example), np.zeros_like(example)
+"""
+
+OTHERS = """
+import torch
+from library import Transform
+
+
+class Turn{bases}:
+    def forward(self, x):
+        return torch.as_tensor(x).flip(0)
+
+    def inverse(self, x):
+        return torch.as_tensor(x).flip(0)
+"""
+
+
+@pytest.mark.parametrize(
+    ("name", "bases", "codes"),
+    [
+        ("turn", "", []),
+        ("turn", "(torch.nn.Module)", ["MEM201"]),
+        # the base may be a module, and a name counts where the project leaves both possible
+        ("turn", "(Transform)", ["MEM201"]),
+        ("pose_model", "", ["MEM201"]),
+    ],
+)
+def test_classes_of_the_project_say_what_has_a_forward(tmp_path: Path, name: str, bases: str, codes: list[str]) -> None:
+    (tmp_path / "normalize.py").write_text(PROGRAM.format(name=name))
+    (tmp_path / "turns.py").write_text(OTHERS.format(bases=bases))
+    result = memlint.lint([tmp_path])
+    assert [item.code for item in result.findings] == codes
