@@ -203,8 +203,8 @@ DROPPED: tuple[Reason[Candidate], ...] = (
     ),
     Reason(
         "becomes-array",
-        "what {place} collects becomes a NumPy array later, which raises for tensors with a graph",
-        lambda one: not one.has_no_graph and becomes_array(one.summary, one.store),
+        "what {place} collects becomes a NumPy array later, which raises for tensors with a graph or on an accelerator",
+        lambda one: becomes_array(one.summary, one.store),
     ),
     Reason(
         "no-new-graph",

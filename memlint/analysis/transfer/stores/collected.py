@@ -37,8 +37,9 @@ _PICTURES = frozenset({"save_image", "make_grid", "add_image", "add_images", "im
 _AGAINST_ALL = frozenset({"mm", "matmul", "bmm", "addmm", "baddbmm", "einsum", "cdist", "inner", "tensordot"})
 #: methods whose result is on the host
 TO_HOST = frozenset({"cpu", "numpy", "tolist", "item"})
-#: functions of numpy that turn their argument into an array
-_ARRAYS = frozenset({"np.array", "np.asarray", "numpy.array", "numpy.asarray"})
+#: functions of numpy that turn their argument, or each member of it, into an array
+_MAKE_ARRAYS = frozenset({"array", "asarray", "concatenate", "stack", "vstack", "hstack"})
+_ARRAYS = frozenset(f"{numpy}.{name}" for numpy in ("np", "numpy") for name in _MAKE_ARRAYS)
 
 
 #: how many callers up a returned collection is followed
@@ -214,10 +215,10 @@ def ends_in_picture(summary: Summary, store: Store) -> bool:
 
 def becomes_array(summary: Summary, store: Store) -> bool:
     """Whether numpy makes an array of the stored value or of the whole collection, which raises for a tensor with a
-    graph."""
+    graph or on an accelerator."""
     if store.kind != "retain" or not store.local:
         return False
-    likely = calls_named(summary.function.body, {"array", "asarray"})
+    likely = calls_named(summary.function.body, _MAKE_ARRAYS)
     made = (call.args[0] for call in likely if call.args and dotted(call.func) in _ARRAYS)
     return any(
         text(argument) == store.place_text
