@@ -24,12 +24,11 @@ from memlint.analysis.domain.sibling_functions import collects_scores, is_beside
 from memlint.analysis.domain.summary.effects import ModelRun, excluded
 from memlint.analysis.domain.summary.summary import Summary
 from memlint.analysis.domain.values import CPU, EMPTY, Source, Sources
-from memlint.analysis.index.program import Function
 from memlint.analysis.index.roles_by_name import is_evaluation_name
 from memlint.analysis.judge import run_callers
 from memlint.analysis.judge.judged_runs import Verdict, consumed_as, judge_run, loop_of, records, runs_in_callers_mode
 from memlint.analysis.judge.roles import Phase
-from memlint.analysis.judge.run_doubts import doubt_of
+from memlint.analysis.judge.run_doubts import doubt_of, is_tried, made_here, tries
 from memlint.analysis.judge.run_reasons import report_run_reason
 from memlint.analysis.judge.sizes.large_networks import runs_a_large_network
 from memlint.analysis.judge.sizes.single_samples import (
@@ -139,11 +138,15 @@ def _by_itself(analyser: Analyser, summary: Summary, verdict: Verdict, kept: dic
     owner = owner_of(analyser, summary, run)
     if owner == "no" and not _may_be_asked(summary) and not differentiates_itself(analyser, run):
         in_loss = any({run.node} & reached for reached, *_ in summary.backwards)
+        loop = loop_of(analyser, summary, run)
+        shown = loop is None and not in_loss and summary.function.node is None and is_tried(run)
+        if shown:
+            report_run_reason(analyser, summary, run, "low", "new-model-runs-once")
         return _event(
             summary,
             verdict,
-            loop_of(analyser, summary, run),
-            "high",
+            loop,
+            "low" if shown else "high",
             "loss" if in_loss else consumed_as(summary, run),
             keeper=_keeper(summary, [run], kept),
             owner=owner,
@@ -205,7 +208,7 @@ def _certainty(
         return ("medium", "") if sure else ("low", "trial")
     if loop is None and (run.probes or is_dropped(summary, run)):
         return certainty, "asks-for-shape"
-    if loop is None and _made_here(run) and (first.evaluation == "spent" or _tries(summary.function)):
+    if loop is None and made_here(run) and (first.evaluation == "spent" or tries(summary.function)):
         return certainty, "new-model-runs-once"
     if first.evaluation == "kept" and retained is not None:
         return weakest(certainty, retained.unneeded), "may-be-trained-by" if retained.unneeded == "low" else ""
@@ -383,13 +386,3 @@ def _defines_modules(analyser: Analyser, summary: Summary) -> bool:
     module = summary.module
     classes = (module.cls(unit.name) for unit in module.index.units)
     return any(cls is not None and analyser.program.is_module(cls) for cls in classes)
-
-
-def _tries(function: Function) -> bool:
-    """Whether the function is a demonstration beside the network that it runs: ``_test_net()``."""
-    return function.name.lstrip("_").startswith("test_")
-
-
-def _made_here(run: ModelRun) -> bool:
-    """Whether the function itself made the module that it runs."""
-    return bool(run.module.store) and not run.module.syms

@@ -8,7 +8,7 @@ from memlint.analysis.demand.layered_calls import guards_a_way, may_be_any
 from memlint.analysis.domain.summary.effects import ModelRun
 from memlint.analysis.domain.summary.summary import Summary
 from memlint.analysis.facts.common_arguments import left_out
-from memlint.analysis.index.program import in_tests
+from memlint.analysis.index.program import Function, in_tests
 from memlint.analysis.index.uses import of_module
 from memlint.analysis.judge.judged_runs import Verdict
 from memlint.analysis.syntax.syntax import calls, last_name, parts
@@ -58,3 +58,18 @@ def _freezes_itself(analyser: Analyser, summary: Summary, run: ModelRun) -> bool
 def _times_training(summary: Summary) -> bool:
     """Whether the file measures durations, by its name, and the function trains."""
     return bool(summary.backwards) and _BENCHMARK.search(summary.module.key.rpartition("/")[2].lower()) is not None
+
+
+def tries(function: Function) -> bool:
+    """Whether the function is a demonstration beside the network that it runs: ``_test_net()``."""
+    return function.name.lstrip("_").startswith("test_")
+
+
+def is_tried(run: ModelRun) -> bool:
+    """Whether a new network runs on a made-up input."""
+    return made_here(run) and (run.probes or run.drawn)
+
+
+def made_here(run: ModelRun) -> bool:
+    """Whether the function itself made the module that it runs."""
+    return bool(run.module.store) and not run.module.syms
