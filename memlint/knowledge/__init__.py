@@ -177,6 +177,19 @@ def same_without_grad() -> frozenset[str]:
     return frozenset(read("torch.toml")["modules"]["same_without_grad"])
 
 
+@functools.lru_cache(maxsize=1024)
+def is_same_network(maker: str) -> bool:
+    """Whether a library's function makes a network that gives the same bits whether autograd records or not."""
+    names = read("torch.toml")["modules"]["networks_same_without_grad"]
+    return any(fnmatch.fnmatchcase(maker, name) for name in names)
+
+
+@functools.cache
+def replaced_parts() -> frozenset[str]:
+    """Attributes of these networks that programs replace by layers of their own."""
+    return network_parts() | frozenset(read("torch.toml")["modules"]["replaced"])
+
+
 @functools.cache
 def _hooks() -> list[tuple[tuple[re.Pattern[str], ...], frozenset[str], Hook]]:
     return [

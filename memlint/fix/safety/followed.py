@@ -41,6 +41,8 @@ class Followed:
         self.analyser = analyser
         self.entered: dict[tuple[str, str], Function] = {}
         self._origins = Origins(analyser)
+        #: the doubt about replaced parts of a library's networks; None before it is asked for
+        self._parts: str | None = None
         self.doubt = self._statements(function, body) or self._changed_from_outside()
 
     def _statements(self, function: Function, body: Body) -> str:
@@ -193,6 +195,8 @@ class Followed:
         last = name.rsplit(".", 1)[-1]
         if name.startswith("torch.nn.") and last in knowledge.same_without_grad():
             return ""
+        if knowledge.is_same_network(name):
+            return self._replaced()
         if name.startswith("torch.nn.") and last == "LSTM":
             # oneDNN's version differs by up to 4e-7; on a GPU none of torch's recurrent layers does
             return "`nn.LSTM` may round differently without gradients"
@@ -225,6 +229,25 @@ class Followed:
                     return f"`{min(found)}` in {key} may change what a module runs"
         compiles = _compiles(program)
         return f"{compiles} compiles code, which may round differently without gradients" if compiles else ""
+
+    def _replaced(self) -> str:
+        """The doubt about what the project puts in place of parts of a library's networks: ``net.fc = Head()``."""
+        if self._parts is None:
+            self._parts = ""  # what replaces a part may be such a network again
+            if any("setattr" in unit.calls for unit in self._units()):
+                self._parts = f"`setattr` may replace a part of it{MAY_DIFFER}"
+            for function, value in replacements(self.analyser.program):
+                self._parts = self._parts or self._value(function, value)
+        return self._parts
+
+    def _value(self, function: Function, value: ir.Expr) -> str:
+        """The doubt about a call of the object that an expression gives."""
+        try:
+            found = self._origins.of(function, value)
+        except UnknownOriginError as unknown:
+            return f"{unknown}{MAY_DIFFER}"
+        whys = (self._layer(origin) if isinstance(origin, str) else self._run(origin) for origin in found)
+        return min(filter(None, whys), default="")
 
     def _is_stored(self, name: str) -> bool:
         return any(name in unit.stores for unit in self._units())
@@ -260,3 +283,47 @@ def _compilers(program: Program) -> Iterator[str]:
                 for part in (part for expr in (*own, *function.decorators) for part in walk_expression(expr)):
                     if isinstance(part, ir.Attr) and part.name in words.COMPILES and not _of_texts(part):
                         yield f"`{text(part, 40)}` in {key}"
+
+
+@kept
+def replacements(program: Program) -> list[tuple[Function, ir.Expr]]:
+    """The values that the project assigns to attributes which parts of a library's networks have, but for attributes of
+    ``self``, with their functions."""
+    parts = knowledge.replaced_parts()
+    found: list[tuple[Function, ir.Expr]] = []
+    for key in program.project.sources:
+        module = program.module(key)
+        for number, unit in enumerate(module.index.units):
+            if unit.names.isdisjoint(parts) and unit.stores.isdisjoint(parts):
+                continue
+            for function in functions_in(module, number):
+                found += [(function, value) for value in _put_into(function, parts)]
+    return found
+
+
+def _put_into(function: Function, parts: frozenset[str]) -> Iterator[ir.Expr]:
+    for statement in walk_statements(function.body, into_definitions=False):
+        if isinstance(statement, ir.Assign):
+            places = [one for target in statement.targets for one in _places(target)]
+            if any(not parts.isdisjoint(_attributes(place, function.own_name)) for place in places):
+                yield statement.value
+
+
+def _places(target: ir.Expr) -> Iterator[ir.Expr]:
+    if isinstance(target, ir.Display):
+        for one in target.elements:
+            yield from _places(one)
+    else:
+        yield target
+
+
+def _attributes(place: ir.Expr, own: str) -> set[str]:
+    """The attributes on the way to a place: ``layer4`` and ``fc`` of ``net.layer4[0].fc``. None for a place of
+    ``self``."""
+    found: set[str] = set()
+    inner = place
+    while isinstance(inner, ir.Attr | ir.Subscript):
+        if isinstance(inner, ir.Attr):
+            found.add(inner.name)
+        inner = inner.value
+    return set() if dotted(place).count(".") == 1 and isinstance(inner, ir.Name) and inner.id == own else found

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
+from memlint import knowledge
 from memlint.analysis.facts.calls_by_name import (
     MAX_UNITS,
     TooManyError,
@@ -106,6 +107,8 @@ class Origins:
             last = what.rsplit(".", 1)[-1]
             if is_layer(what):
                 return {what, *(self._all(function, given) if last in _HOLDERS else ())}
+            if knowledge.is_same_network(what):
+                return {what}
             if what in ("collections.OrderedDict", "copy.deepcopy", "copy.copy"):
                 return self._all(function, given)
         if isinstance(func, ir.Name) and func.id in _PASSING and func.id not in function.locals and kind == "none":

@@ -1,0 +1,79 @@
+"""Networks of torchvision that give the same bits whether autograd records or not, and what replaces their parts."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from fixed_programs import safety
+
+PROGRAM = """
+import torch
+from torch import nn
+from torchvision import models
+from elsewhere import Layer
+
+
+class Head(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.fc = nn.Linear(2048, 10)
+
+    def forward(self, x):
+        return self.fc(x)
+
+
+class Asking(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.avgpool = Layer(2048, 10)
+
+    def forward(self, x):
+        return x if torch.is_grad_enabled() else 2 * x
+
+
+def evaluate(model, loader):
+    model.eval()
+    right = 0
+    for x, y in loader:
+        right += (model(x.cuda()).argmax(1).cpu() == y).sum().item()
+    return right
+
+
+def main(loader):
+    model = models.{made}.cuda()
+    {then}
+    print(evaluate(model, loader))
+
+
+main([])
+"""
+RESNET = "resnet50(weights='DEFAULT')"
+
+
+@pytest.mark.parametrize(
+    ("made", "then", "expected"),
+    [
+        (RESNET, "pass", "safe"),
+        ("vgg16(weights=None)", "pass", "safe"),
+        ("efficientnet_b0()", "pass", "safe"),
+        (RESNET, "model.fc = nn.Identity()", "safe"),
+        (RESNET, "model.fc = Head()", "safe"),
+        ("vgg16()", "model.classifier[6] = nn.Linear(4096, 10)", "safe"),
+        # attention takes another path, and a densenet may run its layers again
+        ("vit_b_16()", "pass", "unsafe"),
+        ("densenet121(memory_efficient=True)", "pass", "unsafe"),
+        (RESNET, "model.fc = Asking()", "unsafe"),
+        (RESNET, "model.fc = Layer()", "unsafe"),
+        (RESNET, "model.layer4[2].conv2 = Layer()", "unsafe"),
+        ("vgg16()", "model.classifier[6] = Layer()", "unsafe"),
+        (RESNET, "model.fc.register_forward_hook(print)", "unsafe"),
+        (RESNET, "model = torch.compile(model)", "unsafe"),
+        (RESNET, "setattr(model, 'fc', Layer())", "unsafe"),
+        (RESNET, "model.fc, model.name = Layer(), 'own'", "unsafe"),
+        (RESNET, "model.forward = Layer()", "unsafe"),
+        (RESNET, "model.stem = Layer()", "safe"),
+    ],
+)
+def test_a_guard_around_a_network_of_a_library(made: str, then: str, expected: str, tmp_path: Path) -> None:
+    assert safety(tmp_path, PROGRAM.format(made=made, then=then), "MEM201") == expected
