@@ -30,6 +30,8 @@ from memlint.project import Project
 
 #: the most files whose projects are kept, and the seconds after which new files are searched for
 MOST, FRESH = 8, 10.0
+#: after so many analyses of edited functions in a row their garbage is collected, some 2 MB each
+MOST_UNCOLLECTED = 10
 #: the most bytes of kept indexes
 _MOST_BYTES = 256 << 20
 
@@ -92,10 +94,15 @@ class Projects:
         self._results = _Results()
         self._kept: dict[tuple[str, bytes], _Kept] = {}
         self._after = contextlib.ExitStack()
+        #: how many analyses of edited functions have left their garbage since the last collection
+        self._uncollected = 0
 
     def tidy(self) -> None:
         """Release the memory of the last analysis, while no request waits."""
         self._after.close()
+        if self._uncollected >= MOST_UNCOLLECTED:
+            gc.collect()
+            self._uncollected = 0
 
     def forget(self) -> None:
         """Search for the files of every project again."""
@@ -108,6 +115,7 @@ class Projects:
         if isinstance(kept, Prepared):
             return outcome([(kept, Linted((), (), ()))], options, started), None
         linted = self._linted(kept, options, progress)
+        self._uncollected = 0
         found = outcome([linted], options, started)
         functions = functions_of(_text(kept))
         if functions is not None and not found.result.failures:
@@ -125,6 +133,7 @@ class Projects:
         edit = None if functions is None else edit_between(whole.functions, functions)
         if edit is None:
             return None
+        self._uncollected += 1
         _, linted = self._linted(kept, options, progress, edit.functions)
         if linted.failures or any(one.code == ALWAYS for one in linted.findings):
             return None
