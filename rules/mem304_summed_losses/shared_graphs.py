@@ -186,12 +186,15 @@ class Shared:
 
     def _objects_with_state(self) -> bool:
         """Whether an object may carry a graph from one iteration to the next: one that gets a value with a graph and is
-        read without an argument (``memory.write(x)``, ``memory.read()``), or a model that an unknown function
-        resets."""
+        read without an argument (``memory.write(x)``, ``memory.read()``), a model that is adapted (``learner.adapt(
+        loss)``, ``inner_optimizer.step(loss)``), or one that an unknown function resets."""
         both = (self._iteration.read & self._iteration.written) - self._loop.bound - self._called
         if any(place.partition(".")[0] in self._function.locals for place in both):
             return True
         lasting = self._called - self._loop.bound
+        for place, method in self._iteration.changed:
+            if place in lasting or (method == "step" and place.partition(".")[0] not in self._loop.bound):
+                return True
         inside = {part.at for part in self._parts}
         resolved = {record.at for record in self._summary.calls.values()}
         for statement in walk_statements(self._function.body, into_definitions=False):

@@ -130,6 +130,8 @@ class Uses:
         #: the places of which a method gets a value with a graph, and gives one without an argument
         self.written: set[str] = set()
         self.read: set[str] = set()
+        #: the objects and methods that are called, for what they change, with a value that has a graph
+        self.changed: set[tuple[str, str]] = set()
         #: a backward goes through a linear function of the losses
         self.is_seen = False
         #: a backward goes through something that is not linear in the losses
@@ -263,6 +265,8 @@ class Uses:
         name = last_name(call.func)
         own = call.func.value if isinstance(call.func, ir.Attr) else None
         given = worst(self._form(each) for each in call.passed)
+        if own is not None and given == "other" and not is_read:
+            self.changed.add((dotted(own), name))
         if own is not None and call.at not in self._callees:
             if given == "other":
                 self.written.add(dotted(own))

@@ -225,6 +225,15 @@ def test_what_a_loop_computes_beside_the_sum(
         ),
         pytest.param("model.init_hidden(8)", "total += {loss}", False, id="a model whose state is set anew"),
         pytest.param("functional.reset_net(model)", "total += {loss}", False, id="by a function"),
+        pytest.param("pass", "loss = {loss}\nmodel.adapt(loss)\ntotal += {loss}", False, id="a model that is adapted"),
+        pytest.param("pass", "loss = {loss}\nenv.step(loss)\ntotal += {loss}", False, id="by an optimizer"),
+        pytest.param(
+            "pass",
+            "learner = model.clone()\nlearner.adapt(F.l1_loss(learner(x.cuda()), y.cuda()))\n"
+            "total += F.l1_loss(learner(x.cuda()), y.cuda())",
+            True,
+            id="a copy of it",
+        ),
         pytest.param("model.train()", "total += {loss}", True, id="the mode of a model"),
         pytest.param(
             "pass",
