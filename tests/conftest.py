@@ -127,6 +127,7 @@ class _ToyOptions(msgspec.Struct):
     jobs: int
     detectors: tuple[object, ...]
     progress: Callable[[str, int, int], None]
+    only: frozenset[str] | None
 
 
 @pytest.fixture
