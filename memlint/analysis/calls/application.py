@@ -86,6 +86,8 @@ class Application(Translation):
                 self.fn.notes.blind_at.add(self.at)
         for path, scored in outward.escaped:
             self.fn.escape(self.graph_of(path), scored=scored)
+        for path in outward.logged:
+            self.fn.log(self.fn.graphs.closure(self.graph_of(path)))
         for path in outward.left:
             self.fn.leave(self.fn.graphs.closure(self.graph_of(path)))
         for drawn in self.callee.notes.drawn:

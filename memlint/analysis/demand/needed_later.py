@@ -155,7 +155,8 @@ def dropped_by_callers(analyser: Analyser, summary: Summary) -> bool:
         return False
     for caller, record in records:
         sources = _given_to(caller, record)
-        if blindly_reached(caller, sources) or sources & (caller.escaped | caller.left | caller.notes.returned):
+        leaving = caller.escaped | caller.left - caller.notes.logged | caller.notes.returned
+        if blindly_reached(caller, sources) or sources & leaving:
             return False
         # a value detached in place has lost its graph by now, but a backward may have run before that
         nodes = caller.graphs.nodes

@@ -32,6 +32,7 @@ from memlint.analysis.transfer.library.computing import prepares
 from memlint.analysis.transfer.library.noted_runs import is_statement
 from memlint.analysis.transfer.library.placement import device_of
 from memlint.analysis.transfer.modules.frozen_parts import made_frozen
+from memlint.analysis.transfer.modules.modes import PARAMETER_CONTAINERS
 from memlint.analysis.transfer.modules.optimizer_parameters import note_escaped_modules
 from memlint.analysis.transfer.modules.touched_parameters import note_escaped
 from memlint.analysis.transfer.stores import loop_updates
@@ -46,7 +47,7 @@ def unknown_call(fn: FunctionState, state: State, expr: ir.Call, callee: V, args
     parents: frozenset[Source] = callee.src if isinstance(expr.func, ir.Attr) else EMPTY
     alone = is_statement(fn, expr)
     guess = not alone and (is_loss(expr.func) or _made_as_loss(callee) or _named_loss(fn, expr, args))
-    logged = alone and _LOGS.fullmatch(last_name(expr.func)) is not None
+    logged = _only_reads(callee, last_name(expr.func), alone)
     for value in (*args, *words.values()):
         inner = tensors_within(fn, state, value)
         parents |= inner.src
@@ -129,7 +130,17 @@ def _named_loss(fn: FunctionState, expr: ir.Call, args: Args) -> bool:
 
 
 #: methods of loggers
-_LOGS = lazy_pattern(r"(?:add|log)_(?:scalar|metric|histogram|image|figure|audio|video|text)s?")
+_LOGS = lazy_pattern(r"log(_dict)?|(?:add|log)_(?:scalar|metric|histogram|image|figure|audio|video|text)s?")
+
+
+def _only_reads(callee: V, name: str, alone: bool) -> bool:
+    """Whether a call reads the numbers of its arguments, and no gradient can come back through it: a logger's, whose
+    result nobody uses, or one that copies them into a module, or makes parameters of them."""
+    if name == "load_state_dict" or (alone and _LOGS.fullmatch(name) is not None):
+        return True
+    return name in ("append", "extend", "update") and any(
+        ref.kind == "extinstance" and ref.name in PARAMETER_CONTAINERS for ref in callee.refs
+    )
 
 
 def escape(fn: FunctionState, value: V, inner: V, *, scored: bool = False, logged: bool = False) -> None:

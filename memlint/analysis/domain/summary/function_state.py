@@ -69,12 +69,18 @@ class FunctionState(Summary):
         """Record that the sources escape to unresolved code. ``scored``: to a loss, which only computes with them;
         ``logged``: to a log."""
         reached = self.graphs.closure(sources)
-        self.escaped |= reached
         if logged:
-            self.notes.logged |= reached - self.left
-            self.left |= reached
-        elif not scored:
+            self.log(reached)
+            return
+        self.escaped |= reached
+        if not scored:
             self.leave(reached)
+
+    def log(self, reached: Sources) -> None:
+        """Record that unresolved code reads these sources and may store them, but runs no backward: a log."""
+        self.notes.logged |= reached - self.left
+        self.left |= reached
+        self.used |= reached
 
     def leave(self, reached: Sources) -> None:
         """Record that unresolved code may store these sources."""

@@ -132,7 +132,8 @@ class Summary(Compactable):
             tuple([(path, path in must) for path in symbols(may)]),
             tuple([(symbols(one.reached), one.keeps) for one in self.backwards]),
             tuple([(path, path not in self.left) for path in symbols(self.escaped)]),
-            symbols(self.left - self.escaped),
+            symbols(self.left - self.escaped - self.notes.logged),
+            symbols(self.notes.logged - self.escaped),
             symbols(self.used),
             symbols(self.notes.given),
         )

@@ -77,7 +77,7 @@ def frozen_of(summary: Summary, state: State, module: V, expr: ir.Expr | None) -
 
 
 #: modules that hold parameters instead of modules
-_HOLDERS = frozenset({"torch.nn.ParameterDict", "torch.nn.ParameterList"})
+PARAMETER_CONTAINERS = frozenset({"torch.nn.ParameterDict", "torch.nn.ParameterList"})
 #: classes of torch whose objects consist of the modules that they are given
 MODULE_CONTAINERS = frozenset({"torch.nn.Sequential", "torch.nn.ModuleList", "torch.nn.ModuleDict"})
 
@@ -85,7 +85,7 @@ MODULE_CONTAINERS = frozenset({"torch.nn.Sequential", "torch.nn.ModuleList", "to
 def member(fn: FunctionState, state: State, module: V) -> V:
     """A submodule of the module, whichever it is, which is frozen as the module is. Its class is known where it is a
     member of containers whose members are known."""
-    if any(ref.kind == "extinstance" and ref.name in _HOLDERS for ref in module.refs):
+    if any(ref.kind == "extinstance" and ref.name in PARAMETER_CONTAINERS for ref in module.refs):
         return UNKNOWN_VALUE  # a parameter: the operations on it are recorded, not a run of it
     refs = contained(module)
     held = bool(refs) or (bool(state.modes) and frozen_of(fn, state, module, None) is True)
