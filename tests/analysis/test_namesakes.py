@@ -295,6 +295,59 @@ def test_one_of_a_zoo_of_models(tmp_path: Path, base: str, body: str, last: str,
     assert [item.code for item in result.findings] == found
 
 
+BESIDE = """
+import torch
+from torch import nn
+
+
+class Other({base}):
+    def {method}(self, {params}):
+        {body}
+
+    def {more}(self):
+        return self
+"""
+
+
+@pytest.mark.parametrize(
+    ("base", "method", "params", "body", "more", "found"),
+    [
+        # what is no module, or takes other arguments, is not what the call means
+        ("object", "predict", "batch", "return self.fit(batch)", "fit", ["MEM201"]),
+        ("object", "predict", "batch", "return self.fit(batch)", "train", ["MEM201"]),
+        ("nn.Module", "predict", "left, right, relation", "return left", "fit", ["MEM201"]),
+        # this may be meant
+        ("object", "predict", "batch", "return self.fit(batch)", "eval", []),
+        ("object", "predict", "batch", "return self.fit(batch)", "parameters", []),
+        ("Unknown", "predict", "batch", "return self.fit(batch)", "state_dict", []),
+        ("nn.Module", "predict", "batch", "return {}", "fit", []),
+        ("nn.Module", "predict", "*args", "return {}", "fit", []),
+        (
+            "nn.Module",
+            "predict",
+            "batch, more=None",
+            "with torch.no_grad():\n            return self(batch)",
+            "fit",
+            [],
+        ),
+    ],
+)
+def test_another_class_beside_the_call(
+    tmp_path: Path, base: str, method: str, params: str, body: str, more: str, found: list[str]
+) -> None:
+    (tmp_path / "src" / "models").mkdir(parents=True)
+    (tmp_path / "src" / "runners").mkdir()
+    for number in range(9):
+        text = ONE_OF_MANY.format(number=number, base="nn.Module", body=COMPUTED)
+        (tmp_path / "src" / "models" / f"net{number}.py").write_text(text)
+    beside = BESIDE.format(base=base, method=method, params=params, body=body, more=more)
+    (tmp_path / "src" / "runners" / "other.py").write_text(beside)
+    (tmp_path / "src" / "runners" / "runner.py").write_text(OF_ONE)
+    (tmp_path / "pyproject.toml").touch()
+    result = memlint.lint([tmp_path / "src" / "runners" / "runner.py"], isolated=True)
+    assert [item.code for item in result.findings] == found
+
+
 GENERATES = """
 import torch
 from torch import nn

@@ -24,6 +24,7 @@ from memlint.analysis.domain.values import (
     V,
     Words,
 )
+from memlint.analysis.index.program import Class, Program
 from memlint.analysis.syntax.expression_text import text
 from memlint.analysis.transfer.heap import elements_of, make, tuple_of
 from memlint.analysis.transfer.library.computing import is_any_callable, names_computing, names_part, prepares
@@ -36,7 +37,7 @@ from memlint.analysis.transfer.modules.modes import PARAMETERS, parts_of
 from memlint.analysis.transfer.modules.optimizer_parameters import marks_of_parameters
 from memlint.analysis.transfer.modules.touched_parameters import note_applied
 from memlint.analysis.transfer.reading import read_attribute
-from memlint.analysis.transfer.signatures import is_abstract
+from memlint.analysis.transfer.signatures import accepts, is_abstract
 from memlint.analysis.transfer.stores.named_attributes import assign_attribute
 from memlint.analysis.transfer.unresolved import unknown_call
 from memlint.ir import nodes as ir
@@ -118,7 +119,7 @@ def _of_class(fn: FunctionState, state: State, expr: ir.Call, receiver: V, name:
     if not receiver.resolved():
         note_unresolved_method(fn, state, expr, receiver, name)
     quiet = knowledge.is_bookkeeping(name) or (is_statement(fn, expr) and not names_computing(name))
-    if quiet or not _computes(fn, name):
+    if quiet or not _computes(fn, name, args, words):
         # an attribute of such a name is no module: even a caller that knows the object as one learns nothing of the
         # result
         quiet = quiet or not names_computing(name)
@@ -167,7 +168,7 @@ def _gives_data(fn: FunctionState, name: str) -> bool:
     )
 
 
-def _computes(fn: FunctionState, name: str) -> bool:
+def _computes(fn: FunctionState, name: str, args: Args, words: Words) -> bool:
     """Whether a method of a module of unknown class may run layers, by the project's methods of that name, or else
     by the name."""
     candidates = [method for method in fn.analyser.methods_named(name, fn.function) if method.cls is not None]
@@ -179,15 +180,22 @@ def _computes(fn: FunctionState, name: str) -> bool:
         return any(runs) if names_computing(name) else all(runs)
     if not names_computing(name):
         return False
-    return not fn.analyser.facts.methods.are_many(name, fn.module.key) or _nearest_compute(fn, name)
+    return not fn.analyser.facts.methods.are_many(name, fn.module.key) or _nearest_compute(fn, name, args, words)
 
 
-def _nearest_compute(fn: FunctionState, name: str) -> bool:
-    """Whether the nearest methods of a name that many classes have all belong to modules, run layers and guard
-    nothing: they are those of a model zoo."""
+def _nearest_compute(fn: FunctionState, name: str, args: Args, words: Words) -> bool:
+    """Whether the nearest methods of a name that many classes have, as far as the call may mean them, all belong to
+    modules, run layers and guard nothing: they are those of a model zoo."""
     program = fn.analyser.program
     near = fn.analyser.facts.methods.nearest(name, fn.module.key)
-    methods = [one for one in near if one.key != fn.function.key and not is_abstract(one)]
+    methods = [
+        one
+        for one in near
+        if one.key != fn.function.key
+        and not is_abstract(one)
+        and accepts(one, len(args) + 1, set(words))
+        and (one.cls is None or _may_be_module(program, one.cls))
+    ]
     for method in methods:
         if method.cls is None or not program.is_module(method.cls):
             return False
@@ -195,6 +203,15 @@ def _nearest_compute(fn: FunctionState, name: str) -> bool:
             return False
     summaries = [fn.analyser.summary(method) for method in methods]
     return bool(summaries) and all(one is not None and (one.runs or _runs_parts(one)) for one in summaries)
+
+
+#: methods of a module that say what an object is, if a class that is none has them, too: an agent, a wrapper
+_OF_MODULES = ("eval", "parameters", "state_dict")
+
+
+def _may_be_module(program: Program, cls: Class) -> bool:
+    """Whether an object that is used as a module may be of a class. A trainer with a method ``predict`` is none."""
+    return program.is_module(cls) or any(program.method(cls, name) is not None for name in _OF_MODULES)
 
 
 def _runs_parts(summary: Summary) -> bool:
