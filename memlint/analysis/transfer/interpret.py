@@ -156,8 +156,7 @@ def _qualified_exit(fn: FunctionState, call: ir.Call) -> str:
 def _return(fn: FunctionState, state: State, statement: ir.Return) -> None:
     value = evaluate(fn, state, statement.value) if statement.value is not None else NONE_VALUE
     inner = tensors_within(fn, state, value)
-    fn.notes.returned.update(fn.graphs.closure(inner.src))
-    fn.notes.returned.update(("elem", key) for key in value.objs)
+    fn.give_back(fn.graphs.closure(inner.src) | {("elem", key) for key in value.objs})
     note_output(fn, state, value, statement)
     if any(ref.kind == "func" for ref in value.refs):
         # a closure keeps the variables that it reads

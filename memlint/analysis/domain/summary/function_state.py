@@ -11,6 +11,7 @@ from memlint.analysis.domain.summary.sharing import share
 from memlint.analysis.domain.summary.summary import Summary
 from memlint.analysis.domain.values import EMPTY, Flags, Path, Source, Sources, V
 from memlint.analysis.index.program import Function
+from memlint.analysis.index.remote_results import gives_copies
 from memlint.ir import nodes as ir
 
 if TYPE_CHECKING:
@@ -81,6 +82,14 @@ class FunctionState(Summary):
         self.notes.logged |= reached - self.left
         self.left |= reached
         self.used |= reached
+
+    def give_back(self, sources: Sources) -> None:
+        """Record that the function returns these sources; the caller gets the numbers alone if it is another
+        process."""
+        if gives_copies(self.analyser.program, self.function):
+            self.log(sources)
+        else:
+            self.notes.returned |= sources
 
     def leave(self, reached: Sources) -> None:
         """Record that unresolved code may store these sources."""
