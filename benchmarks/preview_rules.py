@@ -31,8 +31,9 @@ KEPT = {
     "MEM105": "857 places in 111 of all these add hooks. These are too few findings to judge by: it stays in preview.",
     "MEM204": "Programs that were written against it show gradients that are used in ways that it does not follow: it "
     "stays in preview.",
-    "MEM304": "Programs that were written against it show losses that need one another in ways that it does not follow "
-    "(weights or a selection that all losses decide): it stays in preview.",
+    "MEM304": "Programs that were written against it showed losses that need one another (weights or a selection that "
+    "all losses decide, graphs that the iterations share). That taught a change: it stays in preview until others have "
+    "tried it.",
     "MEM110": "What it speaks of is too rare to be judged: it stays in preview until unseen code shows it right.",
 }
 VERDICTS = ("true", "unused", "overstated", "false")
