@@ -349,3 +349,42 @@ def test_sequences_that_begin_anew_with_each_batch(tmp_path: Path, before: str, 
     (tmp_path / "steps.py").write_text(text)
     codes = {one.code for one in memlint.lint([tmp_path], min_confidence="low").findings}
     assert ("MEM302" in codes) is found
+
+
+SLICED = """
+import torch
+
+
+@torch.no_grad()
+def encode(model, names, data, batch_size):
+    model.cuda().eval()
+    kept = []
+    for start in range(0, len(names), {step}):
+        out = model(data[start : start + {step}].cuda())
+        {each}
+        for name, row in zip(names[start : start + {step}], out):
+            kept.append({kept})
+    {last}
+"""
+
+
+@pytest.mark.parametrize(
+    ("step", "each", "kept", "last", "found"),
+    [
+        ("batch_size", "pass", "row", "return torch.stack(kept).cpu()", True),
+        ("batch_size", "pass", "row[0]", "return torch.stack(kept).cpu().numpy()", True),
+        # a new list for each batch, or nothing of it stays on the device
+        ("batch_size", "kept = []", "row", "return torch.stack(kept).cpu()", False),
+        ("batch_size", "pass", "row.cpu()", "return torch.stack(kept)", False),
+        ("batch_size", "out = out.cpu()", "row", "return torch.stack(kept)", False),
+        # they are used on the device
+        ("batch_size", "pass", "row", "return torch.stack(kept)", False),
+        # nothing tells that these are batches
+        ("3", "pass", "row", "return torch.stack(kept).cpu()", False),
+    ],
+)
+def test_rows_of_the_slices_of_a_tensor(
+    tmp_path: Path, step: str, each: str, kept: str, last: str, found: bool
+) -> None:
+    told = codes_in(tmp_path, SLICED.format(step=step, each=each, kept=kept, last=last))
+    assert ("MEM104" in told) is found

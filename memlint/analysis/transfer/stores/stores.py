@@ -268,7 +268,7 @@ def _over_batches(loops: list[LoopState]) -> LoopState:
     batch, or over steps with it, gives way to the loop over batches around it, with which the place grows as well."""
     if loops[0].loop.over_data:
         return loops[0]
-    return next((loop for loop in loops[1:] if loop.loop.over == "loader"), loops[0])
+    return next((loop for loop in loops[1:] if loop.loop.over == "loader" or loop.loop.batches), loops[0])
 
 
 #: iterables that give other objects each time the loop runs
