@@ -13,7 +13,6 @@ from memlint.sdk import (
     Facts,
     Growth,
     Line,
-    Loop,
     Meta,
     Plan,
     Report,
@@ -81,7 +80,11 @@ def _places(event: Carry, others: list[Carry]) -> str:
 
 
 def _confidence(event: Carry, graph: bool) -> Confidence:
-    return weakest(event.certainty, event.value.certainty) if graph else event.certainty
+    """Low if each step of a loop over no data adds a few numbers: what a network generates takes it far more."""
+    if graph:
+        return weakest(event.certainty, event.value.certainty)
+    few = event.value.weight == "small" and not (event.loop.over_data or event.loop.trains)
+    return "low" if few else event.certainty
 
 
 def _cost(graph: bool) -> str:
@@ -105,22 +108,19 @@ def _growth(event: Carry, graph: bool) -> Growth:
     return Growth("none", "time")
 
 
-def _severity(event: Carry, graph: bool) -> Severity:
-    if graph:
-        return "error" if event.loop.over_data else "warning"
-    parts = event.loop.kind == "for" and not (event.loop.over_data or event.loop.trains or event.loop.names_samples)
-    counts = event.loop.over == "range" or _counts_a_few(event.loop)
-    few = event.loop.trips is not None or counts or event.bounded or parts
-    return "note" if event.value.weight != "large" or few else "warning"
-
-
 #: words of a count of all batches, or of unbounded steps
 _OF_ALL = re.compile(r"len\(|loader|dataset|batches|steps|iter|epoch")
 
 
-def _counts_a_few(loop: Loop) -> bool:
-    """Whether a loop takes batches by a count that names nothing large: ``range(times - 1)``."""
-    return not loop.trains and loop.source.startswith("range(") and _OF_ALL.search(loop.source) is None
+def _severity(event: Carry, graph: bool) -> Severity:
+    loop = event.loop
+    if graph:
+        return "error" if loop.over_data else "warning"
+    parts = loop.kind == "for" and not (loop.over_data or loop.trains or loop.names_samples)
+    # (a count that names nothing large: ``range(times - 1)``)
+    counted = not loop.trains and loop.source.startswith("range(") and _OF_ALL.search(loop.source) is None
+    few = loop.trips is not None or loop.over == "range" or counted or event.bounded or parts
+    return "note" if event.value.weight != "large" or few else "warning"
 
 
 def _fix(grown: list[Carry]) -> Plan | None:

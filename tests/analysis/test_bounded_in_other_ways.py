@@ -93,24 +93,24 @@ def test_where_a_tensor_is_told_to_put_it(tmp_path: Path, update: str, expected:
     assert codes_in(tmp_path, INDEXED.format(update=update)) == expected
 
 
-SCORES = """
+MAPS = """
 import torch
 
 
-def score(net, x, count):
+def maps_of(net, x, count):
     for layer in range({count}):
         one = net(x, layer).detach()
         if layer == 0:
-            scores = one
+            maps = one
         else:
-            scores = torch.cat((scores, one), 1)
-    return scores
+            maps = torch.cat((maps, one), 1)
+    return maps
 """
 
 
 @pytest.mark.parametrize(("count", "expected"), [("net.num_layers", []), ("net.rows", ["MEM302"])])
 def test_the_parts_of_a_network_are_few(tmp_path: Path, count: str, expected: list[str]) -> None:
-    assert [code for code in codes_in(tmp_path, SCORES.format(count=count)) if code == "MEM302"] == expected
+    assert [code for code in codes_in(tmp_path, MAPS.format(count=count)) if code == "MEM302"] == expected
 
 
 SAMPLES = """
