@@ -13,7 +13,7 @@ import msgspec
 from memlint.finding import Edit, Finding, Fix, Span, Statement, TraceStep, unnumbered
 
 _LINE_END = re.compile(r"\r\n|\r|\n")
-#: the most lines between the first and the last edited one that are compared
+#: the most lines between the first and the last edited one that are compared, where lines are replaced
 _MOST = 1_000
 #: the name of a module's own statements
 _MODULE = "<module>"
@@ -25,23 +25,21 @@ class Functions(msgspec.Struct, frozen=True):
     lines: tuple[str, ...]
     extents: tuple[tuple[str, int, int], ...]
 
-    def around(self, lines: AbstractSet[int]) -> Iterator[str]:
-        """The names of the functions around these lines; "<module>" if a line is in none."""
+    def are_inside(self, lines: AbstractSet[int]) -> bool:
+        """Whether each of these lines is in a function."""
         left = set(lines)
-        for name, first, last in self.extents:
-            if not lines.isdisjoint(range(first, last + 1)):
-                left.difference_update(range(first, last + 1))
-                yield name
-        if left:
-            yield _MODULE
+        for _, first, last in self.extents:
+            left.difference_update(range(first, last + 1))
+        return not left
 
 
 class Edited(msgspec.Struct, frozen=True):
     """An edit of a text. ``lines``: the line in the new text of each line of the old one that it leaves as it is.
-    ``functions``: the qualified names of the functions around the others, and of those that only one text has."""
+    ``functions``: the qualified names of the functions that do not consist of the same lines in both texts, and
+    "<module>" if another line outside of functions differs."""
 
     lines: Mapping[int, int]
-    functions: frozenset[str]
+    functions: frozenset[str] = frozenset()
 
     def touches(self, finding: Finding) -> bool:
         """Whether a finding in either text is in one of the functions."""
@@ -62,12 +60,12 @@ class Edited(msgspec.Struct, frozen=True):
 
 
 def functions_of(text: str) -> Functions | None:
-    """The functions of a text; None if it does not parse."""
+    """The functions of a text; None if it does not parse, or is nested too deeply."""
     try:
-        tree = ast.parse(text)
+        extents = tuple(_functions(ast.parse(text).body, ""))
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         return None
-    return Functions(tuple(_LINE_END.split(text)), tuple(_functions(tree.body, "")))
+    return Functions(tuple(_LINE_END.split(text)), extents)
 
 
 def _functions(body: Iterable[ast.AST], prefix: str) -> Iterator[tuple[str, int, int]]:
@@ -91,7 +89,7 @@ def edit_between(old: Functions, new: Functions) -> Edited | None:
     rest = shorter - start
     end = next((at for at in range(rest) if old.lines[-1 - at] != new.lines[-1 - at]), rest)
     before, after = old.lines[start : len(old.lines) - end], new.lines[start : len(new.lines) - end]
-    if min(len(before), len(after)) > _MOST:
+    if before and after and max(len(before), len(after)) > _MOST:
         return None
     blocks = [(0, 0, start), (len(old.lines) - end, len(new.lines) - end, end)]
     same = difflib.SequenceMatcher(None, before, after, autojunk=False).get_matching_blocks()
@@ -99,8 +97,12 @@ def edit_between(old: Functions, new: Functions) -> Edited | None:
     lines = {one + at + 1: other + at + 1 for one, other, size in blocks for at in range(size)}
     gone = set(range(1, len(old.lines) + 1)) - lines.keys()
     made = set(range(1, len(new.lines) + 1)).difference(lines.values())
-    names = {*old.around(gone), *new.around(made)}
-    names |= {name for name, *_ in old.extents} ^ {name for name, *_ in new.extents}
+    edit = Edited(lines)
+    # (a name may have several definitions, of which one comes, goes, or gets into a string)
+    functions = {(name, edit.range(first, last)) for name, first, last in old.extents}
+    names = {name for name, _ in functions ^ {(name, (first, last)) for name, first, last in new.extents}}
+    if not (old.are_inside(gone) and new.are_inside(made)):
+        names.add(_MODULE)
     return Edited(lines, frozenset(names))
 
 

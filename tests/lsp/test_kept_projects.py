@@ -12,6 +12,7 @@ import pytest
 from memlint.engine.options import Options, no_progress
 from memlint.engine.run import run
 from memlint.finding import Finding
+from memlint.lsp.edited import Functions, edit_between, functions_of
 from memlint.lsp.projects import Projects
 from memlint.lsp.worker import REMEMBERED
 from memlint.remembered import remember
@@ -262,3 +263,61 @@ def test_edits_between_two_complete_answers(bench: Bench, seed: int) -> None:
     edits.change(text.replace("total += loss", "total += float(loss)"))
     partial = edits.partial()
     assert partial == edits.whole()
+
+
+TRAIN_LOOP = EDITED[EDITED.index("def train") : EDITED.index("\n\nclass")].replace("helper(model, x)", "model(x).mean()")
+#: two definitions of one name
+TWICE = f"import torch\n\n\n{TRAIN_LOOP}\n\n{TRAIN_LOOP}"
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        pytest.param(
+            TWICE,
+            TWICE.replace(TRAIN_LOOP, f'"""\n{TRAIN_LOOP}"""\n', 1),
+            id="the first of two definitions gets into a string",
+        ),
+        pytest.param(EDITED, EDITED.replace("def train", '"""\ndef train') + '"""\n', id="one gets into a string"),
+        pytest.param(
+            EDITED + EDITED.replace("Evaluation", "Second"),
+            EDITED.replace("Evaluation", "Second") + EDITED,
+            id="two classes change their names",
+        ),
+    ],
+)
+def test_definitions_that_come_and_go_with_their_lines_unchanged(bench: Bench, old: str, new: str) -> None:
+    edits = Edits(bench)
+    edits.change(old)
+    edits.whole()
+    edits.change(new)
+    partial, whole = edits.partial(), edits.whole()
+    assert partial == whole
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        pytest.param("".join(f"    elif x == {one}:\n        pass\n" for one in range(1_500)), id="alternatives"),
+        pytest.param("    y = x" + "".join(f" + {one}" for one in range(1_500)) + "\n", id="sums"),
+    ],
+)
+def test_deep_code_is_no_mistake(bench: Bench, text: str) -> None:
+    edits = Edits(bench)
+    for comment in ("", "# a comment\n"):
+        edits.change(EDITED + "\n\ndef deep(x):\n    if x:\n        pass\n" + text + comment)
+        edits.partial()
+        assert "MEM101" in [one.code for one in edits.whole()]
+
+
+def test_many_new_lines_are_not_compared_with_many_old_ones() -> None:
+    def with_lines(*lines: str) -> Functions:
+        found = functions_of("\n".join(lines))
+        assert found is not None
+        return found
+
+    old, more = with_lines("x = 1", *["", "#"] * 400, "y = 1"), ["", "#"] * 10_000
+    assert edit_between(old, with_lines("x = 2", *more, "y = 2")) is None
+    added = edit_between(old, with_lines("x = 1", *more, *["", "#"] * 400, "y = 1"))
+    assert added is not None
+    assert added.lines[802] == 20_802
