@@ -213,7 +213,8 @@ class Scheduler:
     def _queued(self, uri: str, first: bool) -> None:
         self._timers.pop(uri, None)
         self._queue.insert(0 if first else len(self._queue), uri)
-        if first and self._job is not None and not self._job.stopped:
+        # (a query about a text that has only a partial answer yet is not outdated)
+        if first and self._job is not None and not self._job.stopped and (self._job.uri or uri not in self._partly):
             self._stop("again")
         self._wake.set()
 
@@ -277,7 +278,7 @@ class Scheduler:
             self._job = None
         if not answer.cancelled:
             self._partly.discard(uri)
-            if answer.partial and not job.stopped:
+            if answer.partial and job.stopped != "never":
                 self._partly.add(uri)
                 self._timers[uri] = asyncio.get_running_loop().call_later(REST, self._queued, uri, True)
             self._done(uri, request, answer)
