@@ -103,10 +103,10 @@ class Server(Session):
         return answer.explained
 
     async def acted(self, params: types.CodeActionParams) -> list[types.CodeAction]:
-        """The actions at a position. Fixing all takes another analysis, which waits until the action is chosen, if the
-        client can resolve actions."""
+        """The actions at a position, by a complete answer: an edit of one function may make the fix of another one wrong.
+        Fixing all takes another analysis, which waits until the action is chosen, if the client can resolve actions."""
         uri, only = params.text_document.uri, params.context.only
-        await self.settle(uri)
+        await self.settle(uri, complete=True)
         unit = self.owner(uri)
         if unit is None or not self.is_current(uri):
             return []

@@ -183,18 +183,27 @@ class Session(LanguageServer):
 
     # ------------------------------------------------------------------------------------------ analyses
 
-    async def settle(self, uri: str) -> None:
-        """Wait until the current text is analysed. Returns at once if the analysis waits for a save."""
+    async def settle(self, uri: str, *, complete: bool = False) -> None:
+        """Wait until the current text is analysed. Returns at once if the analysis waits for a save. ``complete``: wait
+        for the complete answer."""
         unit = self.owner(uri)
         if unit is None or not self.settings.enable:
             return
-        if self.is_current(uri) or (self.settings.run == "onSave" and not unit.saved):
+        partial = complete and self._is_partial(uri)
+        if (self.is_current(uri) and not partial) or (self.settings.run == "onSave" and not unit.saved):
             return
         if unit.uri not in self._waiting and not self.scheduler.has(unit.uri):
             self.scheduler.schedule(unit.uri, 0.0)
         future: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._waiting.setdefault(unit.uri, []).append(future)
         await future
+        if complete and self._is_partial(uri):
+            await self.settle(uri, complete=True)
+
+    def _is_partial(self, uri: str) -> bool:
+        """Whether a text's report is a partial one."""
+        report = self.reports.get(uri)
+        return report is not None and report.answer.partial
 
     def is_current(self, uri: str) -> bool:
         """Whether a text's report is about its current content."""

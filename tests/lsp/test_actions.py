@@ -134,6 +134,18 @@ async def test_all_safe_fixes_of_unsaved_text_at_once(root: Path) -> None:
         assert applied(twice, done.edit, uri) == fixed
 
 
+async def test_no_fix_is_offered_that_an_edit_of_another_function_has_made_wrong(root: Path, editor: Editor) -> None:
+    text = SAFE.replace("criterion(model(x), y)", "step(model, x)") + "\n\ndef step(model, x):\n    return model(x).mean()\n"
+    file = root / "train.py"
+    file.write_text(text)
+    uri = editor.open(file)
+    line = text.splitlines().index("        total += loss")
+    place = types.Range(types.Position(line, 10), types.Position(line, 10))
+    assert "MEM101: Detach `loss`" in [one.title for one in await editor.actions(uri, place)]
+    editor.change(uri, text.replace(".mean()", ".mean().item()"))
+    assert "MEM101: Detach `loss`" not in [one.title for one in await editor.actions(uri, place)]
+
+
 async def test_an_action_for_a_document_that_is_gone_does_nothing(root: Path, editor: Editor) -> None:
     action = types.CodeAction("x", kind="source.fixAll.memlint", data={"uri": (root / "gone.py").as_uri()})
     assert (await editor.resolve(action)).edit is None
