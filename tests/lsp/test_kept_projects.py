@@ -151,7 +151,7 @@ class Evaluation:
         for x in loader:
             print(model(x).sum())
 
-    def other(self):
+    def other(self, net: torch.nn.Module, loader):
         return 1
 """
 
@@ -184,12 +184,18 @@ class Edits:
         pytest.param("total += loss", "total += loss\n        kept = x", ["MEM101", "MEM201"], id="a line more"),
         pytest.param("        model.eval()\n", "", ["MEM101", "MEM201"], id="a line less"),
         pytest.param("return 1", "return 2", ["MEM101", "MEM201"], id="beside"),
+        pytest.param(
+            "return 1",
+            "return map(lambda x: print(net.eval()(x)), loader)",
+            ["MEM101", "MEM201", "MEM201"],
+            id="a lambda",
+        ),
         pytest.param("import torch\n", "import torch\n\nx = 1\n\n", ["MEM101", "MEM201"], id="outside of functions"),
         pytest.param("    def run(self", "    @torch.no_grad()\n    def run(self", ["MEM101"], id="a decorator"),
         pytest.param(
             "def train(model", "def more():\n    pass\n\n\ndef train(model", ["MEM101", "MEM201"], id="a function more"
         ),
-        pytest.param("    def other(self):\n        return 1\n", "", ["MEM101", "MEM201"], id="a function less"),
+        pytest.param(EDITED[EDITED.index("    def other") :], "", ["MEM101", "MEM201"], id="a function less"),
         pytest.param("class Evaluation:", "class Renamed:", ["MEM101", "MEM201"], id="a class with another name"),
     ],
 )
@@ -265,7 +271,7 @@ def test_edits_between_two_complete_answers(bench: Bench, seed: int) -> None:
     assert partial == edits.whole()
 
 
-TRAIN_LOOP = EDITED[EDITED.index("def train") : EDITED.index("\n\nclass")].replace("helper(model, x)", "model(x).mean()")
+TRAIN_LOOP = EDITED[EDITED.index("def train") : EDITED.index("\n\nclass")].replace("helper(model, x)", "model(x).sum()")
 #: two definitions of one name
 TWICE = f"import torch\n\n\n{TRAIN_LOOP}\n\n{TRAIN_LOOP}"
 

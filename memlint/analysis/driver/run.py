@@ -261,7 +261,7 @@ def _judged(
     for done, summary in enumerate(summaries):
         options.progress("judging", done, len(summaries))
         try:
-            relevant = only is None or summary.function.key in only
+            relevant = only is None or _written_in(summary.function) in only
             relevant = relevant and _may_have_events(summary, events.keys())
             found = [*_detected(analyser, summary), *judge(analyser, summary, options.fixes)] if relevant else []
         except Exception as error:
@@ -276,6 +276,11 @@ def _judged(
     return {
         key: tuple(sorted(found, key=lambda event: (event.site, type(event).__name__))) for key, found in events.items()
     }
+
+
+def _written_in(function: Function) -> tuple[str, str]:
+    """The key of a function; for a lambda, of the function around it."""
+    return (function.module.key, function.qual.partition(".<lambda ")[0])
 
 
 def _failures(program: Program, linted: Iterable[str], targets: Collection[str]) -> Iterator[tuple[str, SyntaxProblem]]:
