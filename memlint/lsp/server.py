@@ -103,7 +103,7 @@ class Server(Session):
         return answer.explained
 
     async def acted(self, params: types.CodeActionParams) -> list[types.CodeAction]:
-        """The actions at a position, by a complete answer: an edit of one function may make the fix of another one wrong.
+        """The actions at a position, by a complete answer: an edit of one function may make another one's fix wrong.
         Fixing all takes another analysis, which waits until the action is chosen, if the client can resolve actions."""
         uri, only = params.text_document.uri, params.context.only
         await self.settle(uri, complete=True)

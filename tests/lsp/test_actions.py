@@ -135,7 +135,10 @@ async def test_all_safe_fixes_of_unsaved_text_at_once(root: Path) -> None:
 
 
 async def test_no_fix_is_offered_that_an_edit_of_another_function_has_made_wrong(root: Path, editor: Editor) -> None:
-    text = SAFE.replace("criterion(model(x), y)", "step(model, x)") + "\n\ndef step(model, x):\n    return model(x).mean()\n"
+    text = (
+        SAFE.replace("criterion(model(x), y)", "step(model, x)")
+        + "\n\ndef step(model, x):\n    return model(x).mean()\n"
+    )
     file = root / "train.py"
     file.write_text(text)
     uri = editor.open(file)
