@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from memlint.sdk import Place, Site
 from memlint.sdk.project import Analyser, Class, Summary, is_small, layer_code, loop_of_sum, marks_of, size_of_class
+from memlint.sdk.syntax import ir, last_name, parts
 from memlint.sdk.values import OFF, CallRecord, LoopState, Source, Sources, Store, tensors_within
 
+from .operations import BACKWARD
 from .rule import SummedLosses
 from .shared_graphs import Shared
-from .uses_of_sum import iteration_of, uses_behind, uses_of_call
+from .uses_of_sum import iteration_of, parts_of_loop, uses_behind, uses_of_call
 
 
 def detect(analyser: Analyser, summary: Summary) -> Iterator[SummedLosses]:
@@ -72,6 +74,8 @@ def _is_of_batches(analyser: Analyser, summary: Summary, store: Store, loop: Loo
     outer = loop is not store.loop
     if any(other.loop is loop or (outer and _is_carried(summary, other, loop.id)) for other in states):
         return False  # time steps of a recurrence, not separate batches
+    if _runs_a_backward(analyser, summary, parts_of_loop(summary.function, loop)[1], set()):
+        return False  # its gradients would be added to those of the earlier losses
     sums = _sums(analyser, summary, store, loop)
     names = {_name(one) for one in sums} - {""}
     stores = [one for one in summary.stores.values() if one in sums or (_name(one) in names and loop.id in one.loops)]
@@ -84,6 +88,25 @@ def _is_of_batches(analyser: Analyser, summary: Summary, store: Store, loop: Loo
     # a network of functions and parameters runs no layer: the call of its forward tells
     forwards = [record for record, _ in _forwards(analyser, summary, reached)]
     return bool(forwards) and all(loop.id in record.loops for record in forwards)
+
+
+def _runs_a_backward(analyser: Analyser, summary: Summary, within: Iterable[ir.Expr], seen: set[object]) -> bool:
+    """Whether expressions, or the functions of the project that they call, run a backward() that may add to the
+    gradients of any parameter: one with ``inputs`` names those to which it adds. ``seen``: the functions that are
+    known."""
+    callees = {record.at: record.callee for record in summary.calls.values()}
+    for call in within:
+        if not isinstance(call, ir.Call):
+            continue
+        if last_name(call.func) in BACKWARD and not any(word.name == "inputs" for word in call.keywords):
+            return True
+        callee = analyser.function_at(key) if (key := callees.get(call.at)) is not None else None
+        inner = analyser.summary(callee) if callee is not None and callee.key not in seen else None
+        if callee is not None and inner is not None:
+            seen.add(callee.key)
+            if _runs_a_backward(analyser, inner, parts(callee.body), seen):
+                return True
+    return False
 
 
 def _could_be_apart(analyser: Analyser, summary: Summary, store: Store, loop: LoopState) -> bool:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence, Set
 
 from memlint.sdk.project import Analyser, Class, Function, Summary, marks_of
-from memlint.sdk.syntax import calls, dotted, ir, last_name, unpacked_targets, walk_expression, walk_statements
+from memlint.sdk.syntax import calls, dotted, ir, last_name, parts, unpacked_targets, walk_expression, walk_statements
 from memlint.sdk.values import LoopState, Path, Source, Sources, Store, tensors_within
 
 from .operations import PUTS
@@ -92,10 +92,20 @@ class Shared:
                 any(map(self._has_a_graph, behind)) or (roots and not graphs.nodes[key].unknown)
             ):
                 return True
+        # an operation on what may be parameters records a graph; so does arithmetic in a comprehension, whose members
+        # have no nodes of their own
         made = {
             graphs.nodes[key].at
             for key, behind in earlier.items()
             if any((node := graphs.nodes.get(item)) is not None and node.definite for item in behind)
+            or (not graphs.nodes[key].unknown and any(isinstance(item, Path) for item in behind))
+        }
+        made |= {
+            part.at
+            for part in parts(self._function.body)
+            if isinstance(part, ir.Comprehension)
+            and part.at not in inside
+            and any(isinstance(each, ir.Binary) for each in walk_expression(part.element))
         }
         known = Uses(self._analyser, self._function, {}, made=made)
         for statements in before_loop(self._function.body, loop):

@@ -183,6 +183,7 @@ class Uses:
     def _branches(self, statement: ir.If | ir.While) -> None:
         """The branches of a test; what they fill depends on it."""
         outer, self._filled = self._filled, set()
+        was_seen, self.is_seen = self.is_seen, False
         before = dict(self.forms)
         ends: list[dict[str, Form]] = []
         for branch in bodies(statement):
@@ -194,9 +195,11 @@ class Uses:
             name: worst(end.get(name, "") for end in (*ends, *(() if len(ends) > 1 else (before,)))) for name in names
         }
         if self._test(statement.test):
+            self.is_bent |= self.is_seen  # the losses decide whether, or through which branch, a backward runs
             for name in self._filled:
                 self.forms[name] = "other" if self.forms.get(name, "") in ("linear", "other") else "read"
         self._filled |= outer
+        self.is_seen |= was_seen
 
     def _test(self, test: ir.Expr) -> bool:
         """Whether the outcome of a test depends on how large the losses are. A name alone is tested for being there."""
@@ -264,7 +267,8 @@ class Uses:
         """Note a backward, what is put into a collection, and what a helper does with the sum."""
         name = last_name(call.func)
         own = call.func.value if isinstance(call.func, ir.Attr) else None
-        given = worst(self._form(each) for each in call.passed)
+        passed = [self._form(each) for each in call.passed]
+        given = worst(passed)
         if own is not None and given == "other" and not is_read:
             self.changed.add((dotted(own), name))
         if own is not None and call.at not in self._callees:
@@ -282,7 +286,7 @@ class Uses:
             self.is_bent |= form == "other" or (form == "linear" and kept)
         elif name in PUTS and own is not None and call.at not in self._callees:
             self._put(own, given)
-        elif (inner := self._inside(call)) is not None:
+        elif (inner := self._inside(call, passed)) is not None:
             self.is_seen |= inner.is_seen
             self.is_bent |= inner.is_bent
             self.is_moved |= inner.is_moved
@@ -335,28 +339,29 @@ class Uses:
         name = last_name(call.func)
         own = call.func.value if isinstance(call.func, ir.Attr) else None
         forms = [self._form(each) for each in call.passed]
+        if (inner := self._inside(call, forms)) is not None:
+            return inner.returned
         if own is not None:
             forms.append(self._form(own))
-        if (inner := self._inside(call)) is not None:
-            return inner.returned
         if name == "grad" and "linear" in forms:  # gradients that have no graph themselves are no part of a backward
             return "other" if any(word.name == "create_graph" for word in call.keywords) else ""
         if name == "float" and own is None:
             return "read" if any(forms) else ""
         return called(name, forms)
 
-    def _inside(self, call: ir.Call) -> Uses | None:
+    def _inside(self, call: ir.Call, passed: list[Form]) -> Uses | None:
         """The uses in a function of the project that gets the sum, or sees it: a function within this one, a method of
-        the same object. None if it gets nothing of it."""
+        the same object. None if it gets nothing of it. ``passed``: the forms of all arguments, which are not computed
+        again: calls within calls would double the work with each."""
         key = self._callees.get(call.at)
         callee = self._analyser.function_at(key) if key is not None else None
         if callee is None:
             return None
-        words = {word.name: word.value for word in call.keywords}
+        count = len(call.args)
+        words = {word.name: form for word, form in zip(call.keywords, passed[count:], strict=True)}
         forms: dict[str, Form] = dict(self.forms) if callee.around is self._function else {}
         for position, param in enumerate(callee.given):
-            value = call.args[position] if position < len(call.args) else words.get(param.name)
-            forms[param.name] = self._form(value) if value is not None else ""
+            forms[param.name] = passed[position] if position < count else words.get(param.name, "")
         own = dotted(call.func.value) if isinstance(call.func, ir.Attr) else ""
         if own and own == self._function.own_name and callee.own_name:
             of_self = {name: form for name, form in self.forms.items() if name.startswith(own + ".")}

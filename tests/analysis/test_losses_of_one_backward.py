@@ -99,6 +99,10 @@ def found(folder: Path, before: str, body: str, after: str) -> list[str]:
         ("descend(losses)", False),
         ("def step():\n    torch.stack(losses).amax().backward()\nstep()", False),
         ("def total():\n    return sum(losses)\ntotal().backward()", True),
+        # a backward, or one of two, that the sum decides
+        ("loss = sum(losses)\nif loss.item() < 9:\n    optimizer.zero_grad()\n    loss.backward()", False),
+        ("loss = sum(losses)\nif loss > 9:\n    loss.backward()\nelse:\n    (-loss).backward()", False),
+        ("loss = sum(losses)\nif weights is not None:\n    loss.backward()\nelse:\n    (0.5 * loss).backward()", True),
         # graphs that are kept for a second backward
         ("sum(losses).backward(retain_graph=True)", False),
     ],
@@ -196,6 +200,18 @@ def test_what_a_loop_computes_beside_the_sum(
             id="weights under a mask",
         ),
         pytest.param(
+            "merged = {{name: weights[name] + alpha * code[name] for name in weights}}",
+            "total += F.cross_entropy(functional_call(model, merged, x.cuda()), y.cuda())",
+            False,
+            id="weights that are merged",
+        ),
+        pytest.param(
+            "merged = [weight / sum(weights) for weight in weights]\nprint(merged)",
+            "total += {loss}",
+            True,
+            id="numbers that the loop does not use",
+        ),
+        pytest.param(
             "loss = F.cross_entropy(model(code.cuda()), code)\n"
             "grads = torch.autograd.grad(loss, list(model.parameters()), create_graph=True)\n"
             "fast = {{name: p - 0.1 * g for (name, p), g in zip(model.named_parameters(), grads)}}",
@@ -235,6 +251,22 @@ def test_what_a_loop_computes_beside_the_sum(
             id="a copy of it",
         ),
         pytest.param("model.train()", "total += {loss}", True, id="the mode of a model"),
+        pytest.param("pass", "{loss}.backward()\ntotal += {loss}", False, id="gradients of another backward"),
+        pytest.param("pass", "descend([{loss}])\ntotal += {loss}", False, id="gradients of a backward in a helper"),
+        pytest.param(
+            "pass",
+            "x = x.cuda().requires_grad_(True)\n{loss}.backward(inputs=[x])\n"
+            "total += F.l1_loss(model(x.detach() + x.grad.sign()), y.cuda())",
+            True,
+            id="a backward that adds to no parameter",
+        ),
+        pytest.param(
+            "pass",
+            "x = x.cuda().requires_grad_(True)\ng, = torch.autograd.grad({loss}, x)\n"
+            "total += F.l1_loss(model(x.detach() + g.sign()), y.cuda())",
+            True,
+            id="gradients that are not added",
+        ),
         pytest.param(
             "pass",
             "action = model(env.observation())\ntotal += env.cost(action)\nenv.apply(action)",
@@ -363,3 +395,11 @@ def test_a_sum_that_is_returned(tmp_path: Path, loss: str, other: str, expected:
     (tmp_path / "train.py").write_text(RETURNED.format(loss=loss, other=other))
     result = memlint.lint([tmp_path], isolated=True, preview=True)
     assert len([each for each in result.findings if each.code == "MEM304"]) == expected
+
+
+def test_calls_within_calls_are_followed_once_each(tmp_path: Path) -> None:
+    nested = "sum(losses)"
+    for _ in range(40):
+        nested = f"same({nested})"
+    after = f"def same(loss):\n    return loss\n{nested}.backward()"
+    assert found(tmp_path, "losses = []", f"losses.append({LOSS})", after) == ["warning"]
