@@ -72,6 +72,7 @@ def written(
         ("@remote", 'return {"reward": reward}', "pass"),
         ("@remote(num_cpus=2)", "return [reward, 1]", "pass"),
         ("@ray.remote", "return reward", "def other(self, x): return self.strategy.score(x)"),
+        ("@ray.remote", "return reward", "def other(self): super(Actor, self).setup(hasattr(self, 'model'))"),
     ],
 )
 def test_another_process_gets_no_graph(tmp_path: Path, decorator: str, used: str, more: str) -> None:
@@ -89,6 +90,17 @@ def test_another_process_gets_no_graph(tmp_path: Path, decorator: str, used: str
         written(more="def step(self, x):\n            self.score(x).mean().backward()"),
         written(more="def step(self, x):\n            return self.score(x)"),
         written(more="def step(self, xs):\n            return sum(map(self.score, xs))"),
+        written(more="def step(self, fit):\n            return fit(lambda x: self.score(x).mean())"),
+        # code that gets the object may call it
+        written(more="def step(self, x):\n            return Loop(self).run(x)"),
+        written(more="def step(self, name, x):\n            getattr(self, name)(x).mean().backward()"),
+        written(more="def step(this, x):\n            this.score(x).mean().backward()"),
+        written(more="@property\n        def step(self):\n            return self.score(self.x)"),
+        written()
+        .replace("def score", "def __call__")
+        .replace("    pass\n", "    def step(self, x): self(x).sum().backward()\n"),
+        # a base that is not known may call it
+        written().replace("(Base)", "(Worker)"),
         # it trains
         written(used="reward.mean().backward(); self.optim.step(); return reward"),
         written(used="self.strategy.backward(reward.mean(), self.model); return reward"),
