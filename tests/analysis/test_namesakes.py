@@ -320,6 +320,9 @@ class Other({base}):
         ("object", "predict", "batch", "return self.fit(batch)", "eval", []),
         ("object", "predict", "batch", "return self.fit(batch)", "parameters", []),
         ("Unknown", "predict", "batch", "return self.fit(batch)", "state_dict", []),
+        ("Unknown", "predict", "batch", "return self.fit(batch)", "fit", []),
+        ("object", "predict", "batch", "return self.fit(batch)", "__getattr__", []),
+        ("object", "predict", "batch", "self.eval = self.net.eval", "fit", []),
         ("nn.Module", "predict", "batch", "return {}", "fit", []),
         ("nn.Module", "predict", "*args", "return {}", "fit", []),
         (
@@ -343,6 +346,42 @@ def test_another_class_beside_the_call(
     beside = BESIDE.format(base=base, method=method, params=params, body=body, more=more)
     (tmp_path / "src" / "runners" / "other.py").write_text(beside)
     (tmp_path / "src" / "runners" / "runner.py").write_text(OF_ONE)
+    (tmp_path / "pyproject.toml").touch()
+    result = memlint.lint([tmp_path / "src" / "runners" / "runner.py"], isolated=True)
+    assert [item.code for item in result.findings] == found
+
+
+@pytest.mark.parametrize(
+    ("call", "beside", "found"),
+    [
+        ("batch", "class Other:\n    def predict(self, batch):\n        return batch", ["MEM201"]),
+        # a class below serves as a module
+        (
+            "batch",
+            "class Other:\n    def predict(self, batch):\n        return batch\n\n\nclass Agent(Other):\n"
+            "    def eval(self):\n        return self",
+            [],
+        ),
+        # without the object among the parameters
+        (
+            "batch",
+            "class Other(nn.Module):\n    @staticmethod\n    def predict(batch):\n        return batch",
+            [],
+        ),
+        # any number of arguments
+        ("*batch", "class Other(nn.Module):\n    def predict(self, left, right, relation):\n        return left", []),
+        ("**batch", "class Other(nn.Module):\n    def predict(self, left, right, relation):\n        return left", []),
+    ],
+)
+def test_classes_that_the_call_may_mean(tmp_path: Path, call: str, beside: str, found: list[str]) -> None:
+    (tmp_path / "src" / "models").mkdir(parents=True)
+    (tmp_path / "src" / "runners").mkdir()
+    for number in range(9):
+        text = ONE_OF_MANY.format(number=number, base="nn.Module", body=COMPUTED)
+        (tmp_path / "src" / "models" / f"net{number}.py").write_text(text)
+    (tmp_path / "src" / "runners" / "other.py").write_text(f"from torch import nn\n\n\n{beside}\n")
+    runner = OF_ONE.replace("model.predict(batch)", f"model.predict({call})")
+    (tmp_path / "src" / "runners" / "runner.py").write_text(runner)
     (tmp_path / "pyproject.toml").touch()
     result = memlint.lint([tmp_path / "src" / "runners" / "runner.py"], isolated=True)
     assert [item.code for item in result.findings] == found

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import builtins
+import itertools
 import sys
 
 from memlint.analysis.index.definitions import Class
+from memlint.analysis.index.modules_by_use import may_be_modules
 from memlint.analysis.index.program import Function, Program
 from memlint.ir import nodes as ir
 from memlint.knowledge import PLAIN_BASES
@@ -14,6 +16,10 @@ from memlint.knowledge import PLAIN_BASES
 _FIND_NONE = (sys.stdlib_module_names | {"torch"}) - {"unittest"}
 #: forms of a base expression that name the base
 _NAMED = (ir.Name, ir.Attr, ir.Subscript)
+#: members of a module that say what an object is, if a class that is none has them, too; or that stand for all
+_OF_MODULES = frozenset({"eval", "parameters", "state_dict", "__getattr__", "__getattribute__"})
+#: the most classes below one that are looked at
+_MAX_BELOW = 40
 
 
 def knows_bases(program: Program, cls: Class) -> bool:
@@ -33,6 +39,26 @@ def may_be_layer(program: Program, function: Function) -> bool:
     cls = function.cls
     named = function.name in ("forward", "__call__")
     return named and (cls is None or program.is_module(cls) or not knows_bases(program, cls))
+
+
+def may_be_module(program: Program, cls: Class) -> bool:
+    """Whether an object that is used as a module may be of a class, or of one below: it derives from a module, or from
+    an unknown base, or has methods or attributes of a module, as an agent or a wrapper does. A trainer with a method
+    ``predict`` is none."""
+    below = list(itertools.islice(program.below(cls), _MAX_BELOW + 1))
+    return len(below) > _MAX_BELOW or any(_serves_as_module(program, one) for one in (cls, *below))
+
+
+def _serves_as_module(program: Program, cls: Class) -> bool:
+    ancestors, outside = program.ancestors(cls)
+    if program.is_module(cls) or any(map(may_be_modules, outside)) or not all(map(_names_bases, ancestors)):
+        return True
+    units = [one.module.index.units[one.unit] for one in ancestors]
+    return any(
+        not _OF_MODULES.isdisjoint(names)
+        for one, unit in zip(ancestors, units, strict=True)
+        for names in (one.methods, one.attributes, unit.stores)
+    )
 
 
 def is_entered(program: Program, cls: Class) -> bool:

@@ -22,7 +22,7 @@ def is_module_by_use(order: Sequence[Class], outside: Iterable[str]) -> bool:
     """Whether a class is a module: it, or a base of the project, has a forward and reads ``self.training``, which none
     of them assigns, so that an unknown base must. ``order``: the class and its bases in the project; ``outside``: the
     names of its other bases."""
-    if not any(map(_may_be_modules, outside)) or not any("forward" in one.methods for one in order):
+    if not any(map(may_be_modules, outside)) or not any("forward" in one.methods for one in order):
         return False
     units = [one.module.index.units[one.unit] for one in order]
     if not any(_MODE in unit.names for unit in units) or any(_MODE in unit.stores for unit in units):
@@ -41,7 +41,7 @@ def is_module_by_use(order: Sequence[Class], outside: Iterable[str]) -> bool:
     )
 
 
-def _may_be_modules(base: str) -> bool:
+def may_be_modules(base: str) -> bool:
     """Whether a base by its qualified name may be a module: Python's own are none, nor those of libraries that make no
     graph (gym), nor data sets, functions, optimizers and distributions of torch."""
     first, _, rest = base.partition(".")

@@ -24,7 +24,8 @@ from memlint.analysis.domain.values import (
     V,
     Words,
 )
-from memlint.analysis.index.program import Class, Program
+from memlint.analysis.index.bases import may_be_module
+from memlint.analysis.index.program import Function
 from memlint.analysis.syntax.expression_text import text
 from memlint.analysis.transfer.heap import elements_of, make, tuple_of
 from memlint.analysis.transfer.library.computing import is_any_callable, names_computing, names_part, prepares
@@ -119,7 +120,7 @@ def _of_class(fn: FunctionState, state: State, expr: ir.Call, receiver: V, name:
     if not receiver.resolved():
         note_unresolved_method(fn, state, expr, receiver, name)
     quiet = knowledge.is_bookkeeping(name) or (is_statement(fn, expr) and not names_computing(name))
-    if quiet or not _computes(fn, name, args, words):
+    if quiet or not _computes(fn, expr, name, args, words):
         # an attribute of such a name is no module: even a caller that knows the object as one learns nothing of the
         # result
         quiet = quiet or not names_computing(name)
@@ -168,7 +169,7 @@ def _gives_data(fn: FunctionState, name: str) -> bool:
     )
 
 
-def _computes(fn: FunctionState, name: str, args: Args, words: Words) -> bool:
+def _computes(fn: FunctionState, expr: ir.Call, name: str, args: Args, words: Words) -> bool:
     """Whether a method of a module of unknown class may run layers, by the project's methods of that name, or else
     by the name."""
     candidates = [method for method in fn.analyser.methods_named(name, fn.function) if method.cls is not None]
@@ -180,10 +181,10 @@ def _computes(fn: FunctionState, name: str, args: Args, words: Words) -> bool:
         return any(runs) if names_computing(name) else all(runs)
     if not names_computing(name):
         return False
-    return not fn.analyser.facts.methods.are_many(name, fn.module.key) or _nearest_compute(fn, name, args, words)
+    return not fn.analyser.facts.methods.are_many(name, fn.module.key) or _nearest_compute(fn, expr, name, args, words)
 
 
-def _nearest_compute(fn: FunctionState, name: str, args: Args, words: Words) -> bool:
+def _nearest_compute(fn: FunctionState, expr: ir.Call, name: str, args: Args, words: Words) -> bool:
     """Whether the nearest methods of a name that many classes have, as far as the call may mean them, all belong to
     modules, run layers and guard nothing: they are those of a model zoo."""
     program = fn.analyser.program
@@ -193,8 +194,8 @@ def _nearest_compute(fn: FunctionState, name: str, args: Args, words: Words) -> 
         for one in near
         if one.key != fn.function.key
         and not is_abstract(one)
-        and accepts(one, len(args) + 1, set(words))
-        and (one.cls is None or _may_be_module(program, one.cls))
+        and _may_accept(one, expr, args, words)
+        and (one.cls is None or may_be_module(program, one.cls))
     ]
     for method in methods:
         if method.cls is None or not program.is_module(method.cls):
@@ -205,13 +206,11 @@ def _nearest_compute(fn: FunctionState, name: str, args: Args, words: Words) -> 
     return bool(summaries) and all(one is not None and (one.runs or _runs_parts(one)) for one in summaries)
 
 
-#: methods of a module that say what an object is, if a class that is none has them, too: an agent, a wrapper
-_OF_MODULES = ("eval", "parameters", "state_dict")
-
-
-def _may_be_module(program: Program, cls: Class) -> bool:
-    """Whether an object that is used as a module may be of a class. A trainer with a method ``predict`` is none."""
-    return program.is_module(cls) or any(program.method(cls, name) is not None for name in _OF_MODULES)
+def _may_accept(method: Function, expr: ir.Call, args: Args, words: Words) -> bool:
+    """Whether a call on an object may fit a method's signature: what ``*args`` and ``**words`` hold is unknown."""
+    if any(isinstance(arg, ir.Starred) for arg in expr.args) or any(name.startswith("**") for name in words):
+        return True
+    return accepts(method, len(args) + (1 if method.takes_self else 0), set(words))
 
 
 def _runs_parts(summary: Summary) -> bool:
