@@ -121,3 +121,27 @@ def test_what_a_step_logs_and_returns_is_trained_on(tmp_path: Path) -> None:
                 return torch.optim.Adam(self.parameters())
     """
     assert not codes(tmp_path, code)
+
+
+@pytest.mark.parametrize(
+    ("method", "body", "found"),
+    [
+        ("log_metrics", "self.writer.add_scalar('q', levels['q'].item())", True),
+        ("log_metrics", "self.rows.append(float(levels['q']))", True),
+        ("log_metrics", "print(levels)", True),
+        ("log_metrics", "raise NotImplementedError", True),
+        ("log_metrics", "for one in self.loggers: one.log_metrics(levels)", True),
+        ("load_state_dict", "self.net.load_state_dict(levels)", True),
+        # it keeps what it gets, or hands it on, or trains
+        ("log_metrics", "self.rows.append(levels['q'])", False),
+        ("log_metrics", "self.last = levels['q']", False),
+        ("log_metrics", "self.other.use(levels)", False),
+        ("log_metrics", "(levels['q'] * 2).backward()", False),
+        ("load_state_dict", "self.levels = levels", False),
+    ],
+)
+def test_a_method_of_the_project_that_the_call_may_mean(tmp_path: Path, method: str, body: str, found: bool) -> None:
+    logger = f"class Logger:\n    def {method}(self, levels):\n        {body}\n"
+    (tmp_path / "loggers.py").write_text(logger)
+    use = f"self.other.{method}(levels); self.other.finish()"
+    assert bool(codes(tmp_path, _CODE.format(use))) is found

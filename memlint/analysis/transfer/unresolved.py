@@ -5,6 +5,7 @@ from __future__ import annotations
 from memlint.analysis.domain.literal_values import referred_functions
 from memlint.analysis.domain.state import OFF, State
 from memlint.analysis.domain.summary.function_state import FunctionState
+from memlint.analysis.domain.summary.summary import Summary
 from memlint.analysis.domain.tensor_ops import asks_for_count, names_model, names_number
 from memlint.analysis.domain.values import (
     ACCELERATOR,
@@ -21,6 +22,7 @@ from memlint.analysis.domain.values import (
     TREE,
     UNKNOWN,
     Args,
+    Path,
     Source,
     V,
     Words,
@@ -47,7 +49,7 @@ def unknown_call(fn: FunctionState, state: State, expr: ir.Call, callee: V, args
     parents: frozenset[Source] = callee.src if isinstance(expr.func, ir.Attr) else EMPTY
     alone = is_statement(fn, expr)
     guess = not alone and (is_loss(expr.func) or _made_as_loss(callee) or _named_loss(fn, expr, args))
-    logged = _only_reads(callee, last_name(expr.func), alone)
+    logged = _only_reads(fn, callee, last_name(expr.func), alone)
     for value in (*args, *words.values()):
         inner = tensors_within(fn, state, value)
         parents |= inner.src
@@ -133,14 +135,36 @@ def _named_loss(fn: FunctionState, expr: ir.Call, args: Args) -> bool:
 _LOGS = lazy_pattern(r"log(_dict)?|(?:add|log)_(?:scalar|metric|histogram|image|figure|audio|video|text)s?")
 
 
-def _only_reads(callee: V, name: str, alone: bool) -> bool:
+def _only_reads(fn: FunctionState, callee: V, name: str, alone: bool) -> bool:
     """Whether a call reads the numbers of its arguments, and no gradient can come back through it: a logger's, whose
-    result nobody uses, or one that copies them into a module, or makes parameters of them."""
+    result nobody uses, or one that copies them into a module, or makes parameters of them. A method of the project
+    that the call may mean must not keep the arguments themselves."""
     if name == "load_state_dict" or (alone and _LOGS.fullmatch(name) is not None):
-        return True
+        return callee.resolved() or not _may_be_kept(fn, name)
     return name in ("append", "extend", "update") and any(
         ref.kind == "extinstance" and ref.name in PARAMETER_CONTAINERS for ref in callee.refs
     )
+
+
+def _may_be_kept(fn: FunctionState, name: str) -> bool:
+    """Whether a method of the project of that name may keep what it is given, or run a backward through it."""
+    methods = [one for one in fn.analyser.methods_named(name, fn.function) if one.cls is not None]
+    if not methods:
+        return fn.analyser.facts.methods.are_many(name, fn.module.key)
+    summaries = [fn.analyser.summary(one) for one in methods if one.key != fn.function.key]
+    return any(summary is None or _keeps_given(summary) for summary in summaries)
+
+
+def _keeps_given(summary: Summary) -> bool:
+    roots = {f"p:{param.name}" for param in summary.function.given}
+    kept = set(summary.left - summary.notes.logged)
+    for store in summary.stores.values():
+        kept |= store.value.src
+    for _, value in summary.exit.sym.items() if summary.exit is not None else ():
+        kept |= value.src | value.syms
+    for one in summary.backwards:
+        kept |= one.reached
+    return any(isinstance(source, Path) and source.root in roots for source in summary.graphs.closure(kept))
 
 
 def escape(fn: FunctionState, value: V, inner: V, *, scored: bool = False, logged: bool = False) -> None:
