@@ -191,6 +191,7 @@ class Edits:
             id="a lambda",
         ),
         pytest.param("import torch\n", "import torch\n\nx = 1\n\n", ["MEM101", "MEM201"], id="outside of functions"),
+        pytest.param("\n\nclass", "\n\f\nclass", ["MEM101", "MEM201"], id="a form feed"),
         pytest.param("    def run(self", "    @torch.no_grad()\n    def run(self", ["MEM101"], id="a decorator"),
         pytest.param(
             "def train(model", "def more():\n    pass\n\n\ndef train(model", ["MEM101", "MEM201"], id="a function more"

@@ -29,10 +29,14 @@ from memlint.analysis.syntax.memo import forget
 from memlint.analysis.syntax.syntax import parts, walk_statements
 from memlint.finding import Span
 from memlint.frontend.problem import SyntaxProblem, outdated
+from memlint.patterns import lazy_pattern
 from memlint.project.source import decode
 
 if TYPE_CHECKING:
     from memlint.frontend.span_table import SpanTable
+
+#: (for str.splitlines, a form feed is a line end, too)
+_LINE_END = lazy_pattern(r"\r\n?|\n")
 
 
 class AnalysisOptions(msgspec.Struct, frozen=True, kw_only=True):
@@ -136,7 +140,7 @@ class Analysis:
 
     def _lines(self, path: str) -> list[str]:
         if path not in self._split:
-            self._split = {path: self._program.module(path).text.splitlines()}  # (file by file)
+            self._split = {path: _LINE_END.split(self._program.module(path).text)}  # (file by file)
         return self._split[path]
 
     def function_at(self, site: Site) -> Function:
