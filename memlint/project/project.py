@@ -22,10 +22,14 @@ from memlint.project.source import Sources
 _SINCE_04 = lazy_pattern(
     r"no_grad|inference_mode|set_grad_enabled|is_grad_enabled|\.item\(\)|torch\.(device|tensor)\(|torch\.cuda\.amp"
 )
-#: the module of an absolute import: its first name, and the rest
-_IMPORTS = lazy_pattern(r"^[ \t]*(?:from|import)[ \t]+([^\W\d]\w*)\.([\w.]+)", re.MULTILINE)
+#: the module of an absolute import: its first name, and the rest; and what is imported of it, in the same line
+_IMPORTS = lazy_pattern(
+    r"^[ \t]*(?:from|import)[ \t]+([^\W\d]\w*)\.([\w.]+)(?:[ \t]+import[ \t]+\(?([\w, \t]*))?", re.MULTILINE
+)
 #: so many modules at least have to lie in a package that the imports name, as a library may have one of the name, too
 _FEWEST_NAMES = 3
+#: of so many modules one may be absent: it is compiled, or its import is dead
+_ONE_ABSENT_OF = 20
 
 
 class Earlier(Protocol):
@@ -234,20 +238,29 @@ class Project:
     @functools.cached_property
     def _own_names(self) -> frozenset[str]:
         """Other names of a package that is the project's root, as a checkout may have any name (``net-1.2``, ``src``):
-        those under which the files import modules that all lie in it."""
+        those under which the files import modules that lie in it, all but a few, and mention what is imported."""
         if self.root not in self._packages:
             return frozenset()
-        found: dict[str, set[str]] = {}
+        found: dict[str, dict[str, set[str]]] = {}
         for display in self.sources:
-            for first, rest in _IMPORTS.findall(self.sources[display].text):
-                found.setdefault(first, set()).add(rest)
+            for first, rest, names in _IMPORTS.findall(self.sources[display].text):
+                given = found.setdefault(first, {}).setdefault(rest, set())
+                given.update(words[0] for one in names.split(",") if (words := one.split()))
         return frozenset(
             first
-            for first, names in found.items()
-            if len(names) >= _FEWEST_NAMES
+            for first, modules in found.items()
+            if len(modules) >= _FEWEST_NAMES
             and first not in LIBRARIES
-            and all(self._at(self.root, name) for name in names)
+            and sum(not self._may_hold(*item) for item in modules.items()) * _ONE_ABSENT_OF <= len(modules)
         )
+
+    def _may_hold(self, module: str, names: Iterable[str]) -> bool:
+        """Whether a module lies in the root, and each of the names is a module below it or stands in its text."""
+        found = self._at(self.root, module)
+        if found is None:
+            return False
+        text = self.sources[found].text
+        return "import *" in text or all(name in text or self._at(self.root, f"{module}.{name}") for name in names)
 
     def is_missing(self, module: str, importer: str, level: int) -> bool:
         """Whether nothing on the disk bears the name of a module that a relative import of ``level`` dots names, be it

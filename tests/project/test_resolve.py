@@ -107,6 +107,8 @@ _ROOT_FILES = ("__init__.py", "utils.py", "nets/__init__.py", "nets/layers.py", 
         # one of its modules is not here: a library with some names in common
         ("import net.utils, net.nets\nimport net.nets.layers\nimport net.other", _ROOT_FILES, None),
         ("import net.utils\nimport net.nets\nimport net.nets.layers\nfrom net.nets.deep import a", _ROOT_FILES, None),
+        # or one that lacks what is imported of it
+        ("import net.utils\nfrom net.nets import layers, a\nfrom net.nets.layers import b, gone", _ROOT_FILES, None),
         # too few to tell
         ("import net.utils\nfrom net.nets import a", _ROOT_FILES, None),
         # the root is no package
@@ -124,10 +126,22 @@ def test_a_package_in_a_checkout_of_another_name(
 ) -> None:
     """``TTS.utils`` in a checkout ``TTS-0.0.1`` that is the package itself: all that is imported of it lies in it."""
     project(tmp_path / "net-1.2", *files)
+    for name in files:
+        (tmp_path / "net-1.2" / name).write_text("a = b = 0")
     (tmp_path / "net-1.2/run.py").write_text(imports)
     root = (tmp_path / "net-1.2").resolve()
     one = discover(root, [Named(root)], cwd=root).project
     assert one.resolve("net.utils", "run.py", 0) == found
+
+
+@pytest.mark.parametrize(("many", "absent", "found"), [(30, 1, "m0.py"), (30, 2, None), (10, 1, None)])
+def test_a_few_modules_of_a_package_may_be_absent(tmp_path: Path, many: int, absent: int, found: str | None) -> None:
+    """Compiled, or removed while a file that nobody uses still imports them."""
+    project(tmp_path / "net-1.2", "__init__.py", "run.py", *[f"m{number}.py" for number in range(many - absent)])
+    imports = "".join(f"import net.m{number}\n" for number in range(many))
+    (tmp_path / "net-1.2/run.py").write_text(imports)
+    root = (tmp_path / "net-1.2").resolve()
+    assert discover(root, [Named(root)], cwd=root).project.resolve("net.m0", "run.py", 0) == found
 
 
 def test_a_library_is_no_other_name_of_the_project(tmp_path: Path) -> None:
