@@ -185,6 +185,12 @@ def is_same_network(maker: str) -> bool:
 
 
 @functools.cache
+def options_without_layers() -> frozenset[str]:
+    """The parameters of their makers that take no layers."""
+    return frozenset(read("torch.toml")["modules"]["options_without_layers"])
+
+
+@functools.cache
 def replaced_parts() -> frozenset[str]:
     """Attributes of these networks that programs replace by layers of their own."""
     return network_parts() | frozenset(read("torch.toml")["modules"]["replaced"])

@@ -73,6 +73,24 @@ RESNET = "resnet50(weights='DEFAULT')"
         (RESNET, "model.fc, model.name = Layer(), 'own'", "unsafe"),
         (RESNET, "model.forward = Layer()", "unsafe"),
         (RESNET, "model.stem = Layer()", "safe"),
+        # what the maker is given
+        ("resnet18(weights=None, num_classes=len(loader))", "pass", "safe"),
+        ("resnet18(norm_layer=Asking)", "pass", "unsafe"),
+        ("mobilenet_v2(**loader[0])", "pass", "unsafe"),
+        # other ways to put a layer in
+        ("vgg16()", "layers = model.features\n    layers[0] = Asking()", "unsafe"),
+        ("vgg16()", "layers = [model]\n    layers[0] = Asking()", "safe"),
+        ("vgg16()", "model.classifier.append(Asking())", "unsafe"),
+        ("vgg16()", "model.classifier.append(nn.ReLU())", "safe"),
+        ("vgg16()", "model.classifier += nn.Sequential(Asking())", "unsafe"),
+        (RESNET, "model.fc: nn.Module = Asking()", "unsafe"),
+        (RESNET, "with Layer() as model.fc:\n        pass", "unsafe"),
+        (RESNET, "for block in model.layer1:\n        block.act = Asking()", "unsafe"),
+        (RESNET, "for part in model.modules():\n        part.own = Asking()", "unsafe"),
+        (RESNET, "for part in model.modules():\n        part.momentum = 0.1", "safe"),
+        (RESNET, "model._modules['fc'] = Asking()", "unsafe"),
+        (RESNET, "model.__setattr__('fc', Asking())", "unsafe"),
+        (RESNET, "model.__class__ = Asking", "unsafe"),
     ],
 )
 def test_a_guard_around_a_network_of_a_library(made: str, then: str, expected: str, tmp_path: Path) -> None:

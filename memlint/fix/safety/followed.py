@@ -19,6 +19,7 @@ from memlint.analysis.syntax.memo import kept
 from memlint.analysis.syntax.syntax import dotted, expressions, walk_expression, walk_statements
 from memlint.fix.safety import vocabulary as words
 from memlint.fix.safety.origins import Origin, Origins, UnknownOriginError, is_layer, resolve
+from memlint.fix.safety.replaced_parts import replacements
 from memlint.frontend.index_records import UnitIndex
 from memlint.ir import nodes as ir
 
@@ -234,7 +235,7 @@ class Followed:
         """The doubt about what the project puts in place of parts of a library's networks: ``net.fc = Head()``."""
         if self._parts is None:
             self._parts = ""  # what replaces a part may be such a network again
-            if any("setattr" in unit.calls for unit in self._units()):
+            if any(not unit.calls.isdisjoint(("setattr", "__setattr__")) for unit in self._units()):
                 self._parts = f"`setattr` may replace a part of it{MAY_DIFFER}"
             for function, value in replacements(self.analyser.program):
                 self._parts = self._parts or self._value(function, value)
@@ -283,47 +284,3 @@ def _compilers(program: Program) -> Iterator[str]:
                 for part in (part for expr in (*own, *function.decorators) for part in walk_expression(expr)):
                     if isinstance(part, ir.Attr) and part.name in words.COMPILES and not _of_texts(part):
                         yield f"`{text(part, 40)}` in {key}"
-
-
-@kept
-def replacements(program: Program) -> list[tuple[Function, ir.Expr]]:
-    """The values that the project assigns to attributes which parts of a library's networks have, but for attributes of
-    ``self``, with their functions."""
-    parts = knowledge.replaced_parts()
-    found: list[tuple[Function, ir.Expr]] = []
-    for key in program.project.sources:
-        module = program.module(key)
-        for number, unit in enumerate(module.index.units):
-            if unit.names.isdisjoint(parts) and unit.stores.isdisjoint(parts):
-                continue
-            for function in functions_in(module, number):
-                found += [(function, value) for value in _put_into(function, parts)]
-    return found
-
-
-def _put_into(function: Function, parts: frozenset[str]) -> Iterator[ir.Expr]:
-    for statement in walk_statements(function.body, into_definitions=False):
-        if isinstance(statement, ir.Assign):
-            places = [one for target in statement.targets for one in _places(target)]
-            if any(not parts.isdisjoint(_attributes(place, function.own_name)) for place in places):
-                yield statement.value
-
-
-def _places(target: ir.Expr) -> Iterator[ir.Expr]:
-    if isinstance(target, ir.Display):
-        for one in target.elements:
-            yield from _places(one)
-    else:
-        yield target
-
-
-def _attributes(place: ir.Expr, own: str) -> set[str]:
-    """The attributes on the way to a place: ``layer4`` and ``fc`` of ``net.layer4[0].fc``. None for a place of
-    ``self``."""
-    found: set[str] = set()
-    inner = place
-    while isinstance(inner, ir.Attr | ir.Subscript):
-        if isinstance(inner, ir.Attr):
-            found.add(inner.name)
-        inner = inner.value
-    return set() if dotted(place).count(".") == 1 and isinstance(inner, ir.Name) and inner.id == own else found

@@ -22,7 +22,7 @@ from memlint.analysis.index.binders import binders
 from memlint.analysis.index.program import Class, Function
 from memlint.analysis.syntax.expression_text import text
 from memlint.analysis.syntax.memo import kept
-from memlint.analysis.syntax.syntax import dotted, is_name, walk_expression, walk_statements
+from memlint.analysis.syntax.syntax import dotted, is_name, spreads, walk_expression, walk_statements
 from memlint.fix.safety import vocabulary as words
 from memlint.fix.safety.bindings import is_container
 from memlint.fix.safety.reflection import set_by_name
@@ -108,6 +108,7 @@ class Origins:
             if is_layer(what):
                 return {what, *(self._all(function, given) if last in _HOLDERS else ())}
             if knowledge.is_same_network(what):
+                _check_options(call)
                 return {what}
             if what in ("collections.OrderedDict", "copy.deepcopy", "copy.copy"):
                 return self._all(function, given)
@@ -320,6 +321,13 @@ def _is_target(statement: ir.Assign | ir.AnnAssign) -> bool:
     """Whether the attribute itself is assigned, not as one of several unpacked targets."""
     targets = statement.targets if isinstance(statement, ir.Assign) else (statement.target,)
     return all(not isinstance(target, ir.Display) for target in targets)
+
+
+def _check_options(call: ir.Call) -> None:
+    """Raise if a library's network may be made with layers of the project: ``resnet18(norm_layer=Norm)``."""
+    known = knowledge.options_without_layers()
+    if spreads(call) or any(word.name not in known and not isinstance(word.value, ir.Const) for word in call.keywords):
+        raise UnknownOriginError(f"`{text(call, 40)}` may be given other layers")
 
 
 def is_layer(name: str) -> bool:

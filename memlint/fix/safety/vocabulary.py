@@ -151,6 +151,7 @@ CHANGES_MODULES = frozenset(
         "set_submodule",
         "add_module",
         "register_module",
+        "_modules",
         "weight_norm",
         "spectral_norm",
         "functional_call",
