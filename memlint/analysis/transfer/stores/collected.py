@@ -11,7 +11,7 @@ from memlint.analysis.domain.summary.effects import ModelRun, Store
 from memlint.analysis.domain.summary.summary import Summary
 from memlint.analysis.domain.values import Sources
 from memlint.analysis.index.program import Function
-from memlint.analysis.syntax.bindings import mentions, names_bound_by, reads_any
+from memlint.analysis.syntax.bindings import mentions, names_bound_by, names_read, reads_any
 from memlint.analysis.syntax.expression_text import text
 from memlint.analysis.syntax.memo import kept
 from memlint.analysis.syntax.syntax import (
@@ -218,13 +218,26 @@ def becomes_array(summary: Summary, store: Store) -> bool:
     graph or on an accelerator."""
     if store.kind != "retain" or not store.local:
         return False
-    likely = calls_named(summary.function.body, _MAKE_ARRAYS)
-    made = (call.args[0] for call in likely if call.args and dotted(call.func) in _ARRAYS)
-    return any(
-        text(argument) == store.place_text
-        or (isinstance(argument, ir.Display) and any(text(one) == store.text for one in argument.elements))
-        for argument in made
-    )
+    body = summary.function.body
+    for call in calls_named(body, _MAKE_ARRAYS):
+        if not call.args or dotted(call.func) not in _ARRAYS:
+            continue
+        argument = call.args[0]
+        taken = [argument] if text(argument) == store.place_text else []
+        if isinstance(argument, ir.Display):
+            taken += [one for one in argument.elements if text(one) == store.text]
+        if any(not _bound_between(body, names_read(one), store.site.at, call.at) for one in taken):
+            return True
+    return False
+
+
+def _bound_between(body: tuple[ir.Stmt, ...], names: AbstractSet[str], store: int, call: int) -> bool:
+    """Whether one of these variables gets another value between a store and a call, whichever comes first."""
+    first, last = min(store, call), max(store, call)
+    between = [one for one in walk_statements(body, into_definitions=False) if first < one.at < last]
+    if last == call and between:
+        del between[-1]  # the statement of the call itself: ``rows = np.stack(rows)``
+    return any(not names.isdisjoint(names_bound_by(one)) for one in between)
 
 
 def proved_free(summary: Summary, sources: Sources, tests: tuple[ir.Expr, ...]) -> bool:
