@@ -18,7 +18,6 @@ from memlint.analysis.domain.bound_names import Names, argument, bindings, peel
 from memlint.analysis.domain.devices import is_of_script, names_an_accelerator, touches_an_accelerator, without_comments
 from memlint.analysis.domain.periods import MAX_PERIOD
 from memlint.analysis.domain.summary.summary import Summary
-from memlint.analysis.domain.tensor_ops import names_model
 from memlint.analysis.facts.analyser import Analyser
 from memlint.analysis.facts.calls_by_name import TooManyError, calls_of_function, functions_naming
 from memlint.analysis.facts.memory_names import NameUse, unguarded, used_names
@@ -28,7 +27,7 @@ from memlint.analysis.index.definitions import functions_of
 from memlint.analysis.index.mentions import tree_of
 from memlint.analysis.index.program import Class, Function, Module, Program, in_tests
 from memlint.analysis.index.programs import is_collected, is_program
-from memlint.analysis.index.roles_by_name import is_test
+from memlint.analysis.index.roles_by_name import is_test, names_model
 from memlint.analysis.index.uses import of_module
 from memlint.analysis.judge.evaluation import is_small
 from memlint.analysis.judge.sizes.small_networks import size_of_class

@@ -40,6 +40,7 @@ class Turn{bases}:
         # the base may be a module, and a name counts where the project leaves both possible
         ("turn", "(Transform)", ["MEM201"]),
         ("pose_model", "", ["MEM201"]),
+        ("teacher", "", ["MEM201"]),
     ],
 )
 def test_classes_of_the_project_say_what_has_a_forward(tmp_path: Path, name: str, bases: str, codes: list[str]) -> None:
@@ -47,3 +48,25 @@ def test_classes_of_the_project_say_what_has_a_forward(tmp_path: Path, name: str
     (tmp_path / "turns.py").write_text(OTHERS.format(bases=bases))
     result = memlint.lint([tmp_path])
     assert [item.code for item in result.findings] == codes
+
+
+MIXED = """
+from torch import nn
+
+
+class Runs:
+    def forward(self, x):
+        return self.body(x)
+
+
+class Net(Runs, nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.body = nn.Conv2d(3, 64, 3)
+"""
+
+
+def test_a_class_that_modules_inherit_from_is_no_other(tmp_path: Path) -> None:
+    (tmp_path / "normalize.py").write_text(PROGRAM.format(name="turn"))
+    (tmp_path / "turns.py").write_text(MIXED)
+    assert [item.code for item in memlint.lint([tmp_path]).findings] == ["MEM201"]

@@ -5,7 +5,6 @@ from __future__ import annotations
 from memlint import knowledge
 from memlint.analysis.domain.state import State
 from memlint.analysis.domain.summary.function_state import FunctionState
-from memlint.analysis.domain.tensor_ops import names_model
 from memlint.analysis.domain.values import (
     CONTAINER,
     CPU,
@@ -19,6 +18,7 @@ from memlint.analysis.domain.values import (
     Words,
     ordered,
 )
+from memlint.analysis.index.roles_by_name import names_model
 from memlint.analysis.syntax.expression_text import text
 from memlint.analysis.transfer.held_values import tensors_within
 from memlint.analysis.transfer.library.computing import names_part

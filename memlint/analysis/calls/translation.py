@@ -8,7 +8,7 @@ from memlint.analysis.calls.call_symbols import Symbols
 from memlint.analysis.domain.graphs import Node
 from memlint.analysis.domain.recorded_modes import whole_of
 from memlint.analysis.domain.state import AMBIENT, OFF, ON, Obj
-from memlint.analysis.domain.tensor_ops import names_model, names_number, on_accelerator
+from memlint.analysis.domain.tensor_ops import names_number, on_accelerator
 from memlint.analysis.domain.values import (
     ACCELERATOR,
     ANYWHERE,
@@ -36,6 +36,7 @@ from memlint.analysis.domain.values import (
     join,
     ordered,
 )
+from memlint.analysis.index.roles_by_name import names_model
 from memlint.analysis.syntax.expression_text import text
 from memlint.analysis.transfer.handed_on import is_of_object
 from memlint.analysis.transfer.held_values import tensors_within

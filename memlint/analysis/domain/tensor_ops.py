@@ -36,9 +36,6 @@ _COUNT = lazy_pattern(
     r"(.*_)?batch_?size|bsz|num_.+|n_.+|.+_count|epochs?|(.*_)?steps?|(total|num)_(ops|flops|macs)|width|height"
 )
 _COUNTED = lazy_pattern(r"(get_)?(.*_)?batch_?size|(get_)?num_\w+|(get_)?\w+_count")
-_MODEL = lazy_pattern(
-    r"_?(.*_)?(model|net|network|encoder|decoder|backbone|generator|extractor|classifier|student|teacher|vae|unet|vit|resnet|gan)\d?"
-)
 _TEXT = lazy_pattern(r"\w*names?|datasets?|subsets?|splits?|domains?|captions?|sentences?|texts?")
 _LABELS = lazy_pattern(
     r"(.*_)?(y|ys|yb|y_(true|mb|b|i|gt)|b?box(es)?|difficult\w*|lbls?|lab|targets?|tgts?|idx|idxs|inds?|index|indexs|indices|indexes|ids?|id|pids?|camids?|classes|cls|"
@@ -138,11 +135,6 @@ def asks_for_count(name: str) -> bool:
 def names_metric(shown: str) -> bool:
     """Whether a callable is named like a metric."""
     return re.fullmatch(r"(.*_)?metrics?(_fn|_func|\[.*\])?", shown.rsplit(".", 1)[-1].lower()) is not None
-
-
-def names_model(shown: str) -> bool:
-    """Whether a callable is named like a model. What runs on a batch under no_grad with such a name is one."""
-    return _MODEL.fullmatch(shown.rsplit(".", 1)[-1].lower()) is not None
 
 
 def names_labels(shown: str) -> bool:

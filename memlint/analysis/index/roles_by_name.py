@@ -1,14 +1,25 @@
-"""Whether a function is a test or an evaluation, by its name and file."""
+"""What a name says: whether a function is a test or an evaluation (its file counts too), and a callable a model."""
 
 from __future__ import annotations
 
 from memlint.analysis.index.program import Function, in_tests
+from memlint.patterns import lazy_pattern
 
 #: words in the names of evaluations
 _NAMES = (
     "valid", "eval", "test", "predict", "infer", "generate", "sample", "extract", "encode_all", "embed_all",
     "export", "inference",
 )  # fmt: skip
+
+#: names of models
+_MODEL = lazy_pattern(
+    r"_?(.*_)?(model|net|network|encoder|decoder|backbone|generator|extractor|classifier|student|teacher|vae|unet|vit|resnet|gan)\d?"
+)
+
+
+def names_model(shown: str) -> bool:
+    """Whether a callable is named like a model. What runs on a batch under no_grad with such a name is one."""
+    return _MODEL.fullmatch(shown.rsplit(".", 1)[-1].lower()) is not None
 
 
 def named_test(function: Function) -> bool:

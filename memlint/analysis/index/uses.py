@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from memlint.analysis.index.program import Function, Program
+from memlint.analysis.index.roles_by_name import names_model
 from memlint.analysis.syntax.bindings import names_bound_by, unpacked_targets
 from memlint.analysis.syntax.memo import kept
 from memlint.analysis.syntax.syntax import dotted, expressions, walk_expression, walk_statements
@@ -74,26 +75,27 @@ def uses_of(program: Program, function: Function) -> frozenset[str]:
         return frozenset()
     used, run_by_forward = _module_uses(function.body)
     if run_by_forward - used and _has_other_forward(program):
-        return used.union(name for name in run_by_forward if _NETWORK.search(name.lower()) is not None)
+        return used.union(name for name in run_by_forward if names_model(name))
     return used | run_by_forward
 
 
 _FORWARD = "forward"
 #: if more files than this define a forward, their classes are not read
 _MAX_FILES = 100
-#: names of networks
-_NETWORK = lazy_pattern(r"(model|net|network|encoder|decoder|backbone)\d*$")
 
 
 @kept
 def _has_other_forward(program: Program) -> bool:
     """Whether a class of the project has a forward and is known to be no module (a rotation, the inverse of which is
-    its ``inverse``): none of its bases is unknown."""
+    its ``inverse``): neither its bases nor those of its subclasses are unknown."""
     keys = program.words.defining(_FORWARD)
     modules = [program.module(key) for key in keys] if len(keys) <= _MAX_FILES else []
     named = ((module, one) for module in modules for one in module.index.definitions if _FORWARD in one.methods)
     classes = (module.cls(one.name) for module, one in named)
-    return any(cls is not None and program.ancestors(cls)[1] <= {"?.object"} for cls in classes)
+    return any(
+        cls is not None and all(program.ancestors(one)[1] <= {"?.object"} for one in (cls, *program.below(cls)))
+        for cls in classes
+    )
 
 
 @kept

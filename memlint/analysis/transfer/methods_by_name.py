@@ -9,9 +9,9 @@ from memlint import knowledge
 from memlint.analysis.domain.state import AMBIENT, OFF, ON, State
 from memlint.analysis.domain.summary.function_state import FunctionState
 from memlint.analysis.domain.summary.summary import Summary
-from memlint.analysis.domain.tensor_ops import names_model
 from memlint.analysis.domain.values import DATA, NONE, Args, Path, Source, V, Words, join_all
 from memlint.analysis.index.program import Function
+from memlint.analysis.index.roles_by_name import names_model
 from memlint.analysis.transfer.held_values import tensors_within
 from memlint.analysis.transfer.library.computing import names_part
 from memlint.analysis.transfer.signatures import accepts, bind, is_abstract

@@ -6,7 +6,7 @@ from memlint.analysis.domain.literal_values import referred_functions
 from memlint.analysis.domain.state import OFF, State
 from memlint.analysis.domain.summary.function_state import FunctionState
 from memlint.analysis.domain.summary.summary import Summary
-from memlint.analysis.domain.tensor_ops import asks_for_count, names_model, names_number
+from memlint.analysis.domain.tensor_ops import asks_for_count, names_number
 from memlint.analysis.domain.values import (
     ACCELERATOR,
     BATCH,
@@ -27,6 +27,7 @@ from memlint.analysis.domain.values import (
     V,
     Words,
 )
+from memlint.analysis.index.roles_by_name import names_model
 from memlint.analysis.syntax.expression_text import text
 from memlint.analysis.syntax.syntax import dotted, last_name
 from memlint.analysis.transfer.held_values import tensors_within

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from memlint.analysis.domain.tensor_ops import names_model
 from memlint.analysis.domain.values import UNKNOWN, V, Words
+from memlint.analysis.index.roles_by_name import names_model
 
 if TYPE_CHECKING:
     from memlint.analysis.facts.analyser import Analyser
