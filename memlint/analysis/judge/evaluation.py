@@ -281,7 +281,7 @@ def _event(
         held=_held_by(summary, run),
         called=run.called,
         named=is_evaluation_name(summary.function),
-        followed=run.resolved or trains_otherwise(summary, run) or run_callers.pass_a_network(summary, run),
+        followed=run.resolved or trains_otherwise(summary, run),
         served=run.served,
         phase=phase.quiet if phase is not None else "",
         training=phase.training if phase is not None else "",

@@ -326,4 +326,4 @@ def consumed_as(summary: Summary, run: ModelRun) -> Literal["detached", "escapes
     marks = run.marks
     if marks & summary.notes.returned or marks & summary.escaped:
         return "escapes"
-    return "detached" if marks & summary.graphs.closure(summary.used) else "dropped"
+    return "detached" if marks & summary.used else "dropped"

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from memlint.analysis.demand.given_networks import parameter_of
 from memlint.analysis.domain.periods import runs_once
 from memlint.analysis.domain.state import AMBIENT
 from memlint.analysis.domain.summary.effects import ModelRun
 from memlint.analysis.domain.summary.summary import Summary
-from memlint.analysis.domain.values import Source, Sources, V
+from memlint.analysis.domain.values import Source, Sources
 from memlint.analysis.index.program import Function
 from memlint.analysis.index.roles_by_name import is_evaluation_name
 from memlint.analysis.judge.judged_runs import consumed_as, judge_run, loop_of, runs_in_callers_mode
@@ -143,25 +142,6 @@ def _is_evaluated_by_callers(analyser: Analyser, summary: Summary, run: ModelRun
         for caller in _callers(analyser, summary.function).values()
     ]
     return all(ours) and any(lifted.loop is not None for runs in ours for lifted in runs)
-
-
-def pass_a_network(summary: Summary, run: ModelRun) -> bool:
-    """Whether all known callers pass, as the model, an object of a class of the project whose forward runs layers in
-    the grad mode of its caller."""
-    analyser = summary.analyser
-    name = parameter_of(summary, run)
-    passed = [record.args.get(name) for _, record in analyser.facts.calls_of(summary.function)] if name else []
-    return bool(passed) and all(value is not None and _runs_layers(analyser, value, run.method) for value in passed)
-
-
-def _runs_layers(analyser: Analyser, module: V, method: str) -> bool:
-    """Whether a module's classes are known, and all of them run layers that record."""
-    classes = analyser.classes(module)
-    if len(classes) < max(len(module.refs), 1):
-        return False
-    ways = [analyser.program.method(cls, method) for cls in classes]
-    summaries = [analyser.summary(way) if way is not None else None for way in ways]
-    return all(one is not None and any(run.grad & AMBIENT for run in one.runs.values()) for one in summaries)
 
 
 def _callers(analyser: Analyser, function: Function) -> dict[tuple[str, str], Summary]:
