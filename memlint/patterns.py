@@ -29,3 +29,7 @@ def lazy_pattern(source: AnyStr, flags: int = 0) -> re.Pattern[AnyStr]:
     Raises re.error on first use if `source` is no expression (a test compiles all).
     """
     return cast("re.Pattern[AnyStr]", _Lazy(source, flags))
+
+
+#: Python's line ends; for str.splitlines, a form feed and a few others are line ends too
+NEWLINE = lazy_pattern(r"\r\n?|\n")

@@ -27,6 +27,7 @@ from memlint.explain.line import LineWatch
 from memlint.explanation import Explanation, RuleFacts, StatementFacts, Status, ValueFacts, Why
 from memlint.finding import Finding
 from memlint.fix.safety import places
+from memlint.patterns import NEWLINE
 from memlint.project import Project, Source, is_notebook
 from memlint.sdk import silent
 
@@ -207,8 +208,8 @@ def _seeks(room: Room) -> str:
 
 def _is_masked(source: Source, number: int) -> bool:
     """Whether a line of the text replaces one for IPython alone."""
-    lines = source.text.splitlines(keepends=True)
-    start, end = sum(map(len, lines[: number - 1])), sum(map(len, lines[:number]))
+    starts = [0, *(match.end() for match in NEWLINE.finditer(source.text)), len(source.text)]
+    start, end = starts[number - 1], starts[number]
     return any(start <= mask.start < end for mask in source.masks)
 
 

@@ -9,8 +9,8 @@ from memlint.finding import Edit, Finding, Span
 from memlint.fix.edits import Placed, place, splice
 from memlint.fix.files import encode
 from memlint.fix.json_strings import rewritten
-from memlint.fix.spans import NEWLINE, EditError
-from memlint.patterns import lazy_pattern
+from memlint.fix.spans import EditError
+from memlint.patterns import NEWLINE, lazy_pattern
 from memlint.project import Cell, NotebookError, Source, decode, read_notebook
 
 _LAST = lazy_pattern(r"(?:\r\n|\r|\n)\Z")

@@ -8,7 +8,8 @@ from collections.abc import Iterable, Sequence
 import msgspec
 
 from memlint.finding import Edit
-from memlint.fix.spans import NEWLINE, EditError, Text
+from memlint.fix.spans import EditError, Text
+from memlint.patterns import NEWLINE
 from memlint.project import Cell
 
 

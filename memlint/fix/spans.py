@@ -7,10 +7,7 @@ import itertools
 from bisect import bisect_right
 
 from memlint.finding import Span
-from memlint.patterns import lazy_pattern
-
-#: Python's line ends; for str.splitlines, a form feed is one too
-NEWLINE = lazy_pattern(r"\r\n?|\n")
+from memlint.patterns import NEWLINE
 
 
 class EditError(Exception):

@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import ast
 import difflib
-import re
 from collections.abc import Iterable, Iterator, Mapping
 from collections.abc import Set as AbstractSet
 
 import msgspec
 
 from memlint.finding import Edit, Finding, Fix, Span, Statement, TraceStep, unnumbered
+from memlint.patterns import NEWLINE
 
-_LINE_END = re.compile(r"\r\n|\r|\n")
 #: the most lines between the first and the last edited one that are compared, where lines are replaced
 _MOST = 1_000
 #: the name of a module's own statements
@@ -65,7 +64,7 @@ def functions_of(text: str) -> Functions | None:
         extents = tuple(_functions(ast.parse(text).body, ""))
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         return None
-    return Functions(tuple(_LINE_END.split(text)), extents)
+    return Functions(tuple(NEWLINE.split(text)), extents)
 
 
 def _functions(body: Iterable[ast.AST], prefix: str) -> Iterator[tuple[str, int, int]]:

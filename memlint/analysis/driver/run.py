@@ -29,14 +29,11 @@ from memlint.analysis.syntax.memo import forget
 from memlint.analysis.syntax.syntax import parts, walk_statements
 from memlint.finding import Span
 from memlint.frontend.problem import SyntaxProblem, outdated
-from memlint.patterns import lazy_pattern
+from memlint.patterns import NEWLINE
 from memlint.project.source import decode
 
 if TYPE_CHECKING:
     from memlint.frontend.span_table import SpanTable
-
-#: (for str.splitlines, a form feed is a line end, too)
-_LINE_END = lazy_pattern(r"\r\n?|\n")
 
 
 class AnalysisOptions(msgspec.Struct, frozen=True, kw_only=True):
@@ -140,7 +137,7 @@ class Analysis:
 
     def _lines(self, path: str) -> list[str]:
         if path not in self._split:
-            self._split = {path: _LINE_END.split(self._program.module(path).text)}  # (file by file)
+            self._split = {path: NEWLINE.split(self._program.module(path).text)}  # (file by file)
         return self._split[path]
 
     def function_at(self, site: Site) -> Function:
