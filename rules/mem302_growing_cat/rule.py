@@ -83,8 +83,8 @@ def _confidence(event: Carry, graph: bool) -> Confidence:
     """Low if each step of a loop over no data adds a few numbers: what a network generates takes it far more."""
     if graph:
         return weakest(event.certainty, event.value.certainty)
-    few = event.value.weight == "small" and not (event.loop.over_data or event.loop.trains)
-    return "low" if few else event.certainty
+    many = event.value.weight != "small" or event.loop.over_data or event.loop.batches or event.loop.trains
+    return event.certainty if many else "low"
 
 
 def _cost(graph: bool) -> str:

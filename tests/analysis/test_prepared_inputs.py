@@ -9,7 +9,7 @@ import pytest
 from memlint.cli import main
 
 PROGRAM = """
-def build(process, texts, kept):
+def build(process, texts, kept, place):
     rows = process(texts, {options})
     kept.append(rows)
     return rows
@@ -20,6 +20,7 @@ def build(process, texts, kept):
     ("options", "said"),
     [
         ("return_tensors='pt', padding=True", "dictionary of tensors; without an autograd graph; on the CPU"),
+        ("return_tensors='pt', device=place", "dictionary of tensors; without an autograd graph; device unknown"),
         ("padding=True", "`rows`: unknown"),
     ],
 )

@@ -295,6 +295,12 @@ def generate(model, tokens, length, feats):
         ("for feats in length", "given = tokens", "logits.argmax(-1)", ("note", "low")),
         ("for feats in length", "given = feats", "logits.argmax(-1)", ("note", "low")),
         ("for feats in DataLoader(length)", "given = feats", "logits.argmax(-1)", ("note", "high")),
+        (
+            "for at in range(0, length.n, length.batch_size)",
+            "given = feats[at : at + length.batch_size]",
+            "logits.argmax(-1)",
+            ("note", "high"),
+        ),
     ],
 )
 def test_what_a_model_generates(tmp_path: Path, loop: str, fed: str, grown: str, judged: tuple[str, str]) -> None:

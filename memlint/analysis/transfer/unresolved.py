@@ -9,6 +9,7 @@ from memlint.analysis.domain.summary.summary import Summary
 from memlint.analysis.domain.tensor_ops import asks_for_count, names_number
 from memlint.analysis.domain.values import (
     ACCELERATOR,
+    ANYWHERE,
     BATCH,
     CONTAINER,
     CPU,
@@ -59,7 +60,8 @@ def unknown_call(fn: FunctionState, state: State, expr: ir.Call, callee: V, args
     note_escaped_modules(fn, state, [*args, *words.values()])
     note_escaped(fn, state, [*args, *words.values()])
     if prepares(words):  # words and pictures as tensors: no graph, whatever callers pass as the callee
-        return V(TREE, device=CPU, size=BATCH, store=frozenset((expr.at,)))
+        device = ANYWHERE if "device" in words else CPU
+        return V(TREE, device=device, size=BATCH, store=frozenset((expr.at,)))
     symbol = next(iter(sorted(callee.syms)), None)
     src = fn.record(
         state,
