@@ -10,7 +10,7 @@ import contextlib
 import gc
 import os
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 import msgspec
@@ -88,9 +88,10 @@ class _Kept(msgspec.Struct):
 
 
 class Projects:
-    """Lints and explains files of known projects."""
+    """Lints and explains files of known projects. ``collected`` is called once the garbage of analyses is collected."""
 
-    def __init__(self) -> None:
+    def __init__(self, collected: Callable[[], None] = lambda: None) -> None:
+        self._collected = collected
         self._results = _Results()
         self._kept: dict[tuple[str, bytes], _Kept] = {}
         self._after = contextlib.ExitStack()
@@ -103,6 +104,8 @@ class Projects:
         if self._uncollected >= MOST_UNCOLLECTED:
             gc.collect()
             self._uncollected = 0
+        if not self._uncollected:
+            self._collected()
 
     def forget(self) -> None:
         """Search for the files of every project again."""

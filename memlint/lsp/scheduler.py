@@ -143,7 +143,7 @@ class Scheduler:
         it. ``first``: before others that wait."""
         self.drop(uri)
         self._start()
-        self._timers[uri] = asyncio.get_running_loop().call_later(delay, self._queued, uri, first)
+        self._timers[uri] = asyncio.get_running_loop().call_later(delay, self._queued, uri, first, first)
 
     def has(self, uri: str) -> bool:
         """Whether a document is being analysed, or scheduled."""
@@ -210,11 +210,10 @@ class Scheduler:
             self._task.cancel()
         self._crew.close()
 
-    def _queued(self, uri: str, first: bool) -> None:
+    def _queued(self, uri: str, first: bool, interrupts: bool) -> None:
         self._timers.pop(uri, None)
         self._queue.insert(0 if first else len(self._queue), uri)
-        # (a query about a text that has only a partial answer yet is not outdated)
-        if first and self._job is not None and not self._job.stopped and (self._job.uri or uri not in self._partly):
+        if interrupts and self._job is not None and not self._job.stopped:
             self._stop("again")
         self._wake.set()
 
@@ -280,7 +279,7 @@ class Scheduler:
             self._partly.discard(uri)
             if answer.partial and job.stopped != "never":
                 self._partly.add(uri)
-                self._timers[uri] = asyncio.get_running_loop().call_later(REST, self._queued, uri, True)
+                self._timers[uri] = asyncio.get_running_loop().call_later(REST, self._queued, uri, True, False)
             self._done(uri, request, answer)
         elif job.stopped == "again" and uri not in self._queue:
             self._queue.append(uri)
