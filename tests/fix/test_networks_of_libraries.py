@@ -95,3 +95,33 @@ RESNET = "resnet50(weights='DEFAULT')"
 )
 def test_a_guard_around_a_network_of_a_library(made: str, then: str, expected: str, tmp_path: Path) -> None:
     assert safety(tmp_path, PROGRAM.format(made=made, then=then), "MEM201") == expected
+
+
+MADE_INSIDE = """
+from torchvision.models import resnet50
+from elsewhere import Layer
+
+
+def evaluate(loader):
+    model = {made}.cuda()
+    model.eval()
+    right = 0
+    for x, y in loader:
+        right += (model(x.cuda()).argmax(1).cpu() == y).sum().item()
+    return right
+
+
+print(evaluate([]))
+"""
+
+
+@pytest.mark.parametrize(
+    ("made", "expected"),
+    [
+        ("resnet50(weights='DEFAULT')", "safe"),
+        ("resnet50(norm_layer=Layer)", "unsafe"),
+        ("resnet50(**Layer.options)", "unsafe"),
+    ],
+)
+def test_a_network_that_the_guarded_function_makes(tmp_path: Path, made: str, expected: str) -> None:
+    assert safety(tmp_path, MADE_INSIDE.format(made=made), "MEM201") == expected

@@ -207,7 +207,7 @@ class Followed:
 
     def _outside(self, name: str, func: ir.Expr) -> str:
         last = name.rsplit(".", 1)[-1]
-        if is_layer(name):
+        if is_layer(name) or knowledge.is_same_network(name):
             return self._layer(name)
         if name.startswith(("torch.is_grad_enabled", *words.SETS_GRAD_MODE, *words.WANTS_OUTSIDE)):
             return f"`{text(func, 40)}` is called, which depends on grad mode"
