@@ -82,10 +82,10 @@ def analyse_with_flow(
 
 
 @contextlib.contextmanager
-def one_of_many(only: frozenset[str] | None = None) -> Iterator[Analyse]:
+def one_of_many(only: frozenset[str] | None = None, *, collects: bool = True) -> Iterator[Analyse]:
     """As `analyse_with_flow`, for many analyses in one process: the memory of one is released at the end. (It is taken
-    apart explicitly, as the collector would examine every object; that finds the remaining cycles, which the analysis
-    of a few functions leaves to the next one.)"""
+    apart explicitly, as the collector would examine every object; that finds the remaining cycles. ``collects``: it
+    runs here, and not later in the caller.)"""
     made: list[Analysis] = []
 
     def analyse(
@@ -100,5 +100,5 @@ def one_of_many(only: frozenset[str] | None = None) -> Iterator[Analyse]:
     finally:
         while made:
             made.pop().close()
-        if only is None:
+        if collects:
             gc.collect()

@@ -88,10 +88,10 @@ class _Kept(msgspec.Struct):
 
 
 class Projects:
-    """Lints and explains files of known projects. ``collected`` is called once the garbage of analyses is collected."""
+    """Lints and explains files of known projects. ``collect``: collects the garbage of analyses."""
 
-    def __init__(self, collected: Callable[[], None] = lambda: None) -> None:
-        self._collected = collected
+    def __init__(self, collect: Callable[[], object] = gc.collect) -> None:
+        self._collect = collect
         self._results = _Results()
         self._kept: dict[tuple[str, bytes], _Kept] = {}
         self._after = contextlib.ExitStack()
@@ -101,11 +101,9 @@ class Projects:
     def tidy(self) -> None:
         """Release the memory of the last analysis, while no request waits."""
         self._after.close()
-        if self._uncollected >= MOST_UNCOLLECTED:
-            gc.collect()
+        if not 0 < self._uncollected < MOST_UNCOLLECTED:
             self._uncollected = 0
-        if not self._uncollected:
-            self._collected()
+            self._collect()
 
     def forget(self) -> None:
         """Search for the files of every project again."""
@@ -117,8 +115,8 @@ class Projects:
         kept = self._kept_for(path, options, progress)
         if isinstance(kept, Prepared):
             return outcome([(kept, Linted((), (), ()))], options, started), None
-        linted = self._linted(kept, options, progress)
         self._uncollected = 0
+        linted = self._linted(kept, options, progress)
         found = outcome([linted], options, started)
         functions = functions_of(_text(kept))
         if functions is not None and not found.result.failures:
@@ -147,7 +145,7 @@ class Projects:
     def _linted(
         self, kept: _Kept, options: Options, progress: Progress, only: frozenset[str] | None = None
     ) -> tuple[Prepared, Linted]:
-        analyse = self._after.enter_context(one_of_many(only))
+        analyse = self._after.enter_context(one_of_many(only, collects=False))
         # evidence is about the files on the disk; these are the editor's contents
         found = msgspec.structs.replace(kept.prepared.found, project=kept.project)
         prepared = msgspec.structs.replace(kept.prepared, found=found)
@@ -158,7 +156,7 @@ class Projects:
         kept = self._kept_for(Path(asked.path), options, progress)
         if isinstance(kept, Prepared):
             return None
-        self._after.callback(gc.collect)
+        self._uncollected = 0
         return explain_in(asked, kept.prepared, kept.project, progress)
 
     def _kept_for(self, path: Path, options: Options, progress: Progress) -> _Kept | Prepared:

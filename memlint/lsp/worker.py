@@ -42,9 +42,8 @@ class Worker:
         self._answers = answers
         self._todo: queue.SimpleQueue[Lint | Fix | Explain] = queue.SimpleQueue()
         self._cancelled: set[int] = set()
-        self._projects = Projects(self._freeze)
-        #: how often the objects that are left were excluded from later collections
-        self._freezes = 0
+        self._projects = Projects(self._collect)
+        self._collections = 0
 
     def take(self, request: Request) -> None:
         """Queue a request, or mark one as cancelled."""
@@ -69,13 +68,13 @@ class Worker:
         self._cancelled.discard(request.number)
         self._projects.tidy()
 
-    def _freeze(self) -> None:
-        """Exclude all objects from later collections, which take ten times as long with what stays: modules, rules, the
-        indexes of projects. Sometimes they are looked at again, as some may be garbage by then."""
-        self._freezes += 1
-        if self._freezes % THOROUGH == 0:
+    def _collect(self) -> None:
+        """Collect garbage among the objects that are new since the last time: with what stays (modules, rules, the
+        indexes of projects) it takes ten times as long. Sometimes all objects are looked at."""
+        self._collections += 1
+        if self._collections % THOROUGH == 0:
             gc.unfreeze()
-            gc.collect()
+        gc.collect()
         gc.freeze()
 
     def _answer(self, request: Lint | Fix | Explain) -> Answer:
