@@ -11,6 +11,7 @@ from memlint.analysis.syntax.bindings import (
     identifiers,
     mentions,
     names_bound_by,
+    names_read,
     unpacked_targets,
 )
 from memlint.analysis.syntax.expression_text import text
@@ -60,6 +61,7 @@ __all__ = [
     "loops_around",
     "mentions",
     "names_bound_by",
+    "names_read",
     "parts",
     "statement_at",
     "text",

@@ -7,12 +7,22 @@ from typing import NamedTuple
 
 from memlint.sdk import Confidence, Loop, lazy_pattern
 from memlint.sdk.project import Analyser, Function, Summary, argument, is_test, touches_an_accelerator
-from memlint.sdk.syntax import bodies, calls, children, expressions, ir, text, walk_expression, walk_statements
+from memlint.sdk.syntax import (
+    bodies,
+    calls,
+    children,
+    expressions,
+    ir,
+    names_read,
+    text,
+    walk_expression,
+    walk_statements,
+)
 from memlint.sdk.values import LOADER, MODULE, TENSORS
 
 from .backups import is_backup
 from .rule import ModelSnapshot
-from .snapshot_uses import is_bounded, leaves_the_device, names_in, run_as_models
+from .snapshot_uses import is_bounded, leaves_the_device, run_as_models
 
 #: names of the best state so far, and words in tests for it
 _BEST = lazy_pattern(r"best|improv|better|is_min|is_max")
@@ -271,7 +281,7 @@ def _grows(analyser: Analyser, summary: Summary, kept: _Kept, around: tuple[ir.S
         header = (
             text(loop.target, 200) + " " + text(loop.iter, 200) if isinstance(loop, ir.For) else text(loop.test, 200)
         )
-        if kept.key is not None and names_in(kept.key) <= _given_inside(loop, loops):
+        if kept.key is not None and names_read(kept.key) <= _given_inside(loop, loops):
             continue  # each copy replaces the one of the last iteration under that key
         known = summary.notes.rounds.get(("loop", loop.at))
         if known is None or _FEW.search(header.lower()):
@@ -303,7 +313,7 @@ def _is_few(value: object) -> bool:
 def _given_inside(loop: ir.Stmt, loops: list[ir.For | ir.While]) -> set[str]:
     """The names that the inner loops of a loop rebind in each of its iterations."""
     inner = [one for one in loops if isinstance(one, ir.For) and one.at > loop.at]
-    return {name for one in inner for name in names_in(one.target)}
+    return {name for one in inner for name in names_read(one.target)}
 
 
 def _binds(statement: ir.Stmt, place: str) -> bool:

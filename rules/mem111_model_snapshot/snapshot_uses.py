@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from memlint.sdk.project import Function
-from memlint.sdk.syntax import calls, ir, parts, text, walk_expression, walk_statements
+from memlint.sdk.syntax import calls, ir, names_read, parts, text, walk_expression, walk_statements
 
 #: methods that remove members of a container
 _BOUNDS = frozenset({"pop", "popleft", "clear", "remove", "heappop", "heapreplace", "heappushpop"})
@@ -55,9 +55,5 @@ def run_as_models(function: Function, place: ir.Expr) -> bool:
 
 def _calls_one_of(target: ir.Expr, made: Iterable[ir.Call]) -> bool:
     """Whether one of the calls calls a name that a target binds."""
-    names = names_in(target)
+    names = names_read(target)
     return any(isinstance(call.func, ir.Name) and call.func.id in names for call in made)
-
-
-def names_in(expr: ir.Expr) -> set[str]:
-    return {part.id for part in walk_expression(expr) if isinstance(part, ir.Name)}

@@ -14,6 +14,7 @@ from memlint.sdk.syntax import (
     ir,
     loops_around,
     names_bound_by,
+    names_read,
     text,
     walk_expression,
     walk_statements,
@@ -132,7 +133,7 @@ def _holds_in_each(summary: Summary, loop: LoopState, statement: ir.If) -> bool:
     """Whether the test of an ``if`` is true in each iteration with a next one: it is that of the while loop, or
     compares the target of ``range(n)`` with ``n``."""
     around = next((one for one in loops_around(summary.function.body, statement.at) if one.body == loop.body), None)
-    names = {part.id for part in walk_expression(statement.test) if isinstance(part, ir.Name)}
+    names = names_read(statement.test)
     if isinstance(around, ir.While):
         later = {name for one in walk_statements(loop.body) if one.at > statement.at for name in names_bound_by(one)}
         return text(around.test, 200) == text(statement.test, 200) and not names & later
@@ -184,7 +185,7 @@ def _keeps(summary: Summary, item: Source, marks: Sources) -> bool:
 
 def _varies(loop: LoopState, test: ir.Expr) -> bool:
     """Whether the value of a test may differ between iterations."""
-    names = {part.id for part in walk_expression(test) if isinstance(part, ir.Name)}
+    names = names_read(test)
     bound = {name for statement in walk_statements(loop.body) for name in names_bound_by(statement)}
     return bool(names & (loop.counters | loop.targets | bound))
 

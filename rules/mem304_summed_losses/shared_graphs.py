@@ -5,7 +5,17 @@ from __future__ import annotations
 from collections.abc import Sequence, Set
 
 from memlint.sdk.project import Analyser, Class, Function, Summary, marks_of
-from memlint.sdk.syntax import calls, dotted, ir, last_name, parts, unpacked_targets, walk_expression, walk_statements
+from memlint.sdk.syntax import (
+    calls,
+    dotted,
+    ir,
+    last_name,
+    names_read,
+    parts,
+    unpacked_targets,
+    walk_expression,
+    walk_statements,
+)
 from memlint.sdk.values import LoopState, Path, Source, Sources, Store, tensors_within
 
 from .operations import PUTS
@@ -38,7 +48,9 @@ class Shared:
         self._function = summary.function
         self._sums, self._iteration = sums, iteration
         self._reached: Sources = summary.graphs.closure(frozenset().union(*(store.entering.src for store in stores)))
-        self._over, self._parts = parts_of_loop(summary.function, loop)
+        over, self._parts = parts_of_loop(summary.function, loop)
+        #: the variables of the iterable
+        self._over = names_read(over) if over is not None else frozenset[str]()
         #: the places that an iteration calls: models and criteria
         self._called = {place for part in self._parts if isinstance(part, ir.Call) and (place := dotted(part.func))}
 
@@ -126,7 +138,7 @@ class Shared:
 
     def _arguments_with_a_graph(self) -> bool:
         """Whether an argument on which the terms depend may be computed by a model."""
-        names = _names(self._over).union(*(_names(part) for part in self._parts))
+        names = self._over.union(*(names_read(part) for part in self._parts))
         whole = {item.root.removeprefix("p:") for item in self._reached if isinstance(item, Path) and not item.steps}
         given = [param.name for param in self._function.given if not _is_number(param.default)]
         return any(
@@ -161,7 +173,7 @@ class Shared:
         given = [(caller.graphs, record.args[name]) for caller, record in calls_of if name in record.args]
         if name in self._called or (given and not any(graphs.closure(value.src) for graphs, value in given)):
             return False
-        if name in _names(self._over) or self._is_moved(name):
+        if name in self._over or self._is_moved(name):
             return False
         return self._is_used_as_input(name)
 
@@ -218,10 +230,6 @@ class Shared:
             if lasting & given and dotted(call.func).partition(".")[0] not in _HARMLESS:
                 return True
         return False
-
-
-def _names(expr: ir.Expr | None) -> set[str]:
-    return {part.id for part in walk_expression(expr) if isinstance(part, ir.Name)} if expr is not None else set()
 
 
 def _is_number(default: ir.Expr | None) -> bool:

@@ -12,7 +12,7 @@ from memlint.analysis.domain.summary.summary import Summary
 from memlint.analysis.domain.values import Path, Sources
 from memlint.analysis.facts.same_object import holder
 from memlint.analysis.judge.described import self_name
-from memlint.analysis.syntax.bindings import mentions, names_bound_by, targets
+from memlint.analysis.syntax.bindings import mentions, names_bound_by, names_read, targets
 from memlint.analysis.syntax.memo import kept
 from memlint.analysis.syntax.syntax import (
     calls,
@@ -165,7 +165,7 @@ def begun_by_inner_loop(store: Store) -> bool:
     if store.kind == "cat":
         return _always_assigned(store.loop.body, place[1])
     for inner in for_loops(store.loop.body):
-        names = {part.id for part in walk_expression(inner.target) if isinstance(part, ir.Name)}
+        names = names_read(inner.target)
         for statement in walk_statements(inner.body, into_definitions=False):
             if isinstance(statement, ir.If) and _is_first(statement.test, names, inner.body):
                 return any(_assigns_anew(first, place[1]) for first in statement.body)
@@ -203,7 +203,7 @@ def _always_assigned(body: tuple[ir.Stmt, ...], name: str) -> bool:
             return True
         if not isinstance(inner, ir.For):
             continue
-        counters = {part.id for part in walk_expression(inner.target) if isinstance(part, ir.Name)}
+        counters = names_read(inner.target)
         for statement in inner.body:
             if isinstance(statement, ir.If) and _is_first(statement.test, counters, inner.body):
                 if any(_assigns_anew(first, name) for first in statement.body):
@@ -275,7 +275,7 @@ def _counted(tests: tuple[ir.Expr, ...]) -> list[str]:
     return [name for name in names if _COUNTS.search(name.lower())]
 
 
-def _is_first(test: ir.Expr, counters: set[str], body: tuple[ir.Stmt, ...]) -> bool:
+def _is_first(test: ir.Expr, counters: frozenset[str], body: tuple[ir.Stmt, ...]) -> bool:
     """Whether a test holds in the first iteration alone: ``i == 0``; ``i == 1`` after ``i += 1`` in the loop."""
     if not isinstance(test, ir.Compare) or test.ops != ("==",) or not isinstance(test.left, ir.Name):
         return False
