@@ -80,7 +80,7 @@ def call_external(fn: FunctionState, state: State, name: str, args: list[V], wor
     if special is not None:
         return special
     row = knowledge.function(name)
-    if row is None:
+    if row is None or row.returns == "unknown":
         return _unknown_library(fn, state, name, args, words, expr)
     made = _by_row(fn, state, name, row, args, words, expr)
     return made.but(extent=_extent(state, name, args, words, expr)) if made.kinds & TENSORS else made
