@@ -26,7 +26,7 @@ from memlint.analysis.syntax.syntax import (
 )
 from memlint.analysis.transfer.held_values import tensors_within
 from memlint.analysis.transfer.library.forward_hooks import is_hooked
-from memlint.analysis.transfer.modules.parameter_loops import of_other_networks
+from memlint.analysis.transfer.modules.parameter_loops import of_networks, of_other_networks
 from memlint.analysis.transfer.stores.closures import trains_by_closure
 from memlint.ir import nodes as ir
 
@@ -70,8 +70,8 @@ def reason_gradients_needed(analyser: Analyser, summary: Summary, run: ModelRun)
         callee = origin.origin
     for caller, record in analyser.facts.calls_of(summary.function):
         takes_tensors = any(value.may_be(TENSORS | CONTAINER | UNKNOWN) for value in record.args.values())
-        if takes_tensors and caller is not summary and (why := asked_for(caller)) == REQUIRES:
-            return why  # the input that requires grad may be an argument of this function
+        if takes_tensors and caller is not summary and asked_for(caller, of_networks(caller.function.body)) == REQUIRES:
+            return REQUIRES  # the input that requires grad may be an argument of this function
     marks = run.marks
     if marks & summary.notes.returned and decorator_trains(analyser, summary.function):
         return REACHED

@@ -5,8 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from memlint.analysis.syntax.bindings import names_bound_by, reads_any
+from memlint.analysis.syntax.memo import kept
 from memlint.analysis.syntax.syntax import dotted, expressions, walk_expression, walk_statements
 from memlint.ir import nodes as ir
+
+_OF_PARAMETERS = frozenset({"parameters", "named_parameters"})
 
 
 def of_other_networks(body: tuple[ir.Stmt, ...], model: str) -> frozenset[int]:
@@ -16,6 +19,7 @@ def of_other_networks(body: tuple[ir.Stmt, ...], model: str) -> frozenset[int]:
     return _through(body, lambda network: _is_apart(body, network, model))
 
 
+@kept
 def of_networks(body: tuple[ir.Stmt, ...]) -> frozenset[int]:
     """The mentions of loop variables over the parameters of any network."""
     return _through(body, lambda _: True)
@@ -39,8 +43,8 @@ def _through(body: tuple[ir.Stmt, ...], is_meant: Callable[[str], bool]) -> froz
 
 
 def _goes_through(expr: ir.Expr) -> str:
-    """``net`` for ``net.parameters()``; "" for another expression."""
-    if isinstance(expr, ir.Call) and isinstance(expr.func, ir.Attr) and expr.func.name == "parameters":
+    """``net`` for ``net.parameters()`` and ``net.named_parameters()``; "" for another expression."""
+    if isinstance(expr, ir.Call) and isinstance(expr.func, ir.Attr) and expr.func.name in _OF_PARAMETERS:
         return dotted(expr.func.value)
     return ""
 
