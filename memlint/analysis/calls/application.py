@@ -7,6 +7,7 @@ import itertools
 
 from memlint.analysis.calls.lifted_stores import Lifting
 from memlint.analysis.calls.translation import MAX_RUN_DEPTH, Translation
+from memlint.analysis.domain.declared_values import as_annotated
 from memlint.analysis.domain.events import Step
 from memlint.analysis.domain.recorded_modes import mode_keys, mode_of
 from memlint.analysis.domain.state import AMBIENT, OFF, State, without_tag
@@ -15,10 +16,8 @@ from memlint.analysis.domain.summary.function_state import FunctionState
 from memlint.analysis.domain.summary.summary import Summary
 from memlint.analysis.domain.values import (
     CONTAINER,
-    DATA,
     EMPTY,
     MODULE,
-    NONE,
     NONE_VALUE,
     NOTHING,
     PER_BATCH,
@@ -388,13 +387,4 @@ def apply(fn: FunctionState, state: State, callee: Summary, bound: dict[str, V],
             state.grad = callee.leaves
     finally:
         fn.applying -= 1
-    return _as_annotated(fn, callee, result)
-
-
-def _as_annotated(fn: FunctionState, callee: Summary, result: V) -> V:
-    """The result, or a number if the callee is annotated to return one."""
-    node = callee.function.node
-    if not isinstance(node, ir.FunctionDef) or node.returns is None or not result.src:
-        return result
-    known = fn.analyser.annotated(callee.function.module, node.returns)
-    return known if known is not None and known.is_only(DATA | NONE) else result
+    return as_annotated(fn, callee.function, result)

@@ -6,6 +6,7 @@ import itertools
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
+from memlint.analysis.domain.declared_values import as_declared
 from memlint.analysis.domain.summary.summary import Summary
 from memlint.analysis.domain.values import CONTAINER, MODULE, NONE, NOTHING, UNKNOWN, UNKNOWN_VALUE, Path, Ref, V, join
 from memlint.analysis.facts.same_object import Holder, holder, may_be_same
@@ -16,6 +17,7 @@ from memlint.analysis.syntax.memo import kept_for
 from memlint.analysis.syntax.syntax import calls, calls_named, dotted, is_name, walk_statements
 from memlint.analysis.transfer.attribute_statements import (
     MAKES,
+    annotation_of,
     assigned_value,
     attribute_assignments,
     begins_attribute,
@@ -127,7 +129,8 @@ class Attributes:
             if value is None:
                 value = self._shallow(method, name)
             found = join(found, outside(value))
-        return found
+        said = annotation_of(methods, name) if found.kinds & UNKNOWN else None
+        return as_declared(None, found, self.analyser.annotated(cls.module, said) if said is not None else None)
 
     def _through_parameters(self, summary: Summary, value: V) -> V:
         if value.kinds & UNKNOWN and value.syms:

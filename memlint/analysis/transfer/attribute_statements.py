@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from memlint.analysis.index.program import Class, Function
 from memlint.analysis.syntax.bindings import targets, unpacked_targets
 from memlint.analysis.syntax.memo import kept
@@ -89,6 +91,19 @@ def attribute_assignments(body: tuple[ir.Stmt, ...]) -> dict[str, list[ir.Stmt]]
         for name in dict.fromkeys(assigned_attributes(statement)):
             found.setdefault(name, []).append(statement)
     return found
+
+
+def annotation_of(methods: Iterable[Function], name: str) -> ir.Expr | None:
+    """The first annotation of ``self.name`` in the methods of a class: ``self.model: Net | None = None``."""
+    return next(
+        (
+            statement.annotation
+            for method in methods
+            for statement in attribute_assignments(method.body).get(name, ())
+            if isinstance(statement, ir.AnnAssign) and dotted(statement.target) == f"{method.own_name}.{name}"
+        ),
+        None,
+    )
 
 
 def assigned_attributes(statement: ir.Stmt) -> list[str]:

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from memlint.analysis.domain.branches import join_branches, stand_in
+from memlint.analysis.domain.declared_values import as_variable
 from memlint.analysis.domain.path_correlation import meet, only_recorded, recall, switch_of
 from memlint.analysis.domain.state import OFF, ON, State, join_states
 from memlint.analysis.domain.summary.function_state import FunctionState
@@ -116,7 +117,7 @@ def _assign(fn: FunctionState, state: State, statement: ir.Assign) -> State:
     value = evaluate(fn, state, statement.value)
     fn.notes.note_kinds(statement.value, value)
     for target in statement.targets:
-        assign(fn, state, target, value, statement)
+        assign(fn, state, target, as_variable(fn, target, value), statement)
     return state
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from memlint.analysis.domain.declared_values import as_declared
 from memlint.analysis.domain.graphs import PICKED
 from memlint.analysis.domain.state import State
 from memlint.analysis.domain.summary.function_state import FunctionState
@@ -93,6 +94,8 @@ def narrow(summary: Summary, state: State, test: ir.Expr, truth: bool) -> None:
                     _narrow_to(state, test.args[0], LOADER, True)
                 elif "Tensor" in names:
                     _narrow_to(state, test.args[0], TENSOR, truth)
+                elif truth and len(types) == 1:
+                    _narrow_to_class(summary, state, test.args[0], types[0])
         case _:
             pass
 
@@ -276,6 +279,13 @@ def _narrow_to(state: State, expr: ir.Expr, kind: int, truth: bool) -> None:
         state.env[expr.id] = no_tensor(value)
     else:
         state.env[expr.id] = value.but(kinds=value.kinds & ~kind or UNKNOWN)
+
+
+def _narrow_to_class(summary: Summary, state: State, expr: ir.Expr, cls: ir.Expr) -> None:
+    """Narrow a variable of which nothing is known to a module, or an object of the project's class."""
+    value = state.env.get(expr.id) if isinstance(expr, ir.Name) else None
+    if isinstance(expr, ir.Name) and value is not None and value.kinds & UNKNOWN:
+        state.env[expr.id] = as_declared(summary, value, summary.analyser.annotated(summary.module, cls))
 
 
 #: exceptions of a call of a tensor's method on a number

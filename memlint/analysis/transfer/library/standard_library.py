@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
+from memlint.analysis.domain.declared_values import as_declared
 from memlint.analysis.domain.recorded_modes import freeze, mode_of
 from memlint.analysis.domain.state import State
 from memlint.analysis.domain.summary.function_state import FunctionState
@@ -181,7 +182,9 @@ def standard(
     if name in ("functools.partial", "types.MethodType") and args:
         return bound_to(args[0], args[1:], words)
     if name in ("typing.cast", "typing_extensions.cast", "typing.assert_type", "typing_extensions.assert_type"):
-        return args[last == "cast"] if len(args) == 2 else words.get("val", UNKNOWN_VALUE)
+        given = args[last == "cast"] if len(args) == 2 else words.get("val", UNKNOWN_VALUE)
+        said = expr.args[last != "cast"] if len(expr.args) == 2 else None
+        return as_declared(fn, given, fn.analyser.annotated(fn.module, said) if said is not None else None)
     if name in ("contextlib.nullcontext", "contextlib.suppress", "contextlib.ExitStack", "contextlib.closing"):
         return args[0] if args and last in ("nullcontext", "closing") else DATA_VALUE
     if name in ("types.SimpleNamespace", "argparse.Namespace", "easydict.EasyDict"):
