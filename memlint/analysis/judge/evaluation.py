@@ -26,7 +26,15 @@ from memlint.analysis.domain.summary.summary import Summary
 from memlint.analysis.domain.values import CPU, EMPTY, Source, Sources
 from memlint.analysis.index.roles_by_name import is_evaluation_name
 from memlint.analysis.judge import run_callers
-from memlint.analysis.judge.judged_runs import Verdict, consumed_as, judge_run, loop_of, records, runs_in_callers_mode
+from memlint.analysis.judge.judged_runs import (
+    Verdict,
+    consumed_as,
+    consumed_finally,
+    judge_run,
+    loop_of,
+    records,
+    runs_in_callers_mode,
+)
 from memlint.analysis.judge.roles import Phase
 from memlint.analysis.judge.run_doubts import doubt_of, is_tried, made_here, tries
 from memlint.analysis.judge.run_reasons import report_run_reason
@@ -174,7 +182,7 @@ def _of_group(analyser: Analyser, summary: Summary, group: list[Verdict], kept: 
     below, inner = run_callers.in_loop_of_callee(analyser, run)
     loop = loop_of(analyser, summary, run) or (_loop_around(inner) if below is not None else None)
     certainty, doubt = _certainty(analyser, summary, first, loop, retained)
-    consumed = consumed_as(summary, run)
+    consumed = consumed_finally(analyser, summary, first)
     doubt = doubt or doubt_of(analyser, summary, first, consumed)
     if doubt:
         report_run_reason(analyser, summary, run, "low", doubt)

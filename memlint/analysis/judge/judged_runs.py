@@ -10,7 +10,7 @@ from memlint.analysis.demand.gradient_demand import REACHED, asked_for, reason_g
 from memlint.analysis.demand.kept_inside import stays_inside
 from memlint.analysis.demand.teacher_networks import teaches
 from memlint.analysis.demand.unneeded_runs import gives_a_graph, records_unneeded_graph
-from memlint.analysis.demand.used_up_graphs import is_spent, is_trial
+from memlint.analysis.demand.used_up_graphs import is_spent, is_trial, used_up
 from memlint.analysis.domain.events import Loop, Site, Step
 from memlint.analysis.domain.periods import runs_once
 from memlint.analysis.domain.state import AMBIENT, OFF, ON
@@ -327,3 +327,15 @@ def consumed_as(summary: Summary, run: ModelRun) -> Literal["detached", "escapes
     if marks & summary.notes.returned or marks & summary.escaped:
         return "escapes"
     return "detached" if marks & summary.used else "dropped"
+
+
+def consumed_finally(
+    analyser: Analyser, summary: Summary, one: Verdict
+) -> Literal["detached", "escapes", "loss", "dropped"]:
+    """As `consumed_as`, but "detached" where the function makes an evaluation whose graph it returns, and all callers
+    cut it."""
+    consumed = consumed_as(summary, one.run)
+    if consumed != "escapes" or one.evaluation != "eval" or one.run.origin is not None:
+        return consumed
+    marks = one.run.marks & summary.graphs.nodes.keys()
+    return "detached" if used_up(analyser, summary, marks) else consumed
