@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from memlint.sdk import lazy_pattern
 from memlint.sdk.project import Analyser, Class, Summary
-from memlint.sdk.syntax import ir, text, walk_statements
+from memlint.sdk.syntax import calls, dotted, ir, text, walk_statements
 from memlint.sdk.values import (
     CALLABLE,
     DATA,
@@ -69,6 +69,20 @@ def is_kept(analyser: Analyser, summary: Summary, path: Path) -> bool:
     name = path.steps[0].lstrip(".")
     known = analyser.attribute(function.cls, name)
     return bool(known.kinds & TENSORS) or (bool(known.kinds & UNKNOWN) and _is_set_later(analyser, function.cls, name))
+
+
+def is_called(analyser: Analyser, summary: Summary, path: Path) -> bool:
+    """Whether a symbol is an argument or attribute that the code calls: a function or a module, and no tensor."""
+    function = summary.function
+    if path.root != f"p:{function.own_name}" or function.cls is None:
+        return not path.steps and any(dotted(call.func) == path.root[2:] for call in calls(function.body))
+    name = path.steps[0].lstrip(".") if len(path.steps) == 1 else ""
+    return any(
+        dotted(call.func) == f"{method.own_name}.{name}"
+        for one in analyser.program.ancestors(function.cls)[0]
+        for method in one.methods.values()
+        for call in calls(method.body)
+    )
 
 
 def _is_set_later(analyser: Analyser, cls: Class, attribute: str) -> bool:

@@ -6,7 +6,7 @@ import enum
 from collections.abc import Iterator
 
 from memlint.sdk import lazy_pattern
-from memlint.sdk.project import Analyser, Class
+from memlint.sdk.project import Analyser, Class, Summary
 from memlint.sdk.syntax import calls
 from memlint.sdk.values import Path, V, ordered
 
@@ -79,13 +79,49 @@ def _stores(analyser: Analyser, cls: Class) -> bool:
         if name == "__init__" or not method.takes_self or not method.params:
             continue
         summary = analyser.summary(method)
-        if summary is None or summary.exit is None:
+        if summary is None or summary.cut_short:
             return True
+        if summary.exit is None:
+            continue  # it always raises, as a method that subclasses define
         own = f"p:{method.params[0].name}"
         for path, value in summary.exit.sym.items():
             if not isinstance(path, Path) or path.root != own or not path.steps:
                 continue
-            nodes = (summary.graphs.nodes.get(item) for item in summary.graphs.closure(value.src))
-            if any(node is not None and not node.leaf for node in nodes):
+            if _has_graph(summary, value) and not (
+                _is_from_itself(summary, path, value) and not _begins_with_graph(analyser, cls, path)
+            ):
                 return True
     return False
+
+
+def _has_graph(summary: Summary, value: V) -> bool:
+    nodes = (summary.graphs.nodes.get(item) for item in summary.graphs.closure(value.src))
+    return any(node is not None and not node.leaf for node in nodes)
+
+
+def _is_from_itself(summary: Summary, path: Path, value: V) -> bool:
+    """Whether the only graph that a stored value may have is that of the previous one: running sums of detached
+    values. Such a place has a graph only if it began with one."""
+    for item in summary.graphs.closure(value.src):
+        node = summary.graphs.nodes.get(item)
+        if node is None and item != path:
+            return False
+        if node is not None and (node.definite or node.model or node.unknown or node.leaf or node.opaque):
+            return False
+    return True
+
+
+def _begins_with_graph(analyser: Analyser, cls: Class, path: Path) -> bool:
+    """Whether a constructor may give a place a value that needs a gradient, or the class does not tell."""
+    name = path.steps[0].removeprefix(".")
+    for one in analyser.program.ancestors(cls)[0]:
+        method = one.methods.get("__init__")
+        summary = analyser.summary(method) if method is not None else None
+        if method is None or not method.params:
+            continue
+        if summary is None or summary.exit is None:
+            return True
+        begun = summary.exit.sym.get(Path(f"p:{method.params[0].name}", path.steps))
+        if begun is not None and any(item in summary.graphs.nodes for item in summary.graphs.closure(begun.src)):
+            return True
+    return len(path.steps) != 1 or name in analyser.facts.attributes.parameters(cls)

@@ -17,13 +17,13 @@ from memlint.sdk.syntax import (
     names_bound_by,
     parts,
     text,
-    unpacked_targets,
     walk_expression,
     walk_statements,
 )
 from memlint.sdk.values import Backward, LoopState, Path, Source, excluded, tensors_within
 
-from .brought_graphs import has_no_graph, is_given, is_kept, is_leaf, named
+from .brought_graphs import has_no_graph, is_called, is_given, is_kept, is_leaf, named
+from .earlier_rounds import from_earlier
 from .given_losses import given_for_nothing, places_with, united
 from .model_state import Stateful, keeps_a_graph
 from .rule import KeptGraph
@@ -109,7 +109,7 @@ def _recorded(summary: Summary, last: Backward) -> frozenset[Source]:
     made = {item for item, node in nodes.items() if not node.leaf}
     if any(_loops(summary, item)[: len(last.loops)] != last.loops for item in made):
         return frozenset()
-    if any(_from_earlier(summary, item, last) for item in last.reached):
+    if any(from_earlier(summary, item, last) for item in last.reached):
         return frozenset()
     return frozenset(made)
 
@@ -124,43 +124,6 @@ def _loops(summary: Summary, item: Source) -> tuple[Source, ...]:
             break
         node = whole
     return node.loops
-
-
-def _from_earlier(summary: Summary, item: Source, last: Backward) -> bool:
-    """Whether a source stands for a value of an earlier iteration of a loop around the backward: the previous value of
-    a variable, or the members of a container that the iteration does not create."""
-    if not isinstance(item, tuple) or isinstance(item, Path):
-        return False
-    if item[:1] == ("prev",):
-        return item[1] in last.loops and not _is_bare(summary, item[1], item[2])
-    if item[:1] != ("elem",):
-        return False
-    assert summary.exit is not None
-    obj = summary.exit.heap.get(item[1])
-    return obj is None or obj.loops[: len(last.loops)] != last.loops
-
-
-def _is_bare(summary: Summary, loop: Source, name: Source) -> bool:
-    """Whether a variable or attribute holds nothing with a graph at the end of an iteration: sampled words, numbers."""
-    assert summary.exit is not None
-    value = summary.exit.env.get(name) if isinstance(name, str) else summary.exit.sym.get(name)
-    statements = list(walk_statements(summary.function.body))
-    around = next((one for one in statements if one.at == loop[1] and isinstance(one, ir.For | ir.While)), None)
-    if value is None or around is None:
-        return False
-    inside = {one.at for one in walk_statements(around.body)}
-    if any(_binds(one, name) and one.at > around.at and one.at not in inside for one in statements):
-        return False  # its final value is another one
-    reached = summary.graphs.closure(tensors_within(summary, summary.exit, value).src)
-    return not any(item in summary.graphs.nodes or isinstance(item, Path) or item[0] != "prev" for item in reached)
-
-
-def _binds(statement: ir.Stmt, name: Source) -> bool:
-    """Whether a statement binds a variable or an attribute."""
-    if isinstance(name, str):
-        return name in names_bound_by(statement)
-    place = named(name) if isinstance(name, Path) else ""
-    return any(text(part, 200) == place for part in unpacked_targets(statement))
 
 
 def _is_last(summary: Summary, last: Backward, marks: frozenset[Source]) -> bool:
@@ -280,7 +243,14 @@ def _makes_leaf(statement: ir.Stmt) -> bool:
             func = call.func if isinstance(call, ir.Call) and not any(map(is_false, call.args)) else None
             if isinstance(func, ir.Attr) and func.name == "requires_grad_":
                 made.append(func.value)
-    return any(isinstance(one, ir.Name) and _PARAMETER.match(one.id) is None for one in made)
+    names = (one.id if isinstance(one, ir.Name) else _of_object(one) for one in made)
+    return any(name and _PARAMETER.match(name) is None for name in names)
+
+
+def _of_object(expr: ir.Expr) -> str:
+    """The name of an attribute of a variable other than ``self``, whose attributes are known."""
+    known = isinstance(expr, ir.Attr) and isinstance(expr.value, ir.Name) and expr.value.id != "self"
+    return expr.name if known and isinstance(expr, ir.Attr) else ""
 
 
 def _is_sure(analyser: Analyser, summary: Summary, last: Backward, marks: frozenset[Source]) -> bool | None:
@@ -293,7 +263,9 @@ def _is_sure(analyser: Analyser, summary: Summary, last: Backward, marks: frozen
             and not has_no_graph(analyser, summary, item)
             and not is_leaf(summary.function.body, named(item))
         ):
-            if is_given(summary, item, last) or is_kept(analyser, summary, item):
+            if not is_called(analyser, summary, item) and (
+                is_given(summary, item, last) or is_kept(analyser, summary, item)
+            ):
                 return None  # each iteration, or the caller's next backward, uses the graph that it brings in
             sure = False
     nodes = [summary.graphs.nodes[item] for item in marks]
