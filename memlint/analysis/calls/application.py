@@ -5,13 +5,13 @@ from __future__ import annotations
 
 import itertools
 
+from memlint.analysis.calls.lifted_runs import lift_runs
 from memlint.analysis.calls.lifted_stores import Lifting
-from memlint.analysis.calls.translation import MAX_RUN_DEPTH, Translation
+from memlint.analysis.calls.translation import Translation
 from memlint.analysis.domain.declared_values import as_annotated
-from memlint.analysis.domain.events import Step
-from memlint.analysis.domain.recorded_modes import mode_keys, mode_of
-from memlint.analysis.domain.state import AMBIENT, OFF, State, without_tag
-from memlint.analysis.domain.summary.effects import Backward, ModelRun
+from memlint.analysis.domain.recorded_modes import mode_keys
+from memlint.analysis.domain.state import State, without_tag
+from memlint.analysis.domain.summary.effects import Backward
 from memlint.analysis.domain.summary.function_state import FunctionState
 from memlint.analysis.domain.summary.summary import Summary
 from memlint.analysis.domain.values import (
@@ -31,26 +31,20 @@ from memlint.analysis.domain.values import (
     join_all,
     ordered,
 )
-from memlint.analysis.index.bases import may_be_layer
-from memlint.analysis.syntax.expression_text import text
 from memlint.analysis.syntax.syntax import dotted
 from memlint.analysis.transfer import user_containers
 from memlint.analysis.transfer.assignment import write_attribute
 from memlint.analysis.transfer.heap import make, stream_of
 from memlint.analysis.transfer.held_values import tensors_within
 from memlint.analysis.transfer.library import standard_library
-from memlint.analysis.transfer.modules.modes import frozen_of
 from memlint.analysis.transfer.modules.optimizer_parameters import ANY, add_keys
 from memlint.analysis.transfer.modules.touched_parameters import keys_of
-from memlint.analysis.transfer.stores.collected import gives_no_graph
 from memlint.analysis.transfer.stores.emptied_places import drop_stores, drop_stores_of_call
 from memlint.analysis.transfer.stores.made_places import MADE, made_places
 from memlint.ir import nodes as ir
 
 #: the most attribute writes of a callee that a call applies
 MAX_WRITES = 128
-#: the most model runs of one call that are lifted to the caller
-MAX_RUNS = 4
 
 
 class Application(Translation):
@@ -318,54 +312,6 @@ class Application(Translation):
         if src:
             self.fn.graphs.evidence.add(src)
 
-    # ---------------------------------------------------------------------------- model runs
-
-    def runs(self) -> None:
-        """Lift the model runs that the callee makes under the caller's grad mode, if it does not set the model's
-        mode."""
-        function = self.callee.function
-        if (
-            self.state.grad == OFF
-            or self.expr is None
-            or may_be_layer(self.fn.analyser.program, function)
-            or function.is_generator
-        ):
-            return
-        count = 0
-        for run in list(self.callee.runs.values()):
-            if run.mode_key is not None or not run.grad & AMBIENT or run.depth >= MAX_RUN_DEPTH or count >= MAX_RUNS:
-                continue
-            module = join_all(self._seen(path) for path in run.module.syms if isinstance(path, Path))
-            if frozen_of(self.fn, self.state, module, None):
-                continue
-            nodes = self.source(run.node)
-            if not nodes or gives_no_graph(self.callee, run):
-                continue
-            count += 1
-            mode, key = mode_of(self.state, module, None)
-            tip = next(iter(nodes))
-            self.fn.runs[self.key, run.key] = ModelRun(
-                (self.key, run.key),
-                self.fn.site(self.at),
-                run.text,
-                module,
-                self.fn.loop_ids,
-                self.state.grad,
-                mode,
-                V(UNKNOWN, nodes),
-                tip,
-                (Step(run.site, f"calls `{run.called}`" if run.called else f"where `{run.text}` runs"), *run.trace),
-                loop=self.fn.innermost(()),
-                depth=run.depth + 1,
-                mode_key=key,
-                origin=(self.callee, run),
-                called=text(self.expr.func),
-            )
-
-    def _seen(self, path: Path) -> V:
-        value = self.resolve(path)
-        return value if value.kinds else V(UNKNOWN)
-
 
 def apply(fn: FunctionState, state: State, callee: Summary, bound: dict[str, V], at: int, expr: ir.Call | None) -> V:
     """Instantiate a callee's summary in the caller's state. Returns the value of the call."""
@@ -380,7 +326,7 @@ def apply(fn: FunctionState, state: State, callee: Summary, bound: dict[str, V],
         else:
             result = work.value(callee.result) if callee.result is not None and callee.result.kinds else NONE_VALUE
         work.effects()
-        work.runs()
+        lift_runs(work)
         Lifting(work).stores()
         work.link_ancestors()
         if callee.leaves is not None:

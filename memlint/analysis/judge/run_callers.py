@@ -49,7 +49,7 @@ def spent_inside(analyser: Analyser, run: ModelRun) -> bool:
     """Whether the helper that returns its run's output shows itself that nothing needs a gradient."""
     while run.origin is not None:
         summary, run = run.origin
-        if runs_in_callers_mode(analyser, summary):
+        if runs_in_callers_mode(analyser, summary) or run.key not in summary.runs:
             return False
         verdict = judge_run(analyser, summary, run)
         if verdict is not None and verdict.evaluation == "spent" and not verdict.wanted:

@@ -86,7 +86,7 @@ def _treats_rows(layer: layer_extents.Layer) -> bool:
 
 def size_of_network(analyser: Analyser, summary: Summary, run: ModelRun) -> str:
     """ "small" or "large" for the network of a run; "" if too little is known of it."""
-    if run.origin is not None:
+    if run.origin is not None and run.origin[1].key in run.origin[0].runs:  # else the caller hands the network over
         inner, _ = run.origin
         if (own := inner.function.cls) is not None and analyser.program.is_module(own):
             return size_of_class(analyser, own)  # the run is one of the layers of that class
