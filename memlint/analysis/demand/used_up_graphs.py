@@ -16,7 +16,7 @@ from memlint.analysis.domain.summary.summary import Summary
 from memlint.analysis.domain.values import CONTAINER, TENSORS, UNKNOWN, Source
 from memlint.analysis.index.program import Function
 from memlint.analysis.index.roles_by_name import named_test
-from memlint.analysis.syntax.bindings import names_bound_by, reads_any
+from memlint.analysis.syntax.bindings import names_bound_by, reads_any, targets
 from memlint.analysis.syntax.syntax import expressions, statement_at, walk_expression, walk_statements
 from memlint.analysis.transfer.held_values import tensors_within
 from memlint.analysis.transfer.stores.collected import is_unpacked
@@ -60,9 +60,26 @@ def _is_dropped_each_round(summary: Summary, run: ModelRun) -> bool:
 
 
 def is_dropped(summary: Summary, run: ModelRun) -> bool:
-    """Whether the call is a statement of its own (``net(x)``), so that its output is dropped at once."""
+    """Whether the output is dropped at once: the call is a statement of its own (``net(x)``), or binds ``_`` alone, and
+    the function does not read that."""
     statement = statement_at(summary.function.body, run.site.at) if run.origin is None else None
+    if isinstance(statement, ir.Assign) and [getattr(one, "id", "") for one in statement.targets] == ["_"]:
+        return statement.value.at == run.site.at and not _is_read(summary.function.body, "_")
     return isinstance(statement, ir.ExprStmt) and statement.value.at == run.site.at
+
+
+def _is_read(body: tuple[ir.Stmt, ...], name: str) -> bool:
+    """Whether a body reads a variable, in a definition inside it as well."""
+    return any(
+        reads_any(expr, {name})
+        for statement in walk_statements(body)
+        for expr in expressions(statement)
+        if not any(expr is target for target in _bound(statement))
+    )
+
+
+def _bound(statement: ir.Stmt) -> tuple[ir.Expr, ...]:
+    return (statement.target,) if isinstance(statement, ir.For) else targets(statement)
 
 
 def trains_inside(analyser: Analyser, summary: Summary, run: ModelRun) -> bool:
