@@ -163,6 +163,37 @@ def test_no_declaration(tmp_path: Path, made: str) -> None:
     assert codes_in(tmp_path, HEAD + IN_FUNCTION.format(cls="object", made=made)) == []
 
 
+CLASSES = """
+def {name}(name) -> nn.Module:
+    {body}
+
+
+def evaluate(cfg, loader: torch.utils.data.DataLoader):
+    {made}
+    model.eval()
+    {guard}:
+        for x in loader:
+            print(model(x.cuda()).argmax(1))
+"""
+
+
+@pytest.mark.parametrize(
+    ("name", "body", "made"),
+    [
+        ("find", "return MODELS[name]", "model = find(cfg.name)(cfg).cuda()"),
+        ("find", "return MODELS.get(name)", "Model = find(cfg.name)\n    model = Model(cfg).cuda()"),
+        ("find", "found = getattr(elsewhere, name)\n    return found", "kind = find(cfg.name)\n    model = kind(cfg)"),
+        ("find", "return build(name)", "model = find(cfg.name)(cfg).cuda()"),
+        ("get_model_class", "return build(name)", "kind = get_model_class(cfg.name)\n    model = kind(cfg).cuda()"),
+        ("load", "return build(name)", "model = load(cfg.name)"),
+    ],
+)
+def test_a_function_that_gives_a_class(tmp_path: Path, name: str, body: str, made: str) -> None:
+    for guard, found in (("if True", ["MEM201"]), ("with torch.no_grad()", [])):
+        source = CLASSES.format(name=name, body=body, made=made, guard=guard)
+        assert codes_in(tmp_path, HEAD + source) == found, guard
+
+
 RECORDS = """
 from dataclasses import dataclass
 

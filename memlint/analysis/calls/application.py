@@ -333,4 +333,4 @@ def apply(fn: FunctionState, state: State, callee: Summary, bound: dict[str, V],
             state.grad = callee.leaves
     finally:
         fn.applying -= 1
-    return as_annotated(fn, callee.function, result)
+    return as_annotated(fn, callee.function, result, expr)
