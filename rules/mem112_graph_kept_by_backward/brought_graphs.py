@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from memlint.sdk import lazy_pattern
-from memlint.sdk.project import Analyser, Class, Summary
-from memlint.sdk.syntax import calls, dotted, ir, text, walk_statements
+from memlint.sdk.project import Analyser, Class, Module, Summary, TooManyError, functions_naming
+from memlint.sdk.syntax import calls, dotted, ir, mentions, text, unpacked_targets, walk_statements
 from memlint.sdk.values import (
     CALLABLE,
     DATA,
@@ -115,6 +115,8 @@ def has_no_graph(analyser: Analyser, summary: Summary, path: Path, depth: int = 
     if path.root.startswith("g:") and not path.steps:
         module, _, variable = path.root[2:].rpartition(":")
         kind, what = analyser.program.find(analyser.program.module(module), variable)
+        if kind == "value" and _is_constant(analyser, *what):
+            return True
         return _is_plain(analyser.global_value(kind, what))
     if path.root.startswith("p:"):
         param = next((one for one in function.params if one.name == name), None)
@@ -129,6 +131,36 @@ def has_no_graph(analyser: Analyser, summary: Summary, path: Path, depth: int = 
             return True
         return depth < _DEPTH and _passed_without(analyser, summary, path, depth + 1)
     return False
+
+
+def _is_constant(analyser: Analyser, module: Module, name: str) -> bool:
+    """Whether a file computes a tensor once, of values without a graph, and nothing else assigns it: the schedule of a
+    diffusion, a mean of the data."""
+    summary = analyser.summary(module.main)
+    if summary is None or summary.exit is None or summary.cut_short or any(module.writers(name)):
+        return False
+    value = summary.exit.env.get(name)
+    if value is None or not value.is_only(TENSORS | DATA) or analyser.facts.attributes.is_assigned(name):
+        return False
+    reached = summary.graphs.closure(tensors_within(summary, summary.exit, value).src)
+    return not reached and not _is_written_into(analyser, module, name)
+
+
+def _is_written_into(analyser: Analyser, module: Module, name: str) -> bool:
+    """Whether a function may write into a tensor of a file: ``BANK[i] = features``, ``BANK.copy_(features)``."""
+    try:
+        functions = [one for one in functions_naming(analyser, name) if one is not module.main]
+    except TooManyError:
+        return True
+    written = (target for one in functions for part in walk_statements(one.body) for target in unpacked_targets(part))
+    places = [one.value for one in written if isinstance(one, ir.Subscript | ir.Attr)]
+    places += [
+        call.func.value
+        for one in functions
+        for call in calls(one.body, into_definitions=True)
+        if isinstance(call.func, ir.Attr) and call.func.name.endswith("_")
+    ]
+    return any(mentions(place, name) for place in places)
 
 
 def _is_plain(known: V) -> bool:

@@ -211,3 +211,52 @@ def train(loader):
 )
 def test_running_sums_of_detached_values_in_a_model(tmp_path: Path, begin: str, step: str, expected: list[str]) -> None:
     assert told(tmp_path, STATE.format(begin=begin, step=step)) == expected
+
+
+TABLE = """
+STEPS = 1000
+{made}
+
+
+def train(loader, device):
+    model = nn.Sequential(nn.Linear(8, 32), nn.ReLU(), nn.Linear(32, 8)).to(device)
+    optimizer = torch.optim.Adam(model.parameters())
+    for x, t in loader:
+        x = x.to(device)
+        loss = (model(KEPT[t].to(device) * x) - x).square().mean()
+        optimizer.zero_grad()
+        loss.backward(retain_graph=True)
+        optimizer.step()
+
+
+{behind}
+train(torch.utils.data.DataLoader([]), "cuda")
+"""
+
+
+@pytest.mark.parametrize(
+    ("made", "behind", "expected"),
+    [
+        ("KEPT = torch.cumprod(1 - torch.linspace(0.0001, 0.02, STEPS), 0)", "pass", ["warning"]),
+        ("RATE = torch.linspace(0.0001, 0.02, STEPS)\nKEPT = (1 - RATE).sqrt()", "pass", ["warning"]),
+        ("KEPT = nn.Linear(8, 8)(torch.ones(STEPS, 8))", "pass", []),
+        ("KEPT = somewhere.schedule(STEPS)", "pass", []),
+        ("KEPT = torch.ones(STEPS, requires_grad=True) * 2", "pass", []),
+        ("KEPT = torch.ones(STEPS)\n\n\ndef put(value):\n    KEPT[0] = value", "somewhere.call(put)", []),
+        ("KEPT = torch.ones(STEPS)\n\n\ndef put(value):\n    KEPT[0].copy_(value)", "somewhere.call(put)", []),
+        ("RATE = torch.ones(STEPS)\nRATE.requires_grad_()\nKEPT = RATE * 2", "pass", []),
+        ("KEPT = torch.ones(STEPS)", "KEPT = nn.Linear(8, 8)(torch.ones(STEPS, 8))", []),
+        (
+            "KEPT = torch.ones(STEPS)\n\n\ndef change(model):\n    global KEPT\n    KEPT = model(KEPT)",
+            "change(somewhere.model())",
+            [],
+        ),
+        (
+            "import train as this\n\nKEPT = torch.ones(STEPS)\n\n\ndef change(model):\n    this.KEPT = model(KEPT)",
+            "change(somewhere.model())",
+            [],
+        ),
+    ],
+)
+def test_a_tensor_of_the_module(tmp_path: Path, made: str, behind: str, expected: list[str]) -> None:
+    assert told(tmp_path, TABLE.format(made=made, behind=behind)) == expected
