@@ -15,7 +15,7 @@ from memlint.project.libraries import LIBRARIES
 from memlint.project.listing import is_notebook, parts
 from memlint.project.notebooks import Notebooks
 from memlint.project.pins import newest_allowed, newest_said
-from memlint.project.presence import is_dir, listed
+from memlint.project.presence import exists, is_dir, listed
 from memlint.project.roots import display_path, outside_packages
 from memlint.project.source import Sources
 
@@ -91,6 +91,7 @@ class Project:
         self.import_roots: tuple[Path, ...] = tuple(dict.fromkeys((*self._given_roots, *self._own_roots)))
         self._resolved: dict[tuple[str, Path, int], str | None] = {}
         self._asked: dict[tuple[str, str, int], str | None] = {}
+        self._repositories: dict[Path, Path] = {}
         #: results about the files that live as long as the project and its parts
         self.kept: dict[str, Any] = {}
         #: results of earlier runs; None if they are not used
@@ -149,6 +150,18 @@ class Project:
     def path(self, display: str) -> Path:
         """The absolute path of a file."""
         return self._paths[display]
+
+    def repository(self, display: str) -> Path:
+        """The repository in the project that a file belongs to: the nearest folder with a ``.git`` around it, or the
+        project's root. Others than the root's are submodules, and clones that lie beside the project's own code."""
+        return self._repository_of(self._paths[display].parent)
+
+    def _repository_of(self, folder: Path) -> Path:
+        """As `repository`, of a folder."""
+        if folder not in self._repositories:
+            ends = folder in (self.root, folder.parent) or exists(folder / ".git")
+            self._repositories[folder] = folder if ends else self._repository_of(folder.parent)
+        return self._repositories[folder]
 
     def relative(self, display: str) -> str:
         """The path of a file from the project's root (for what must not depend on the working directory)."""

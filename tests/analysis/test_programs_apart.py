@@ -187,6 +187,26 @@ def test_the_guard_of_a_caller_known_by_its_name(tmp_path: Path, others: dict[st
     assert codes(tmp_path, tmp_path / "a") == found
 
 
+#: a program that loads what it is told, and calls a method of it
+LOADS = (
+    "import importlib, sys\n" + CALLS + STARTS.format(does="report(importlib.import_module(sys.argv[1]), batches())")
+)
+
+
+@pytest.mark.parametrize(
+    ("marks", "found"),
+    [([], []), (["cloned/.git"], ["MEM201"]), ([".git", "cloned/b/.git"], ["MEM201"])],
+    ids=["the same repository", "a clone in the project", "a submodule in it"],
+)
+def test_a_cloned_repository_does_not_load_the_code_around_it(
+    tmp_path: Path, marks: list[str], found: list[str]
+) -> None:
+    write(tmp_path, {"one.py": SCORES, "cloned/b/report.py": LOADS})
+    for mark in marks:
+        (tmp_path / mark).mkdir(exist_ok=True)
+    assert codes(tmp_path, tmp_path / "one.py") == found
+
+
 def write(folder: Path, files: dict[str, str]) -> None:
     (folder / ".git").mkdir()
     for path, text in files.items():

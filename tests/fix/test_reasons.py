@@ -123,6 +123,27 @@ def train(model, loader):
     ("other", "what"), [(COMPILED, "torch.compile"), (HOOKED, "register_forward_hook"), (CAST, "autocast")]
 )
 def test_what_another_file_has_is_told_with_its_name(other: str, what: str, tmp_path: Path) -> None:
-    fix = fix_of(tmp_path, "MEM201", train=EVALUATION.format(**PLAIN), other=other)
+    fix = fix_of(tmp_path, "MEM201", train=EVALUATION.format(**PLAIN | {"imports": "import other"}), other=other)
     assert fix.doubt is not None and "other.py" in fix.doubt
     assert what != "autocast" or what not in fix.doubt
+
+
+BLOCKS = "class Parts:\n    def __init__(self, makers):\n        self.layer = makers[0]()\n"
+SETS = "def put(thing, name, value):\n    setattr(thing, name, value)\n"
+
+
+@pytest.mark.parametrize("other", [COMPILED, HOOKED, CAST.replace("from train", "from bench"), BLOCKS, SETS])
+def test_another_program_does_not_matter(other: str, tmp_path: Path) -> None:
+    fix = fix_of(tmp_path, "MEM201", train=EVALUATION.format(**PLAIN), other=other, bench="import other\n" + COMPILED)
+    assert fix.doubt is None
+    (tmp_path / "both.py").write_text("import other\nimport train\n")
+    fix = fix_of(tmp_path, "MEM201", train=EVALUATION.format(**PLAIN), other=other)
+    assert fix.doubt is not None
+
+
+@pytest.mark.parametrize(("imports", "is_safe"), [("", True), ("import each\n", False)], ids=["alone", "together"])
+def test_a_name_that_many_programs_have(imports: str, is_safe: bool, tmp_path: Path) -> None:
+    texts = {f"copy{number}": EVALUATION.format(**PLAIN) for number in range(30)}
+    texts["each"] = "".join(f"import {name}\n" for name in texts)
+    fix = fix_of(tmp_path, "MEM201", train=EVALUATION.format(**PLAIN | {"imports": imports}), **texts)
+    assert (fix.doubt is None) is is_safe

@@ -87,7 +87,7 @@ class Analyser(DefinitionValues):
         #: by file and name, the grad mode in which each decorator of the project runs a function; None for unchanged
         self.wrappers: dict[tuple[str, str], int | None] = {}
         #: the mentions of each function name queried so far (see `calls_by_name`); None for too many
-        self.mentions: dict[str, tuple[Mention, ...] | None] = {}
+        self.mentions: dict[tuple[str, tuple[str, ...]], tuple[Mention, ...] | None] = {}
         #: interns the sets and values of finished summaries
         self.shared = Shared()
         self.facts = Facts(self)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING, NamedTuple, TypeGuard
 
 from memlint.analysis.index.program import Class, Function, Module
@@ -21,10 +21,13 @@ class TooManyError(Exception):
     """The name is mentioned in more places than a proof checks."""
 
 
-def functions_naming(analyser: Analyser, name: str) -> Iterator[Function]:
-    """The functions (and modules' own statements) in whose units the identifier occurs. Raises TooManyError."""
+def functions_naming(analyser: Analyser, name: str, files: Iterable[str] | None = None) -> Iterator[Function]:
+    """The functions (and modules' own statements) in whose units the identifier occurs. Raises TooManyError.
+
+    ``files``: those that are searched; None for all.
+    """
     remaining = MAX_UNITS
-    for key in analyser.program.project.sources:
+    for key in analyser.program.project.sources if files is None else files:
         module = analyser.program.module(key)
         for number, unit in enumerate(module.index.units):
             if name not in unit.names:
@@ -50,9 +53,9 @@ def own_expressions(function: Function) -> Iterator[tuple[ir.Stmt, ir.Expr]]:
             yield statement, expr
 
 
-def attribute_stores(analyser: Analyser, name: str) -> Iterator[Function]:
-    """The functions of the units that assign an attribute of this name."""
-    for key in analyser.program.project.sources:
+def attribute_stores(analyser: Analyser, name: str, files: Iterable[str]) -> Iterator[Function]:
+    """The functions of the units of these files that assign an attribute of this name."""
+    for key in files:
         module = analyser.program.module(key)
         for number, unit in enumerate(module.index.units):
             if name in unit.stores:
@@ -84,7 +87,7 @@ def calls_of_function(analyser: Analyser, function: Function) -> list[tuple[Func
         kind, what = analyser.program.find_expression(other.module, part, other)
         return kind == "function" and what is function
 
-    return _calls(analyser, function.name, means)
+    return _calls(analyser, function.name, means, function.module)
 
 
 def calls_of_class(analyser: Analyser, cls: Class) -> list[tuple[Function, ir.Call | None]]:
@@ -94,15 +97,16 @@ def calls_of_class(analyser: Analyser, cls: Class) -> list[tuple[Function, ir.Ca
         kind, what = analyser.program.find_expression(other.module, part, other)
         return kind == "class" and what is cls
 
-    return _calls(analyser, cls.node.name, means)
+    return _calls(analyser, cls.node.name, means, cls.module)
 
 
 def _calls(
-    analyser: Analyser, name: str, means: Callable[[Function, ir.Name | ir.Attr], bool]
+    analyser: Analyser, name: str, means: Callable[[Function, ir.Name | ir.Attr], bool], module: Module
 ) -> list[tuple[Function, ir.Call | None]]:
+    """``module``: where the name is defined."""
     return [
         (mention.function, mention.call)
-        for mention in mentions_of(analyser, name)
+        for mention in mentions_of(analyser, name, analyser.facts.partners.together(module.key))
         if any(means(mention.function, part) for part in mention.parts)
     ]
 
@@ -118,31 +122,31 @@ class Mention(NamedTuple):
     call: ir.Call | None
 
 
-def mentions_of(analyser: Analyser, name: str) -> tuple[Mention, ...]:
-    """Where the project names a function or class. Raises TooManyError.
+def mentions_of(analyser: Analyser, name: str, files: tuple[str, ...]) -> tuple[Mention, ...]:
+    """Where these files name a function or class. Raises TooManyError.
 
     Kept by name: many functions of a project have the same name (``forward``, a helper that is copied into each
     pipeline), and many proofs query the same ones.
     """
     known = analyser.mentions
-    if name not in known:
+    if (name, files) not in known:
         try:
-            known[name] = _find_mentions(analyser, name)
+            known[name, files] = _find_mentions(analyser, name, files)
         except TooManyError:
-            known[name] = None
-    found = known[name]
+            known[name, files] = None
+    found = known[name, files]
     if found is None:
         raise TooManyError(name)
     return found
 
 
-def _find_mentions(analyser: Analyser, name: str) -> tuple[Mention, ...]:
-    for key in analyser.program.project.sources:
+def _find_mentions(analyser: Analyser, name: str, files: tuple[str, ...]) -> tuple[Mention, ...]:
+    for key in files:
         for row in analyser.program.module(key).index.imports:
             if row.name == name and row.asname not in (None, name):
                 raise TooManyError(name)  # that file imports it under another name
     found: list[Mention] = []
-    for function in list(functions_naming(analyser, name)):
+    for function in list(functions_naming(analyser, name, files)):
         for _, expr in own_expressions(function):
             found += _mentioned(function, expr, name)
         for expr in function.decorators:

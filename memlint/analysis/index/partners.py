@@ -46,6 +46,11 @@ class Partners:
         above = self.all_importers(key)
         return above is None or other in above
 
+    @kept_for
+    def together(self, key: str) -> tuple[str, ...]:
+        """The files of the project whose code may run in one process with that of a file, itself included."""
+        return tuple([other for other in self._program.project.sources if self.may_meet(key, other)])
+
     def all_importers(self, key: str) -> frozenset[str] | None:
         """The file and its transitive importers; None if any file may be one: there are too many, or other projects
         may import the file."""
@@ -118,13 +123,19 @@ class Partners:
         """The files that may load a file by a computed name.
 
         ``unimported``: only tests import the file, or nothing does. Then files that load by a wholly unknown name, and
-        those that unpickle objects, count as well.
+        those that unpickle objects, count as well, if they belong to the file's repository: one that is cloned into
+        the project does not know the code around it.
         """
-        module, found = self._program.module(key), set[str]()
+        module, found, unknowing = self._program.module(key), set[str](), list(self._unpickling)
         for other, names in loaders(self._program).items():
-            if unimported if names is None else is_loaded(module, names):
+            if names is None:
+                unknowing.append(other)
+            elif is_loaded(module, names):
                 found.add(other)
-        return found.union(self._unpickling) if unimported else found
+        if unimported:
+            repository = self._program.project.repository
+            found.update(other for other in unknowing if repository(other) == repository(key))
+        return found
 
     @functools.cached_property
     def _unpickling(self) -> list[str]:

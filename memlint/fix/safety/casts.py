@@ -72,7 +72,7 @@ def _opener(analyser: Analyser, function: Function) -> str:
     program = analyser.program
     named = {key for name in _OPENERS for key in program.words.files(name)}
     own = function.module.key
-    for key in (own, *(key for key in program.project.sources if key in named)) if named else ():
+    for key in (own, *(key for key in analyser.facts.partners.together(own) if key in named)) if named else ():
         if any(not _OPENERS.isdisjoint(unit.names) for unit in program.module(key).index.units):
             return str(key)
     return ""

@@ -257,6 +257,7 @@ def _noticed_on_self(analyser: Analyser, method: Function, store: Store, stateme
 def _watch(analyser: Analyser, function: Function, store: Store, statement: ir.Stmt) -> Watch:
     return Watch(
         analyser,
+        analyser.facts.partners.together(function.module.key),
         frozenset({(function.module.key, function.unit, statement.at)}),
         stored=frozenset((store.text,)),
         number=store.kind == "carry" and store.how == "add" and store.value.size == SCALAR,

@@ -15,7 +15,7 @@ from memlint.analysis.facts.calls_by_name import functions_in, own_expressions
 from memlint.analysis.index.function import PROPERTIES
 from memlint.analysis.index.program import Class, Function, Program
 from memlint.analysis.syntax.expression_text import text
-from memlint.analysis.syntax.memo import kept
+from memlint.analysis.syntax.memo import kept_for
 from memlint.analysis.syntax.syntax import dotted, expressions, walk_expression, walk_statements
 from memlint.fix.safety import vocabulary as words
 from memlint.fix.safety.origins import Origin, Origins, UnknownOriginError, is_layer, resolve
@@ -41,7 +41,8 @@ class Followed:
     def __init__(self, analyser: Analyser, function: Function, body: Body) -> None:
         self.analyser = analyser
         self.entered: dict[tuple[str, str], Function] = {}
-        self._origins = Origins(analyser)
+        self._files = analyser.facts.partners.together(function.module.key)
+        self._origins = Origins(analyser, self._files)
         #: the doubt about replaced parts of a library's networks; None before it is asked for
         self._parts: str | None = None
         self.doubt = self._statements(function, body) or self._changed_from_outside()
@@ -223,12 +224,12 @@ class Followed:
     def _changed_from_outside(self) -> str:
         """The doubt that a module runs other code than its class: hooks, and layers that are replaced later."""
         program = self.analyser.program
-        for key in program.project.sources:
+        for key in self._files:
             for unit in program.module(key).index.units:
                 found = unit.names & words.CHANGES_MODULES
                 if found:
                     return f"`{min(found)}` in {key} may change what a module runs"
-        compiles = _compiles(program)
+        compiles = next((place for key in self._files if (place := _compiles(program, key))), "")
         return f"{compiles} compiles code, which may round differently without gradients" if compiles else ""
 
     def _replaced(self) -> str:
@@ -237,8 +238,10 @@ class Followed:
             self._parts = ""  # what replaces a part may be such a network again
             if any(not unit.calls.isdisjoint(("setattr", "__setattr__")) for unit in self._units()):
                 self._parts = f"`setattr` may replace a part of it{MAY_DIFFER}"
+            files = frozenset(self._files)
             for function, value in replacements(self.analyser.program):
-                self._parts = self._parts or self._value(function, value)
+                if function.module.key in files:
+                    self._parts = self._parts or self._value(function, value)
         return self._parts
 
     def _value(self, function: Function, value: ir.Expr) -> str:
@@ -255,7 +258,7 @@ class Followed:
 
     def _units(self) -> Iterator[UnitIndex]:
         program = self.analyser.program
-        for key in program.project.sources:
+        for key in self._files:
             yield from program.module(key).index.units
 
 
@@ -264,23 +267,22 @@ def _of_texts(func: ir.Attr) -> bool:
     return dotted(func.value) in ("re", "regex")
 
 
-@kept
-def _compiles(program: Program) -> str:
-    """The place where the project compiles code with torch, "" for none."""
-    return next(_compilers(program), "")
+@kept_for
+def _compiles(program: Program, key: str) -> str:
+    """The first place where a file compiles code with torch, "" for none."""
+    return next(_compilers(program, key), "")
 
 
-def _compilers(program: Program) -> Iterator[str]:
-    """The places where torch compiles code: compiled code differs with and without gradients (measured on an H200,
-    torch 2.11: a small network's outputs differ by up to 3.8e-6)."""
-    for key in program.project.sources:
-        module = program.module(key)
-        for row in module.index.imports:
-            if row.name in words.COMPILES and row.module.startswith("torch"):
-                yield f"`{row.name}` in {key}"
-        for number, unit in enumerate(module.index.units):
-            for function in functions_in(module, number) if unit.names & words.COMPILES else ():
-                own = [expr for _, expr in own_expressions(function)]
-                for part in (part for expr in (*own, *function.decorators) for part in walk_expression(expr)):
-                    if isinstance(part, ir.Attr) and part.name in words.COMPILES and not _of_texts(part):
-                        yield f"`{text(part, 40)}` in {key}"
+def _compilers(program: Program, key: str) -> Iterator[str]:
+    """The places where a file has torch compile code: compiled code differs with and without gradients (measured on an
+    H200, torch 2.11: a small network's outputs differ by up to 3.8e-6)."""
+    module = program.module(key)
+    for row in module.index.imports:
+        if row.name in words.COMPILES and row.module.startswith("torch"):
+            yield f"`{row.name}` in {key}"
+    for number, unit in enumerate(module.index.units):
+        for function in functions_in(module, number) if unit.names & words.COMPILES else ():
+            own = [expr for _, expr in own_expressions(function)]
+            for part in (part for expr in (*own, *function.decorators) for part in walk_expression(expr)):
+                if isinstance(part, ir.Attr) and part.name in words.COMPILES and not _of_texts(part):
+                    yield f"`{text(part, 40)}` in {key}"

@@ -51,8 +51,10 @@ class UnknownOriginError(Exception):
 class Origins:
     """Finds the classes of objects. Raises UnknownOriginError if one of their origins is unknown."""
 
-    def __init__(self, analyser: Analyser) -> None:
+    def __init__(self, analyser: Analyser, files: tuple[str, ...]) -> None:
+        """``files``: those whose code may get hold of the objects."""
         self.analyser = analyser
+        self._files = files
         self._seen: set[object] = set()
 
     def of(self, function: Function, expr: ir.Expr) -> set[Origin]:
@@ -161,7 +163,7 @@ class Origins:
         return found
 
     def _assigned_by_others(self, main: Function, name: str) -> None:
-        for key in self.analyser.program.project.sources:
+        for key in self._files:
             for number, unit in enumerate(self.analyser.program.module(key).index.units):
                 if name in unit.stores:
                     raise UnknownOriginError(f"`{name}` is not resolved (another file may assign it)")
@@ -228,7 +230,7 @@ class Origins:
             raise unknown
         found: set[Origin] = set()
         assigned = left = 0
-        for key in self.analyser.program.project.sources:
+        for key in self._files:
             module = self.analyser.program.module(key)
             for number, unit in enumerate(module.index.units):
                 if name not in unit.stores:
@@ -242,7 +244,7 @@ class Origins:
                             raise unknown
                         assigned += 1
                         found |= self._of(other, statement.value) if statement.value is not None else set()
-        if not assigned or set_by_name(self.analyser, name):
+        if not assigned or set_by_name(self.analyser, name, self._files):
             raise unknown
         return found | self._put(lambda part: isinstance(part, ir.Attr) and part.name == name, name)
 
@@ -250,7 +252,7 @@ class Origins:
         """The classes of the members that are added to a container later."""
         found: set[Origin] = set()
         try:
-            functions = [only] if only is not None else list(functions_naming(self.analyser, name))
+            functions = [only] if only is not None else list(functions_naming(self.analyser, name, self._files))
         except TooManyError:
             raise UnknownOriginError(f"`{name}` is not resolved (it is used in too many places)") from None
         for function in functions:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING
 
 from memlint.analysis.facts.calls_by_name import functions_in, own_expressions
@@ -19,9 +19,9 @@ _WHOLE = frozenset(["vars", "__dict__", "asdict", "astuple"])
 
 
 def reached(analyser: Analyser, name: str, home: Module) -> str:
-    """How an attribute may be accessed by a string, a clause; "" if it is not: by its name in a string anywhere in the
-    project, by a computed one in its own file."""
-    for key in analyser.program.project.sources:
+    """How an attribute may be accessed by a string, a clause; "" if it is not: by its name in a string in any file that
+    may run with its own, by a computed one in its own file."""
+    for key in analyser.facts.partners.together(home.key):
         module = analyser.program.module(key)
         for number, unit in enumerate(module.index.units):
             if not unit.names & (_BY_NAME | _WHOLE):
@@ -35,9 +35,9 @@ def reached(analyser: Analyser, name: str, home: Module) -> str:
     return ""
 
 
-def set_by_name(analyser: Analyser, name: str) -> bool:
-    """Whether something may assign an attribute of this name by a string."""
-    for key in analyser.program.project.sources:
+def set_by_name(analyser: Analyser, name: str, files: Iterable[str]) -> bool:
+    """Whether code of these files may assign an attribute of this name by a string."""
+    for key in files:
         module = analyser.program.module(key)
         for number, unit in enumerate(module.index.units):
             if "setattr" not in unit.names and "__setattr__" not in unit.names:
@@ -87,7 +87,7 @@ def is_used(analyser: Analyser, cls: Class) -> bool:
     """Whether the project mentions a class, or a subclass, outside of its own definition."""
     classes = [cls, *analyser.program.subclasses(cls)]
     names = {one.node.name: one for one in classes}
-    for key in analyser.program.project.sources:
+    for key in analyser.facts.partners.together(cls.module.key):
         module = analyser.program.module(key)
         for number, unit in enumerate(module.index.units):
             for name in unit.names & names.keys():

@@ -35,7 +35,7 @@ class _Survivors:
         self.analyser = analyser
         self.function = function
         self.body = body
-        self.watch = Watch(analyser)
+        self.watch = Watch(analyser, analyser.facts.partners.together(function.module.key))
         self._outside = frozenset(_read_outside(function, body))
 
     def doubt(self, entered: Iterable[Function]) -> str:
@@ -110,7 +110,7 @@ class _Survivors:
             return True
         stores = [
             (other, statement)
-            for other in attribute_stores(self.analyser, target.name)
+            for other in attribute_stores(self.analyser, target.name, self.watch.files)
             for statement in walk_statements(other.body, into_definitions=False)
             if isinstance(statement, ir.Assign | ir.AugAssign) and _stores(statement, target.name)
         ]

@@ -37,13 +37,14 @@ MAX_FUNCTIONS, MAX_DEPTH = 24, 4
 class Watch:
     """Tracks names and attributes. ``doubt``: why the graph may be needed, "" as long as nothing says so.
 
-    ``ignored``: the statement that is fixed, whose own update of the place is no use. ``stored``: the sources of its
-    value; ``number``: that is a single number, summed.
+    ``files``: those whose code may get hold of the values. ``ignored``: the statement that is fixed, whose own update
+    of the place is no use. ``stored``: the sources of its value; ``number``: that is a single number, summed.
     """
 
     def __init__(
         self,
         analyser: Analyser,
+        files: tuple[str, ...],
         ignored: frozenset[tuple[str, int, int]] = frozenset(),
         depth: int = 0,
         *,
@@ -51,6 +52,7 @@ class Watch:
         number: bool = False,
     ) -> None:
         self.analyser = analyser
+        self.files = files
         self.ignored = ignored
         self.depth = depth
         self.stored = stored
@@ -82,7 +84,7 @@ class Watch:
             return
         self.attributes.add(name)
         try:
-            for function in functions_naming(self.analyser, name):
+            for function in functions_naming(self.analyser, name, self.files):
                 if name in identifiers(function.body)[1]:
                     self._queue(function)
         except TooManyError:
@@ -122,7 +124,7 @@ class Watch:
                         self.names.setdefault(other.key, {})[name] = ITSELF
                         self._queue(other)
         self.attribute(name)  # if the module is imported as a whole
-        for key in self.analyser.program.project.sources:
+        for key in self.files:
             other_index = self.analyser.program.module(key).index
             if key != module.key and any(name in (row.name, "*") for row in other_index.imports):
                 self.doubtful(f"`{name}` is a global variable, and a file that imports it may need its graph")
@@ -144,7 +146,7 @@ class Watch:
 
     def deeper(self) -> Watch:
         """A tracker for a callee."""
-        return Watch(self.analyser, self.ignored, self.depth + 1, stored=self.stored)
+        return Watch(self.analyser, self.files, self.ignored, self.depth + 1, stored=self.stored)
 
     @property
     def is_deep(self) -> bool:
