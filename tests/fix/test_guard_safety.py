@@ -229,6 +229,83 @@ GUARDS = [
         "unsafe",
         {"pre": "from torch.utils.checkpoint import checkpoint", "fwd": "x = checkpoint(self.body, x)"},
     ),
+    (
+        "image grid",
+        "safe",
+        {"pre": "from torchvision import utils", "inloop": "utils.save_image(utils.make_grid(out), 'a.png')"},
+    ),
+    ("plot", "safe", {"pre": "import matplotlib.pyplot as plt", "inloop": "plt.plot([1, 2]); plt.savefig('a.png')"}),
+    (
+        "transforms",
+        "safe",
+        {
+            "pre": "from torchvision import transforms as T\n\nclass Half:\n    def __call__(self, x):\n        return x / 2",
+            "before": "change = T.Compose([T.ToTensor(), Half()])",
+            "inloop": "model(change(x)).argmax()",
+        },
+    ),
+    (
+        "own transform that asks",
+        "unsafe",
+        {
+            "pre": "from torchvision import transforms as T\n\nclass Half:\n    def __call__(self, x):\n        return x / (2 if torch.is_grad_enabled() else 3)",
+            "before": "change = T.Compose([T.ToTensor(), Half()])",
+            "inloop": "model(change(x)).argmax()",
+        },
+    ),
+    (
+        "unknown transform",
+        "unsafe",
+        {
+            "pre": "from torchvision import transforms as T\nfrom lib import Half",
+            "before": "change = T.Compose([Half()])",
+            "inloop": "change(x)",
+        },
+    ),
+    (
+        "lambda transform",
+        "unsafe",
+        {
+            "pre": "from torchvision import transforms as T",
+            "before": "change = T.Lambda(lambda x: x)",
+            "inloop": "change(x)",
+        },
+    ),
+    (
+        "writer",
+        "safe",
+        {
+            "pre": "from torch.utils.tensorboard import SummaryWriter",
+            "before": "writer = SummaryWriter('a')",
+            "inloop": "writer.add_scalar('right', right, 1)",
+        },
+    ),
+    (
+        "writer that traces",
+        "unsafe",
+        {
+            "pre": "from torch.utils.tensorboard import SummaryWriter",
+            "before": "writer = SummaryWriter('a')",
+            "inloop": "writer.add_graph(model, x)",
+        },
+    ),
+    (
+        "tokenizer",
+        "safe",
+        {
+            "pre": "from transformers import AutoTokenizer",
+            "before": "tok = AutoTokenizer.from_pretrained('a')",
+            "inloop": "print(tok.batch_decode(out.argmax(1)), tok(['a'], return_tensors='pt').to('cuda'))",
+        },
+    ),
+    (
+        "function given to a library",
+        "unsafe",
+        {
+            "pre": "import numpy as np\n\ndef ask(x):\n    return torch.is_grad_enabled()",
+            "inloop": "np.apply_along_axis(ask, 0, np.ones(3))",
+        },
+    ),
     ("other model arg", "unsafe", {"model": "make()", "rest": "", "pre": "from lib import make"}),
     ("union", "unsafe", {"main": "model = Net() if loader else __import__('lib').make()"}),
 ]

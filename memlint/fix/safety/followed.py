@@ -91,7 +91,7 @@ class Followed:
         if kind == "class" and isinstance(what, Class):
             return self._made(what)
         if kind == "ext" and isinstance(what, str):
-            return self._outside(what, func)
+            return self._outside(what, func) or self._runs(function, call)
         if isinstance(func, ir.Name) and func.id not in function.locals and hasattr(builtins, func.id):
             passed = any(word.name == "key" for word in call.keywords)
             known = func.id not in words.BUILTINS_THAT_RUN and not passed
@@ -134,6 +134,8 @@ class Followed:
 
     def _method_of(self, function: Function, origin: Origin, func: ir.Attr) -> str:
         if isinstance(origin, str):
+            if words.is_same_object(origin) and func.name not in words.RUNS_A_MODEL:
+                return ""
             if func.name in ("forward", "__call__"):
                 return self._layer(origin)
             known = func.name in ("eval", "train", "parameters", "named_parameters", "state_dict", "to", "zero_grad")
@@ -197,6 +199,8 @@ class Followed:
         last = name.rsplit(".", 1)[-1]
         if name.startswith("torch.nn.") and last in knowledge.same_without_grad():
             return ""
+        if words.is_same_object(name):
+            return ""
         if knowledge.is_same_network(name):
             return self._replaced()
         if name.startswith("torch.nn.") and last == "LSTM":
@@ -210,14 +214,23 @@ class Followed:
         last = name.rsplit(".", 1)[-1]
         if is_layer(name) or knowledge.is_same_network(name):
             return self._layer(name)
-        if name.startswith(("torch.is_grad_enabled", *words.SETS_GRAD_MODE, *words.WANTS_OUTSIDE)):
+        if not words.is_same_object(name) and name.startswith(
+            ("torch.is_grad_enabled", *words.SETS_GRAD_MODE, *words.WANTS_OUTSIDE)
+        ):
             return f"`{text(func, 40)}` is called, which depends on grad mode"
         if last in words.FASTER_WITHOUT_GRADIENTS:
             return f"`{text(func, 40)}` may take another path without gradients, whose results differ"
-        known = name.startswith(
-            (*words.ENDS_OUTSIDE, *words.PASSES_OUTSIDE, "numpy.", "time.", "random.", "os.", "tqdm")
-        )
+        known = name.startswith((*words.SAME_OUTSIDE, *words.PASSES_OUTSIDE)) or words.is_same_object(name)
         return "" if known else f"`{text(func, 40)}` is not resolved{MAY_DIFFER}"
+
+    def _runs(self, function: Function, call: ir.Call) -> str:
+        """The doubt about code of the project that a library's function is given, and may run."""
+        for given in (*call.args, *(word.value for word in call.keywords)):
+            named = isinstance(given, ir.Name | ir.Attr)
+            kind = resolve(self.analyser, function, given)[0] if named else ""
+            if isinstance(given, ir.Lambda) or kind in ("function", "class"):
+                return f"`{text(call.func, 40)}` may run `{text(given, 40)}`{MAY_DIFFER}"
+        return ""
 
     # ------------------------------------------------------------------------------------ from outside
 

@@ -127,7 +127,7 @@ def _resolved(watch: Watch, function: Function, func: ir.Expr) -> Function | str
 
 def _outside(watch: Watch, name: str, held: ir.Expr, func: ir.Expr) -> int:
     """The share of the result of an external function."""
-    if name.startswith(words.ENDS_OUTSIDE):
+    if name.startswith((*words.ENDS_OUTSIDE, *words.SHOWS_OUTSIDE)):
         return CLEAN
     last = name.rsplit(".", 1)[-1]
     in_place = last.endswith("_") and not last.endswith("__")

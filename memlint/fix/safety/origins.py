@@ -112,6 +112,8 @@ class Origins:
             if knowledge.is_same_network(what):
                 _check_options(call)
                 return {what}
+            if words.is_same_object(what):
+                return {what, *(self._all(function, given) if last in words.COMPOSED else ())}
             if what in ("collections.OrderedDict", "copy.deepcopy", "copy.copy"):
                 return self._all(function, given)
         if isinstance(func, ir.Name) and func.id in _PASSING and func.id not in function.locals and kind == "none":

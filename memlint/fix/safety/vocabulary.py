@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from memlint.patterns import lazy_pattern
+
 #: the share of a tracked value in an expression: nothing, something computed from it, the tensor itself (or its
 #: container)
 CLEAN, COMPUTED, ITSELF = range(3)
@@ -133,6 +135,42 @@ WANTS_OUTSIDE = (
     "copy.deepcopy",
 )
 
+#: external functions that detach what they show or write, or compute without gradients
+SHOWS_OUTSIDE = ("torchvision.utils.make_grid", "torchvision.utils.save_image", "wandb.log", "wandb.Image")
+#: external functions that neither run code of the project nor depend on grad mode
+SAME_OUTSIDE = (
+    *SHOWS_OUTSIDE,
+    *ENDS_OUTSIDE,
+    "numpy.",
+    "time.",
+    "random.",
+    "os.",
+    "re.",
+    "csv.",
+    "glob.",
+    "shutil.",
+    "pathlib.",
+    "datetime.",
+    "warnings.",
+    "sys.exit",
+    "tqdm",
+    "matplotlib.pyplot.",
+    "PIL.",
+    "cv2.",
+    "imageio.",
+    "skimage.",
+    "sklearn.metrics.",
+    "torchvision.transforms.",
+)
+#: classes of libraries whose objects do not depend on grad mode either
+_SAME_OBJECTS = lazy_pattern(
+    r"(torch\.utils\.tensorboard|tensorboardX)\.SummaryWriter$|torchvision\.transforms\.(?!.*Lambda$)"
+    r"|transformers\.\w*(Tokenizer|Processor|FeatureExtractor)\w*\.from_pretrained$"
+)
+#: what such objects run by one of their methods, and those that run what their constructors are given
+RUNS_A_MODEL = frozenset(["add_graph"])
+COMPOSED = frozenset(["Compose", "RandomApply", "RandomChoice", "RandomOrder"])
+
 #: functions that switch gradients on and off
 SETS_GRAD_MODE = ("torch.set_grad_enabled", "torch.enable_grad", "torch.inference_mode", "torch.hub.")
 #: functions that use another implementation without gradients
@@ -165,3 +203,8 @@ COMPILES = frozenset(["compile", "script", "script_method", "trace_module"])
 PLAIN_DECORATORS = frozenset(
     ["staticmethod", "classmethod", "no_grad", "inference_mode", "enable_grad", "torch", "override", "abstractmethod"]
 )
+
+
+def is_same_object(maker: str) -> bool:
+    """Whether a library's function makes an object that does the same whether autograd records or not."""
+    return _SAME_OBJECTS.match(maker) is not None
