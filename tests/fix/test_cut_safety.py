@@ -35,7 +35,8 @@ LISTS = [
         "safe",
         {"pre": "import logging\nlog = logging.getLogger(__name__)", "post": "log.info('%s', losses[-1].item())"},
     ),
-    ("unresolved", "unsafe", {"pre": "import wandb", "post": "wandb.log({'l': losses})"}),
+    ("logged", "safe", {"pre": "import wandb", "post": "wandb.log({'l': losses})"}),
+    ("unresolved", "unsafe", {"pre": "import lib", "post": "lib.log({'l': losses})"}),
     ("returned unknown", "unsafe", {"post": "return losses"}),
     (
         "caller known",

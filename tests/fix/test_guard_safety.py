@@ -230,6 +230,35 @@ GUARDS = [
         {"pre": "from torch.utils.checkpoint import checkpoint", "fwd": "x = checkpoint(self.body, x)"},
     ),
     (
+        "out returned, and numbers made of it",
+        "safe",
+        {"ret": ", out", "main": "print(evaluate(model, loader)[1].argmax(1))"},
+    ),
+    (
+        "out returned, and passed on",
+        "unsafe",
+        {"ret": ", out", "pre": "from lib import keep", "main": "keep(evaluate(model, loader)[1])"},
+    ),
+    ("out returned, and asked", "unsafe", {"ret": ", out", "main": "print(evaluate(model, loader)[1].requires_grad)"}),
+    (
+        "out returned, and kept",
+        "unsafe",
+        {
+            "ret": ", out",
+            "main": "model.last = evaluate(model, loader)[1]",
+            "rest": "def last(model):\n    return model.last",
+        },
+    ),
+    (
+        "out returned, and by another",
+        "unsafe",
+        {
+            "ret": ", out",
+            "main": "evaluate(model, loader)[1].argmax(1)",
+            "rest": "def last(model):\n    return evaluate(model, [])",
+        },
+    ),
+    (
         "image grid",
         "safe",
         {"pre": "from torchvision import utils", "inloop": "utils.save_image(utils.make_grid(out), 'a.png')"},

@@ -295,7 +295,8 @@ def _is_left(body: Block) -> bool:
 def _doubt(analyser: Analyser, summary: Summary, guarded: Block, event: ModelCall) -> str:
     """The doubt about a guard, as a clause; "" if it is proven safe. Two proofs must agree: that of the abstract
     values, which covers every known graph, and that of the text, which assumes nothing."""
-    if _leaving(summary, guarded):
+    leaving = _leaving(summary, guarded)
+    if leaving and not used_up(analyser, summary, leaving):
         return f"a result leaves `{summary.function.name}` with its graph, which may be needed"
     frozen = event.owner == "no" and event.consumed in ("detached", "dropped")
     for run in summary.runs.values() if not frozen else ():
