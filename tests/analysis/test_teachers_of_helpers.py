@@ -88,3 +88,65 @@ def test_a_teacher_in_a_helper_records(tmp_path: Path, program: str) -> None:
 )
 def test_a_teacher_in_a_helper_that_is_right(tmp_path: Path, program: str, change: dict[str, str]) -> None:
     assert codes_in(tmp_path, _LOSS + program.format(**{**_PLAIN, **change})) == []
+
+
+_SHARED = """\
+class Trainer:
+    def __init__(self, model, {name}, optimizer):
+        self.model, self.{name}, self.optimizer = model, {name}, optimizer
+        {init}
+
+    def scores(self, model, ids, mask, plain=False):
+        {scores}
+
+    def fit(self, loader):
+        self.model.{mode}()
+        self.{name}.eval()
+        for ids, mask in loader:
+            ids, mask = ids.cuda(), mask.cuda()
+            ours = self.scores(self.model, ids, mask)
+            {theirs}
+            loss = -F.logsigmoid(0.1 * (ours - theirs)).mean()
+            self.optimizer.zero_grad()
+            loss.backward()
+            self.optimizer.step()
+"""
+_SCORES = "return model(ids, attention_mask=mask).logits.log_softmax(-1).sum(-1)"
+_REFERRED = {
+    "name": "ref_model",
+    "init": "pass",
+    "scores": _SCORES,
+    "mode": "train",
+    "theirs": "theirs = self.scores(self.ref_model, ids, mask)",
+}
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {},
+        {"theirs": "theirs = self.scores(model=self.ref_model, ids=ids, mask=mask)"},
+        {"init": "self.optimizer = torch.optim.AdamW(self.model.parameters())"},
+        {"scores": "out = model(ids, attention_mask=mask)\n        return out.logits.sum(-1) * mask"},
+    ],
+)
+def test_a_reference_that_a_helper_of_both_runs(tmp_path: Path, change: dict[str, str]) -> None:
+    assert codes_in(tmp_path, _LOSS + _SHARED.format(**_REFERRED | change)) == ["MEM202"]
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"theirs": "with torch.no_grad():\n                theirs = self.scores(self.ref_model, ids, mask)"},
+        {"scores": "with torch.set_grad_enabled(not plain):\n            " + _SCORES},
+        {"scores": "with torch.set_grad_enabled(model is not self.ref_model):\n            " + _SCORES},
+        {"init": "self.ref_model.requires_grad_(False)"},
+        {"init": "self.optimizer = torch.optim.AdamW([*model.parameters(), *ref_model.parameters()])"},
+        {"mode": "eval"},
+        {"name": "second", "theirs": "theirs = self.scores(self.second, ids, mask)"},
+        {"theirs": "theirs = self.scores(self.model, ids, mask)"},
+        {"theirs": "theirs = self.scores(self.ref_model, self.model.soft(ids), mask)"},
+    ],
+)
+def test_what_a_helper_of_both_may_run_with_a_graph(tmp_path: Path, change: dict[str, str]) -> None:
+    assert codes_in(tmp_path, _LOSS + _SHARED.format(**_REFERRED | change)) == []
