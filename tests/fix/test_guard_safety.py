@@ -258,6 +258,9 @@ GUARDS = [
             "rest": "def last(model):\n    return evaluate(model, [])",
         },
     ),
+    ("parallel", "safe", {"model": "nn.DataParallel(Net(), device_ids=[0])"}),
+    ("parallel by a name", "safe", {"model": "nn.parallel.DataParallel(module=Net(), device_ids=loader)"}),
+    ("parallel of unknown", "unsafe", {"pre": "from lib import make", "model": "nn.DataParallel(make())"}),
     (
         "image grid",
         "safe",

@@ -107,6 +107,8 @@ class Origins:
             return self._returned(what)
         if kind == "ext" and isinstance(what, str):
             last = what.rsplit(".", 1)[-1]
+            if what in ("torch.nn.DataParallel", "torch.nn.parallel.DataParallel"):
+                return self._all(function, given[:1])  # its other arguments are devices
             if is_layer(what):
                 return {what, *(self._all(function, given) if last in _HOLDERS else ())}
             if knowledge.is_same_network(what):
