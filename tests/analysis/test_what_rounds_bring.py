@@ -260,3 +260,44 @@ train(torch.utils.data.DataLoader([]), "cuda")
 )
 def test_a_tensor_of_the_module(tmp_path: Path, made: str, behind: str, expected: list[str]) -> None:
     assert told(tmp_path, TABLE.format(made=made, behind=behind)) == expected
+
+
+FED = """
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.head = nn.Linear(8, 2)
+
+    def forward(self, x):
+        return self.head(x)
+
+
+def train(epochs, device, extra):
+    model = Net().to(device)
+    optimizer = torch.optim.Adam(model.parameters())
+    {made}
+    for epoch in range(epochs):
+        for x, y in {data}:
+            {moved}
+            loss = nn.functional.cross_entropy(model(x), y)
+            optimizer.zero_grad()
+            loss.backward(retain_graph=True)
+            optimizer.step()
+"""
+MOVED = "x, y = x.to(device), y.to(device)"
+
+
+@pytest.mark.parametrize(
+    ("made", "data", "moved", "expected"),
+    [
+        ("loader, rest = somewhere.loaders()", "loader", MOVED, ["warning"]),
+        ("loader = somewhere.loader()", "loader", MOVED, ["warning"]),
+        ("loader, rest = somewhere.loaders()", "loader", "pass", []),
+        ("parts = zip(Net().to(device)(extra).chunk(4), extra)", "parts", MOVED, []),
+        ("parts = [(Net()(extra), extra)]", "parts", MOVED, []),
+    ],
+)
+def test_batches_of_an_unknown_loader_in_each_epoch(
+    tmp_path: Path, made: str, data: str, moved: str, expected: list[str]
+) -> None:
+    assert told(tmp_path, FED.format(made=made, data=data, moved=moved)) == expected

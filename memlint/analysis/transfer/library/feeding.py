@@ -273,7 +273,8 @@ def assume_loader(fn: FunctionState, state: State, iterable: ir.Expr, target: ir
         return False
     if isinstance(iterable, ir.Name):
         value = state.env.get(iterable.id)
-        if value is not None and value.is_only(UNKNOWN):
+        # inside a loop, an earlier round has taken it for one
+        if value is not None and value.kinds & UNKNOWN and value.is_only(UNKNOWN | LOADER):
             state.env[iterable.id] = V(LOADER, syms=value.syms, device=value.device)
             return True
     return False
