@@ -48,6 +48,14 @@ PLAIN = dict.fromkeys(("pre", "ret", "rest", "args", "deco", "asy"), "")
 PLAIN |= dict.fromkeys(("init", "fwd", "before", "inloop", "after", "main"), "pass")
 PLAIN |= {"model": "Net()"}
 
+METER = """class Meter:
+    def __init__(self):
+        self.sum = 0
+
+    def update(self, value):
+        self.sum += value
+"""
+
 #: name, safety, what is put into the program
 GUARDS = [
     ("plain", "safe", {}),
@@ -261,6 +269,92 @@ GUARDS = [
     ("parallel", "safe", {"model": "nn.DataParallel(Net(), device_ids=[0])"}),
     ("parallel by a name", "safe", {"model": "nn.parallel.DataParallel(module=Net(), device_ids=loader)"}),
     ("parallel of unknown", "unsafe", {"pre": "from lib import make", "model": "nn.DataParallel(make())"}),
+    (
+        "meter of numbers",
+        "safe",
+        {"pre": METER, "before": "meter = Meter()", "inloop": "meter.update(out.sum().item())"},
+    ),
+    (
+        "meter of numbers and, elsewhere, of losses",
+        "unsafe",
+        {
+            "pre": METER,
+            "before": "meter = Meter()",
+            "inloop": "meter.update(out.sum().item())",
+            "rest": "def other(loss):\n    Meter().update(loss)",
+        },
+    ),
+    (
+        "meter of outputs",
+        "unsafe",
+        {"pre": METER, "before": "meter = Meter()", "inloop": "meter.update(out)", "ret": ", meter"},
+    ),
+    (
+        "meter whose argument is bound again",
+        "unsafe",
+        {
+            "pre": METER.replace("self.sum += value", "value = self.net(value)\n        self.sum += value"),
+            "before": "meter = Meter()",
+            "inloop": "meter.update(2)",
+        },
+    ),
+    (
+        "meter of a list that is filled",
+        "unsafe",
+        {
+            "pre": METER.replace("self.sum += value", "value.append(self.last)\n        self.sum += value"),
+            "before": "meter = Meter()",
+            "inloop": "meter.update([])",
+        },
+    ),
+    (
+        "logger",
+        "safe",
+        {"pre": "import logging\nlogger = logging.getLogger(__name__)", "inloop": "logger.info('%d', right)"},
+    ),
+    (
+        "progress",
+        "safe",
+        {
+            "pre": "from tqdm import tqdm",
+            "before": "bar = tqdm(loader)",
+            "inloop": "bar.set_postfix(right=right)\n        bar.update(1)",
+        },
+    ),
+    ("file", "safe", {"after": "with open('a.txt', 'w') as file:\n        file.write('x'.ljust(8))"}),
+    ("table", "safe", {"pre": "import pandas as pd", "after": "pd.DataFrame({'right': [right]}).to_csv('a.csv')"}),
+    (
+        "loader",
+        "safe",
+        {"pre": "from torch.utils.data import DataLoader", "before": "loader = DataLoader(loader, batch_size=2)"},
+    ),
+    ("saved outputs", "unsafe", {"inloop": "torch.save(out, 'a.pt')"}),
+    (
+        "table that runs a method",
+        "unsafe",
+        {
+            "pre": "import pandas as pd\n\nclass Scorer:\n    def score(self, x):\n        return torch.is_grad_enabled()",
+            "before": "scorer = Scorer()",
+            "after": "pd.Series([1]).apply(scorer.score)",
+        },
+    ),
+    (
+        "loader that runs a function",
+        "unsafe",
+        {
+            "pre": "from torch.utils.data import DataLoader\n\ndef pack(rows):\n    return torch.is_grad_enabled()",
+            "before": "loader = DataLoader(loader, collate_fn=pack)",
+        },
+    ),
+    (
+        "own method of a name that strings have",
+        "unsafe",
+        {
+            "pre": "class Text:\n    def upper(self):\n        return torch.is_grad_enabled()",
+            "before": "line = Text()",
+            "inloop": "print(line.upper())",
+        },
+    ),
     (
         "image grid",
         "safe",

@@ -97,7 +97,7 @@ class Followed:
             known = func.id not in words.BUILTINS_THAT_RUN and not passed
             return "" if known else f"`{text(call, 40)}` is not resolved{MAY_DIFFER}"
         if isinstance(func, ir.Attr):
-            return self._method(function, func)
+            return self._method(function, func) or self._runs(function, call)
         return self._object(function, func)
 
     def _method(self, function: Function, func: ir.Attr) -> str:
@@ -134,7 +134,7 @@ class Followed:
 
     def _method_of(self, function: Function, origin: Origin, func: ir.Attr) -> str:
         if isinstance(origin, str):
-            if words.is_same_object(origin) and func.name not in words.RUNS_A_MODEL:
+            if words.is_same_outside(origin) and func.name not in words.RUNS_GIVEN:
                 return ""
             if func.name in ("forward", "__call__"):
                 return self._layer(origin)
@@ -155,7 +155,8 @@ class Followed:
         return (
             knowledge.methods().knows(name)
             or name in containers
-            or name in ("eval", "train", "to", "format", "join", "startswith", "endswith", "split", "strip")
+            or name in words.METHODS_OF_OTHERS
+            or name in ("eval", "train", "to")
         )
 
     # ------------------------------------------------------------------------------------ objects
@@ -199,7 +200,7 @@ class Followed:
         last = name.rsplit(".", 1)[-1]
         if name.startswith("torch.nn.") and last in knowledge.same_without_grad():
             return ""
-        if words.is_same_object(name):
+        if words.is_same_outside(name):
             return ""
         if knowledge.is_same_network(name):
             return self._replaced()
@@ -214,13 +215,14 @@ class Followed:
         last = name.rsplit(".", 1)[-1]
         if is_layer(name) or knowledge.is_same_network(name):
             return self._layer(name)
-        if not words.is_same_object(name) and name.startswith(
+        if not words.is_same_outside(name) and name.startswith(
             ("torch.is_grad_enabled", *words.SETS_GRAD_MODE, *words.WANTS_OUTSIDE)
         ):
             return f"`{text(func, 40)}` is called, which depends on grad mode"
         if last in words.FASTER_WITHOUT_GRADIENTS:
             return f"`{text(func, 40)}` may take another path without gradients, whose results differ"
-        known = name.startswith((*words.SAME_OUTSIDE, *words.PASSES_OUTSIDE)) or words.is_same_object(name)
+        same = words.is_same_outside(name) and last not in words.RUNS_GIVEN
+        known = same or name.startswith(words.PASSES_OUTSIDE)
         return "" if known else f"`{text(func, 40)}` is not resolved{MAY_DIFFER}"
 
     def _runs(self, function: Function, call: ir.Call) -> str:
@@ -228,7 +230,8 @@ class Followed:
         for given in (*call.args, *(word.value for word in call.keywords)):
             named = isinstance(given, ir.Name | ir.Attr)
             kind = resolve(self.analyser, function, given)[0] if named else ""
-            if isinstance(given, ir.Lambda) or kind in ("function", "class"):
+            bound = isinstance(given, ir.Attr) and self.analyser.facts.methods.are_there(given.name)
+            if isinstance(given, ir.Lambda) or kind in ("function", "class") or bound:
                 return f"`{text(call.func, 40)}` may run `{text(given, 40)}`{MAY_DIFFER}"
         return ""
 

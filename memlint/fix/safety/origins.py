@@ -12,8 +12,6 @@ from memlint import knowledge
 from memlint.analysis.facts.calls_by_name import (
     MAX_UNITS,
     TooManyError,
-    calls_of_class,
-    calls_of_function,
     functions_in,
     functions_naming,
     own_expressions,
@@ -24,6 +22,7 @@ from memlint.analysis.syntax.expression_text import text
 from memlint.analysis.syntax.memo import kept
 from memlint.analysis.syntax.syntax import dotted, is_name, spreads, walk_expression, walk_statements
 from memlint.fix.safety import vocabulary as words
+from memlint.fix.safety.arguments import UnknownCallersError, passed_for
 from memlint.fix.safety.bindings import is_container
 from memlint.fix.safety.reflection import set_by_name
 from memlint.ir import nodes as ir
@@ -114,7 +113,7 @@ class Origins:
             if knowledge.is_same_network(what):
                 _check_options(call)
                 return {what}
-            if words.is_same_object(what):
+            if words.is_same_outside(what) and last != "Lambda":
                 return {what, *(self._all(function, given) if last in words.COMPOSED else ())}
             if what in ("collections.OrderedDict", "copy.deepcopy", "copy.copy"):
                 return self._all(function, given)
@@ -179,47 +178,15 @@ class Origins:
 
     def _parameter(self, function: Function, name: str) -> set[Origin]:
         """The classes of the arguments that all callers pass for a parameter."""
-        index = next(i for i, param in enumerate(function.params) if param.name == name)
-        param = function.params[index]
-        unknown = UnknownOriginError(f"`{name}` is not resolved (not all callers of `{function.name}` are known)")
-        if param.kind in ("star", "double-star") or set(function.decorator_names) - words.PLAIN_DECORATORS:
-            raise unknown
-        if isinstance(function.node, ir.Lambda | None) or (
-            function.name.startswith("__") and function.name != "__init__"
-        ):
-            raise unknown
-        if function.name == "forward" or self.analyser.hook(function) is not None:
-            raise unknown
         try:
-            if function.name == "__init__" and function.cls is not None:
-                if any(self.analyser.program.below(function.cls)):
-                    raise unknown
-                calls = calls_of_class(self.analyser, function.cls)
-            else:
-                calls = calls_of_function(self.analyser, function)
-        except TooManyError:
-            raise unknown from None
-        if not calls:
+            passed = passed_for(self.analyser, function, name)
+        except UnknownCallersError:
+            raise UnknownOriginError(
+                f"`{name}` is not resolved (not all callers of `{function.name}` are known)"
+            ) from None
+        if not passed:
             raise UnknownOriginError(f"`{name}` is not resolved (no call of `{function.name}` is found)")
-        bound = 1 if function.takes_self else 0
-        if index < bound:
-            raise unknown  # the receiver of the method
-        found: set[Origin] = set()
-        for caller, call in calls:
-            if call is None or any(isinstance(arg, ir.Starred) for arg in call.args):
-                raise unknown
-            given = next((word.value for word in call.keywords if word.name == name), None)
-            if given is None and any(word.name is None for word in call.keywords):
-                raise unknown
-            if given is None and index - bound < len(call.args):
-                given = call.args[index - bound]
-            if given is not None:
-                found |= self._of(caller, given)
-            elif param.default is not None:
-                found |= self._of(function, param.default)
-            else:
-                raise unknown
-        return found
+        return {origin for caller, given in passed for origin in self._of(caller, given)}
 
     # ------------------------------------------------------------------------------------ attributes
 

@@ -12,6 +12,7 @@ from memlint.analysis.index.program import Function
 from memlint.analysis.syntax.expression_text import text
 from memlint.analysis.syntax.syntax import expressions, is_name, walk_expression, walk_statements
 from memlint.fix.safety import vocabulary as words
+from memlint.fix.safety.arguments import UnknownCallersError, passed_for
 from memlint.fix.safety.bindings import is_container, is_sum
 from memlint.fix.safety.watch import Watch
 from memlint.ir import nodes as ir
@@ -199,10 +200,7 @@ def is_plain(analyser: Analyser, function: Function, expr: ir.Expr, depth: int =
 
 
 def _is_plain_name(analyser: Analyser, function: Function, name: str, depth: int) -> bool:
-    if name not in function.locals or any(param.name == name for param in function.params):
-        return False
-    values = binders(function, name)
-    if not values:
+    if name not in function.locals:
         return False
     if any(
         isinstance(part, ir.Call)
@@ -216,8 +214,22 @@ def _is_plain_name(analyser: Analyser, function: Function, name: str, depth: int
         for part in walk_expression(expr)
     ):
         return False
+    values = binders(function, name)
+    if any(param.name == name for param in function.params):
+        return values is not None and not values and _is_plain_parameter(analyser, function, name, depth)
+    if not values:
+        return False
     own = {part.at for value in values for part in walk_expression(value) if is_name(part, name)}
     return all(value.at in own or is_plain(analyser, function, value, depth + 1) for value in values)
+
+
+def _is_plain_parameter(analyser: Analyser, function: Function, name: str, depth: int) -> bool:
+    """Whether all calls pass a value without a graph for a parameter. Two levels of callers are followed."""
+    try:
+        passed = passed_for(analyser, function, name)
+    except UnknownCallersError:
+        return False
+    return bool(passed) and all(is_plain(analyser, caller, given, depth + 4) for caller, given in passed)
 
 
 def _is_plain_call(analyser: Analyser, function: Function, call: ir.Call, plain: Callable[..., bool]) -> bool:

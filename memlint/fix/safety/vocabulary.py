@@ -109,6 +109,38 @@ CONTAINERS = frozenset(["list", "dict", "set", "tuple", "defaultdict", "OrderedD
 #: calls that create a tensor or another object that is not shared
 MAKES_NEW = frozenset(["zeros", "ones", "full", "empty", "tensor", "zeros_like", "ones_like", "float", "int"])
 
+#: methods of strings, files, progress bars and summary writers that no other object has
+METHODS_OF_OTHERS = frozenset(
+    [
+        "upper",
+        "lower",
+        "title",
+        "strip",
+        "lstrip",
+        "rstrip",
+        "ljust",
+        "rjust",
+        "zfill",
+        "format",
+        "join",
+        "startswith",
+        "endswith",
+        "split",
+        "rsplit",
+        "splitlines",
+        "write",
+        "writelines",
+        "set_postfix",
+        "set_postfix_str",
+        "set_description",
+        "add_scalar",
+        "add_scalars",
+        "add_image",
+        "add_images",
+        "add_figure",
+        "add_text",
+    ]
+)
 #: methods of a logger
 LOGS = frozenset(["debug", "info", "warning", "warn", "error", "critical", "exception", "log"])
 
@@ -137,7 +169,7 @@ WANTS_OUTSIDE = (
 
 #: external functions that detach what they show or write, or compute without gradients
 SHOWS_OUTSIDE = ("torchvision.utils.make_grid", "torchvision.utils.save_image", "wandb.log", "wandb.Image")
-#: external functions that neither run code of the project nor depend on grad mode
+#: external functions and classes that neither run code of the project nor depend on grad mode, nor do their results
 SAME_OUTSIDE = (
     *SHOWS_OUTSIDE,
     *ENDS_OUTSIDE,
@@ -159,16 +191,40 @@ SAME_OUTSIDE = (
     "cv2.",
     "imageio.",
     "skimage.",
+    "pandas.",
     "sklearn.metrics.",
     "torchvision.transforms.",
+    "torch.utils.data.",
+    "torch.utils.tensorboard.",
+    "tensorboardX.",
+    "wandb.finish",
 )
-#: classes of libraries whose objects do not depend on grad mode either
-_SAME_OBJECTS = lazy_pattern(
-    r"(torch\.utils\.tensorboard|tensorboardX)\.SummaryWriter$|torchvision\.transforms\.(?!.*Lambda$)"
-    r"|transformers\.\w*(Tokenizer|Processor|FeatureExtractor)\w*\.from_pretrained$"
+#: makers of such objects by their names
+_SAME_OBJECTS = lazy_pattern(r"transformers\.\w*(Tokenizer|Processor|FeatureExtractor)\w*\.from_pretrained$")
+#: functions and methods among them that run what they are given
+RUNS_GIVEN = frozenset(
+    [
+        "add_graph",
+        "agg",
+        "aggregate",
+        "apply",
+        "apply_along_axis",
+        "apply_over_axes",
+        "applymap",
+        "eval",
+        "frompyfunc",
+        "fromfunction",
+        "map",
+        "piecewise",
+        "pipe",
+        "point",
+        "sub",
+        "subn",
+        "transform",
+        "vectorize",
+    ]
 )
-#: what such objects run by one of their methods, and those that run what their constructors are given
-RUNS_A_MODEL = frozenset(["add_graph"])
+#: classes among them whose objects run what their constructors are given
 COMPOSED = frozenset(["Compose", "RandomApply", "RandomChoice", "RandomOrder"])
 
 #: functions that switch gradients on and off
@@ -205,6 +261,7 @@ PLAIN_DECORATORS = frozenset(
 )
 
 
-def is_same_object(maker: str) -> bool:
-    """Whether a library's function makes an object that does the same whether autograd records or not."""
-    return _SAME_OBJECTS.match(maker) is not None
+def is_same_outside(name: str) -> bool:
+    """Whether a library's function or class does the same whether autograd records or not, and so do the objects that
+    it makes."""
+    return name.startswith(SAME_OUTSIDE) or _SAME_OBJECTS.match(name) is not None
