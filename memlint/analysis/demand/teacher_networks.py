@@ -33,30 +33,14 @@ def teaches(analyser: Analyser, summary: Summary, run: ModelRun) -> bool:
     A backbone in eval mode for its statistics alone does not count, as its name is no teacher's. A student that is in
     train mode in a single phase learns in that phase.
     """
-    if run.origin is not None and _is_named(run.origin[1]):
-        return False  # the callee that runs it by that name is asked too
-    return _is_named(run) and _teaches(analyser, summary, run, 0)
-
-
-def _is_named(run: ModelRun) -> bool:
-    """Whether a module has a teacher's name in the function that records the run, or in a callee that runs it."""
-    named = _TEACHERS.search(shown_in_caller(run).rsplit(".", 1)[-1].lower()) is not None
-    return named or (run.origin is not None and _is_named(run.origin[1]))
-
-
-def shown_in_caller(run: ModelRun) -> str:
-    """The text of a run's module in the function that records the run: of what it hands over, if a callee runs it
-    (``self.ref_model`` of ``self.logps(self.ref_model, batch)``); "" if that is no single place."""
-    if run.origin is None:
-        return run.text
-    return next(iter(run.module.syms)).text if len(run.module.syms) == 1 else ""
+    named = _TEACHERS.search(run.text.rsplit(".", 1)[-1].lower())
+    return run.origin is None and named is not None and _teaches(analyser, summary, run, 0)
 
 
 def _teaches(analyser: Analyser, summary: Summary, run: ModelRun, depth: int) -> bool:
     """As `teaches`, for a run that is ``depth`` calls above the function that makes it. If no backward reaches it here,
     all callers have to agree."""
-    shown = shown_in_caller(run) or run.text
-    if not gives_no_gradient(analyser, summary, run) or _is_trained_or_frozen(summary, shown):
+    if not gives_no_gradient(analyser, summary, run) or _is_trained_or_frozen(summary, run.text):
         return False
     backwards = [one for one in summary.backwards if run.node in one.reached]
     if not backwards and depth < _LEVELS:
@@ -124,4 +108,4 @@ def _names(expr: ir.Expr, name: str) -> bool:
     return any(isinstance(part, ir.Name | ir.Attr) and last_name(part) == name for part in walk_expression(expr))
 
 
-__all__ = ["shown_in_caller", "teaches"]
+__all__ = ["teaches"]

@@ -16,7 +16,7 @@ from memlint.analysis.demand.gradient_demand import (
     reason_gradients_needed,
 )
 from memlint.analysis.demand.optimizer_ownership import owner_of
-from memlint.analysis.demand.teacher_networks import shown_in_caller, teaches
+from memlint.analysis.demand.teacher_networks import teaches
 from memlint.analysis.demand.unneeded_runs import records_unneeded_graph
 from memlint.analysis.demand.used_up_graphs import is_dropped, is_script_loop, is_trial, loads_weights, trains_otherwise
 from memlint.analysis.domain.events import Fact, Loop, ModelCall, Step
@@ -276,7 +276,7 @@ def _event(
         function=summary.function.qual,
         certainty=certainty,
         trace=(*run.trace, *verdict.unguarded, *((verdict.thread,) if verdict.thread is not None else ())),
-        module=shown_in_caller(run) if verdict.evaluation == "beside" else run.text,
+        module=run.text,
         loop=loop,
         evaluation=verdict.evaluation,
         retained=keeper.place if keeper is not None else "",
