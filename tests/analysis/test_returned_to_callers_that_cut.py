@@ -78,3 +78,43 @@ def test_all_callers_cut(tmp_path: Path, uses: str) -> None:
 )
 def test_some_caller_may_need_it(tmp_path: Path, blanks: dict[str, str]) -> None:
     assert _found(tmp_path, **blanks) == []
+
+
+METHOD = """
+import torch
+from library import Attack
+
+
+class Judge{base}:
+    def __init__(self, path):
+        self.model = torch.load(path)
+
+    def logits(self, x):
+        self.model.eval()
+        return self.model(x.cuda())
+    {more}
+
+    def decide(self, x):
+        return self.logits(x).argmax(1).tolist()
+
+
+def main(path, x):
+    judge = Judge(path)
+    print(judge.decide(x))
+    {last}
+"""
+
+
+@pytest.mark.parametrize(
+    ("blanks", "found"),
+    [
+        ({}, ["MEM201"]),
+        ({"base": "(Attack)"}, []),
+        ({"more": "\n    __call__ = logits"}, []),
+        ({"last": "return torch.autograd.functional.jacobian(judge.logits, x)"}, []),
+        ({"last": "return torch.autograd.functional.jacobian(lambda y: judge.logits(y), x)"}, []),
+    ],
+)
+def test_a_method_that_unknown_code_may_call(tmp_path: Path, blanks: dict[str, str], found: list[str]) -> None:
+    (tmp_path / "apply.py").write_text(METHOD.format(**{"base": "", "more": "", "last": "", **blanks}))
+    assert [item.code for item in memlint.lint([tmp_path]).findings] == found

@@ -30,7 +30,7 @@ def stays_inside(analyser: Analyser, summary: Summary, marks: AbstractSet[Source
             return False
         if held.isdisjoint(one.graphs.closure(one.notes.returned)):
             continue
-        calls = analyser.facts.calls_of(one.function) if _has_known_callers(analyser, one.function) else []
+        calls = analyser.facts.calls_of(one.function) if has_known_callers(analyser, one.function) else []
         if not calls:
             return False
         for caller, record in calls:
@@ -53,15 +53,17 @@ def _keeps_to_itself(summary: Summary, marks: AbstractSet[Source]) -> bool:
     return all(marks.isdisjoint(closure(src)) for src in stored)
 
 
-def _has_known_callers(analyser: Analyser, function: Function) -> bool:
+def has_known_callers(analyser: Analyser, function: Function) -> bool:
     """Whether a function is one of a module, or a method of a class with known bases, which its file only calls.
     Whoever gets a nested function, or one as a value, may call it."""
-    if function.enclosing is not None or _is_given_as_value(function.module, function.name):
+    if function.enclosing is not None or analyser.facts.is_handed_on(function):
+        return False
+    if _is_given_as_value(function.module, function.name):
         return False
     return function.cls is None or knows_bases(analyser.program, function.cls)
 
 
 @kept_for
 def _is_given_as_value(module: Module, name: str) -> bool:
-    """Whether a file mentions a function other than to define or call it."""
-    return re.search(rf"\b{name}\b(?!\s*\()", module.text) is not None
+    """Whether a file mentions a function other than to define or call it, or calls it in a lambda."""
+    return re.search(rf"\b{name}\b(?!\s*\()|\blambda\b.*\b{name}\b", module.text) is not None

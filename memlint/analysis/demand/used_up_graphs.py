@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Set as AbstractSet
 from typing import TYPE_CHECKING
 
+from memlint.analysis.demand.kept_inside import has_known_callers
 from memlint.analysis.domain.events import Loop
 from memlint.analysis.domain.state import AMBIENT, ON
 from memlint.analysis.domain.summary.effects import ModelRun
@@ -217,7 +218,9 @@ def is_trial(function: Function) -> bool:
 
 
 def _used_up_by_callers(analyser: Analyser, summary: Summary, depth: int, of_gradients: bool) -> bool:
-    """Whether every caller uses the output up. Tests do not count as callers."""
+    """Whether all callers are known, and every one uses the output up. Tests do not count as callers."""
+    if not has_known_callers(analyser, summary.function):
+        return False
     calls = [
         (caller, record)
         for caller, record in analyser.facts.calls_of(summary.function)
