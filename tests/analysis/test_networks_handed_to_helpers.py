@@ -80,6 +80,20 @@ COUNTS = "right += (out.argmax(1) == y.cuda()).sum().item()"
             COUNTS,
             [],
         ),
+        (
+            "def score(x, f):\n    trains = f.training\n    if trains:\n        return f(x)\n"
+            "    with torch.no_grad():\n        return f(x)",
+            RUN,
+            COUNTS,
+            [],
+        ),
+        (
+            "def score(x, f):\n    match f:\n        case nn.Module():\n            with torch.no_grad():\n"
+            "                return f(x)\n    return f(x)",
+            RUN,
+            COUNTS,
+            [],
+        ),
         ("def score(x, f):\n    if hasattr(f, 'predict'):\n        return f(x)\n    return x", RUN, COUNTS, []),
         ("def score(x, f):\n    f = torch.relu\n    return f(x)", RUN, COUNTS, []),
         ("def score(x, f):\n    return x + 1", RUN, COUNTS, []),

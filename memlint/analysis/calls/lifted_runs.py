@@ -27,6 +27,7 @@ from memlint.analysis.syntax.syntax import (
     statement_at,
     walk_statements,
 )
+from memlint.analysis.transfer.modules.guards import is_guard
 from memlint.analysis.transfer.modules.modes import frozen_of
 from memlint.analysis.transfer.stores.collected import gives_no_graph
 from memlint.ir import nodes as ir
@@ -50,7 +51,7 @@ def lift_runs(work: Translation) -> None:
         if frozen_of(fn, state, module, None):
             continue
         nodes = work.source(run.node)
-        if not nodes or gives_no_graph(callee, run):
+        if not nodes or gives_no_graph(callee, run) or _guards_another_call(callee, run.text):
             continue
         count += 1
         mode, key = mode_of(state, module, None)
@@ -163,6 +164,20 @@ def _for_a_module(test: ir.Expr, name: str) -> bool | None:
     if named and isinstance(test, ir.Call) and dotted(test.func) == "callable":
         return True
     return None
+
+
+def _guards_another_call(callee: Summary, name: str) -> bool:
+    """Whether a function calls a parameter under a guard as well: something that it finds out, as whether the parameter
+    is a module or trains, may select the guarded call."""
+    function = callee.function
+    if all(param.name != name for param in function.given):
+        return False
+    return any(
+        isinstance(one, ir.With)
+        and any(is_guard(callee, function, item.context) for item in one.items)
+        and any(is_name(call.func, name) for call in calls(one.body))
+        for one in walk_statements(function.body, into_definitions=False)
+    )
 
 
 def _seen(work: Translation, path: Path) -> V:
