@@ -75,3 +75,46 @@ def test_an_output_that_is_dropped(tmp_path: Path, blanks: dict[str, str]) -> No
 )
 def test_an_output_that_is_used(tmp_path: Path, blanks: dict[str, str]) -> None:
     assert codes_in(tmp_path, _source(**blanks)) == []
+
+
+HOOKED = """
+import torch
+from transformers import AutoModel
+
+
+class Collector:
+    def __init__(self, model):
+        self.model, self.found = model, []
+        model.register_forward_hook(self.keep)
+
+    def keep(self, module, args, out):
+        self.found.append(out.last_hidden_state{kept})
+
+    def collect(self, loader):
+        for x in loader:
+            {run}
+
+
+def main(loader, optimizer):
+    collector = Collector(AutoModel.from_pretrained("some/bert").cuda())
+    {before}
+    collector.collect(loader)
+    {after}
+"""
+TRAINS = "torch.cat(collector.found).mean().backward(); optimizer.step()"
+
+
+@pytest.mark.parametrize("run", ["_ = self.model(x.cuda())", "self.model(x.cuda())"])
+@pytest.mark.parametrize(
+    ("blanks", "found"),
+    [
+        ({"after": "torch.save(collector.found, 'found.pt')", "kept": ".detach()"}, ["MEM201"]),
+        ({"before": "optimizer.get().backward()", "kept": ".detach()"}, ["MEM201"]),
+        ({"after": TRAINS}, []),
+    ],
+)
+def test_what_hooks_collect_for_a_caller_that_trains(
+    tmp_path: Path, run: str, blanks: dict[str, str], found: list[str]
+) -> None:
+    source = HOOKED.format(**{"before": "pass", "after": "pass", "kept": "", "run": run, **blanks})
+    assert codes_in(tmp_path, source) == found

@@ -16,11 +16,13 @@ from memlint.analysis.domain.values import CONTAINER, TENSORS, UNKNOWN, Path, So
 from memlint.analysis.syntax.memo import kept
 from memlint.analysis.syntax.syntax import (
     bodies,
+    calls,
     calls_backward,
     expressions,
     is_false,
     is_true,
     last_name,
+    statement_at,
     walk_expression,
     walk_statements,
 )
@@ -75,15 +77,30 @@ def reason_gradients_needed(analyser: Analyser, summary: Summary, run: ModelRun)
     marks = run.marks
     if marks & summary.notes.returned and decorator_trains(analyser, summary.function):
         return REACHED
-    if (
-        summary.backwards
-        and not marks & (summary.used | summary.escaped | summary.notes.returned)
-        and is_hooked(analyser, summary, run)
-    ):
-        return REACHED  # the model runs for its hooks, whose values may form the loss
+    if _may_train_by_hooks(analyser, summary, run):
+        return REACHED
     if trains_by_closure(analyser, summary, marks) or _trains_unresolved_object(summary, run, marks):
         return REACHED
     return _reached(analyser, summary, marks, 0)
+
+
+def _may_train_by_hooks(analyser: Analyser, summary: Summary, run: ModelRun) -> bool:
+    """Whether a model runs for its hooks, as nothing uses the output, and their values may form the loss of a backward:
+    one in the function, or one after its call in a caller."""
+    if run.marks & (summary.used | summary.escaped | summary.notes.returned):
+        return False
+    around = analyser.facts.calls_of(summary.function)
+    trains = bool(summary.backwards) or any(_trains_after(caller, made.at) for caller, made in around)
+    return trains and is_hooked(analyser, summary, run)
+
+
+def _trains_after(summary: Summary, at: int) -> bool:
+    """Whether a function runs a backward in the statement of a call, or in one below it."""
+    body = summary.function.body
+    made = statement_at(body, at)
+    places = [one.site.at for one in summary.backwards]
+    places += [call.at for call in calls(body) if last_name(call.func) == "backward"]
+    return made is not None and any(place >= made.at for place in places)
 
 
 def _differentiates_inside(analyser: Analyser, summary: Summary, run: ModelRun) -> bool:
