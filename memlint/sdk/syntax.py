@@ -35,6 +35,7 @@ from memlint.analysis.syntax.syntax import (
     statement_at,
     walk_expression,
     walk_statements,
+    with_lambdas,
 )
 from memlint.ir import nodes as ir
 
@@ -68,4 +69,5 @@ __all__ = [
     "unpacked_targets",
     "walk_expression",
     "walk_statements",
+    "with_lambdas",
 ]

@@ -147,10 +147,14 @@ def _is_constant(analyser: Analyser, module: Module, name: str) -> bool:
 
 
 def _is_written_into(analyser: Analyser, module: Module, name: str) -> bool:
-    """Whether a function may write into a tensor of a file: ``BANK[i] = features``, ``BANK.copy_(features)``."""
+    """Whether a function may write into a tensor of a file: ``BANK[i] = features``, ``BANK.copy_(features)``, or a
+    parameter that has it by default."""
     try:
         functions = [one for one in functions_naming(analyser, name) if one is not module.main]
     except TooManyError:
+        return True
+    defaults = (param.default for one in functions for param in one.params)
+    if any(default is not None and mentions(default, name) for default in defaults):
         return True
     written = (target for one in functions for part in walk_statements(one.body) for target in unpacked_targets(part))
     places = [one.value for one in written if isinstance(one, ir.Subscript | ir.Attr)]

@@ -2,21 +2,22 @@
 
 from __future__ import annotations
 
-from memlint.sdk.project import Summary, captured
+from memlint.sdk.project import Analyser, Summary, captured
 from memlint.sdk.syntax import ir, names_bound_by, text, unpacked_targets, walk_statements
 from memlint.sdk.values import Backward, Path, Source, V, tensors_within
 
 from .brought_graphs import named
+from .member_writers import may_be_written
 
 
-def from_earlier(summary: Summary, item: Source, last: Backward) -> bool:
+def from_earlier(analyser: Analyser, summary: Summary, item: Source, last: Backward) -> bool:
     """Whether a source stands for a value of an earlier iteration of a loop around the backward: the previous value of
     a variable, or the members of a container that the iteration does not create."""
     if not isinstance(item, tuple) or isinstance(item, Path):
         return False
     if item[:1] == ("prev",):
         if isinstance(item[2], tuple) and not isinstance(item[2], Path):
-            return item[1] in last.loops and not _is_unwritten(summary, item, last)
+            return item[1] in last.loops and not _is_unwritten(analyser, summary, item, last)
         return item[1] in last.loops and not _is_bare(summary, item[1], item[2], last)
     if item[:1] != ("elem",):
         return False
@@ -39,13 +40,15 @@ def _is_bare(summary: Summary, loop: Source, name: Source, last: Backward) -> bo
     return not _brings(summary, value, last)
 
 
-def _is_unwritten(summary: Summary, mark: Source, last: Backward) -> bool:
+def _is_unwritten(analyser: Analyser, summary: Summary, mark: Source, last: Backward) -> bool:
     """Whether a member of an object that the function makes brings no graph, as nothing can have written it since the
     loop began: a value that is written has no mark of the round before."""
     assert summary.exit is not None and isinstance(mark, tuple)
     key, name = mark[2]
     obj = summary.exit.heap.get(key)
     if obj is None or captured(summary, {mark}) or _is_handed_on(summary, mark):
+        return False
+    if obj.cls is not None and may_be_written(analyser, obj.cls, name, summary.function):
         return False
     members = (*obj.fields.items(), ("", obj.elem))
     values = [value for one, value in members if name in ("", one) and mark in value.src]

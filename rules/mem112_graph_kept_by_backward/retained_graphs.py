@@ -20,7 +20,7 @@ from memlint.sdk.syntax import (
     walk_expression,
     walk_statements,
 )
-from memlint.sdk.values import Backward, LoopState, Path, Source, excluded, tensors_within
+from memlint.sdk.values import MODULE, Backward, LoopState, Path, Source, excluded, tensors_within
 
 from .brought_graphs import has_no_graph, is_called, is_given, is_kept, is_leaf, named
 from .earlier_rounds import from_earlier
@@ -50,7 +50,7 @@ def retained(analyser: Analyser, summary: Summary) -> Iterator[KeptGraph]:
         if not own or given is None:
             continue
         last = united(own)
-        marks = _recorded(summary, last)
+        marks = _recorded(analyser, summary, last)
         if marks:
             sure = _for_nothing(analyser, summary, last, marks, left)
         else:
@@ -84,7 +84,7 @@ def _for_nothing(
 def _for_nothing_there(analyser: Analyser, caller: Summary, last: Backward) -> bool | None:
     """The same for a backward that a function runs for its caller, in the caller. (Whatever the caller stores, another
     function may differentiate.)"""
-    marks = _recorded(caller, last)
+    marks = _recorded(analyser, caller, last)
     if not marks or any(places_with(caller, marks)):
         return None
     return _for_nothing(analyser, caller, last, marks, frozenset())
@@ -101,7 +101,7 @@ def _argument(expr: ir.Call) -> ir.Expr | None:
     return given if isinstance(given, ir.Const) and given.value is True else None
 
 
-def _recorded(summary: Summary, last: Backward) -> frozenset[Source]:
+def _recorded(analyser: Analyser, summary: Summary, last: Backward) -> frozenset[Source]:
     """The operations that the backward uses and that each iteration of its loop records anew; empty if there are
     others."""
     nodes = {item: node for item in last.reached if (node := summary.graphs.nodes.get(item)) is not None}
@@ -109,7 +109,7 @@ def _recorded(summary: Summary, last: Backward) -> frozenset[Source]:
     made = {item for item, node in nodes.items() if not node.leaf}
     if any(_loops(summary, item)[: len(last.loops)] != last.loops for item in made):
         return frozenset()
-    if any(from_earlier(summary, item, last) for item in last.reached):
+    if any(from_earlier(analyser, summary, item, last) for item in last.reached):
         return frozenset()
     return frozenset(made)
 
@@ -224,15 +224,19 @@ def _has_leaves_before(analyser: Analyser, summary: Summary, last: Backward) -> 
         for one in walk_statements(loop.body)
         if ("loop", loop.at) == last.loops[0]
     }
-    if any(one.at not in inside and _makes_leaf(one) for one in walk_statements(summary.function.body)):
+    before = [one for one in walk_statements(summary.function.body) if one.at not in inside]
+    if any(_makes_leaf(analyser, summary, one) for one in before):
         return True
     called = (analyser.function_at(record.callee) for record in summary.calls.values() if not record.loops)
     return any(
-        _makes_leaf(one) for function in called if function is not None for one in walk_statements(function.body)
+        _makes_leaf(analyser, analyser.summary(function), one)
+        for function in called
+        if function is not None
+        for one in walk_statements(function.body)
     )
 
 
-def _makes_leaf(statement: ir.Stmt) -> bool:
+def _makes_leaf(analyser: Analyser, summary: Summary | None, statement: ir.Stmt) -> bool:
     """Whether a statement makes a tensor a leaf that is no parameter by its name: ``t.requires_grad = True``,
     ``t.requires_grad_()``."""
     made: list[ir.Expr] = []
@@ -243,14 +247,21 @@ def _makes_leaf(statement: ir.Stmt) -> bool:
             func = call.func if isinstance(call, ir.Call) and not any(map(is_false, call.args)) else None
             if isinstance(func, ir.Attr) and func.name == "requires_grad_":
                 made.append(func.value)
-    names = (one.id if isinstance(one, ir.Name) else _of_object(one) for one in made)
+    names = (one.id if isinstance(one, ir.Name) else _of_object(analyser, summary, one) for one in made)
     return any(name and _PARAMETER.match(name) is None for name in names)
 
 
-def _of_object(expr: ir.Expr) -> str:
-    """The name of an attribute of a variable other than ``self``, whose attributes are known."""
-    known = isinstance(expr, ir.Attr) and isinstance(expr.value, ir.Name) and expr.value.id != "self"
-    return expr.name if known and isinstance(expr, ir.Attr) else ""
+def _of_object(analyser: Analyser, summary: Summary | None, expr: ir.Expr) -> str:
+    """The name of an attribute of a variable other than ``self``, whose attributes are known, unless it is a part of
+    a model: ``model.head.requires_grad_()``."""
+    if not isinstance(expr, ir.Attr) or not isinstance(expr.value, ir.Name) or expr.value.id == "self":
+        return ""
+    owner = summary.exit.env.get(expr.value.id) if summary is not None and summary.exit is not None else None
+    if owner is None or not owner.kinds & MODULE:
+        return expr.name
+    classes = [analyser.cls(ref) for ref in owner.refs if ref.kind == "instance"]
+    tensors = any(cls is not None and not analyser.attribute(cls, expr.name).kinds & MODULE for cls in classes)
+    return expr.name if tensors else ""
 
 
 def _is_sure(analyser: Analyser, summary: Summary, last: Backward, marks: frozenset[Source]) -> bool | None:

@@ -45,6 +45,12 @@ class Holder:
         self.inner = inner
 
 
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.head = nn.Linear(8, 8)
+
+
 def train(loader, code):
     model = nn.Linear(8, 8).cuda()
     optimizer = torch.optim.Adam(model.parameters())
@@ -86,12 +92,71 @@ def train(loader, code):
         ("schedule.kept = code", "pass", []),
         ("schedule.kept = model(code)", "pass", []),
         ("schedule.kept.requires_grad_()\n    schedule.kept = schedule.kept * 2", "pass", []),
+        ("net = Net()\n    net.head.requires_grad_()", "pass", ["warning"]),
     ],
 )
 def test_a_member_of_an_object_that_the_function_makes(
     tmp_path: Path, before: str, after: str, expected: list[str]
 ) -> None:
     assert told(tmp_path, OBJECT.format(before=before, after=after)) == expected
+
+
+RUN_BY_OTHERS = """
+class Base:
+    def attach(self, module):
+        module.register_forward_hook(self.hook)
+
+
+class Schedule(Base):
+    def __init__(self, module):
+        self.kept = torch.linspace(0.9, 0.1, 8).cuda()
+        self.last = None
+        {begin}
+
+    def add(self, x):
+        return self.kept * x
+
+{method}
+
+
+def train(loader):
+    model = nn.Linear(8, 8).cuda()
+    optimizer = torch.optim.Adam(model.parameters())
+    schedule = Schedule(model)
+    {before}
+    for x in loader:
+        x = x.cuda()
+        out = model(schedule.add(x))
+        loss = (out - x).square().mean()
+        optimizer.zero_grad()
+        loss.backward(retain_graph=True)
+        optimizer.step()
+        schedule.last = out
+        {after}
+"""
+PUT = "    def put(self):\n        self.kept = self.last"
+
+
+@pytest.mark.parametrize(
+    ("begin", "method", "before", "after", "expected"),
+    [
+        ("pass", PUT, "pass", "pass", ["warning"]),
+        ("self.put()", PUT, "pass", "pass", ["warning"]),
+        ("self.later = lambda: self.put()", PUT, "pass", "pass", []),
+        ("pass", PUT.replace("put(self)", "hook(self, *args)"), "schedule.attach(model)", "pass", []),
+        ("pass", PUT.replace("put", "__len__"), "pass", "len(schedule)", []),
+        ("pass", PUT.replace("put(self)", "__exit__(self, *args)"), "pass", "with schedule:\n            pass", []),
+        ("pass", "    def show(self):\n        return len(self.kept)", "pass", "schedule.show()", ["warning"]),
+        ("pass", "    def __len__(self):\n        return len(self.kept)", "pass", "len(schedule)", ["warning"]),
+        ("pass", "    def __new__(cls, module):\n        return somewhere.one(cls)", "pass", "pass", []),
+        ("pass", "    @functools.cached_property\n    def more(self):\n        return self.kept", "pass", "pass", []),
+    ],
+)
+def test_a_member_that_a_method_may_write_where_no_call_is_followed(
+    tmp_path: Path, begin: str, method: str, before: str, after: str, expected: list[str]
+) -> None:
+    code = RUN_BY_OTHERS.format(begin=begin, method=method, before=before, after=after)
+    assert told(tmp_path, code) == expected
 
 
 WEIGHT = """
@@ -245,6 +310,7 @@ train(torch.utils.data.DataLoader([]), "cuda")
         ("KEPT = torch.ones(STEPS)\n\n\ndef put(value):\n    KEPT[0] = value", "somewhere.call(put)", []),
         ("KEPT = torch.ones(STEPS)\n\n\ndef put(value):\n    KEPT[0].copy_(value)", "somewhere.call(put)", []),
         ("RATE = torch.ones(STEPS)\nRATE.requires_grad_()\nKEPT = RATE * 2", "pass", []),
+        ("KEPT = torch.ones(STEPS)\n\n\ndef put(value, into=KEPT):\n    into[0] = value", "somewhere.call(put)", []),
         ("KEPT = torch.ones(STEPS)", "KEPT = nn.Linear(8, 8)(torch.ones(STEPS, 8))", []),
         (
             "KEPT = torch.ones(STEPS)\n\n\ndef change(model):\n    global KEPT\n    KEPT = model(KEPT)",
