@@ -15,7 +15,7 @@ def fix_of(folder: Path, code: str, **files: str) -> Fix:
     (folder / "pyproject.toml").touch()
     for name, text in files.items():
         (folder / f"{name}.py").write_text(text)
-    found = memlint.lint([folder / "train.py"], select=[code], min_confidence="low").findings
+    found = memlint.lint([folder / f"{next(iter(files))}.py"], select=[code], min_confidence="low").findings
     fixes = [one.fix for one in found if one.fix is not None]
     assert fixes, found
     return fixes[0]
@@ -147,3 +147,78 @@ def test_a_name_that_many_programs_have(imports: str, is_safe: bool, tmp_path: P
     texts["each"] = "".join(f"import {name}\n" for name in texts)
     fix = fix_of(tmp_path, "MEM201", train=EVALUATION.format(**PLAIN | {"imports": imports}), **texts)
     assert (fix.doubt is None) is is_safe
+
+
+HOOKS = "import torch\n\ntorch.nn.modules.module.register_module_forward_hook(print)\n"
+RUNS = "import sys\nfor one in sys.argv[1:]:\n    {run}\n"
+#: programs that hold ``train.py``, ``hooks.py`` (which another program imports) and what runs a file by its name
+RUNNERS = {
+    "executed": RUNS.format(run="exec(open(one).read())"),
+    "executed after it is compiled": RUNS.format(run="exec(compile(open(one).read(), one, 'exec'))"),
+    "imported": "import importlib\n" + RUNS.format(run="importlib.import_module(one)"),
+    "run": "import runpy\n" + RUNS.format(run="runpy.run_path(one)"),
+    "run by its known name": "import importlib\nimport hooks\nimportlib.import_module('train').evaluate([])\n",
+    "text executed": RUNS.format(run="exec(f'{one} = 1')"),
+}
+
+
+@pytest.mark.parametrize("how", RUNNERS)
+def test_programs_of_which_one_may_run_the_other(how: str, tmp_path: Path) -> None:
+    texts = {"hooks": HOOKS, "start": "import hooks\nprint()\n\nif __name__ == '__main__':\n    pass\n"}
+    fix = fix_of(tmp_path, "MEM201", train=EVALUATION.format(**PLAIN), runner=RUNNERS[how], **texts)
+    assert (fix.doubt is None) == (how == "text executed"), fix
+
+
+AGENT = """
+import torch
+from torch import nn
+
+
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.layer = nn.Linear(8, 2)
+
+    def forward(self, x):
+        return self.layer(x)
+
+
+class Agent:
+    def __init__(self):
+        self.model = Net()
+
+    def score(self, x):
+        self.model.eval()
+        out = self.model(x)
+        return out
+
+    def best(self, x):
+        return self.score(x).argmax(1)
+"""
+START = "from agent import Agent\n\nif __name__ == '__main__':\n    print(Agent().best([]))\n"
+LOADS = "import pickle\n\nagent = pickle.load(open('a', 'rb'))\n"
+
+
+@pytest.mark.parametrize(
+    ("other", "is_safe"),
+    [
+        (LOADS + "agent.score([]).sum().backward()\n", False),
+        (LOADS + "print(agent.best([]))\n", True),
+        ("from agent import Agent\n\nfor one in ('train', 'score'):\n    getattr(Agent(), one)([])\n", False),
+        ("from agent import Agent\n\nfor one in ('train', 'eval'):\n    getattr(Agent(), one + '_step')([])\n", True),
+        ("from agent import Agent\n\nfor one in ('lr', 'name'):\n    print(getattr(Agent(), one))\n", True),
+    ],
+    ids=["unpickled", "unpickled and used up", "called by any name", "called by other names", "read by any name"],
+)
+def test_a_result_that_an_unseen_caller_gets(other: str, is_safe: bool, tmp_path: Path) -> None:
+    fix = fix_of(tmp_path, "MEM201", agent=AGENT, start=START, other=other)
+    assert (fix.doubt is None) is is_safe, fix
+
+
+@pytest.mark.parametrize("settings", ["", '[project]\nname = "scores"\n'], ids=["own", "published"])
+def test_a_result_that_other_projects_may_get(settings: str, tmp_path: Path) -> None:
+    texts = {"scores/agent": AGENT, "scores/__init__": "", "start": START.replace("agent", "scores.agent")}
+    (tmp_path / "scores").mkdir()
+    (tmp_path / "pyproject.toml").write_text(settings)
+    fix = fix_of(tmp_path, "MEM201", **texts)
+    assert (fix.doubt is None) is (settings == ""), fix

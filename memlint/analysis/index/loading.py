@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import functools
+import re
 import sys
 from collections.abc import Iterator, Mapping
 from typing import NamedTuple
@@ -198,6 +199,31 @@ def is_loaded(module: Module, names: frozenset[str]) -> bool:
     return any(
         f"{last}." in f".{parts}.".partition(f".{first}")[2] for first, _, last in ends if f".{first}" in f".{parts}."
     )
+
+
+@memoized_in_program
+def runners(program: Program) -> tuple[str, ...]:
+    """The files that may run any other file: by a wholly unknown name, by ``exec`` of code that is no known text, or
+    by ``%run`` in a notebook."""
+    unknown = {key for key, names in loaders(program).items() if names is None}
+    unknown.update(key for key in program.words.files("exec") if program.text_facts.get(_EXECUTES, key))
+    sources = program.project.sources
+    notebooks = (key for key in sources if key.endswith(".ipynb"))
+    unknown.update(key for key in notebooks if any(_RUN.search(mask.text) for mask in sources[key].masks))
+    return tuple([key for key in sources if key in unknown])
+
+
+def _executes(source: str) -> bool:
+    """Whether a file passes code to ``exec`` that is no text in the file."""
+    tree = tree_of(source)
+    calls = [node for node in (() if tree is None else ast.walk(tree)) if isinstance(node, ast.Call)]
+    given = [call.args[0] for call in calls if isinstance(call.func, ast.Name) and call.func.id == "exec" and call.args]
+    return any(value is None or _shape(value) == _HOLE for one in given for value in _values(source, one))
+
+
+_EXECUTES = TextFact("executes unknown code", bool, _executes)
+#: a magic that runs another file in the notebook
+_RUN = lazy_pattern(r"%run\b|^[ \t]*run[ \t]", re.MULTILINE)
 
 
 @memoized_in_program

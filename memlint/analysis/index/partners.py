@@ -9,7 +9,7 @@ from __future__ import annotations
 import functools
 from collections.abc import Collection, Iterable
 
-from memlint.analysis.index.loading import OUTSIDE, is_loaded, loaders
+from memlint.analysis.index.loading import OUTSIDE, is_loaded, loaders, runners
 from memlint.analysis.index.program import Program
 from memlint.analysis.index.programs import has_program, is_collected, is_distributed, is_program
 from memlint.analysis.index.text_facts import TextFact
@@ -18,6 +18,10 @@ from memlint.patterns import lazy_pattern
 
 #: a call that makes pickled objects, or the import of one
 _UNPICKLES = lazy_pattern(r"\b(?:torch|pickle|joblib|dill|cloudpickle)\s*\.\s*load\b|\bimport\b[^\n]*\bload\b")
+#: one that makes other objects than weights
+_UNPICKLES_OBJECTS = lazy_pattern(
+    r"\b(?:pickle|pkl|joblib|dill|cloudpickle)\s*\.\s*loads?\b|\bweights_only\s*=\s*False\b"
+)
 #: an import as it is written, to the end of its line, its parentheses or what a backslash joins to it
 _IMPORT = lazy_pattern(r"\b(?:from|import)\b(?:[^\n(\\]|\\\r?\n?)*(?:\([^)]*\))?")
 _WORD = lazy_pattern(r"\w+")
@@ -48,8 +52,34 @@ class Partners:
 
     @kept_for
     def together(self, key: str) -> tuple[str, ...]:
-        """The files of the project whose code may run in one process with that of a file, itself included."""
-        return tuple([other for other in self._program.project.sources if self.may_meet(key, other)])
+        """The files of the project whose code may run in one process with that of a file, itself included.
+
+        This is wider than `may_meet`, as proofs use it: where some file may run any other, all files of the repository
+        may run together.
+        """
+        repository = self._program.project.repository
+        home = repository(key)
+        near = {other for other in self._program.project.sources if self.may_meet(key, other)}
+        if any(repository(other) == home for other in runners(self._program)):
+            near.update(other for other in self._program.project.sources if repository(other) == home)
+        for other in self._starting(key) - near:
+            near.update(one for one in self._program.project.sources if self.may_meet(other, one))
+        near |= self._holding(key)
+        return tuple([other for other in self._program.project.sources if other in near])
+
+    def _starting(self, key: str) -> set[str]:
+        """The files that load a program by its name, where that program runs the code of a file."""
+        above = [self._program.module(other) for other in self.all_importers(key) or (key,)]
+        named = loaders(self._program).items()
+        return {other for other, names in named if names and any(is_loaded(module, names) for module in above)}
+
+    def _holding(self, key: str) -> set[str]:
+        """The files that name methods of a file, and may hold unpickled objects of its classes."""
+        defined = self._program.module(key).index.definitions
+        methods = {name for one in defined if one.kind == "class" for name in one.methods if not name.startswith("__")}
+        methods.discard("forward")
+        naming = {other for name in methods for other in self._program.words.files(name)}
+        return {other for other in naming if any(self.may_meet(one, other) for one in self._unpickling_objects)}
 
     def all_importers(self, key: str) -> frozenset[str] | None:
         """The file and its transitive importers; None if any file may be one: there are too many, or other projects
@@ -143,6 +173,13 @@ class Partners:
         named = self._program.words.files("load")
         return [key for key in named if self._program.text_facts.get(_UNPICKLING, key)]
 
+    @functools.cached_property
+    def _unpickling_objects(self) -> list[str]:
+        """Those of `_unpickling` that may load other things than weights."""
+        sources = self._program.project.sources
+        named = {*self._program.words.files("load"), *self._program.words.files("loads")}
+        return [key for key in sources if key in named and self._program.text_facts.get(_UNPICKLING_OBJECTS, key)]
+
     @kept_for
     def _candidates_of(self, key: str) -> Collection[str]:
         """A superset of the importers, from the text alone: files whose imports name the file, or that are in its
@@ -166,6 +203,14 @@ def _imported_words(text: str) -> frozenset[str]:
 
 
 _UNPICKLING = TextFact("unpickles", bool, lambda text: _UNPICKLES.search(text) is not None)
+_UNPICKLING_OBJECTS = TextFact(
+    "unpickles objects",
+    bool,
+    lambda text: (
+        _UNPICKLES_OBJECTS.search(text) is not None
+        or (_UNPICKLES.search(text) is not None and "state_dict" not in text)
+    ),
+)
 _IMPORTED = TextFact("words of imports", frozenset[str], _imported_words)
 
 

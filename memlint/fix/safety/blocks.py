@@ -12,6 +12,7 @@ from memlint.analysis.domain.events import Guard, GuardPlace, Loop, ModelCall, S
 from memlint.analysis.domain.summary.effects import CallRecord
 from memlint.analysis.domain.summary.summary import Summary
 from memlint.analysis.domain.values import Source
+from memlint.analysis.index.programs import is_distributed
 from memlint.analysis.index.roles_by_name import is_evaluation_name
 from memlint.analysis.syntax.bindings import assigned_names
 from memlint.analysis.syntax.memo import kept
@@ -298,6 +299,8 @@ def _doubt(analyser: Analyser, summary: Summary, guarded: Block, event: ModelCal
     leaving = _leaving(summary, guarded)
     if leaving and not used_up(analyser, summary, leaving):
         return f"a result leaves `{summary.function.name}` with its graph, which may be needed"
+    if leaving and is_distributed(analyser.program, summary.module.key):
+        return f"other projects may call `{summary.function.name}`, and may need the graph of its result"
     frozen = event.owner == "no" and event.consumed in ("detached", "dropped")
     for run in summary.runs.values() if not frozen else ():
         marks = {mark for mark in (run.node, *run.value.src) if mark in summary.graphs.nodes}

@@ -6,15 +6,25 @@ from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING
 
 from memlint.analysis.facts.calls_by_name import functions_in, own_expressions
+from memlint.analysis.index.binders import binders
 from memlint.analysis.index.program import Class, Function, Module
+from memlint.analysis.index.text_facts import TextFact
 from memlint.analysis.syntax.expression_text import text
 from memlint.analysis.syntax.syntax import dotted, walk_expression
 from memlint.ir import nodes as ir
+from memlint.patterns import lazy_pattern
 
 if TYPE_CHECKING:
     from memlint.analysis.facts.analyser import Analyser
 
 _BY_NAME = frozenset(["getattr", "setattr", "delattr", "attrgetter", "__getattribute__", "__setattr__"])
+_CALLED = lazy_pattern(r"\bgetattr\s*\((?:[^()]|\([^()]*\))*\)\s*\(|\w\s*=\s*getattr\b")
+#: whether a file may call what ``getattr`` gives
+_CALLING = TextFact(
+    "calls attributes by their names",
+    bool,
+    lambda source: _CALLED.search(source) is not None,
+)
 _WHOLE = frozenset(["vars", "__dict__", "asdict", "astuple"])
 
 
@@ -33,6 +43,53 @@ def reached(analyser: Analyser, name: str, home: Module) -> str:
                     if _reaches(part, name, module is home):
                         return f"`{text(part, 40)}` may read it by name, and need its graph"
     return ""
+
+
+def called_by_name(analyser: Analyser, function: Function, files: Iterable[str]) -> str:
+    """How code of these files may call a function by a string, a clause; "" if it does not:
+    ``getattr(trainer, name)(batch)``, ``globals()[name](batch)``."""
+    program, home = analyser.program, function.module.key
+    for key in files:
+        near = key == home or home in analyser.facts.partners.imports(key)
+        for number, unit in enumerate(program.module(key).index.units):
+            by_getattr = "getattr" in unit.names and (near or program.text_facts.get(_CALLING, key))
+            if not by_getattr and not (near and "globals" in unit.names):
+                continue
+            for other in functions_in(program.module(key), number):
+                for part in _parts(other):
+                    if _may_give(analyser, other, part, function.name):
+                        return f"`{text(part, 40)}` may call `{function.name}` by its name, and need its graph"
+    return ""
+
+
+def _may_give(analyser: Analyser, function: Function, part: ir.Expr, name: str) -> bool:
+    """Whether an expression may be a function of a name: one that is called, or comes from a table of all variables."""
+    if isinstance(part, ir.Subscript):
+        whole = isinstance(part.value, ir.Call) and dotted(part.value.func) == "globals"
+        return whole and _may_be(part.index, name)
+    if not isinstance(part, ir.Call):
+        return False
+    values: tuple[ir.Expr, ...] = (part.func,)
+    if isinstance(part.func, ir.Name) and part.func.id in function.locals:
+        values = binders(function, part.func.id) or ()
+    for value in values:
+        if isinstance(value, ir.Call) and dotted(value.func) == "getattr" and len(value.args) > 1:
+            kind = analyser.program.find_expression(function.module, value.args[0], function)[0]
+            if kind != "ext" and _may_be(value.args[1], name):
+                return True
+    return False
+
+
+def _may_be(expr: ir.Expr, name: str) -> bool:
+    """Whether a computed string may be a name, by its known ends."""
+    match expr:
+        case ir.Const():
+            return expr.value == name
+        case ir.Binary(op="+", left=ir.Const(value=str(start))):
+            return name.startswith(start)
+        case ir.Binary(op="+", right=ir.Const(value=str(end))):
+            return name.endswith(end)
+    return True
 
 
 def set_by_name(analyser: Analyser, name: str, files: Iterable[str]) -> bool:

@@ -23,6 +23,7 @@ from memlint.analysis.syntax.expression_text import text
 from memlint.analysis.syntax.syntax import dotted, expressions, parts, walk_statements
 from memlint.fix.safety import vocabulary as words
 from memlint.fix.safety.bindings import is_container, is_sum
+from memlint.fix.safety.reflection import called_by_name
 from memlint.fix.safety.shares import share_of
 from memlint.fix.safety.vocabulary import CLEAN, COMPUTED, ITSELF
 from memlint.ir import nodes as ir
@@ -282,6 +283,7 @@ class Watch:
         except TooManyError:
             self.doubtful(f"{said} by `{function.name}`, which has too many callers to check them all")
             return
+        self.doubtful(called_by_name(self.analyser, function, self.files))
         if not found:
             self.doubtful(f"{said}, and no call of `{function.name}` is found: its callers may need the graph")
         elif all(call is not None and _tries(caller, call) for caller, call in found):
