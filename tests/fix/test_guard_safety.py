@@ -268,6 +268,11 @@ GUARDS = [
     ),
     ("parallel", "safe", {"model": "nn.DataParallel(Net(), device_ids=[0])"}),
     ("parallel by a name", "safe", {"model": "nn.parallel.DataParallel(module=Net(), device_ids=loader)"}),
+    (
+        "parallel, and another network put into it",
+        "unsafe",
+        {"main": "model = nn.DataParallel(model); model.module = nn.TransformerEncoderLayer(8, 2)"},
+    ),
     ("parallel of unknown", "unsafe", {"pre": "from lib import make", "model": "nn.DataParallel(make())"}),
     (
         "meter of numbers",
@@ -371,6 +376,33 @@ GUARDS = [
         },
     ),
     (
+        "step added to a transform",
+        "unsafe",
+        {
+            "pre": "from torchvision import transforms as T\nfrom lib import Half",
+            "before": "change = T.Compose([T.ToTensor()]); change.transforms.insert(0, Half())",
+            "inloop": "model(change(x)).argmax()",
+        },
+    ),
+    (
+        "step of a transform replaced",
+        "unsafe",
+        {
+            "pre": "from torchvision import transforms as T\nfrom lib import Half",
+            "before": "change = T.Compose([T.ToTensor()]); steps = change.transforms; steps[0] = Half()",
+            "inloop": "model(change(x)).argmax()",
+        },
+    ),
+    (
+        "known step added to a transform",
+        "safe",
+        {
+            "pre": "from torchvision import transforms as T",
+            "before": "change = T.Compose([T.ToTensor()]); change.transforms.append(T.Resize(8))",
+            "inloop": "model(change(x)).argmax()",
+        },
+    ),
+    (
         "own transform that asks",
         "unsafe",
         {
@@ -430,6 +462,67 @@ GUARDS = [
         {
             "pre": "import numpy as np\n\ndef ask(x):\n    return torch.is_grad_enabled()",
             "inloop": "np.apply_along_axis(ask, 0, np.ones(3))",
+        },
+    ),
+    (
+        "parameter given to a library",
+        "unsafe",
+        {
+            "pre": "import numpy as np\n\ndef ask(x):\n    return torch.is_grad_enabled()",
+            "args": ", rate=ask",
+            "inloop": "np.apply_along_axis(rate, 0, np.ones(3))",
+        },
+    ),
+    (
+        "method given to a library",
+        "unsafe",
+        {
+            "pre": "import json\n\nclass Own:\n    def ask(self, x):\n        return torch.is_grad_enabled()",
+            "before": "own = Own()",
+            "inloop": "json.dumps([own], default=own.ask)",
+        },
+    ),
+    ("class changed", "unsafe", {"rest": "class Twin(Net):\n    pass", "main": "model.__class__ = Twin"}),
+    (
+        "function of a library replaced",
+        "unsafe",
+        {
+            "pre": "from torch.nn import functional as F\n\ndef relu(x):\n    return x if torch.is_grad_enabled() else -x",
+            "fwd": "x = F.relu(x)",
+            "main": "F.relu = relu",
+        },
+    ),
+    ("layer of a function's name", "safe", {"init": "self.relu = nn.ReLU()", "fwd": "x = torch.relu(x)"}),
+    (
+        "dataset with gradients",
+        "unsafe",
+        {
+            "pre": "class Rows(torch.utils.data.Dataset):\n    def __getitem__(self, i):\n        x = torch.ones(8).requires_grad_()\n        (x ** 2).sum().backward()\n        return x.grad, i",
+            "main": "loader = torch.utils.data.DataLoader(Rows())",
+        },
+    ),
+    (
+        "batches made with gradients",
+        "unsafe",
+        {
+            "pre": "def put(rows):\n    x = torch.stack(rows).requires_grad_()\n    return torch.autograd.grad(x.sum(), x), rows",
+            "main": "loader = torch.utils.data.DataLoader(loader, collate_fn=put)",
+        },
+    ),
+    (
+        "batches made",
+        "safe",
+        {
+            "pre": "def put(rows):\n    return torch.stack(rows), rows",
+            "main": "loader = torch.utils.data.DataLoader(loader, collate_fn=put)",
+        },
+    ),
+    (
+        "out returned, and by its name",
+        "unsafe",
+        {
+            "ret": ", out",
+            "main": "evaluate(model, loader)[1].argmax(1); globals()['evaluate'](model, loader)[1].sum().backward()",
         },
     ),
     ("other model arg", "unsafe", {"model": "make()", "rest": "", "pre": "from lib import make"}),

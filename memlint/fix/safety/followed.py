@@ -45,10 +45,14 @@ class Followed:
         self._origins = Origins(analyser, self._files)
         #: the doubt about replaced parts of a library's networks; None before it is asked for
         self._parts: str | None = None
+        #: the doubt about what iterations run; None before it is asked for
+        self._items: str | None = None
         self.doubt = self._statements(function, body) or self._changed_from_outside()
 
     def _statements(self, function: Function, body: Body) -> str:
         for statement in walk_statements(body):
+            if isinstance(statement, ir.For) and (why := self._iterated()):
+                return why
             for expr in expressions(statement):
                 for part in walk_expression(expr):
                     why = ""
@@ -221,9 +225,26 @@ class Followed:
             return f"`{text(func, 40)}` is called, which depends on grad mode"
         if last in words.FASTER_WITHOUT_GRADIENTS:
             return f"`{text(func, 40)}` may take another path without gradients, whose results differ"
-        same = words.is_same_outside(name) and last not in words.RUNS_GIVEN
-        known = same or name.startswith(words.PASSES_OUTSIDE)
+        if self._is_stored(last) and any(self._replaces(key, last) for key in self._files):
+            return f"another function may be assigned to `{text(func, 40)}`"
+        runs = last in words.RUNS_GIVEN and not name.startswith("torch.")
+        known = (words.is_same_outside(name) or name.startswith(words.PASSES_OUTSIDE)) and not runs
         return "" if known else f"`{text(func, 40)}` is not resolved{MAY_DIFFER}"
+
+    def _replaces(self, key: str, name: str) -> bool:
+        """Whether a file assigns to an attribute of a library: ``functional.relu = own``."""
+        module = self.analyser.program.module(key)
+        numbers = [number for number, unit in enumerate(module.index.units) if name in unit.stores]
+        return any(
+            isinstance(target, ir.Attr)
+            and target.name == name
+            and resolve(self.analyser, function, target.value)[0] == "ext"
+            for number in numbers
+            for function in functions_in(module, number)
+            for statement in walk_statements(function.body, into_definitions=False)
+            if isinstance(statement, ir.Assign)
+            for target in statement.targets
+        )
 
     def _runs(self, function: Function, call: ir.Call) -> str:
         """The doubt about code of the project that a library's function is given, and may run."""
@@ -235,6 +256,28 @@ class Followed:
                 return f"`{text(call.func, 40)}` may run `{text(given, 40)}`{MAY_DIFFER}"
         return ""
 
+    def _iterated(self) -> str:
+        """The doubt about what an iteration runs: any dataset of the project, and what puts its items together."""
+        if self._items is None:
+            self._items = next(self._items_with_gradients(), "")
+        return self._items
+
+    def _items_with_gradients(self) -> Iterator[str]:
+        program = self.analyser.program
+        for key in self._files:
+            module = program.module(key)
+            for number, unit in enumerate(module.index.units):
+                if not unit.names.isdisjoint(words.GIVES_ITEMS) and unit.names & words.NEEDS_GRADIENTS:
+                    for function in functions_in(module, number):
+                        if function.name in words.GIVES_ITEMS:
+                            yield f"`{function.qual}` needs gradients, and an iteration may run it"
+                for function in functions_in(module, number) if "collate_fn" in unit.names else ():
+                    for given in _collating(function):
+                        what = resolve(self.analyser, function, given)[1]
+                        names = what.module.index.units[what.unit].names if isinstance(what, Function | Class) else ()
+                        if not words.NEEDS_GRADIENTS.isdisjoint(names):
+                            yield f"`{text(given, 40)}` needs gradients, and an iteration may run it"
+
     # ------------------------------------------------------------------------------------ from outside
 
     def _changed_from_outside(self) -> str:
@@ -242,7 +285,7 @@ class Followed:
         program = self.analyser.program
         for key in self._files:
             for unit in program.module(key).index.units:
-                found = unit.names & words.CHANGES_MODULES
+                found = unit.names & words.CHANGES_MODULES or unit.stores & {"__class__"}
                 if found:
                     return f"`{min(found)}` in {key} may change what a module runs"
         compiles = next((place for key in self._files if (place := _compiles(program, key))), "")
@@ -276,6 +319,13 @@ class Followed:
         program = self.analyser.program
         for key in self._files:
             yield from program.module(key).index.units
+
+
+def _collating(function: Function) -> list[ir.Expr]:
+    """What a function passes to put the items of a batch together."""
+    parts = [part for _, expr in own_expressions(function) for part in walk_expression(expr)]
+    given = [word for part in parts if isinstance(part, ir.Call) for word in part.keywords]
+    return [word.value for word in given if word.name == "collate_fn"]
 
 
 def _of_texts(func: ir.Attr) -> bool:

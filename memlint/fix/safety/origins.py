@@ -25,6 +25,7 @@ from memlint.fix.safety import vocabulary as words
 from memlint.fix.safety.arguments import UnknownCallersError, passed_for
 from memlint.fix.safety.bindings import is_container
 from memlint.fix.safety.reflection import set_by_name
+from memlint.fix.safety.replaced_parts import stored_in
 from memlint.ir import nodes as ir
 
 if TYPE_CHECKING:
@@ -107,14 +108,16 @@ class Origins:
         if kind == "ext" and isinstance(what, str):
             last = what.rsplit(".", 1)[-1]
             if what in ("torch.nn.DataParallel", "torch.nn.parallel.DataParallel"):
-                return self._all(function, given[:1])  # its other arguments are devices
+                # its other arguments are devices
+                return self._all(function, given[:1]) | self._stored("module")
             if is_layer(what):
                 return {what, *(self._all(function, given) if last in _HOLDERS else ())}
             if knowledge.is_same_network(what):
                 _check_options(call)
                 return {what}
             if words.is_same_outside(what) and last != "Lambda":
-                return {what, *(self._all(function, given) if last in words.COMPOSED else ())}
+                steps = self._all(function, given) | self._stored("transforms") if last in words.COMPOSED else ()
+                return {what, *steps}
             if what in ("collections.OrderedDict", "copy.deepcopy", "copy.copy"):
                 return self._all(function, given)
         if isinstance(func, ir.Name) and func.id in _PASSING and func.id not in function.locals and kind == "none":
@@ -123,6 +126,15 @@ class Origins:
         if isinstance(func, ir.Attr) and func.name in _SAME | _MEMBERS and kind != "ext" and not own:
             return self._of(function, func.value)
         raise UnknownOriginError(f"the result of `{text(func, 40)}` is not resolved")
+
+    def _stored(self, name: str) -> set[Origin]:
+        """The classes of what is stored in an attribute of a library's object later."""
+        key = ("stored", name)
+        if key in self._seen:
+            return set()
+        self._seen.add(key)
+        stored = stored_in(self.analyser.program, self._files, name)
+        return {origin for function, value in stored for origin in self._of(function, value)}
 
     def _returned(self, function: Function) -> set[Origin]:
         plain = not set(function.decorator_names) - words.PLAIN_DECORATORS

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from memlint import knowledge
 from memlint.analysis.facts.calls_by_name import functions_in
@@ -30,18 +30,40 @@ def replacements(program: Program) -> list[tuple[Function, ir.Expr]]:
     return found
 
 
+def stored_in(program: Program, files: Iterable[str], name: str) -> Iterator[tuple[Function, ir.Expr]]:
+    """What code of these files stores in an attribute of this name, or adds to the container there, but for an
+    attribute of ``self``: ``change.transforms.insert(0, Noise())``."""
+    for key in files:
+        module = program.module(key)
+        for number, unit in enumerate(module.index.units):
+            for function in functions_in(module, number) if name in unit.names else ():
+                for place, value in _puts(function):
+                    inner = place
+                    while isinstance(inner, ir.Subscript):
+                        inner = inner.value
+                    is_it = isinstance(inner, ir.Name) or (isinstance(inner, ir.Attr) and inner.name == name)
+                    if is_it and name in _attributes(function, place):
+                        yield function, value
+
+
 def _put_into(function: Function, parts: frozenset[str]) -> Iterator[ir.Expr]:
     """The values that a function stores in places which such an attribute leads to, or adds to a container there."""
+    for place, value in _puts(function):
+        if not parts.isdisjoint(_attributes(function, place)):
+            yield value
+
+
+def _puts(function: Function) -> Iterator[tuple[ir.Expr, ir.Expr]]:
+    """The places in which a function stores something, and the containers to which it adds, each with a value."""
     for statement in walk_statements(function.body, into_definitions=False):
         for target, value in _stored(statement):
-            if any(not parts.isdisjoint(_attributes(function, place)) for place in _places(target)):
-                yield value
+            for place in _places(target):
+                yield place, value
         for expr in expressions(statement):
             for part in walk_expression(expr):
-                if not isinstance(part, ir.Call) or not isinstance(part.func, ir.Attr):
-                    continue
-                if part.func.name in words.PUTS and not parts.isdisjoint(_attributes(function, part.func.value)):
-                    yield from part.passed
+                if isinstance(part, ir.Call) and isinstance(part.func, ir.Attr) and part.func.name in words.PUTS:
+                    for value in part.passed:
+                        yield part.func.value, value
 
 
 def _stored(statement: ir.Stmt) -> list[tuple[ir.Expr, ir.Expr]]:

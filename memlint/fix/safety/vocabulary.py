@@ -204,22 +204,32 @@ _SAME_OBJECTS = lazy_pattern(r"transformers\.\w*(Tokenizer|Processor|FeatureExtr
 #: functions and methods among them that run what they are given
 RUNS_GIVEN = frozenset(
     [
+        "accumulate",
         "add_graph",
         "agg",
         "aggregate",
         "apply",
         "apply_along_axis",
         "apply_over_axes",
+        "apply_parallel",
         "applymap",
+        "call",
+        "dropwhile",
         "eval",
-        "frompyfunc",
+        "filterfalse",
         "fromfunction",
+        "frompyfunc",
+        "groupby",
+        "make_scorer",
         "map",
+        "pairwise_distances",
         "piecewise",
         "pipe",
         "point",
+        "starmap",
         "sub",
         "subn",
+        "takewhile",
         "transform",
         "vectorize",
     ]
@@ -251,6 +261,10 @@ CHANGES_MODULES = frozenset(
         "functional_call",
     ]
 )
+
+#: methods that an iteration runs, and what in them needs gradients
+GIVES_ITEMS = frozenset(["__getitem__", "__getitems__", "__iter__", "__next__"])
+NEEDS_GRADIENTS = frozenset(["backward", "autograd", "enable_grad", "is_grad_enabled", "requires_grad_"])
 
 #: names of torch's compilers
 COMPILES = frozenset(["compile", "script", "script_method", "trace_module"])
