@@ -93,6 +93,24 @@ GUARDS = [
             "inloop": "Rows()",
         },
     ),
+    (
+        "property that is called",
+        "safe",
+        {
+            "init": "self._part = nn.Linear(8, 8)",
+            "fwd": "x = self.part(x)",
+            "deco": "    @property\n    def part(self):\n        return self._part\n",
+        },
+    ),
+    (
+        "unresolved property that is called",
+        "unsafe",
+        {
+            "init": "from elsewhere import build; self._part = build(8)",
+            "fwd": "x = self.part(x)",
+            "deco": "    @property\n    def part(self):\n        return self._part\n",
+        },
+    ),
     ("seq attr later", "unsafe", {"main": "model.body = nn.TransformerEncoderLayer(8, 2)"}),
     ("add_module", "unsafe", {"main": "model.body.append(nn.TransformerEncoderLayer(8, 2))"}),
     ("add_module2", "unsafe", {"main": "model.add_module('body', nn.TransformerEncoderLayer(8, 2))"}),

@@ -119,7 +119,7 @@ class Followed:
                 return self._object(function, func)
             if any(name in cls.methods for cls in program.below(function.cls)):
                 return f"a subclass overrides `{text(func, 40)}`{MAY_DIFFER}"
-            return self._function(method)
+            return self._function(method) or self._called_result(method)
         if isinstance(func.value, ir.Const | ir.FormattedString):
             return ""
         if self._is_plain(name):
@@ -146,10 +146,20 @@ class Followed:
             return "" if known else f"`{text(func, 40)}` is not resolved{MAY_DIFFER}"
         method = self.analyser.program.method(origin, func.name)
         if method is not None:
-            return self._bases(origin) or self._function(method)
+            return self._bases(origin) or self._function(method) or self._called_result(method)
         if self.analyser.program.is_module(origin) and func.name in ("eval", "train", "to", "parameters"):
             return self._bases(origin)
         return self._object(function, func)
+
+    def _called_result(self, method: Function) -> str:
+        """The doubt about the object that a property gives, which is called."""
+        if not method.is_property:
+            return ""
+        returns = (one for one in walk_statements(method.body, into_definitions=False) if isinstance(one, ir.Return))
+        given = [one.value for one in returns if one.value is not None]
+        if not given:
+            return f"what `{method.name}` gives is not resolved{MAY_DIFFER}"
+        return next(filter(None, (self._object(method, value) for value in given)), "")
 
     def _is_plain(self, name: str) -> bool:
         """Whether only tensors, containers, strings and the bookkeeping of modules have this method."""
