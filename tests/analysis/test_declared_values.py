@@ -185,6 +185,7 @@ def evaluate(cfg, loader: torch.utils.data.DataLoader):
         ("find", "found = getattr(elsewhere, name)\n    return found", "kind = find(cfg.name)\n    model = kind(cfg)"),
         ("find", "return build(name)", "model = find(cfg.name)(cfg).cuda()"),
         ("get_model_class", "return build(name)", "kind = get_model_class(cfg.name)\n    model = kind(cfg).cuda()"),
+        ("load", "return build(name)", "kind = load(cfg.name)\n    model = kind(cfg).cuda()"),
         ("load", "return build(name)", "model = load(cfg.name)"),
     ],
 )

@@ -93,7 +93,7 @@ def run_module(
     """The output of a model's run. The forward is followed where the class is known; otherwise the output has a
     graph as ``graph`` says of the method: "yes", "no", "unknown", or "unheard" for a method that may not run the
     model at all."""
-    if _is_class(fn, expr):
+    if _is_class(fn, expr, module):
         return V(MODULE, store=frozenset((expr.at,)))
     if prepares(words) and not module.resolved():
         return V(TREE, size=BATCH)
@@ -285,19 +285,28 @@ def _computes_only(fn: FunctionState, function: Function, expr: ir.Call, known: 
     return not any(node.definite or node.unknown for node in summary.graphs.nodes.values())
 
 
-def _is_class(fn: FunctionState, expr: ir.Call) -> bool:
-    """Whether a called parameter is a class, by its name (``def evaluate(Model: nn.Module): agent = Model(envs)``,
-    ``model_cls``), or because the result is used as a module: ``net = model(**options); net.load_state_dict(saved)``"""
+def _is_class(fn: FunctionState, expr: ir.Call, module: V) -> bool:
+    """Whether what is called for a module is a class, by its name (``def evaluate(Model: nn.Module): agent =
+    Model(envs)``, ``model_cls``), or because the result is used as a module, and no class of the called one is known:
+    ``net = model(**options).cuda(); net.load_state_dict(saved)``"""
     func, statement = expr.func, fn.statement
-    made = statement.targets if isinstance(statement, ir.Assign) and statement.value is expr else ()
-    given = isinstance(func, ir.Name) and any(param.name == func.id for param in fn.function.params)
-    if given and dotted(func) not in fn.modules_by_use and any(dotted(one) in fn.modules_by_use for one in made):
+    made = statement.targets if isinstance(statement, ir.Assign) and _begins(statement.value, expr) else ()
+    used = fn.modules_by_use
+    known = module.resolved() and not any(param.name == dotted(func) for param in fn.function.params)
+    if not known and dotted(func) not in used and any(dotted(one) in used for one in made):
         return True
     if isinstance(func, ir.Name) and func.id.endswith(("_cls", "_class")):
         return True
     if not isinstance(func, ir.Name) or not func.id[:1].isupper() or func.id.isupper() or "_" in func.id:
         return False
     return len(func.id) > 2 and any(param.name == func.id for param in fn.function.params)
+
+
+def _begins(value: ir.Expr, expr: ir.Call) -> bool:
+    """Whether a value is a call, or what methods give that are called on its result in a row: ``net(x).cuda()``."""
+    while value is not expr and isinstance(value, ir.Call) and isinstance(value.func, ir.Attr):
+        value = value.func.value
+    return value is expr
 
 
 def _records_layers(fn: FunctionState, function: Function, expr: ir.Call) -> bool:
