@@ -113,6 +113,51 @@ def test_of_an_attribute(tmp_path: Path, parts: dict[str, str]) -> None:
         assert codes_in(tmp_path, HEAD + source) == found, cls
 
 
+FROZEN = """
+def load(cfg) -> nn.Module:
+    model = build(cfg)
+    {loaded}
+    return model
+
+
+class Evaluator(Base):
+    kept: nn.Module
+
+    def __init__(self, cfg):
+        self.kept = build(cfg)
+        self._given = build(cfg)
+        {first}
+
+    @property
+    def given(self) -> nn.Module:
+        return self._given
+
+    def evaluate(self, cfg, loader: torch.utils.data.DataLoader):
+        loaded = load(cfg)
+        made = build(cfg)
+        {here}
+        renamed: nn.Module = made
+        for x in loader:
+            print({used}(x.cuda()).argmax(1).tolist())
+"""
+
+
+@pytest.mark.parametrize(
+    ("used", "place", "name"),
+    [
+        ("loaded", "loaded", "model"),
+        ("self.kept", "first", "self.kept"),
+        ("self.given", "first", "self._given"),
+        ("renamed", "here", "made"),
+    ],
+)
+def test_what_was_frozen_before_it_was_declared(tmp_path: Path, used: str, place: str, name: str) -> None:
+    blanks = dict.fromkeys(("loaded", "first", "here"), "pass")
+    for frozen, found in (("requires_grad_(False)", []), ("freeze()", []), ("compile()", ["MEM201"])):
+        source = FROZEN.format(**{**blanks, place: f"{name}.{frozen}"}, used=used)
+        assert codes_in(tmp_path, HEAD + source) == found, frozen
+
+
 TRAINS = """
 def load(cfg) -> nn.Module:
     return build(cfg)

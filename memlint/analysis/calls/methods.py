@@ -49,6 +49,7 @@ from memlint.analysis.transfer.library.instance_methods import call_instance_met
 from memlint.analysis.transfer.library.models import run_module
 from memlint.analysis.transfer.library.module_methods import module_method, with_its_parts
 from memlint.analysis.transfer.library.noted_runs import note_unresolved_method
+from memlint.analysis.transfer.modules.freezing import freeze_unknown
 from memlint.analysis.transfer.modules.guards import entered_by_hand
 from memlint.analysis.transfer.modules.made_leaves import set_requires_grad
 from memlint.analysis.transfer.modules.modes import PARAMETERS, set_mode
@@ -160,9 +161,8 @@ def _mode_by_method_name(
         set_mode(state, expr.func, receiver, name, args, words)
         if name == "eval" and not args and not words and not receiver.kinds & (TENSORS | CONTAINER | LOADER):
             return receiver.but(kinds=receiver.kinds & ~UNKNOWN | MODULE, src=EMPTY)
-    if name == "requires_grad_" and receiver.is_only(UNKNOWN) and not receiver.syms and args and args[0].const is False:
-        # ``load(path)["model"].requires_grad_(False)``
-        return module_method(fn, state, expr, V(MODULE), name, args, words)
+    if receiver.is_only(UNKNOWN) and (frozen := freeze_unknown(fn, state, expr, receiver, args)) is not None:
+        return frozen
     wraps = receiver.kinds & (UNKNOWN | CALLABLE) | (not receiver.kinds)
     if name in ("prepare", "setup_dataloaders") and args and wraps:
         moved = MODULE | LOADER | UNKNOWN

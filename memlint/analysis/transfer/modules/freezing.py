@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 
 from memlint.analysis.domain.recorded_modes import freeze
 from memlint.analysis.domain.state import State
-from memlint.analysis.domain.values import MODULE, UNKNOWN, V, ordered
+from memlint.analysis.domain.values import EMPTY, MODULE, UNKNOWN, V, ordered
+from memlint.analysis.syntax.syntax import last_name
 from memlint.analysis.transfer.modules.modes import MODULE_CONTAINERS, frozen_of
 from memlint.ir import nodes as ir
 
@@ -23,6 +24,29 @@ def note_frozen_weight(fn: FunctionState, state: State, place: ir.Expr, frozen: 
     known = layer.refs and all(ref.kind == "extinstance" and ref.name.startswith("torch.nn.") for ref in layer.refs)
     if known and (frozen or frozen_of(fn, state, layer, place.value) is not False):
         freeze(state, layer, place.value, frozen)
+
+
+def freeze_unknown(fn: FunctionState, state: State, call: ir.Call, value: V, args: list[V]) -> V | None:
+    """Record that a value of which nothing is known is frozen (``net.requires_grad_(False)``, ``net.freeze()``), or no
+    longer. Its variable or attribute holds it from then on with a key, so that the record is found where the value is
+    returned, renamed or declared a module. The result is the module, or None if the call has another."""
+    name, place = last_name(call.func), call.func.value if isinstance(call.func, ir.Attr) else None
+    flag = args[0].const if args else name == "requires_grad_"
+    if place is None or value.syms or not (name == "requires_grad_" or (name == "freeze" and not call.passed)):
+        return None
+    if flag is not False:
+        if frozen_of(fn, state, value, place) is not None:
+            freeze(state, value, place, False if flag is True else None)
+        return None
+    if not value.store:
+        value = value.but(store=frozenset((call.at,)))
+        if isinstance(place, ir.Name) and place.id in state.env:
+            state.env[place.id] = value
+        if isinstance(place, ir.Attr):
+            holders = fn.interpreter.evaluate(fn, state, place.value).syms
+            state.sym.update((path.then(f".{place.name}"), value) for path in holders if len(holders) == 1)
+    freeze(state, value, place, True)
+    return value.but(kinds=MODULE, src=EMPTY) if name == "requires_grad_" else None
 
 
 def note_frozen_members(fn: FunctionState, state: State, name: str, args: list[V], made: V) -> None:
