@@ -118,3 +118,20 @@ def main(path, x):
 def test_a_method_that_unknown_code_may_call(tmp_path: Path, blanks: dict[str, str], found: list[str]) -> None:
     (tmp_path / "apply.py").write_text(METHOD.format(**{"base": "", "more": "", "last": "", **blanks}))
     assert [item.code for item in memlint.lint([tmp_path]).findings] == found
+
+
+PACKAGE = SOURCE.format(guard="if True", uses="return best.tolist(), scores.max().item()", last="").partition(
+    "def main"
+)[0]
+SETUP = "from setuptools import setup\nsetup(name='applied', packages=['applied'])\n"
+
+
+@pytest.mark.parametrize(("files", "safe"), [({}, True), ({"setup.py": SETUP}, False)])
+def test_the_fix_of_what_other_projects_may_call(tmp_path: Path, files: dict[str, str], safe: bool) -> None:
+    (tmp_path / "applied").mkdir()
+    calls = "from applied.core import Net, decide\n\n\ndef main(x):\n    print(decide(Net(), x))\n"
+    program = {"applied/__init__.py": "", "applied/core.py": PACKAGE, "applied/__main__.py": calls + "\n\nmain(0)\n"}
+    for name, content in (program | files).items():
+        (tmp_path / name).write_text(content)
+    fixes = [item.fix for item in memlint.lint([tmp_path]).findings if item.code == "MEM201"]
+    assert [fix is not None and fix.safety == "safe" for fix in fixes] == [safe]
