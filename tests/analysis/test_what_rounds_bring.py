@@ -358,6 +358,8 @@ MOVED = "x, y = x.to(device), y.to(device)"
     [
         ("loader, rest = somewhere.loaders()", "loader", MOVED, ["warning"]),
         ("loader = somewhere.loader()", "loader", MOVED, ["warning"]),
+        ("batches = somewhere.batches()", "batches", MOVED, ["warning"]),
+        ("pairs = somewhere.pairs()", "pairs", MOVED, []),
         ("loader, rest = somewhere.loaders()", "loader", "pass", []),
         ("parts = zip(Net().to(device)(extra).chunk(4), extra)", "parts", MOVED, []),
         ("parts = [(Net()(extra), extra)]", "parts", MOVED, []),

@@ -273,8 +273,9 @@ def assume_loader(fn: FunctionState, state: State, iterable: ir.Expr, target: ir
         return False
     if isinstance(iterable, ir.Name):
         value = state.env.get(iterable.id)
-        # inside a loop, an earlier round has taken it for one
-        if value is not None and value.kinds & UNKNOWN and value.is_only(UNKNOWN | LOADER):
+        # inside a loop, an earlier round has taken it for one; tensors in a list may have a graph of the round before
+        assumed = UNKNOWN | LOADER if names_source(dotted(iterable)) else UNKNOWN
+        if value is not None and value.kinds & UNKNOWN and value.is_only(assumed):
             state.env[iterable.id] = V(LOADER, syms=value.syms, device=value.device)
             return True
     return False
