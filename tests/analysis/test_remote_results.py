@@ -72,6 +72,7 @@ def written(
         ("@remote", 'return {"reward": reward}', "pass"),
         ("@remote(num_cpus=2)", "return [reward, 1]", "pass"),
         ("@ray.remote", "return reward", "def other(self, x): return self.strategy.score(x)"),
+        ("@ray.remote", "return reward", "def step(self, xs): return sum(map(self.score, xs))"),
         ("@ray.remote", "return reward", "def other(self): super(Actor, self).setup(hasattr(self, 'model'))"),
     ],
 )
@@ -89,7 +90,7 @@ def test_another_process_gets_no_graph(tmp_path: Path, decorator: str, used: str
         # the class itself calls it
         written(more="def step(self, x):\n            self.score(x).mean().backward()"),
         written(more="def step(self, x):\n            return self.score(x)"),
-        written(more="def step(self, xs):\n            return sum(map(self.score, xs))"),
+        written(more="def step(self, xs):\n            sum(map(self.score, xs)).mean().backward()"),
         written(more="def step(self, fit):\n            return fit(lambda x: self.score(x).mean())"),
         # code that gets the object may call it
         written(more="def step(self, x):\n            return Loop(self).run(x)"),
