@@ -90,7 +90,7 @@ def _places(target: ir.Expr) -> Iterator[ir.Expr]:
 
 def _attributes(function: Function, place: ir.Expr) -> set[str]:
     """The attributes on the way to a place: ``layer4`` and ``fc`` of ``net.layer4[0].fc``; those that a variable was
-    taken from (``layers = net.features``) as well. None for a place of ``self``."""
+    taken from (``layers = net.features``) as well. Empty for a place of ``self``."""
     found: set[str] = set()
     inner = place
     while isinstance(inner, ir.Attr | ir.Subscript):
