@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import importlib.util
 from pathlib import Path
+from types import ModuleType
 
 from memlint.engine.rules.programs import Example, Mark, Marks, examples, marks, sections, slug, unmarked
 
@@ -18,6 +20,15 @@ HEADINGS = (
     "Measured",
     "References",
 )
+
+
+def script(path: Path) -> ModuleType:
+    """A script outside the package, as a module."""
+    spec = importlib.util.spec_from_file_location(path.stem, path)
+    assert spec is not None and spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
 
 
 def all_examples() -> list[Example]:
@@ -36,6 +47,7 @@ __all__ = [
     "all_examples",
     "examples",
     "marks",
+    "script",
     "sections",
     "slug",
     "unmarked",

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 from pathlib import Path
 from types import ModuleType
 
@@ -48,11 +47,7 @@ if __name__ == "__main__":
 
 @pytest.fixture(scope="module")
 def benchmark_module() -> ModuleType:
-    spec = importlib.util.spec_from_file_location("planted_bugs", pages.ROOT / "benchmarks/planted_bugs.py")
-    assert spec is not None and spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
+    return pages.script(pages.ROOT / "benchmarks/planted_bugs.py")
 
 
 @pytest.mark.parametrize(

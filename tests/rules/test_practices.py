@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import ast
-import importlib.util
 import json
 import re
-from types import ModuleType
 from typing import Any
 
 import pages
@@ -16,15 +14,7 @@ BENCHMARKS = pages.ROOT / "benchmarks"
 PAGE = pages.ROOT / "docs" / "practices.md"
 
 
-def load() -> ModuleType:
-    spec = importlib.util.spec_from_file_location("practices_page", BENCHMARKS / "practices_page.py")
-    assert spec is not None and spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
-
-
-MADE = load()
+MADE = pages.script(BENCHMARKS / "practices_page.py")
 
 
 def programs() -> set[str]:

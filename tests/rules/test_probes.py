@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ast
-import importlib.util
 import json
 import re
 import shutil
@@ -34,11 +33,7 @@ NOT_MEASURED = {"MEM501", "MEM502", "MEM503"}
 
 
 def sections() -> ModuleType:
-    spec = importlib.util.spec_from_file_location("measured_sections", pages.ROOT / "benchmarks/measured_sections.py")
-    assert spec is not None and spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
+    return pages.script(pages.ROOT / "benchmarks/measured_sections.py")
 
 
 def code_of(probe: Path) -> str:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 import re
 from pathlib import Path
 from types import ModuleType
@@ -23,11 +22,7 @@ CONFIG = base.load_config(str(pages.ROOT / "mkdocs.yml"))
 
 @pytest.fixture(scope="module")
 def hook() -> ModuleType:
-    spec = importlib.util.spec_from_file_location("site_hook", pages.ROOT / "docs" / "site_hook.py")
-    assert spec is not None and spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
+    return pages.script(pages.ROOT / "docs" / "site_hook.py")
 
 
 def files_of_the_site() -> Any:

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import importlib.util
 import json
-from types import ModuleType
 from typing import Any
 
 import pages
@@ -13,15 +11,7 @@ import pytest
 BENCHMARKS = pages.ROOT / "benchmarks"
 
 
-def load() -> ModuleType:
-    spec = importlib.util.spec_from_file_location("speed_page", BENCHMARKS / "speed_page.py")
-    assert spec is not None and spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
-
-
-MADE = load()
+MADE = pages.script(BENCHMARKS / "speed_page.py")
 
 
 def case(name: str, linter: str, lines: int, cpu: float) -> dict[str, Any]:
