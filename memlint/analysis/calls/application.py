@@ -71,7 +71,8 @@ class Application(Translation):
             if here:
                 reached = self.fn.graphs.closure(here)
                 site, tests = self.fn.site(self.at), tuple(self.fn.tests)
-                self.fn.backwards.append(Backward(reached, self.fn.loop_ids, site, tests, keeps))
+                lazy = self.callee.function.is_generator
+                self.fn.backwards.append(Backward(reached, self.fn.loop_ids, site, tests, keeps, lazy))
             elif paths:
                 if any(path.root.startswith("c:") and self.resolve(path).may_be(UNKNOWN) for path in paths):
                     self.fn.notes.blind_backward = True  # a closure reads an unknown variable, perhaps of the caller

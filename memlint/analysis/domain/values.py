@@ -87,7 +87,7 @@ OWN_DEVICE = Ref("own-device", "", "")
 OF_KEYS = Ref("over", "", "keys")
 #: a container that lists the batches of a loader
 OVER_LOADER = Ref("over", "", "loader")
-#: a generator that yields once for each batch of a loader
+#: a generator that yields once for each batch of a loader, or for each step of training
 PER_BATCH = Ref("rounds", "", "loader")
 #: a container of modules
 OF_MODULES = Ref("over", "", "modules")

@@ -15,7 +15,7 @@ from memlint.analysis.transfer.assignment import assign
 from memlint.analysis.transfer.heap import element, make
 from memlint.analysis.transfer.held_values import tensors_within
 from memlint.analysis.transfer.library.feeding import assume_loader, feeds_by_callee, feeds_device, names_loader
-from memlint.analysis.transfer.loops import describe, over_loader
+from memlint.analysis.transfer.loops import describe, over_loader, run_generators_in
 from memlint.analysis.transfer.narrowing import pick_members
 from memlint.analysis.transfer.stores.stores import end_iteration, store_value
 from memlint.ir import nodes as ir
@@ -34,9 +34,11 @@ def comprehension(fn: FunctionState, state: State, expr: ir.Comprehension) -> V:
         feeds = feeds_device(one.target, body) or names_loader(one.iter) or feeds_by_callee(fn, inner, one.target, body)
         if feeds:
             assume_loader(fn, inner, one.iter, one.target)
+        backwards = len(fn.backwards)
         source = fn.interpreter.evaluate(fn, inner, one.iter)
         shown = f"for {text(one.target, 30)} in {text(one.iter, 40)}"
         loop = describe(fn, inner, expr.at, source, one.iter, one.target, shown)
+        run_generators_in(fn, loop, backwards)
         batches = feeds or PER_BATCH in source.refs or over_loader(source)
         if loop.loop.over == "unknown" and loop.loop.names_data and batches:
             loop.loop = msgspec.structs.replace(loop.loop, over="loader")
@@ -102,8 +104,9 @@ def _is_whole(value: ir.Expr, expr: ir.Comprehension) -> bool:
 
 
 def _shown(expr: ir.Comprehension) -> str:
-    """The source text of what is kept; of ``[item for item in xs]``, ``xs``."""
-    plain = expr.fors[-1].target == expr.element
+    """The source text of what is kept; of ``[item for item in xs]``, ``xs``. (A call that collects the items of a
+    generator has no such whole: nothing but the items can be detached.)"""
+    plain = expr.kind != "collected" and expr.fors[-1].target == expr.element
     return text(expr.fors[-1].iter if plain else expr.element)
 
 

@@ -360,7 +360,8 @@ def _yield(fn: FunctionState, state: State, expr: ir.Yield) -> V:
     if expr.is_from:
         value = elements_of(fn, state, value)
     fn.yields.append((value, fn.fork(state)))
-    if any(loop.loop.over == "loader" for loop in fn.loops):
+    trains = bool(fn.loops) and any(fn.loops[-1].id in one.loops for one in fn.backwards)
+    if trains or any(loop.loop.over == "loader" for loop in fn.loops):
         fn.notes.gives_batches = True
     fn.escape(value.src)
     return UNKNOWN_VALUE

@@ -41,7 +41,7 @@ from memlint.analysis.transfer.library.feeding import (
     gives_arguments,
     gives_loaders,
 )
-from memlint.analysis.transfer.loops import MAX_PASSES, describe
+from memlint.analysis.transfer.loops import MAX_PASSES, describe, run_generators_in
 from memlint.analysis.transfer.modules.modes import note_freezing_loop
 from memlint.analysis.transfer.stores.first_round import begun_anew
 from memlint.analysis.transfer.stores.stores import end_iteration
@@ -57,10 +57,12 @@ def for_loop(fn: FunctionState, state: State, statement: ir.For) -> State | None
         and not gives_arguments(statement.iter, statement.target, statement.body)
     )
     assumed = feeds and assume_loader(fn, state, statement.iter, statement.target)
+    before = len(fn.backwards)
     source = fn.interpreter.evaluate(fn, state, statement.iter)
     note_freezing_loop(fn, state, statement)
     shown = f"for {text(statement.target, 30)} in {text(statement.iter, 40)}"
     loop = describe(fn, state, statement.at, source, statement.iter, statement.target, shown)
+    run_generators_in(fn, loop, before)
     _prepare(fn, loop, statement)
     if feeds and loop.loop.over in ("unknown", "range"):
         loop.loop = msgspec.structs.replace(loop.loop, over="loader")

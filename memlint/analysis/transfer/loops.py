@@ -87,6 +87,14 @@ def describe(
     return made
 
 
+def run_generators_in(fn: FunctionState, loop: LoopState, before: int) -> None:
+    """Put the backwards of the generators that a loop goes through into the loop: they run as it asks for items.
+    ``before``: how many backwards there were before the iterable was evaluated."""
+    fn.backwards[before:] = [
+        one._replace(loops=(*one.loops, loop.id), lazy=False) if one.lazy else one for one in fn.backwards[before:]
+    ]
+
+
 #: calls that iterate over their argument unchanged
 _SHOWS = frozenset({"enumerate", "iter", "progressbar", "tqdm", "tqdm_notebook", "track"})
 

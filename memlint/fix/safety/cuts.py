@@ -128,8 +128,11 @@ def _entering(statement: ir.Stmt, store: Store, place: str) -> Iterator[ir.Expr]
         case ir.AugAssign():
             yield statement.value
         case ir.Assign() | ir.AnnAssign() if statement.value is not None:
-            if store.kind == "retain":
+            if store.kind == "retain" and not _is_nameless(place):
                 yield statement.value
+            elif store.kind == "retain":  # a container inside the value, whose result may be no tensor: a sum, a tuple
+                inner = (expr for expr in walk_expression(statement.value) if isinstance(expr, ir.Comprehension))
+                yield from (expr for expr in inner if expr.at == store.site.at)
             elif isinstance(statement.value, ir.Binary | ir.IfExp):
                 yield from _terms(statement.value, place)
         case ir.ExprStmt() if isinstance(statement.value, ir.Call):
@@ -139,6 +142,11 @@ def _entering(statement: ir.Stmt, store: Store, place: str) -> Iterator[ir.Expr]
             same = [arg for arg in given if text(arg) == store.text]
             if len(same) == 1:
                 yield same[0]
+
+
+def _is_nameless(place: str) -> bool:
+    """Whether a container is called by its own text, as no variable or attribute refers to it."""
+    return place.startswith(("[", "{"))
 
 
 def _terms(expr: ir.Expr, place: str) -> Iterator[ir.Expr]:

@@ -168,14 +168,15 @@ class CallRecord:
 
 
 class Backward(NamedTuple):
-    """A backward: the sources that it reaches, the enclosing loops, its place, the tests of the enclosing ifs, and
-    whether it keeps the graph for certain (``retain_graph=True``)."""
+    """A backward: the sources that it reaches, the enclosing loops, its place, the tests of the enclosing ifs, whether
+    it keeps the graph for certain (``retain_graph=True``), and whether a generator runs it, between two items."""
 
     reached: Sources
     loops: tuple[Source, ...]
     site: Site
     tests: tuple[ir.Expr, ...] = ()
     keeps: bool = False
+    lazy: bool = False
 
     def excludes(self, store: Store) -> bool:
         """Whether the backward and the store are in different branches of one test."""

@@ -118,7 +118,7 @@ class ControlObservations(Compactable):
         super().__init__()
         #: the names of callees in branches that are never taken
         self.skipped: set[str] = set()
-        #: whether it yields once for each batch
+        #: whether it yields once for each batch, or for each step of training
         self.gives_batches = False
         #: the symbols from which ``next`` draws
         self.drawn: set[Source] = set()
