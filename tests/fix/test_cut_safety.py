@@ -7,6 +7,8 @@ from pathlib import Path
 import pytest
 from fixed_programs import findings, safety
 
+import memlint
+
 LOOP = """
 import torch
 from torch import nn
@@ -486,3 +488,54 @@ def test_the_data_of_a_packed_sequence_has_its_graph(tmp_path: Path) -> None:
     """It is no tensor's `data`: a guard around the model would end the graph of the backward."""
     assert safety(tmp_path, PACKED, "MEM101") == "safe"
     assert not findings(tmp_path, PACKED, "MEM201")
+
+
+GATHERED = """
+import torch
+from torch import nn
+
+
+def losses(model, loader, optimizer):
+    for x, y in loader:
+        loss = nn.functional.mse_loss(model(x), y)
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+        yield loss
+
+
+def train(loader):
+    model = nn.Linear(10, 1).cuda()
+    optimizer = torch.optim.Adam(model.parameters())
+    mean = {mean}
+    print(mean)
+"""
+
+
+@pytest.mark.parametrize(
+    ("mean", "fixed"),
+    [
+        pytest.param(
+            "torch.stack([one for one in losses(model, loader, optimizer)]).mean()",
+            "torch.stack([one.detach() for one in losses(model, loader, optimizer)]).mean()",
+            id="a list inside the value",
+        ),
+        pytest.param(
+            "sum(one for one in losses(model, loader, optimizer))",
+            "sum(one.detach() for one in losses(model, loader, optimizer))",
+            id="a generator inside the value",
+        ),
+        pytest.param("sum(losses(model, loader, optimizer))", None, id="no expression for one item"),
+    ],
+)
+def test_what_a_container_without_a_name_keeps_is_cut_where_it_enters(
+    mean: str, fixed: str | None, tmp_path: Path
+) -> None:
+    """Detaching the result would keep the graphs until it is there."""
+    [found] = findings(tmp_path, GATHERED.format(mean=mean), "MEM102")
+    assert "sum(" not in (found.help or "") and "stack" not in (found.help or "")
+    if fixed is None:
+        assert found.fix is None
+        return
+    memlint.apply_fixes([tmp_path], isolated=True, unsafe=True, select="MEM102")
+    assert fixed in (tmp_path / "train.py").read_text()
