@@ -3,6 +3,7 @@ file may bring them together."""
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
@@ -146,6 +147,99 @@ PUBLISHED = '[project]\nname = "nets"\nversion = "1"\n'
 def test_the_guard_of_a_method_known_by_its_name(tmp_path: Path, files: dict[str, str], found: list[str]) -> None:
     write(tmp_path, files)
     assert codes(tmp_path, tmp_path) == found
+
+
+#: a package that others install, with the network
+PACKAGE = {"pyproject.toml": PUBLISHED, "nets/__init__.py": "", "nets/net.py": NET}
+IMPORTS = "from nets.net import Net\n"
+PLUGINS = "from importlib.metadata import entry_points\n\nFOUND = [one.load() for one in entry_points(group='nets')]\n"
+
+
+@pytest.mark.parametrize(
+    ("files", "found"),
+    [
+        ({"run.py": RUNNER + RUNS}, ["MEM201"]),
+        ({"run.py": f"import json, yaml\n{RUNNER}{RUNS}"}, ["MEM201"]),
+        ({"run.py": f"import subprocess\nsubprocess.run(['python', '-m', 'nets.net'])\n{RUNNER}{RUNS}"}, ["MEM201"]),
+        ({"run.py": RUNNER + RUNS, "tests/test_net.py": IMPORTS}, ["MEM201"]),
+        ({"run.py": f"import nets.net\n{RUNNER}{RUNS}"}, []),
+        ({"run.py": f"from kit.net import Net\n{RUNNER}{RUNS}"}, ["MEM201"]),
+        ({"run.py": f"from kit.net import Net\n{RUNNER}{RUNS}", "a/kit/net.py": IMPORTS, "b/kit/net.py": IMPORTS}, []),
+        ({"run.py": f"from made import net\n{RUNNER}{RUNS}", "made.py": "from nets import net\n"}, []),
+        ({"runner.py": RUNNER, "run.py": f"import nets.net\nfrom runner import *\n{RUNS}"}, []),
+        ({"run.py": f"import importlib\nnets = importlib.import_module('nets.' + name())\n{RUNNER}{RUNS}"}, []),
+        ({"run.py": f"import importlib, sys\nnet = importlib.import_module(sys.argv[1])\n{RUNNER}{RUNS}"}, []),
+        ({"run.py": f"net = torch.load('net.pt', weights_only=False)\n{RUNNER}{RUNS}"}, []),
+        ({"run.py": f"from broken import some\n{RUNNER}{RUNS}", "broken.py": "def load(:\n"}, []),
+        ({"runner.py": RUNNER, "nets/plugins.py": PLUGINS}, []),
+        ({"test_run.py": RUNNER, "conftest.py": IMPORTS}, []),
+    ],
+    ids=[
+        "apart", "other imports", "in another process", "a test of the package", "imported",
+        "an outside package", "an import that may be of several files", "imported by another file",
+        "a program above both", "loaded by a name of which a part is known", "loaded by an unknown name",
+        "unpickled", "a file that does not parse", "a plugin", "a fixture",
+    ],
+)  # fmt: skip
+def test_a_package_meets_the_programs_that_import_it(tmp_path: Path, files: dict[str, str], found: list[str]) -> None:
+    # (something named ``load`` may unpickle)
+    own = {path: re.sub(r"(?<!\.)\bload\b", "make", text) for path, text in files.items()}
+    write(tmp_path, PACKAGE | own)
+    assert [code for code in codes(tmp_path, tmp_path) if code != "MEM000"] == found
+
+
+#: a program that is safe to fix unless something in its process trains in mixed precision
+ALONE = """
+import torch
+from torch import nn
+from torch.utils.data import DataLoader
+
+
+class Evaluator:
+    def __init__(self, model):
+        self.model = model
+        self.results = []
+
+    def of(self, loader):
+        self.model.eval()
+        for x, y in loader:
+            out = self.model(x.cuda())
+            self.results.append((out.argmax(1).cpu() == y).float().mean())
+        return self.results
+
+
+if __name__ == "__main__":
+    net = nn.Sequential(nn.Linear(4096, 4096), nn.ReLU(), nn.Linear(4096, 4096)).cuda()
+    Evaluator(net).of(DataLoader([]))
+"""
+#: a package that trains in mixed precision, names the method, and unpickles objects
+TRAINS = """
+import pickle
+import sys
+import torch
+
+
+def train(net, batches, optimizer):
+    table = pickle.load(sys.stdin)
+    for batch in batches:
+        with torch.autocast("cuda"):
+            loss = net(batch.cuda()).mean()
+            table.of(batch)
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+"""
+
+
+@pytest.mark.parametrize(
+    ("before", "safety"), [("", "safe"), ("import cloned.nets.train\n", "unsafe")], ids=["apart", "imported"]
+)
+def test_a_fix_beside_a_cloned_package(tmp_path: Path, before: str, safety: str) -> None:
+    package = {"pyproject.toml": PUBLISHED, "nets/__init__.py": "", "nets/train.py": TRAINS}
+    write(tmp_path, {"one.py": before + ALONE, **{f"cloned/{path}": text for path, text in package.items()}})
+    (tmp_path / "cloned/.git").mkdir()
+    found = memlint.lint([tmp_path / "one.py"], isolated=True).findings
+    assert [(one.code, one.fix and one.fix.safety) for one in found] == [("MEM201", safety)]
 
 
 SCORES = """

@@ -9,6 +9,7 @@ from __future__ import annotations
 import functools
 from collections.abc import Collection, Iterable
 
+from memlint.analysis.index.imported import Imported
 from memlint.analysis.index.loading import OUTSIDE, is_loaded, loaders, runners
 from memlint.analysis.index.program import Program
 from memlint.analysis.index.programs import has_program, is_collected, is_distributed, is_program
@@ -39,16 +40,24 @@ class Partners:
 
     def may_meet(self, key: str, other: str) -> bool:
         """Whether code of one file may receive objects of what the other file defines; the order does not matter."""
-        above = self.all_importers(key)
-        if above is None or other in above:
+        above, above_other = self.all_importers(key), self.all_importers(other)
+        if above is None:
+            key, above, above_other = other, above_other, above
+        if above is None:
             return True
-        above_other = self.all_importers(other)
-        return above_other is None or not above.isdisjoint(above_other)
+        if above_other is None:
+            # whatever brings both together is above the file whose importers are known
+            return any(self.may_import(other, one) for one in above)
+        return not above.isdisjoint(above_other)
 
     def may_import(self, key: str, other: str) -> bool:
         """Whether ``other`` may import ``key``, directly or transitively. A file imports itself."""
         above = self.all_importers(key)
-        return above is None or other in above
+        return other in above if above is not None else self._imported.may_run(other, key)
+
+    @functools.cached_property
+    def _imported(self) -> Imported:
+        return Imported(self._program, self.imports, frozenset({*runners(self._program), *self._unpickling}))
 
     @kept_for
     def together(self, key: str) -> tuple[str, ...]:
@@ -79,7 +88,9 @@ class Partners:
         methods = {name for one in defined if one.kind == "class" for name in one.methods if not name.startswith("__")}
         methods.discard("forward")
         naming = {other for name in methods for other in self._program.words.files(name)}
-        return {other for other in naming if any(self.may_meet(one, other) for one in self._unpickling_objects)}
+        repository = self._program.project.repository
+        holding = [other for other in self._unpickling_objects if repository(other) == repository(key)]
+        return {other for other in naming if any(self.may_meet(one, other) for one in holding)}
 
     def all_importers(self, key: str) -> frozenset[str] | None:
         """The file and its transitive importers; None if any file may be one: there are too many, or other projects
@@ -114,11 +125,17 @@ class Partners:
         found: set[str] = set()
         for item in self._program.module(key).index.imports:
             targets = self._program.imported_files(item, key)
-            if not targets and item.module not in OUTSIDE:
-                targets = self._by_name.get(item.module, [])
+            if not targets and item.module.partition(".")[0] not in OUTSIDE:
+                targets = [key for name in item.modules for key in self._named(name)]
             for target in targets:
                 found |= {target, *self._packages(target)}
         return frozenset(found - {key})
+
+    def _named(self, module: str) -> Iterable[str]:
+        """The files that a module's dotted name may mean, in whatever folder."""
+        path = module.replace(".", "/")
+        named = self._by_name.get(module.rpartition(".")[2], ())
+        return [key for key in named if f"/{key.removesuffix('.py').removesuffix('/__init__')}".endswith(f"/{path}")]
 
     @functools.cached_property
     def _by_name(self) -> dict[str, list[str]]:
