@@ -246,6 +246,11 @@ PLAIN_BASES = EMPTY_BASES | {
     "torch.utils.data.dataset.IterableDataset",
 }
 
+#: decorators that change neither the arguments nor the result of a function
+PLAIN_DECORATORS = frozenset(
+    ["staticmethod", "classmethod", "no_grad", "inference_mode", "enable_grad", "torch", "override", "abstractmethod"]
+)
+
 #: qualified names that mark a class as a kind of tensor
 TENSOR_BASES = frozenset(
     {

@@ -19,7 +19,8 @@ from memlint.analysis.domain.devices import is_of_script, names_an_accelerator, 
 from memlint.analysis.domain.periods import MAX_PERIOD
 from memlint.analysis.domain.summary.summary import Summary
 from memlint.analysis.facts.analyser import Analyser
-from memlint.analysis.facts.calls_by_name import TooManyError, calls_of_function, functions_naming
+from memlint.analysis.facts.calls_by_name import TooManyError, functions_naming
+from memlint.analysis.facts.known_callers import has_known_callers
 from memlint.analysis.facts.memory_names import NameUse, unguarded, used_names
 from memlint.analysis.facts.repeats import each_call, goes_on, layer_code, repeated
 from memlint.analysis.index.binders import binders
@@ -58,7 +59,6 @@ __all__ = [
     "argument",
     "binders",
     "bindings",
-    "calls_of_function",
     "captured",
     "dropped_by_callers",
     "each_call",
@@ -66,6 +66,7 @@ __all__ = [
     "functions_naming",
     "functions_of",
     "goes_on",
+    "has_known_callers",
     "in_tests",
     "is_collected",
     "is_differentiated",

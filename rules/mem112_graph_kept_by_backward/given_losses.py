@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 
-from memlint.sdk.project import Analyser, Function, Summary, TooManyError, calls_of_function
+from memlint.sdk.project import Analyser, Summary, has_known_callers
 from memlint.sdk.values import Backward, Path, Source, tensors_within
 
 #: the most callers that are examined
@@ -36,7 +36,7 @@ def given_for_nothing(
     (loss,) = last.reached if len(last.reached) == 1 else (None,)
     if not isinstance(loss, Path) or loss.steps or not loss.root.startswith("p:") or last.loops:
         return None
-    if _is_used_again(summary, loss, last, left) or _is_handed_on(analyser, function):
+    if _is_used_again(summary, loss, last, left) or not has_known_callers(analyser, function):
         return None
     calls = analyser.facts.calls_of(function)
     if not 0 < len(calls) <= _MAX_CALLERS:
@@ -51,16 +51,6 @@ def given_for_nothing(
             return None
         sure = sure and found
     return sure
-
-
-def _is_handed_on(analyser: Analyser, function: Function) -> bool:
-    """Whether the function may be used as a value, or is called in a lambda, so that its losses are unknown."""
-    if analyser.facts.is_handed_on(function):
-        return True
-    try:
-        return any(call is None for _, call in calls_of_function(analyser, function))
-    except TooManyError:
-        return True
 
 
 def _is_used_again(summary: Summary, loss: Path, last: Backward, left: frozenset[object]) -> bool:

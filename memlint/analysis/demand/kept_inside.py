@@ -7,19 +7,12 @@ from typing import TYPE_CHECKING
 
 from memlint.analysis.domain.summary.summary import Summary
 from memlint.analysis.domain.values import Source
-from memlint.analysis.index.bases import knows_bases
-from memlint.analysis.index.program import Function, Module
-from memlint.analysis.syntax.memo import kept
+from memlint.analysis.facts.known_callers import has_known_callers
 from memlint.analysis.transfer.held_values import tensors_within
-from memlint.patterns import lazy_pattern
 
 if TYPE_CHECKING:
     from memlint.analysis.facts.analyser import Analyser
 
-_WORD = lazy_pattern(r"\w+")
-#: a word that is not called
-_UNCALLED = lazy_pattern(r"\b\w+\b(?!\s*\()")
-_LAMBDA = lazy_pattern(r"\blambda\b")
 #: the most functions, callers of callers included, that may get the graphs
 _MOST = 16
 
@@ -55,24 +48,3 @@ def _keeps_to_itself(summary: Summary, marks: AbstractSet[Source]) -> bool:
         return False
     stored = (tensors_within(summary, summary.exit, value).src for value in summary.exit.sym.values())
     return all(marks.isdisjoint(closure(src)) for src in stored)
-
-
-def has_known_callers(analyser: Analyser, function: Function) -> bool:
-    """Whether a function is one of a module, or a method of a class with known bases, which its file only calls.
-    Whoever gets a nested function, or one as a value, may call it."""
-    if function.enclosing is not None or analyser.facts.is_handed_on(function):
-        return False
-    if function.name in _given_as_values(function.module):
-        return False
-    return function.cls is None or knows_bases(analyser.program, function.cls)
-
-
-@kept
-def _given_as_values(module: Module) -> frozenset[str]:
-    """The words that a file mentions other than to define or call them, or after ``lambda`` in a line. (One search for
-    all functions: a search for each one would read the file as often as it has functions.)"""
-    found = set(_UNCALLED.findall(module.text))
-    for line in module.text.split("\n") if "lambda" in module.text else ():
-        if (begin := _LAMBDA.search(line)) is not None:
-            found.update(_WORD.findall(line, begin.end()))
-    return frozenset(found)

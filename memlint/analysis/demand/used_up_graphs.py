@@ -9,12 +9,12 @@ from __future__ import annotations
 from collections.abc import Set as AbstractSet
 from typing import TYPE_CHECKING
 
-from memlint.analysis.demand.kept_inside import has_known_callers
 from memlint.analysis.domain.events import Loop
 from memlint.analysis.domain.state import AMBIENT, ON
 from memlint.analysis.domain.summary.effects import ModelRun
 from memlint.analysis.domain.summary.summary import Summary
 from memlint.analysis.domain.values import CONTAINER, TENSORS, UNKNOWN, Source
+from memlint.analysis.facts.known_callers import has_known_callers
 from memlint.analysis.index.program import Function
 from memlint.analysis.index.roles_by_name import named_test
 from memlint.analysis.syntax.bindings import names_bound_by, reads_any, targets

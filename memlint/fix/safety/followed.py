@@ -22,6 +22,7 @@ from memlint.fix.safety.origins import Origin, Origins, UnknownOriginError, is_l
 from memlint.fix.safety.replaced_parts import replacements
 from memlint.frontend.index_records import UnitIndex
 from memlint.ir import nodes as ir
+from memlint.knowledge import PLAIN_DECORATORS
 
 if TYPE_CHECKING:
     from memlint.analysis.facts.analyser import Analyser
@@ -69,7 +70,7 @@ class Followed:
             return ""
         if len(self.entered) >= MAX_ENTERED:
             return "it calls too many functions to check them all"
-        plain = words.PLAIN_DECORATORS | PROPERTIES
+        plain = PLAIN_DECORATORS | PROPERTIES
         if set(function.decorator_names) - plain:
             return f"a decorator of `{function.name}` is not resolved{MAY_DIFFER}"
         if function.cls is not None and self._is_stored(function.name):

@@ -13,6 +13,7 @@ from memlint.analysis.syntax.syntax import dotted, walk_statements
 from memlint.fix.safety import vocabulary as words
 from memlint.fix.safety.vocabulary import CLEAN, COMPUTED, ITSELF
 from memlint.ir import nodes as ir
+from memlint.knowledge import PLAIN_DECORATORS
 
 if TYPE_CHECKING:
     from memlint.fix.safety.watch import Watch
@@ -141,7 +142,7 @@ def _outside(watch: Watch, name: str, held: ir.Expr, func: ir.Expr) -> int:
 def _follow(watch: Watch, function: Function, callee: Function, expr: ir.Call) -> int:
     """Follow the value into a function of the project."""
     shown = f"`{callee.name}`"
-    if watch.is_deep or callee.is_generator or set(callee.decorator_names) - words.PLAIN_DECORATORS:
+    if watch.is_deep or callee.is_generator or set(callee.decorator_names) - PLAIN_DECORATORS:
         watch.doubtful(f"it is passed to {shown}, which is not resolved and may need its graph")
         return ITSELF
     positional = [param.name for param in callee.params if param.kind in ("positional", "positional-only")]

@@ -16,17 +16,19 @@ from memlint.analysis.facts.calls_by_name import (
     functions_naming,
     own_expressions,
 )
+from memlint.analysis.facts.known_callers import UnknownCallersError
 from memlint.analysis.index.binders import binders
 from memlint.analysis.index.program import Class, Function
 from memlint.analysis.syntax.expression_text import text
 from memlint.analysis.syntax.memo import kept
 from memlint.analysis.syntax.syntax import dotted, is_name, spreads, walk_expression, walk_statements
 from memlint.fix.safety import vocabulary as words
-from memlint.fix.safety.arguments import UnknownCallersError, passed_for
+from memlint.fix.safety.arguments import passed_for
 from memlint.fix.safety.bindings import is_container
 from memlint.fix.safety.reflection import set_by_name
 from memlint.fix.safety.replaced_parts import stored_in
 from memlint.ir import nodes as ir
+from memlint.knowledge import PLAIN_DECORATORS
 
 if TYPE_CHECKING:
     from memlint.analysis.facts.analyser import Analyser
@@ -137,7 +139,7 @@ class Origins:
         return {origin for function, value in stored for origin in self._of(function, value)}
 
     def _returned(self, function: Function) -> set[Origin]:
-        plain = not set(function.decorator_names) - words.PLAIN_DECORATORS
+        plain = not set(function.decorator_names) - PLAIN_DECORATORS
         if function.is_generator or not plain or (isinstance(function.node, ir.FunctionDef) and function.node.is_async):
             raise UnknownOriginError(f"the result of `{function.name}` is not resolved")
         found: set[Origin] = set()

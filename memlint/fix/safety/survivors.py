@@ -7,12 +7,13 @@ from typing import TYPE_CHECKING
 
 from memlint import knowledge
 from memlint.analysis.facts.calls_by_name import attribute_stores
+from memlint.analysis.facts.known_callers import UnknownCallersError
 from memlint.analysis.index.binders import binders
 from memlint.analysis.index.program import Function
 from memlint.analysis.syntax.expression_text import text
 from memlint.analysis.syntax.syntax import expressions, is_name, walk_expression, walk_statements
 from memlint.fix.safety import vocabulary as words
-from memlint.fix.safety.arguments import UnknownCallersError, passed_for
+from memlint.fix.safety.arguments import passed_for
 from memlint.fix.safety.bindings import is_container, is_sum
 from memlint.fix.safety.watch import Watch
 from memlint.ir import nodes as ir

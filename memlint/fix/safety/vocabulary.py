@@ -269,11 +269,6 @@ NEEDS_GRADIENTS = frozenset(["backward", "autograd", "enable_grad", "is_grad_ena
 #: names of torch's compilers
 COMPILES = frozenset(["compile", "script", "script_method", "trace_module"])
 
-#: decorators that change neither the arguments nor the result of a function
-PLAIN_DECORATORS = frozenset(
-    ["staticmethod", "classmethod", "no_grad", "inference_mode", "enable_grad", "torch", "override", "abstractmethod"]
-)
-
 
 def is_same_outside(name: str) -> bool:
     """Whether a library's function or class does the same whether autograd records or not, and so do the objects that

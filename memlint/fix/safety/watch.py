@@ -11,17 +11,16 @@ from typing import TYPE_CHECKING
 
 from memlint.analysis.facts.calls_by_name import (
     TooManyError,
-    calls_of_function,
     functions_in,
     functions_naming,
     inside,
     reads,
 )
+from memlint.analysis.facts.known_callers import UnknownCallersError, known_calls
 from memlint.analysis.index.program import Function
 from memlint.analysis.syntax.bindings import identifiers
 from memlint.analysis.syntax.expression_text import text
 from memlint.analysis.syntax.syntax import dotted, expressions, parts, walk_statements
-from memlint.fix.safety import vocabulary as words
 from memlint.fix.safety.bindings import is_container, is_sum
 from memlint.fix.safety.reflection import called_by_name
 from memlint.fix.safety.shares import share_of
@@ -268,32 +267,17 @@ class Watch:
         if function.key in self._left:
             return
         self._left.add(function.key)
-        if (
-            function.node is None
-            or isinstance(function.node, ir.Lambda)
-            or function.enclosing is not None
-            or function.name.startswith("__")
-            or set(function.decorator_names) - words.PLAIN_DECORATORS
-            or self.analyser.hook(function) is not None
-        ):
-            self.doubtful(f"{said}, and unknown callers of `{function.name}` may need its graph")
-            return
         try:
-            found = calls_of_function(self.analyser, function)
-        except TooManyError:
-            self.doubtful(f"{said} by `{function.name}`, which has too many callers to check them all")
+            found = known_calls(self.analyser, function)
+        except UnknownCallersError as error:
+            self.doubtful(f"{said} by `{function.name}`, which {error}: a caller may need its graph")
             return
         self.doubtful(called_by_name(self.analyser, function, self.files))
         if not found:
             self.doubtful(f"{said}, and no call of `{function.name}` is found: its callers may need the graph")
-        elif all(call is not None and _tries(caller, call) for caller, call in found):
+        elif all(_tries(caller, call) for caller, call in found):
             self.doubtful(f"{said}, and only `__main__` calls `{function.name}`: another file may need the graph")
         for caller, call in found:
-            if call is None:
-                self.doubtful(
-                    f"{said} by `{function.name}`, which is passed as a value: whoever calls it may need the graph"
-                )
-                return
             self.results.setdefault(caller.key, set()).add(call.at)
             self._queue(caller)
 
