@@ -26,6 +26,12 @@ def functions_naming(analyser: Analyser, name: str, files: Iterable[str] | None 
 
     ``files``: those that are searched; None for all.
     """
+    for module, number in _units_naming(analyser, name, files):
+        yield from functions_in(module, number)
+
+
+def _units_naming(analyser: Analyser, name: str, files: Iterable[str] | None) -> Iterator[tuple[Module, int]]:
+    """The units of these files, or of all, in which the identifier occurs. Raises TooManyError."""
     remaining = MAX_UNITS
     for key in analyser.program.project.sources if files is None else files:
         module = analyser.program.module(key)
@@ -35,7 +41,7 @@ def functions_naming(analyser: Analyser, name: str, files: Iterable[str] | None 
             remaining -= 1
             if remaining < 0:
                 raise TooManyError(name)
-            yield from functions_in(module, number)
+            yield module, number
 
 
 def functions_in(module: Module, number: int) -> Iterator[Function]:
@@ -81,10 +87,10 @@ def calls_of_function(analyser: Analyser, function: Function) -> list[tuple[Func
     """Every call that may be of a function, with its caller; a mention that is no call has None. Raises
     TooManyError."""
 
-    def means(other: Function, part: ir.Name | ir.Attr) -> bool:
-        if isinstance(part, ir.Attr) and function.cls is not None:
+    def means(mention: Mention, part: ir.Name | ir.Attr) -> bool:
+        if function.cls is not None and (isinstance(part, ir.Attr) or mention.cls is function.cls):
             return True
-        kind, what = analyser.program.find_expression(other.module, part, other)
+        kind, what = analyser.program.find_expression(mention.function.module, part, mention.function)
         return kind == "function" and what is function
 
     return _calls(analyser, function.name, means, function.module)
@@ -93,33 +99,35 @@ def calls_of_function(analyser: Analyser, function: Function) -> list[tuple[Func
 def calls_of_class(analyser: Analyser, cls: Class) -> list[tuple[Function, ir.Call | None]]:
     """Every call that makes an instance of a class, in the form of `calls_of_function`."""
 
-    def means(other: Function, part: ir.Name | ir.Attr) -> bool:
-        kind, what = analyser.program.find_expression(other.module, part, other)
+    def means(mention: Mention, part: ir.Name | ir.Attr) -> bool:
+        kind, what = analyser.program.find_expression(mention.function.module, part, mention.function)
         return kind == "class" and what is cls
 
     return _calls(analyser, cls.node.name, means, cls.module)
 
 
 def _calls(
-    analyser: Analyser, name: str, means: Callable[[Function, ir.Name | ir.Attr], bool], module: Module
+    analyser: Analyser, name: str, means: Callable[[Mention, ir.Name | ir.Attr], bool], module: Module
 ) -> list[tuple[Function, ir.Call | None]]:
     """``module``: where the name is defined."""
     return [
         (mention.function, mention.call)
         for mention in mentions_of(analyser, name, analyser.facts.partners.together(module.key))
-        if any(means(mention.function, part) for part in mention.parts)
+        if any(means(mention, part) for part in mention.parts)
     ]
 
 
 class Mention(NamedTuple):
     """Where a function names something: the names or attributes, and the call if it is called there.
 
-    The names in one lambda are one mention: a lambda that calls the named function passes it on.
+    The names in one lambda are one mention: a lambda that calls the named function passes it on. ``cls``: the class in
+    whose own body it is, for a module's own statements.
     """
 
     function: Function
     parts: tuple[ir.Name | ir.Attr, ...]
     call: ir.Call | None
+    cls: Class | None = None
 
 
 def mentions_of(analyser: Analyser, name: str, files: tuple[str, ...]) -> tuple[Mention, ...]:
@@ -146,12 +154,25 @@ def _find_mentions(analyser: Analyser, name: str, files: tuple[str, ...]) -> tup
             if row.name == name and row.asname not in (None, name):
                 raise TooManyError(name)  # that file imports it under another name
     found: list[Mention] = []
-    for function in list(functions_naming(analyser, name, files)):
-        for _, expr in own_expressions(function):
-            found += _mentioned(function, expr, name)
-        for expr in function.decorators:
-            found += [Mention(function, (part,), None) for part in _named(expr, name)]
+    for module, number in list(_units_naming(analyser, name, files)):
+        for function in functions_in(module, number):
+            for _, expr in own_expressions(function):
+                found += _mentioned(function, expr, name)
+            defaults = [param.default for param in function.params if param.default is not None]
+            for expr in (*function.decorators, *defaults):
+                found += [Mention(function, (part,), None) for part in _named(expr, name)]
+        for cls in module.classes_in(number):
+            for expr in _of_body(cls):
+                found += [Mention(module.main, (part,), None, cls) for part in _named(expr, name)]
     return tuple(found)
+
+
+def _of_body(cls: Class) -> Iterator[ir.Expr]:
+    """The expressions of a class's own statements, what decorates and configures it included."""
+    yield from cls.node.decorators
+    yield from (word.value for word in cls.node.keywords)
+    for statement in walk_statements(cls.node.body, into_definitions=False):
+        yield from expressions(statement)
 
 
 def _mentioned(function: Function, expr: ir.Expr, name: str) -> Iterator[Mention]:

@@ -269,6 +269,11 @@ class Module:
         """The class that a statement of a built unit defines."""
         return self._classes_by_place.get((unit, at))
 
+    def classes_in(self, number: int) -> list[Class]:
+        """The classes that a unit defines, at any depth."""
+        self.build(number)
+        return [one for (unit, _), one in self._classes_by_place.items() if unit == number]
+
     def cls(self, qual: str) -> Class | None:
         name = qual.partition(".")[0]
         if name not in self._complete:
