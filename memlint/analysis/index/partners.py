@@ -12,7 +12,7 @@ from collections.abc import Collection, Iterable
 from memlint.analysis.index.imported import Imported
 from memlint.analysis.index.loading import OUTSIDE, is_loaded, loaders, runners
 from memlint.analysis.index.program import Program
-from memlint.analysis.index.programs import has_program, is_collected, is_distributed, is_program
+from memlint.analysis.index.programs import is_collected, is_library, is_program
 from memlint.analysis.index.text_facts import TextFact
 from memlint.analysis.syntax.memo import kept_for
 from memlint.patterns import lazy_pattern
@@ -104,7 +104,7 @@ class Partners:
         found, todo, looked_at = {key}, [key], 0
         while todo:
             one = todo.pop()
-            if self._above.get(one, found) is None or self._is_public(one):
+            if self._above.get(one, found) is None or is_library(self._program, one):
                 return None
             looked_at += len(self._candidates_of(one))
             if looked_at > MAX_FILES:
@@ -113,10 +113,6 @@ class Partners:
             todo += importers - found
             found |= importers
         return frozenset(found)
-
-    def _is_public(self, key: str) -> bool:
-        """Whether the code of other projects may import a file."""
-        return is_distributed(self._program, key) or not has_program(self._program)
 
     @kept_for
     def imports(self, key: str) -> frozenset[str]:

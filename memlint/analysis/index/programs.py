@@ -142,6 +142,11 @@ def is_distributed(program: Program, key: str) -> bool:
     return is_published(program.project, key)
 
 
+def is_library(program: Program, key: str) -> bool:
+    """Whether unknown programs may import a file: it is distributed, or the project has no program of its own."""
+    return is_distributed(program, key) or not has_program(program)
+
+
 def is_of_hub(program: Program, key: str) -> bool:
     """Whether it is a file that a hub loads beside weights, which name its classes."""
     return _OF_HUB.search(key) is not None and bool(program.words.files("trust_remote_code"))

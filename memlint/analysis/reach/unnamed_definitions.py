@@ -15,7 +15,7 @@ from memlint.analysis.index.function import Function
 from memlint.analysis.index.loading import is_imported, is_loaded
 from memlint.analysis.index.mentions import FINDERS, finds_attributes
 from memlint.analysis.index.program import in_tests
-from memlint.analysis.index.programs import is_collected, is_of_hub, is_program
+from memlint.analysis.index.programs import has_program, is_collected, is_of_hub, is_program
 from memlint.analysis.reach.broken_files import broken_import
 from memlint.analysis.reach.names_in_strings import in_strings
 from memlint.analysis.reach.unused_definitions import Idle, Unused
@@ -35,7 +35,7 @@ class Unnamed(Unused):
         """The reason for the definitions of a file that is no program and that nothing imports (``model_old.py``); ""
         if some code may use the file."""
         module, stem = function.module, function.module.key.rpartition("/")[2].removesuffix(".py")
-        if function.node is None or not self._is_application or self._is_distributed(module):
+        if function.node is None or self._is_library(module):
             return ""
         if self._loaded is None or is_loaded(module, self._loaded) or not module.index.complete:
             return ""
@@ -72,10 +72,9 @@ class Unnamed(Unused):
     def _calls(self, key: str, cls: Class, name: str) -> bool:
         return super()._calls(key, cls, name) and not broken_import(self._program, key)
 
-    def _is_distributed(self, module: Module) -> bool:
-        """Whether the project's package exports the definition to other users. A training program that is packaged only
-        for convenience has none."""
-        return super()._is_distributed(module) and has_users(self._program.project)
+    def _is_library(self, module: Module) -> bool:
+        """As there; but a training program that is packaged only for convenience has no users."""
+        return super()._is_library(module) and (has_users(self._program.project) or not has_program(self._program))
 
     def _meanings(self, other: Module, module: Module, name: str) -> tuple[frozenset[str], bool]:
         bound, attribute = super()._meanings(other, module, name)

@@ -29,7 +29,7 @@ from memlint.analysis.index.mentions import (
     walk,
 )
 from memlint.analysis.index.program import Program, in_tests, is_interactive
-from memlint.analysis.index.programs import has_program, is_collected, is_distributed, is_of_hub, is_program
+from memlint.analysis.index.programs import is_collected, is_library, is_of_hub, is_program
 from memlint.analysis.index.receivers import is_of_another
 from memlint.analysis.reach.names_in_strings import in_strings
 from memlint.analysis.syntax.memo import kept_for
@@ -71,7 +71,7 @@ class Unused:
     def why(self, function: Function) -> Idle | None:
         """The part of a function's definition that is unused, and why; None if it may be used."""
         module, name = function.module, function.qual.partition(".")[0].partition("@")[0]
-        if name == "<module>" or not self._is_application or self._is_distributed(module):
+        if name == "<module>" or self._is_library(module):
             return None
         if self._is_unused(module, name):
             what = self._program.find(module, name)[1]
@@ -88,7 +88,7 @@ class Unused:
         cls = method.cls
         if cls is None or not self._is_unused(cls.module, cls.qual.partition(".")[0]):
             return False
-        if not self._is_application or self._is_distributed(cls.module) or self._is_come_by(cls):
+        if self._is_library(cls.module) or self._is_come_by(cls):
             return False
         return self.why(caller) is None
 
@@ -106,9 +106,9 @@ class Unused:
 
     # ------------------------------------------------------------------ what only runs and other projects tell
 
-    def _is_distributed(self, module: Module) -> bool:
-        """Whether other projects may use the definitions of a file."""
-        return is_distributed(self._program, module.key)
+    def _is_library(self, module: Module) -> bool:
+        """Whether unknown programs may use the definitions of a file."""
+        return is_library(self._program, module.key)
 
     def _may_load(self, module: Module) -> bool:
         """Whether a file may be loaded by code that then uses any of its names."""
@@ -125,11 +125,6 @@ class Unused:
         """The files that may find an attribute of an object by a computed name. ``near``: the files of the object's
         class and its relatives."""
         return sorted({key for finder in FINDERS for key in self._program.words.files(finder)})
-
-    @property
-    def _is_application(self) -> bool:
-        """Whether some file is a program."""
-        return has_program(self._program)
 
     @property
     def _loaded(self) -> frozenset[str] | None:
@@ -164,7 +159,7 @@ class Unused:
 
     def is_sure_of(self, what: Function | Class) -> bool:
         """Whether all code that may use a definition names it, and is in the project."""
-        return self._is_application and self._shows_all(what)
+        return self._shows_all(what)
 
     def _shows_all(self, what: Function | Class) -> bool:
         module, name = what.module, what.qual.rpartition(".")[2]
@@ -178,7 +173,7 @@ class Unused:
         cls = what.cls if isinstance(what, Function) else None
         if len(files) > MAX_FILES and (cls is not None or is_imported(self._program, module)):
             return False
-        if self._is_in_strings(name, what) or self._is_distributed(module):
+        if self._is_in_strings(name, what) or self._is_library(module):
             return False
         if self._program.project.notebooks.mention(name):
             return False

@@ -297,8 +297,7 @@ def _doubt(analyser: Analyser, summary: Summary, guarded: Block, event: ModelCal
     """The doubt about a guard, as a clause; "" if it is proven safe. Two proofs must agree: that of the abstract
     values, which covers every known graph, and that of the text, which assumes nothing."""
     leaving = _leaving(summary, guarded)
-    unseen = is_distributed(analyser.program, summary.module.key)  # other projects may call it
-    if leaving and (unseen or not used_up(analyser, summary, leaving)):
+    if leaving and not used_up(analyser, summary, leaving):
         return f"a result leaves `{summary.function.name}` with its graph, which may be needed"
     if leaving and is_distributed(analyser.program, summary.module.key):
         return f"other projects may call `{summary.function.name}`, and may need the graph of its result"
