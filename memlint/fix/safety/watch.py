@@ -270,7 +270,7 @@ class Watch:
         try:
             found = known_calls(self.analyser, function)
         except UnknownCallersError as error:
-            self.doubtful(f"{said} by `{function.name}`, which {error}: a caller may need its graph")
+            self.doubtful(f"{said} by `{function.name}`, which {error}")
             return
         self.doubtful(called_by_name(self.analyser, function, self.files))
         if not found:
