@@ -9,6 +9,7 @@ from memlint.sdk.project import Analyser, Class, Summary, is_small, layer_code, 
 from memlint.sdk.syntax import ir, last_name, parts
 from memlint.sdk.values import OFF, CallRecord, LoopState, Source, Sources, Store, tensors_within
 
+from .flushes import flushes
 from .operations import BACKWARD
 from .rule import SummedLosses
 from .shared_graphs import Shared
@@ -36,6 +37,7 @@ def detect(analyser: Analyser, summary: Summary) -> Iterator[SummedLosses]:
             place=Place(store.place_kind, store.place_text),
             loop=loop,
             backward=backward,
+            within=any(state.id in one.loops for one in summary.backwards if one.site == backward),
             small=_are_small(analyser, summary, store, state),
         )
 
@@ -47,7 +49,7 @@ def _loops_of_batches(analyser: Analyser, summary: Summary, store: Store) -> Ite
     of_callers = next(_backwards_of_callers(analyser, summary, store), None) if around else None
     for item in reversed(around) if summary.backwards or of_callers is not None else ():
         state = store.loop if store.loop is not None and item == store.loop.id else summary.notes.rounds.get(item)
-        backward = _backward_behind(summary, store, item) or of_callers
+        backward = _backward_behind(summary, store, item) or _backward_of_rounds(summary, store, item) or of_callers
         if state is None or backward is None or (state is not store.loop and not _is_carried(summary, store, item)):
             return
         if _is_of_batches(analyser, summary, store, state):
@@ -58,6 +60,22 @@ def _backward_behind(summary: Summary, store: Store, loop: Source) -> Site | Non
     """The backward that uses the stored value, and is not in the loop; None if there is none."""
     marks = marks_of(store)
     return next((site for trained, loops, site, *_ in summary.backwards if marks & trained and loop not in loops), None)
+
+
+def _backward_of_rounds(summary: Summary, store: Store, loop: Source) -> Site | None:
+    """The backward that uses the stored value in some rounds of its loop, and begins the place anew there."""
+    if store.loop is None or loop != store.loop.id:
+        return None
+    marks = marks_of(store)
+    flushed = {at for one in flushes(store.loop, _name(store)) for at in one.backwards}
+    return next(
+        (
+            one.site
+            for one in summary.backwards
+            if marks & one.reached and one.loops[-1:] == (loop,) and one.site.at in flushed
+        ),
+        None,
+    )
 
 
 def _is_carried(summary: Summary, store: Store, loop: Source) -> bool:
@@ -74,7 +92,11 @@ def _is_of_batches(analyser: Analyser, summary: Summary, store: Store, loop: Loo
     outer = loop is not store.loop
     if any(other.loop is loop or (outer and _is_carried(summary, other, loop.id)) for other in states):
         return False  # time steps of a recurrence, not separate batches
-    if _runs_a_backward(analyser, summary, parts_of_loop(summary.function, loop)[1], set()):
+    each = parts_of_loop(summary.function, loop)[1]
+    if loop is store.loop:
+        flushed = {part.at for one in flushes(loop, _name(store)) for part in parts(one.body)}
+        each = [part for part in each if part.at not in flushed]
+    if _runs_a_backward(analyser, summary, each, set()):
         return False  # its gradients would be added to those of the earlier losses
     sums = _sums(analyser, summary, store, loop)
     names = {_name(one) for one in sums} - {""}
@@ -113,7 +135,8 @@ def _could_be_apart(analyser: Analyser, summary: Summary, store: Store, loop: Lo
     """Whether a backward for each loss would add up to the same: each backward that is seen goes through what is linear
     in them, here or in all functions that get the sum from this one."""
     names = {_name(one) for one in _sums(analyser, summary, store, loop)} - {""}
-    here = uses_behind(analyser, summary, loop, names, iteration_of(analyser, summary, loop))
+    flushed = [one.body for name in sorted(names) for one in flushes(loop, name)]
+    here = uses_behind(analyser, summary, loop, names, iteration_of(analyser, summary, loop), flushed)
     if here.is_bent or here.is_seen:
         return not here.is_bent
     calls = [(caller, record) for caller, record in analyser.facts.calls_of(summary.function) if record.grad != OFF]

@@ -16,12 +16,13 @@ META = Meta(
 
 
 class SummedLosses(Event, frozen=True, gc=False, kw_only=True):
-    """Losses of independent micro-batches are summed in a loop, and one backward follows it. ``small``: the network is
-    known to be small."""
+    """Losses of independent micro-batches are summed in a loop, and one backward follows it. ``within``: the
+    backward is in the loop, and runs every few rounds. ``small``: the network is known to be small."""
 
     place: Place
     loop: Loop
     backward: Site
+    within: bool = False
     small: bool = False
 
 
@@ -29,10 +30,16 @@ def check(facts: Facts) -> Iterator[Report]:
     for event in facts.of(SummedLosses):
         yield Report(
             site=event.site,
-            message=f"`{event.place.text}` holds the graphs of all batches of `{event.loop.text}` until the one "
-            "backward() after the loop: the peak is the sum of their saved activations",
-            help="call backward() on each batch's loss, scaled as the sum is, with zero_grad() before the loop: the "
-            "gradients add up to the same",
+            message=f"`{event.place.text}` holds the graphs of "
+            + (
+                f"several batches of `{event.loop.text}` until one backward() for all of them"
+                if event.within
+                else f"all batches of `{event.loop.text}` until the one backward() after the loop"
+            )
+            + ": the peak is the sum of their saved activations",
+            help="call backward() on each batch's loss, scaled as the sum is, with zero_grad() "
+            + ("after the step" if event.within else "before the loop")
+            + ": the gradients add up to the same",
             severity="note" if event.small else "warning",
             confidence=event.certainty,
             growth=Growth("device-graph", "peak"),

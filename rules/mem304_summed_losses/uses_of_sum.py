@@ -35,9 +35,17 @@ def iteration_of(analyser: Analyser, summary: Summary, loop: LoopState) -> Uses:
     return uses
 
 
-def uses_behind(analyser: Analyser, summary: Summary, loop: LoopState, sums: Set[str], iteration: Uses) -> Uses:
-    """The uses, behind a loop, of the places named ``sums``. What an iteration computes is known as a whole after the
-    last iteration, and is no factor. A comprehension is a sum without a name."""
+def uses_behind(
+    analyser: Analyser,
+    summary: Summary,
+    loop: LoopState,
+    sums: Set[str],
+    iteration: Uses,
+    flushed: Iterable[tuple[ir.Stmt, ...]],
+) -> Uses:
+    """The uses, behind a loop and in branches that some of its rounds run (``flushed``), of the places named ``sums``.
+    What an iteration computes is known as a whole after the last iteration, and is no factor. A comprehension is a sum
+    without a name."""
     uses = Uses(
         analyser,
         summary.function,
@@ -50,7 +58,7 @@ def uses_behind(analyser: Analyser, summary: Summary, loop: LoopState, sums: Set
         if name not in sums:
             uses.forms[name] = worst((uses.forms.get(name, ""), form))
     uses.is_seen, uses.returned, uses.terms = False, "", frozenset()
-    for statements in _around(summary.function.body, _ordinal(loop), after=bool(loop.body))[1]:
+    for statements in (*flushed, *_around(summary.function.body, _ordinal(loop), after=bool(loop.body))[1]):
         uses.block(statements)
     return uses
 
@@ -258,7 +266,7 @@ class Uses:
     def _change(self, call: ir.Call) -> None:
         """A method that is called for what it does to its object: ``losses.sort()``, ``total.clamp_(max=1)``."""
         name = last_name(call.func)
-        if isinstance(call.func, ir.Attr) and name not in PUTS | BACKWARD and call.at not in self._callees:
+        if isinstance(call.func, ir.Attr) and name not in PUTS | BACKWARD | {"clear"} and call.at not in self._callees:
             form = self._form(call)
             if self._form(call.func.value) == "linear" and form in ("linear", "other"):
                 self._put(call.func.value, form)

@@ -55,10 +55,12 @@ def graph_needed_later(analyser: Analyser, summary: Summary, store: Store) -> bo
     marks = marks_of(store)
     held = _in_records(summary, store)
     inside = store.loop.id if store.loop is not None else None
+    # what is emptied behind the backward ends no iteration there, so that only the others tell
+    of_some = store.freed == "some" or (store.freed == "no" and store.kind == "retain" and bool(store.cleared))
     for backward in summary.backwards:
         # a backward of each iteration frees what it needs; one of only some iterations (accumulation) needs the rest
         if (marks | held) & backward.reached and (
-            inside not in backward.loops or (store.freed == "some" and _is_for_several(summary, store, backward))
+            inside not in backward.loops or (of_some and _is_for_several(summary, store, backward))
         ):
             return True
     if kept_each_round(summary, store) is not None:

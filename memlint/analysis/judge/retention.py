@@ -55,6 +55,13 @@ ONE_BATCH: Reason[Candidate] = Reason(
     lambda one: one.store.local and one.store.how != "call" and rebuilt_each_batch(one.summary, one.store),
 )
 
+#: the reason after which the losses of several rounds may still be summed for one backward
+BEGUN_BEHIND: Reason[Candidate] = Reason(
+    "begun-behind-backward",
+    "a backward() runs through {place}, which is then begun anew",
+    lambda one: reset_after_backward(one.store),
+)
+
 #: a store is no finding if one of these applies
 DROPPED: tuple[Reason[Candidate], ...] = (
     Reason(
@@ -142,8 +149,9 @@ DROPPED: tuple[Reason[Candidate], ...] = (
     Reason(
         "new-each-round",
         "each round gives {place} a new value before it reads it",
-        lambda one: begun_each_round(one.summary, one.store) or reset_after_backward(one.store),
+        lambda one: begun_each_round(one.summary, one.store),
     ),
+    BEGUN_BEHIND,
     Reason(
         "new-each-sequence",
         "{place} is begun anew at the first step of each sequence",

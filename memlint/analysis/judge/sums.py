@@ -10,7 +10,7 @@ from memlint.analysis.domain.summary.summary import Summary
 from memlint.analysis.judge.candidate import Candidate
 from memlint.analysis.judge.described import value_of
 from memlint.analysis.judge.reasons import first
-from memlint.analysis.judge.retention import DROPPED, ONE_BATCH
+from memlint.analysis.judge.retention import BEGUN_BEHIND, DROPPED, ONE_BATCH
 
 if TYPE_CHECKING:
     from memlint.analysis.facts.analyser import Analyser
@@ -26,7 +26,7 @@ def loop_of_sum(analyser: Analyser, summary: Summary, store: Store) -> Loop | No
     if reason is ONE_BATCH:  # a sum of the losses of one batch's parts
         value = value_of(analyser, summary, store, one.incoming)
         return store.loop.loop if store.how == "add" and _has_graph(value.attached) and value.freed == "no" else None
-    if reason is not None or not (store.how == "add" or one.value.size == "scalar"):
+    if reason not in (None, BEGUN_BEHIND):
         return None
     return one.loop if _has_graph(one.value.attached) and one.is_needed else None
 
