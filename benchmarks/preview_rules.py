@@ -28,7 +28,6 @@ RULES = ("MEM105", "MEM110", "MEM115", "MEM204", "MEM304", "MEM405")
 NEWER = frozenset({"MEM204"})
 #: why some of them stay in preview
 KEPT = {
-    "MEM105": "857 places in 111 of all these add hooks. These are too few findings to judge by: it stays in preview.",
     "MEM204": "Programs that were written against it show gradients that are used in ways that it does not follow: it "
     "stays in preview.",
     "MEM304": "Programs that were written against it showed losses that need one another (weights or a selection that "

@@ -12,7 +12,6 @@ META = Meta(
     name="leaky-hook",
     summary="A hook keeps every activation or gradient that it gets, or a hook is added again and again.",
     severity="error",
-    preview=True,
 )
 
 #: the problem: the hook stores its arguments, or hooks accumulate
