@@ -77,3 +77,33 @@ def test_who_may_want_gradients_is_left_alone(tmp_path: Path, old: str, new: str
 def test_another_program_may_train_with_it(tmp_path: Path) -> None:
     (tmp_path / "train.py").write_text(f"from apply import perplexity\n\n\n{TRAINS}")
     assert severities(tmp_path, APPLY.format(imports="", start=START.format(model=PRETRAINED))) == []
+
+
+INDEX = """
+import torch
+from torchvision import models
+
+INDEX = {}
+model = models.resnet50(weights="DEFAULT").cuda()
+
+
+def add(name, image):
+    INDEX[name] = model(image.cuda())
+
+
+def main(paths):
+    for path in paths:
+        add(path, torch.load(path))
+    torch.save(INDEX, "index.pt")
+
+
+if __name__ == "__main__":
+    main(open("paths.txt").read().split())
+"""
+
+
+def test_a_variable_of_such_a_program_is_read_by_it_alone(tmp_path: Path) -> None:
+    assert severities(tmp_path, INDEX) == ["note"]
+    assert severities(tmp_path, INDEX.replace("INDEX = {}", "from shelf import INDEX")) == []
+    (tmp_path / "train.py").write_text(f"from apply import INDEX, add\n\n\n{TRAINS}")
+    assert severities(tmp_path, INDEX) == []

@@ -46,5 +46,9 @@ def _keeps_to_itself(summary: Summary, marks: AbstractSet[Source]) -> bool:
     closure = summary.graphs.closure
     if summary.exit is None or summary.may_train or summary.yields or marks & closure(summary.escaped | summary.left):
         return False
-    stored = (tensors_within(summary, summary.exit, value).src for value in summary.exit.sym.values())
+    stored = (
+        tensors_within(summary, summary.exit, value).src
+        for path, value in summary.exit.sym.items()
+        if not path.root.startswith("g:")
+    )
     return all(marks.isdisjoint(closure(src)) for src in stored)
