@@ -91,8 +91,12 @@ def _without_method(analyser: Analyser, run: ModelRun) -> str:
 
 
 def _in_training(summary: Summary, run: ModelRun) -> bool:
-    """Whether a backward runs in the same iteration, possibly after an inner loop over steps."""
-    return any(run.loops[: len(loops)] == loops for _, loops, *_ in summary.backwards)
+    """Whether a backward runs in the same iteration, possibly after an inner loop over steps, or goes through the run
+    in each round of a later loop."""
+    return any(
+        run.loops[: len(loops)] == loops or (loops[: len(run.loops)] == run.loops and bool(run.marks & reached))
+        for reached, loops, *_ in summary.backwards
+    )
 
 
 def _writes_gradients(summary: Summary) -> bool:

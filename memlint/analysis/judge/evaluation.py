@@ -48,7 +48,7 @@ from memlint.analysis.judge.sizes.single_samples import (
 )
 from memlint.analysis.judge.sizes.small_networks import is_of_rows, size_of_network
 from memlint.analysis.transfer.held_values import tensors_within
-from memlint.analysis.transfer.modules.made_leaves import of_new_tensors
+from memlint.analysis.transfer.modules.made_leaves import new_leaves, of_new_tensors
 from memlint.analysis.transfer.modules.parameter_loops import of_networks
 from memlint.finding import Confidence, weakest
 
@@ -228,7 +228,7 @@ def _may_be_asked(summary: Summary) -> bool:
     part of it. Parameters of a network that the function iterates over do not count, nor do new tensors, whose graph
     source any input has that is computed from them."""
     others = of_networks(summary.function.body) | of_new_tensors(summary.function.body)
-    return summary.notes.gradients or asked_for(summary, others) in (REQUIRES, ASKED)
+    return summary.notes.gradients or asked_for(summary, others, new_leaves(summary)) in (REQUIRES, ASKED)
 
 
 #: every file that trains holds one of these names

@@ -31,7 +31,7 @@ from memlint.analysis.domain.values import (
     ordered,
 )
 from memlint.analysis.transfer.library import extent_ops
-from memlint.analysis.transfer.modules.modes import member
+from memlint.analysis.transfer.modules.modes import member, parts_of
 from memlint.ir import nodes as ir
 
 #: most members of a container of modules whose classes are passed to another function's summary
@@ -265,7 +265,7 @@ def read_item(fn: FunctionState, state: State, base: V, index: V, expr: ir.Subsc
     if base.is_of_library() and isinstance(index.const, int):
         found = join(found, part_of_bundle(base, index.const))
     elif base.kinds & MODULE:
-        found = join(found, member(fn, state, base))
+        found = join(found, parts_of(fn, state, base))
     if base.kinds & LOADER:
         found = join(found, UNKNOWN_VALUE)
     if base.kinds & DATA:

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 from memlint.analysis.domain.state import ON, State
 from memlint.analysis.domain.summary.function_state import FunctionState
+from memlint.analysis.domain.summary.summary import Summary
 from memlint.analysis.domain.values import EMPTY, MODULE, TENSORS, UNKNOWN, V
-from memlint.analysis.syntax.syntax import calls, last_name
+from memlint.analysis.syntax.bindings import names_bound_by
+from memlint.analysis.syntax.memo import kept
+from memlint.analysis.syntax.syntax import calls, last_name, walk_statements
 from memlint.analysis.transfer.modules.freezing import note_frozen_weight
 from memlint.analysis.transfer.modules.optimizer_parameters import parameters_of
 from memlint.analysis.transfer.modules.touched_parameters import note_disabled
@@ -48,8 +51,40 @@ def _no_leaf(value: V) -> V:
     )
 
 
+def new_leaves(summary: Summary) -> frozenset[int]:
+    """The ordinals of calls that make a tensor that requires grad: ``torch.randn(3, requires_grad=True)``. (A tensor
+    that becomes a leaf in place may have other names.)"""
+    asking = {call.at for call in calls(summary.function.body) if any(one.name == _FLAG for one in call.keywords)}
+    return frozenset(node.at for node in summary.graphs.nodes.values() if node.leaf and node.at in asking)
+
+
+#: methods that give a new tensor, and methods that give one of the same origin or the tensor itself
+_COPIES = frozenset({"clone", "detach"})
+_MOVES = frozenset({"to", "cuda", "cpu", "float", "half", "double", "contiguous", "requires_grad_"})
+
+
+@kept
 def of_new_tensors(body: tuple[ir.Stmt, ...]) -> frozenset[int]:
-    """The receivers of ``requires_grad_`` that are copies: ``image.clone()`` in ``image.clone().requires_grad_()``."""
+    """The receivers of ``requires_grad_`` that are copies: ``image.clone()`` in ``image.clone().requires_grad_()``, and
+    variables that hold nothing else."""
     leaves = (call.func for call in calls(body) if last_name(call.func) == "requires_grad_")
-    receivers = (func.value for func in leaves if isinstance(func, ir.Attr))
-    return frozenset(id(one) for one in receivers if isinstance(one, ir.Call) and last_name(one.func) == "clone")
+    receivers = [func.value for func in leaves if isinstance(func, ir.Attr)]
+    names = {one.id for one in receivers if isinstance(one, ir.Name)}
+    bound = {name: [one for one in walk_statements(body) if name in names_bound_by(one)] for name in sorted(names)}
+    copied = {
+        name
+        for name, statements in bound.items()
+        if statements and all(isinstance(one, ir.Assign) and _is_copy(one.value) for one in statements)
+    }
+    return frozenset(id(one) for one in receivers if _is_copy(one) or (isinstance(one, ir.Name) and one.id in copied))
+
+
+def _is_copy(expr: ir.Expr) -> bool:
+    """Whether the value of an expression is a tensor that no other place holds: ``x.clone().cuda()``."""
+    while isinstance(expr, ir.Call) and isinstance(expr.func, ir.Attr):
+        if expr.func.name in _COPIES:
+            return True
+        if expr.func.name not in _MOVES:
+            return False
+        expr = expr.func.value
+    return False

@@ -98,7 +98,9 @@ def member(fn: FunctionState, state: State, module: V) -> V:
 def parts_of(fn: FunctionState, state: State, module: V) -> V:
     """The submodules of ``module.children()``, marked as parts of the module."""
     part = member(fn, state, module)
-    return part if part.store else V(MODULE, store=frozenset([_inside(item) for item in (*module.syms, *module.store)]))
+    if part.store or not part.kinds & MODULE:
+        return part
+    return V(MODULE, store=frozenset([_inside(item) for item in (*module.syms, *module.store)]))
 
 
 def _inside(item: Source) -> Source:
