@@ -3,11 +3,13 @@ the host, and released before the model is moved, never is."""
 
 from __future__ import annotations
 
+import sys
+
 from memlint.sdk import lazy_pattern
 from memlint.sdk.project import Analyser, Function, KnownCall, names_an_accelerator
 from memlint.sdk.syntax import calls, expressions, ir, last_name, mentions, text, walk_expression, walk_statements
 
-from .loaded_states import Taken, bound, is_handed_on_at_once, load_state_dict
+from .loaded_states import Taken, bound, held_by, is_handed_on_at_once, load_state_dict
 
 #: names of receivers that load a state and are no modules, which may keep the tensors as they are
 KEEPS = lazy_pattern(
@@ -27,9 +29,21 @@ def meets_its_model(
     models = [one.model for one in taken if not KEEPS.search(one.model.rsplit(".", 1)[-1].lower())]
     if not models:  # an optimizer keeps using the loaded tensors on their device
         return kept
-    gone = not kept or not _outlives(function, names)
-    depth = MAX_DEPTH if gone else 0
-    return any(not name or _on_device(analyser, function, name, expr.at, kept, depth) for name in models)
+    until = _deleted(function, held_by(function, statement)) if kept else expr.at
+    depth = MAX_DEPTH if until < sys.maxsize or not _outlives(function, names) else 0
+    return any(not name or _on_device(analyser, function, name, until, depth) for name in models)
+
+
+def _deleted(function: Function, name: str) -> int:
+    """Where the function deletes a name, by ordinal; behind all its statements if it does not."""
+    return next(
+        (
+            one.at
+            for one in walk_statements(function.body, into_definitions=False)
+            if isinstance(one, ir.Delete) and any(text(target, 200) == name for target in one.targets)
+        ),
+        sys.maxsize,
+    )
 
 
 def _outlives(function: Function, names: list[str]) -> bool:
@@ -40,22 +54,21 @@ def _outlives(function: Function, names: list[str]) -> bool:
     return any(value is not None and mentions(value, name) for value in returned for name in names)
 
 
-def _on_device(analyser: Analyser, function: Function, model: str, at: int, kept: bool, depth: int) -> bool:
-    """Whether a model may be on the device with the checkpoint that is loaded at ``at``, and that a variable holds if
-    ``kept``."""
+def _on_device(analyser: Analyser, function: Function, model: str, until: int, depth: int) -> bool:
+    """Whether a model may be on the device with a checkpoint that is released at the ordinal ``until``."""
     owners = _owners(function, model)
     made = False
     for statement in walk_statements(function.body, into_definitions=False):
-        value = _made(statement, owners) if kept or statement.at < at else None
+        value = _made(statement, owners) if statement.at < until else None
         if value is not None:
-            shown = text(value, 400)
+            shown = text(value, 4000)
             if ".to(" in shown or names_an_accelerator(shown):
                 return True
             made = True
         for expr in expressions(statement):
             for part in walk_expression(expr):
-                if isinstance(part, ir.Call) and _brings(part, owners):
-                    return kept or part.at < at
+                if isinstance(part, ir.Call) and (_brings(part, owners) or _moves_part(statement, part, model)):
+                    return part.at < until
     return not made and not (depth > 0 and _comes_on_the_host(analyser, function, model, depth))
 
 
@@ -110,7 +123,7 @@ def _gives_from_host(
     ):
         return False  # an object that holds the model: its constructor may have moved it to the device
     handed = f"{name}.{rest}" if rest else name
-    return not _on_device(analyser, caller, handed, known.call.at, False, depth)
+    return not _on_device(analyser, caller, handed, known.call.at, depth)
 
 
 def _is_self(function: Function, name: str) -> bool:
@@ -125,6 +138,13 @@ def _made(statement: ir.Stmt, owners: frozenset[str]) -> ir.Call | None:
     """The call whose result a statement binds to one of the names; None if there is none."""
     value = statement.value if isinstance(statement, ir.Assign | ir.AnnAssign) else None
     return value if isinstance(value, ir.Call) and not owners.isdisjoint(bound(statement)) else None
+
+
+def _moves_part(statement: ir.Stmt, call: ir.Call, model: str) -> bool:
+    """Whether a statement moves a part of a model in its place, as only modules are: ``model.encoder.to(device)``."""
+    if not isinstance(statement, ir.ExprStmt) or statement.value is not call or not isinstance(call.func, ir.Attr):
+        return False
+    return call.func.name in ("cuda", "to") and text(call.func.value, 200).startswith((f"{model}.", f"{model}["))
 
 
 def _brings(call: ir.Call, owners: frozenset[str]) -> bool:

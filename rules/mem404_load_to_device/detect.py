@@ -37,7 +37,7 @@ from memlint.sdk.syntax import (
 from memlint.sdk.values import OutsideCall
 
 from .beside_models import KEEPS, meets_its_model
-from .loaded_states import Taken, bound, contains, load_state_dict, taken_by
+from .loaded_states import Taken, bound, contains, held_by, load_state_dict, taken_by
 from .rule import LoadedToDevice
 
 #: names of checkpoints, and names that may also mean a whole model
@@ -114,7 +114,7 @@ def detect(analyser: Analyser, summary: Summary) -> Iterator[LoadedToDevice]:
             given=summary.site(given.at) if given is not None else None,
             doubt=_doubt(analyser, summary, call.expr, into),
             beside=_beside(taken),
-            name=next(iter(bound(statement)), ""),
+            name=held_by(summary.function, statement),
         )
 
 
@@ -229,8 +229,8 @@ def _is_checkpoint(
         return False  # a whole model has no other one beside it
     if any(_is_loaded_from(summary, call, name) for name in names):
         return False
-    if taken:
-        return True
+    if taken or len(names) > 1:
+        return bool(taken)  # the members of a record may be anything
     if any(_is_used_itself(summary, name) for name in names):
         return False
     if not any(_is_dictionary(summary, name) for name in names) and _may_be_an_object(analyser, summary, statement):

@@ -15,6 +15,7 @@ from memlint.sdk.syntax import (
     last_name,
     mentions,
     text,
+    unpacked_targets,
     walk_expression,
     walk_statements,
 )
@@ -107,13 +108,16 @@ def _helper(analyser: Analyser, function: Function, call: ir.Call) -> tuple[Func
 
 
 def bound(statement: ir.Stmt) -> list[str]:
-    """The names and attributes that a statement binds."""
-    targets: tuple[ir.Expr, ...] = ()
-    if isinstance(statement, ir.Assign):
-        targets = statement.targets
-    elif isinstance(statement, ir.AnnAssign):
-        targets = (statement.target,)
-    return [text(target, 200) for target in targets if isinstance(target, ir.Name | ir.Attr)]
+    """The names and attributes that an assignment binds, each by itself: ``state, args = torch.load(path)``."""
+    if not isinstance(statement, ir.Assign | ir.AnnAssign):
+        return []
+    return [text(target, 200) for target in unpacked_targets(statement) if isinstance(target, ir.Name | ir.Attr)]
+
+
+def held_by(function: Function, statement: ir.Stmt) -> str:
+    """The name that a statement binds to the checkpoint: of several, one that a model loads. "" for none."""
+    names = bound(statement)
+    return next((one for one in names if loaded_into(function, one)), next(iter(names), ""))
 
 
 def load_state_dict(statement: ir.Stmt, expr: ir.Call) -> ir.Call | None:
