@@ -12,6 +12,7 @@ from memlint.analysis.syntax.syntax import dotted, walk_expression
 from memlint.analysis.transfer.heap import current_position
 from memlint.analysis.transfer.held_values import tensors_within
 from memlint.analysis.transfer.stores import growing, loop_updates
+from memlint.analysis.transfer.stores.releases import parts_among
 from memlint.analysis.transfer.stores.stores import note_carry, note_store, own_sources
 from memlint.analysis.transfer.stores.target_places import picking_name, place_of
 from memlint.analysis.transfer.stores.written_keys import counted_by
@@ -54,15 +55,16 @@ def note_built(fn: FunctionState, state: State, at: int, expr: ir.Expr, target: 
     if value.may_be(CONTAINER) and value.objs:
         if _is_window(expr, text(target, 200)) or _rebuilt(fn, state, at, expr, target, value):
             return
-        if isinstance(target, ir.Name):
-            members = members_anew(expr, target.id)
-            if members is not None:
-                _by_members(fn, state, at, members, expr, target)
-                return
-            value = tensors_within(fn, state, value)
-        elif (summed := summed_members(expr, text(target, 200))) is not None:
+        summed = None if isinstance(target, ir.Name) else summed_members(expr, text(target, 200))
+        if summed is not None:
             _sums(fn, state, at, expr, summed, target, value)
             return
+        members = members_anew(expr, text(target, 200))
+        if members is not None and isinstance(target, ir.Name | ir.Attr):
+            _by_members(fn, state, at, members, expr, target)
+            return
+        if isinstance(target, ir.Name):
+            value = tensors_within(fn, state, value)
     other = _other_side(expr, target)
     if other is not None:
         value, expr = fn.interpreter.evaluate(fn, state, other), other
@@ -110,32 +112,36 @@ def _is_place(expr: ir.Expr, shown: str) -> bool:
 
 
 def _by_members(
-    fn: FunctionState, state: State, at: int, members: list[Member], expr: ir.Expr, target: ir.Name
+    fn: FunctionState, state: State, at: int, members: list[Member], expr: ir.Expr, target: ir.Name | ir.Attr
 ) -> None:
     """Record the carry of a container that is rebuilt member by member, where a member's new value is computed from
     its old one."""
-    found = place_of(fn, state, target)
-    if found is None or (not fn.loops and target.id in fn.function.locals):
+    found, shown = place_of(fn, state, target), text(target, 200)
+    if found is None or (not fn.loops and shown in fn.function.locals):
         return
-    own = own_sources(fn, found[0])
+    place, own = found[0], own_sources(fn, found[0])
     for key, item in members:
-        if reads_others_only(item, target.id, key):
+        if reads_others_only(item, shown, key):
             continue
         value = tensors_within(fn, state, fn.interpreter.evaluate(fn, state, item))
-        if not mentions(item, target.id):
+        if not mentions(item, shown):
             value = value.but(src=value.src - own)  # as in `note_built`
+        if isinstance(place, Path):
+            value = value.but(src=value.src - parts_among(place, value.src))
+            value = value.but(src=value.src | own) if parts_among(place, fn.graphs.closure(value.src)) else value
         pair = fn.operands.get(item.at, ()) if isinstance(item, ir.Binary) else ()
         if any(not one.src and not one.may_be(TENSORS | UNKNOWN) for one in pair):
             continue  # ``info.get("n", 0) + 1``: a count, whatever else the container holds
         if not value.src or not value.may_be(TENSORS | UNKNOWN) or not own & fn.graphs.closure(value.src):
             continue
-        member = text(target) if key is None else f"{target.id}[{key}]"
+        member = text(target) if key is None else f"{shown}[{key}]"
         how, added = classify(fn, state, item, member, value)
         if how == "cat":
+            if isinstance(target, ir.Attr):
+                continue  # a cache of keys and values
             how, added = "call", value  # of members, only whole tensors are known to grow
-        note_carry(
-            fn, state, how, *found, member, value, added.but(src=added.src - own), at, text(_addend(item, member))
-        )
+        rest = added.but(src=added.src - own)
+        note_carry(fn, state, how, *found, member, value, rest, at, text(_addend(item, member)))
 
 
 def _sums(fn: FunctionState, state: State, at: int, expr: ir.Expr, summed: ir.Expr, target: ir.Expr, value: V) -> None:

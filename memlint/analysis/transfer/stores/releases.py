@@ -7,6 +7,7 @@ from collections.abc import Callable
 from memlint.analysis.domain.state import State, reachable, with_members
 from memlint.analysis.domain.summary.function_state import FunctionState
 from memlint.analysis.domain.values import EMPTY, NONE_VALUE, NOTHING, Path, Source, Sources, V, ordered
+from memlint.analysis.transfer.held_values import tensors_within
 from memlint.analysis.transfer.stores.emptied_places import drop_stores
 from memlint.ir import nodes as ir
 
@@ -33,10 +34,23 @@ def rebind(fn: FunctionState, state: State, old: V | None, value: V, put: Callab
 
 def is_rebuilt(fn: FunctionState, state: State, place: Source, value: V) -> bool:
     """Whether a value contains what the place, or a member of it, held before (``self.losses = self.losses +
-    [loss]``)."""
+    [loss]``), or what is computed from that (``self.hidden = (h, c)``)."""
     places = (place, place.then("[]")) if isinstance(place, Path) else (place,)
-    return any(
-        fn.stores[key].place in places and not fn.stores[key].objs.isdisjoint(value.objs) for key in state.pending
+    if any(fn.stores[key].place in places and not fn.stores[key].objs.isdisjoint(value.objs) for key in state.pending):
+        return True
+    if not isinstance(place, Path) or not value.objs:
+        return False
+    held = tensors_within(fn, state, value).src
+    return bool(parts_among(place, fn.graphs.closure(held - parts_among(place, held))))
+
+
+def parts_among(place: Path, sources: Sources) -> Sources:
+    """The sources that stand for what a place, or a part of it, held before."""
+    return frozenset(
+        one
+        for one in sources
+        if isinstance(whole := one[2] if isinstance(one, tuple) and one[0] == "prev" else one, Path)
+        and whole.is_in(place)
     )
 
 
