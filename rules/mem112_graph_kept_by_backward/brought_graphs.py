@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from memlint.sdk import lazy_pattern
 from memlint.sdk.project import Analyser, Class, Module, Summary, TooManyError, functions_naming
-from memlint.sdk.syntax import calls, dotted, ir, mentions, text, unpacked_targets, walk_statements
+from memlint.sdk.syntax import calls, dotted, ir, mentions, text, unpacked_targets, walk_expression, walk_statements
 from memlint.sdk.values import (
     CALLABLE,
     DATA,
@@ -111,7 +111,9 @@ def has_no_graph(analyser: Analyser, summary: Summary, path: Path, depth: int = 
             return False
         attribute = path.steps[0].lstrip(".")
         known = analyser.attribute(function.cls, attribute)
-        return _is_plain(known) or (path.steps[1:2] == ("[]",) and _DATA.search(attribute.lower()) is not None)
+        if _is_plain(known) or (path.steps[1:2] == ("[]",) and _DATA.search(attribute.lower()) is not None):
+            return True
+        return len(path.steps) == 1 and _is_made_without(analyser, function.cls, attribute)
     if path.root.startswith("g:") and not path.steps:
         module, _, variable = path.root[2:].rpartition(":")
         kind, what = analyser.program.find(analyser.program.module(module), variable)
@@ -146,11 +148,30 @@ def _is_constant(analyser: Analyser, module: Module, name: str) -> bool:
     return not reached and not _is_written_into(analyser, module, name)
 
 
-def _is_written_into(analyser: Analyser, module: Module, name: str) -> bool:
-    """Whether a function may write into a tensor of a file: ``BANK[i] = features``, ``BANK.copy_(features)``, or a
-    parameter that has it by default."""
+def _is_made_without(analyser: Analyser, cls: Class, name: str) -> bool:
+    """Whether constructors alone assign an attribute, tensors that they compute of values without a graph, and nothing
+    writes into these: the support of a distribution, the weights of classes."""
+    found = False
+    for one in analyser.program.ancestors(cls)[0]:
+        method = one.methods.get("__init__")
+        summary = analyser.summary(method) if method is not None else None
+        if method is None or summary is None or summary.exit is None or not method.params:
+            continue
+        value = summary.exit.sym.get(Path(f"p:{method.params[0].name}", (f".{name}",)))
+        if value is None:
+            continue
+        reached = summary.graphs.closure(tensors_within(summary, summary.exit, value).src)
+        if reached or not value.is_only(TENSORS | DATA) or analyser.facts.attributes.is_written_beside(method, name):
+            return False
+        found = True
+    return found and not _is_written_into(analyser, None, name)
+
+
+def _is_written_into(analyser: Analyser, module: Module | None, name: str) -> bool:
+    """Whether a function may write into a tensor of a file, or into an attribute if there is none: ``BANK[i] =
+    features``, ``BANK.copy_(features)``, or a parameter that has it by default."""
     try:
-        functions = [one for one in functions_naming(analyser, name) if one is not module.main]
+        functions = [one for one in functions_naming(analyser, name) if module is None or one is not module.main]
     except TooManyError:
         return True
     defaults = (param.default for one in functions for param in one.params)
@@ -164,7 +185,9 @@ def _is_written_into(analyser: Analyser, module: Module, name: str) -> bool:
         for call in calls(one.body, into_definitions=True)
         if isinstance(call.func, ir.Attr) and call.func.name.endswith("_")
     ]
-    return any(mentions(place, name) for place in places)
+    if module is not None:
+        return any(mentions(place, name) for place in places)
+    return any(isinstance(part, ir.Attr) and part.name == name for place in places for part in walk_expression(place))
 
 
 def _is_plain(known: V) -> bool:
