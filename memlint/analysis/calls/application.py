@@ -144,11 +144,9 @@ class Application(Translation):
     def _modules_in(self, value: V, depth: int = 3) -> Sources:
         """The storages of a callee's value and of the values that it holds (``return model, teacher``)."""
         found = value.store
-        for key in value.objs if depth else ():
-            obj = self.exit.heap.get(key)
-            if obj is not None:
-                for item in (*obj.fields.values(), obj.elem):
-                    found |= self._modules_in(item, depth - 1)
+        for _, obj in self.exit.objects(value) if depth else ():
+            for item in obj.members:
+                found |= self._modules_in(item, depth - 1)
         return found
 
     def _made_inside(self, key: Source, visible: Sources) -> Source | None:
@@ -198,7 +196,7 @@ class Application(Translation):
         if key.steps != ("[]",):
             return []
         lists = [obj for item in ordered(self._root(key.root).objs) if (obj := self.before.heap.get(item)) is not None]
-        parts = [part for obj in lists if obj.kind in ("list", "tuple") for part in (*obj.fields.values(), obj.elem)]
+        parts = [part for obj in lists if obj.kind in ("list", "tuple") for part in obj.members]
         known = [part for part in parts if part.kinds & (MODULE | UNKNOWN)]
         return [each for part in known for each in mode_keys(part, None)]
 
@@ -258,10 +256,7 @@ class Application(Translation):
             write_attribute(self.fn, self.state, parent, step[1:], value)
             return None
         emptied = not value.kinds
-        for key in ordered(parent.objs):
-            obj = self.state.heap.get(key)
-            if obj is None:
-                continue
+        for key, obj in self.state.objects(parent):
             if emptied:
                 self.state.heap[key] = obj.emptied()
             elif obj.kind == "instance" and not parent.kinds & CONTAINER:

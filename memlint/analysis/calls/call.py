@@ -120,9 +120,8 @@ def call_value(fn: FunctionState, state: State, callee: V, args: Args, words: Wo
         found = join(found, _call_ref(fn, state, ref, callee, args, words, expr))
     if callee.kinds & MODULE and not callee.kinds & CALLABLE and not any(ref.kind == "instance" for ref in callee.refs):
         found = join(found, run_module(fn, state, expr, callee, args, words))
-    for key in ordered(callee.objs):
-        obj = state.heap.get(key)
-        if obj is not None and obj.cls is not None:
+    for key, obj in state.objects(callee):
+        if obj.cls is not None:
             method = fn.analyser.program.method(obj.cls, "__call__")
             if method is not None:
                 receiver = V(INSTANCE, objs=frozenset((key,)), refs=callee.refs)

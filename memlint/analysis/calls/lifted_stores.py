@@ -230,8 +230,7 @@ class Lifting:
     def _is_record(self, given: V) -> bool:
         """Whether the argument that the callee stores is a tuple, list or dict that the caller has built:
         ``memory.put((reward, log_prob))``."""
-        held = (self.state.heap.get(key) for key in given.objs)
-        return any(obj is not None and obj.kind in ("tuple", "list", "dict") and obj.fields for obj in held)
+        return any(obj.kind in ("tuple", "list", "dict") and obj.fields for _, obj in self.state.objects(given))
 
     def _made_inside(self, store: Store, reached: frozenset[Source]) -> bool:
         """Whether the callee itself recorded the stored graph: the finding then belongs at the callee's store."""
@@ -285,7 +284,7 @@ class Lifting:
         if not any(param.name == name and param.kind == "star" for param in self.callee.function.params):
             return 0
         taken = self.call.bound.get(name, NOTHING)
-        members = [one for key in taken.objs if (held := self.state.heap.get(key)) is not None for one in held.ordered]
+        members = [one for _, held in self.state.objects(taken) for one in held.ordered]
         return next((at for at, member in enumerate(members) if self._is_attached(member)), 0)
 
     def _has_graph(self, name: str) -> bool:

@@ -275,11 +275,9 @@ def _held(caller: Summary, state: State, record: CallRecord, path: Path) -> Sour
     if value is None:
         return frozenset()
     found: set[Source] = set()
-    for key in value.objs:
-        obj = state.heap.get(key)
-        if obj is not None:
-            held = obj.fields.get(path.steps[0].strip(".[]"), obj.elem)
-            found |= tensors_within(caller, state, held).src
+    for _, obj in state.objects(value):
+        held = obj.fields.get(path.steps[0].strip(".[]"), obj.elem)
+        found |= tensors_within(caller, state, held).src
     for sym in value.syms:
         inner = state.sym.get(sym.then(path.steps[0]))
         if inner is not None:

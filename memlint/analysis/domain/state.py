@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from collections.abc import Set as AbstractSet
 from typing import Any
 
-from memlint.analysis.domain.values import EMPTY, NOTHING, UNKNOWN, Path, Source, Sources, V, join
+from memlint.analysis.domain.values import EMPTY, NOTHING, UNKNOWN, Path, Source, Sources, V, join, ordered
 from memlint.analysis.syntax.memo import cleared_at_end
 
 #: a set of grad modes: on, off, and the caller's mode
@@ -47,6 +48,11 @@ class Obj:
         self.bounded = bounded
         self.cls = cls
         self.text = text
+
+    @property
+    def members(self) -> tuple[V, ...]:
+        """What it holds: the value of each field, and the join of all other members."""
+        return (*self.fields.values(), self.elem)
 
     @property
     def ordered(self) -> list[V]:
@@ -102,6 +108,12 @@ class State:
         self.making = ""
         self.modes: dict[Source, bool | None] = {}
         self.met: dict[str, Any] = {}
+
+    def objects(self, value: V) -> Iterator[tuple[Source, Obj]]:
+        """The known objects that a value may be, with their keys, in an order that is the same in every run."""
+        for key in ordered(value.objs):
+            if (obj := self.heap.get(key)) is not None:
+                yield key, obj
 
     def copy(self) -> State:
         new = State()

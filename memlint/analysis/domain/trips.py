@@ -123,8 +123,8 @@ def _called(fn: FunctionState, state: State, call: ir.Call, depth: int) -> int |
 
 def _holds_networks(state: State, name: str) -> bool:
     """Whether members of a container are networks, which differ between iterations."""
-    held = [obj for key in state.env.get(name, NOTHING).objs if (obj := state.heap.get(key)) is not None]
-    return any(part.kinds & (MODULE | INSTANCE) for obj in held for part in (*obj.fields.values(), obj.elem))
+    held = [obj for _, obj in state.objects(state.env.get(name, NOTHING))]
+    return any(part.kinds & (MODULE | INSTANCE) for obj in held for part in obj.members)
 
 
 def _is_changed(fn: FunctionState, name: str) -> bool:

@@ -159,10 +159,7 @@ def _unpack(
             continue
         found = NOTHING
         rest = value
-        for key in ordered(value.objs):
-            obj = state.heap.get(key)
-            if obj is None:
-                continue
+        for key, obj in state.objects(value):
             if str(position) in obj.fields and len(obj.ordered) == count:
                 found = join(found, obj.fields[str(position)])
                 rest = rest.but(objs=rest.objs - {key})
@@ -210,10 +207,7 @@ def write_attribute(fn: FunctionState, state: State, base: V, name: str, value: 
     places = places or [*ordered(class_places(fn.analyser, base, name))]
     if not base.objs and not places:
         fn.leave(fn.graphs.closure(tensors_within(fn, state, value).src))
-    for key in ordered(base.objs):
-        obj = state.heap.get(key)
-        if obj is None:
-            continue
+    for key, obj in state.objects(base):
         old = obj.fields.get(name)
         if len(base.objs) > 1:
             state.heap[key] = obj.with_field(name, value if old is None else join(old, value))
@@ -255,10 +249,7 @@ def write_item(
     plain = isinstance(index.const, str) and not value.src and not value.kinds & ~(CONTAINER | DATA | NONE)
     plain = plain and not base.may_be(TENSORS)  # the sum is reset, or the list emptied, now and then
     counted = () if by_carry else counted_by(fn, target.index)
-    for key in ordered(base.objs):
-        obj = state.heap.get(key)
-        if obj is None:
-            continue
+    for key, obj in state.objects(base):
         if isinstance(target.index, ir.Slice):
             state.heap[key] = obj.with_elem(join(obj.elem, elements_of(fn, state, value)))
         elif name is not None:

@@ -137,10 +137,7 @@ def _update(
     if len(args) == 1 and isinstance(expr.args[0], ir.DictDisplay):
         put_display(fn, state, expr.at, receiver, place, expr.args[0], args[0])
         return NONE_VALUE
-    for key in ordered(receiver.objs):
-        obj = state.heap.get(key)
-        if obj is None:
-            continue
+    for key, obj in state.objects(receiver):
         fields = dict(obj.fields)
         for argument in args:
             for other in ordered(argument.objs):
@@ -186,7 +183,7 @@ def put_display(
     fn: FunctionState, state: State, at: int, container: V, place: ir.Expr, display: ir.DictDisplay, made: V
 ) -> None:
     """Set the members of a dict from a display: ``sums.update({"a": x, "b": y})``, ``sums |= {"a": x}``."""
-    held = [obj for key in ordered(made.objs) if (obj := state.heap.get(key)) is not None]
+    held = [obj for _, obj in state.objects(made)]
     for key, item in zip(display.keys, display.values, strict=True):
         if key is None:
             spread = elements_of(fn, state, fn.interpreter.evaluate(fn, state, item))
@@ -220,7 +217,6 @@ def put_items(
 def _lives_as_long(state: State, made: V, holder: Obj) -> None:
     """The default that ``setdefault`` stores outlives the iteration that made it: it gets the lifetime of its
     container."""
-    for key in ordered(made.objs):
-        obj = state.heap.get(key)
-        if obj is not None and len(holder.loops) < len(obj.loops):
+    for key, obj in state.objects(made):
+        if len(holder.loops) < len(obj.loops):
             state.heap[key] = Obj(obj.kind, obj.elem, obj.fields, holder.loops, obj.bounded, obj.cls, obj.text)

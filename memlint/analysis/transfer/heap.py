@@ -84,16 +84,13 @@ def tuple_of(fn: FunctionState, state: State, at: int, values: list[V]) -> V:
 
 def members(obj: Obj) -> V:
     """The join of all members of an object."""
-    return join_all((*obj.fields.values(), obj.elem)) if obj.fields else obj.elem
+    return join_all(obj.members) if obj.fields else obj.elem
 
 
 def element(fn: FunctionState, state: State, value: V) -> V:
     """The value of the loop variable in an iteration over ``value``: the join over all rounds."""
     found = NOTHING
-    for key in ordered(value.objs):
-        obj = state.heap.get(key)
-        if obj is None:
-            continue
+    for key, obj in state.objects(value):
         if obj.kind == "dict":
             found = join(found, DATA_VALUE)
         elif obj.kind == "instance":
@@ -106,9 +103,8 @@ def element(fn: FunctionState, state: State, value: V) -> V:
 def elements_of(fn: FunctionState, state: State, value: V) -> V:
     """The join of all members of a container; of a dict, of its values."""
     found = NOTHING
-    for key in ordered(value.objs):
-        obj = state.heap.get(key)
-        if obj is not None and obj.kind != "instance":
+    for key, obj in state.objects(value):
+        if obj.kind != "instance":
             found = join(found, marked(members(obj), key))
     return _inside(fn, state, value, found, "[]")
 
@@ -237,10 +233,7 @@ def read_item(fn: FunctionState, state: State, base: V, index: V, expr: ir.Subsc
     """The value of ``base[index]``."""
     found = NOTHING
     name = None if index.const is None or isinstance(index.const, bool) else str(index.const)
-    for key in ordered(base.objs):
-        obj = state.heap.get(key)
-        if obj is None:
-            continue
+    for key, obj in state.objects(base):
         at = name
         if isinstance(index.const, int) and index.const < 0 and not obj.elem.kinds and obj.kind in ("tuple", "list"):
             at = str(len(obj.ordered) + index.const)

@@ -90,16 +90,13 @@ def _tensors_within(summary: Summary, state: State, value: V, depth: int, known:
             extent=value.extent,
         )
     ]
-    for key in ordered(value.objs):
-        obj = state.heap.get(key)
-        if obj is None:
-            continue
+    for key, obj in state.objects(value):
         if (key, depth) not in known:
             summary.spend(1 + len(obj.fields) // 8)
             # most members hold nothing, and need no further step
             parts = [
                 _tensors_within(summary, state, part, depth - 1, known) if part.objs or part.kinds & CONTAINER else part
-                for part in (*obj.fields.values(), obj.elem)
+                for part in obj.members
                 if part.kinds
             ]
             held = _on_host(join_all(parts), parts)

@@ -21,7 +21,6 @@ from memlint.analysis.domain.values import (
     Sources,
     V,
     join,
-    ordered,
 )
 from memlint.analysis.syntax.bindings import names_read
 from memlint.analysis.syntax.control_flow import EXITS
@@ -92,9 +91,8 @@ def _freed_wherever_made(fn: FunctionState) -> Sources:
 
 def _loss_of(fn: FunctionState, state: State, result: V) -> V:
     """What a framework calls backward() on: the returned tensor, or the member ``loss`` of a returned dict."""
-    for key in ordered(result.objs):
-        obj = state.heap.get(key)
-        if obj is not None and "loss" in obj.fields:
+    for _, obj in state.objects(result):
+        if "loss" in obj.fields:
             return tensors_within(fn, state, obj.fields["loss"])
     return tensors_within(fn, state, result)
 

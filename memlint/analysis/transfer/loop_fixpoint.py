@@ -26,7 +26,6 @@ from memlint.analysis.domain.values import (
     Path,
     Source,
     V,
-    ordered,
 )
 from memlint.analysis.syntax.bindings import assigned_names, names_bound_by
 from memlint.analysis.syntax.expression_text import text
@@ -208,9 +207,8 @@ def _round_begun(inner: State, loop: LoopState, pending: frozenset[Source]) -> S
 def _mark_members(state: State, value: V, mark: Source) -> None:
     """Mark the members of a tuple, list or dict (a state of several tensors) as those from the beginning of the
     round."""
-    for key in ordered(value.objs):
-        obj = state.heap.get(key)
-        if obj is None or obj.kind not in ("tuple", "list", "dict"):
+    for key, obj in state.objects(value):
+        if obj.kind not in ("tuple", "list", "dict"):
             continue
         fields = {
             name: item.marked(mark) if item.kinds & (TENSORS | UNKNOWN | DATA) else item

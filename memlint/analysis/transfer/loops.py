@@ -160,14 +160,14 @@ def _counters(target: ir.Expr, called: str) -> frozenset[str]:
 
 def _holds_modules(state: State, source: V) -> bool:
     """Whether all members are modules: ``list(model.children())``."""
-    held = [state.heap[key] for key in source.objs if key in state.heap]
+    held = [obj for _, obj in state.objects(source)]
     known = bool(held) and not source.kinds & UNKNOWN
     return known and all(obj.elem.is_only(MODULE) and not obj.fields for obj in held)
 
 
 def _holds_objects(state: State, source: V) -> bool:
     """Whether a collection holds models, agents or heads instead of data: its rounds are bounded by its members."""
-    held = [state.heap[key] for key in source.objs if key in state.heap]
+    held = [obj for _, obj in state.objects(source)]
     known = bool(held) and not source.kinds & UNKNOWN
     return known and all(
         join_all((obj.elem, *obj.fields.values())).is_only(MODULE | INSTANCE | CALLABLE) for obj in held

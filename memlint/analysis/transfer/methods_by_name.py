@@ -105,8 +105,8 @@ def _part(summary: Summary, steps: tuple[str, ...]) -> V | None:
     """The part of a method's result; None where the result has no such part."""
     value = summary.result
     for step in steps:
-        objs = [] if value is None or summary.exit is None else [summary.exit.heap.get(key) for key in value.objs]
-        parts = [obj.fields[step[1:-1]] for obj in objs if obj is not None and step[1:-1] in obj.fields]
+        objs = () if value is None or summary.exit is None else summary.exit.objects(value)
+        parts = [obj.fields[step[1:-1]] for _, obj in objs if step[1:-1] in obj.fields]
         value = join_all(parts) if parts else None
     return None if value is None or summary.exit is None else tensors_within(summary, summary.exit, value)
 

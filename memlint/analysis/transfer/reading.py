@@ -100,9 +100,8 @@ def read_attribute(fn: FunctionState, state: State, base: V, name: str) -> V:
 def _of_objects(fn: FunctionState, state: State, base: V, name: str) -> V:
     """The join of what the heap objects of a value have under a name, as an attribute or by their class."""
     found, analyser = NOTHING, fn.analyser
-    for key in ordered(base.objs) if base.objs else ():
-        obj = state.heap.get(key)
-        if obj is None or (obj.kind != "instance" and obj.cls is None and name not in obj.fields):
+    for key, obj in state.objects(base):
+        if obj.kind != "instance" and obj.cls is None and name not in obj.fields:
             continue  # only a named tuple or a namespace has its members as attributes
         if obj.kind == "dict" and name in _OF_DICTS and not (obj.cls and analyser.program.method(obj.cls, name)):
             continue

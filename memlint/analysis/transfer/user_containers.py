@@ -90,11 +90,9 @@ def looks_up_members(program: Program, cls: Class) -> bool:
 def fill_container(fn: FunctionState, state: State, kind: str, box: V, args: Args, words: Words) -> None:
     """Store what the constructor of a dict or a list puts into the object."""
     fields, rest = dict_content(fn, state, args, words) if kind == "dict" else _listed(fn, state, args[:1])
-    for key in ordered(box.objs):
-        obj = state.heap.get(key)
-        if obj is not None:
-            held = {**obj.fields, **fields}
-            state.heap[key] = Obj(obj.kind, join(obj.elem, rest), held, obj.loops, obj.bounded, obj.cls, obj.text)
+    for key, obj in state.objects(box):
+        held = {**obj.fields, **fields}
+        state.heap[key] = Obj(obj.kind, join(obj.elem, rest), held, obj.loops, obj.bounded, obj.cls, obj.text)
     for path in ordered(box.syms):
         if kind == "dict":
             for name, value in fields.items():
@@ -116,15 +114,13 @@ def dict_content(fn: FunctionState, state: State, args: Args, words: Words) -> t
         else:
             fields[word] = value
     for value in args:
-        for key in ordered(value.objs):
-            obj = state.heap.get(key)
-            if obj is not None and obj.kind == "dict":
+        for _, obj in state.objects(value):
+            if obj.kind == "dict":
                 fields.update(obj.fields)
                 rest = join(rest, obj.elem)
-            elif obj is not None:
-                pair = members(obj)
-                held = (state.heap.get(inner) for inner in ordered(pair.objs))
-                rest = join_all((rest, *(one.fields["1"] for one in held if one is not None and "1" in one.fields)))
+            else:
+                held = (one for _, one in state.objects(members(obj)))
+                rest = join_all((rest, *(one.fields["1"] for one in held if "1" in one.fields)))
         may_be_dict = value.kinds & (TENSORS | UNKNOWN | CONTAINER) and not value.kinds & CALLABLE
         if (value.src or value.syms) and may_be_dict:
             unknown = value.but(objs=EMPTY, kinds=value.kinds & ~CONTAINER or UNKNOWN)
@@ -135,7 +131,7 @@ def dict_content(fn: FunctionState, state: State, args: Args, words: Words) -> t
 def _listed(fn: FunctionState, state: State, args: Args) -> tuple[dict[str, V], V]:
     """The members of ``list(other)`` by position, and the join of the others."""
     for value in args:
-        held = [obj for key in value.objs if (obj := state.heap.get(key)) is not None]
+        held = [obj for _, obj in state.objects(value)]
         if len(held) == 1 and value.is_only(CONTAINER) and held[0].kind in ("list", "tuple") and not value.syms:
             return {str(place): item for place, item in enumerate(held[0].ordered)}, held[0].elem
         return {}, element(fn, state, value)
@@ -148,9 +144,8 @@ def fill_blindly(fn: FunctionState, state: State, box: V, args: Args, words: Wor
     if not parents:
         return
     src = fn.record(state, (expr.at, "held"), expr.at, text(expr), parents, unknown=True)
-    for key in ordered(box.objs):
-        obj = state.heap.get(key)
-        if obj is not None and not obj.elem.kinds and not obj.fields:
+    for key, obj in state.objects(box):
+        if not obj.elem.kinds and not obj.fields:
             state.heap[key] = obj.with_elem(V(UNKNOWN, src))
 
 

@@ -37,7 +37,6 @@ from memlint.analysis.domain.values import (
     UNKNOWN_VALUE,
     Ref,
     V,
-    ordered,
 )
 from memlint.analysis.syntax.expression_text import text
 from memlint.analysis.syntax.syntax import dotted, last_name
@@ -89,8 +88,8 @@ def call_external(fn: FunctionState, state: State, name: str, args: list[V], wor
 def _extent(state: State, name: str, args: list[V], words: dict[str, V], expr: ir.Call) -> Extent | None:
     """The extent of the result of a function of torch; None for unknown."""
     first = args[0] if args else words.get("tensors", NOTHING)
-    objs = [obj for key in ordered(first.objs) if (obj := state.heap.get(key)) is not None]
-    parts = [part for obj in objs for part in (*obj.fields.values(), obj.elem) if part.kinds]
+    objs = [obj for _, obj in state.objects(first)]
+    parts = [part for obj in objs for part in obj.members if part.kinds]
     return extent_ops.of_function(name, args, words, expr, parts)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from memlint.analysis.domain.extents.extents import BYTES
 from memlint.analysis.domain.state import State
 from memlint.analysis.domain.summary.function_state import FunctionState
-from memlint.analysis.domain.values import V, ordered
+from memlint.analysis.domain.values import V
 from memlint.analysis.syntax.syntax import dotted
 from memlint.ir import nodes as ir
 
@@ -60,9 +60,8 @@ def _count(state: State, factory: str, args: list[V], words: dict[str, V]) -> in
 
 def _members(state: State, value: V) -> list[V] | None:
     """The members of a shape, none for that of a single number; None where they are not known."""
-    for key in ordered(value.objs):
-        obj = state.heap.get(key)
-        if obj is not None and obj.kind in ("tuple", "list") and (obj.fields or not obj.elem.kinds):
+    for _, obj in state.objects(value):
+        if obj.kind in ("tuple", "list") and (obj.fields or not obj.elem.kinds):
             return obj.ordered
     return None
 

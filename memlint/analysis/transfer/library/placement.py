@@ -45,7 +45,7 @@ def device_of(fn: FunctionState, state: State, inputs: list[V]) -> int:
 
 def _members(state: State, value: V) -> list[V]:
     """The members of the dicts, lists and tuples that a value may be."""
-    objs = [obj for key in ordered(value.objs) if (obj := state.heap.get(key)) is not None]
+    objs = [obj for _, obj in state.objects(value)]
     held = (obj for obj in objs if obj.kind in ("dict", "list", "tuple"))
     return [part for obj in held for part in (obj.elem, *obj.fields.values()) if part.kinds]
 
@@ -76,9 +76,8 @@ def as_output(state: State, value: V, device: int, shown: str, depth: int = 3) -
     """A model's output: tensors whose size or device is unknown have the size of a batch and the model's device."""
     if depth == 0:
         return value
-    for key in ordered(value.objs):
-        obj = state.heap.get(key)
-        if obj is None or obj.kind == "instance":
+    for key, obj in state.objects(value):
+        if obj.kind == "instance":
             continue
         fields = {name: as_output(state, part, device, name, depth - 1) for name, part in obj.fields.items()}
         elem = as_output(state, obj.elem, device, shown, depth - 1)

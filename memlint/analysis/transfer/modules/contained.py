@@ -20,8 +20,7 @@ def contained_modules(fn: FunctionState, state: State, args: list[V]) -> V | Non
     """The join of the modules that a module container is given, by themselves or in a list, tuple or dictionary; None
     where the class of one of them is unknown, or there are many classes, or no run of the project's among them is seen
     to change a module: what is known of any module serves then, and costs less."""
-    held = [state.heap.get(key) for value in args for key in value.objs]
-    inside = [part for obj in held if obj is not None for part in (*obj.fields.values(), obj.elem)]
+    inside = [part for value in args for _, obj in state.objects(value) for part in obj.members]
     parts = [one for one in (*inside, *(value for value in args if not value.objs)) if one.kinds]
     if not all(part.is_only(MODULE | INSTANCE | CALLABLE) and part.refs for part in parts):
         return None

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from memlint.analysis.domain.recorded_modes import freeze
 from memlint.analysis.domain.state import State
-from memlint.analysis.domain.values import EMPTY, MODULE, UNKNOWN, V, ordered
+from memlint.analysis.domain.values import EMPTY, MODULE, UNKNOWN, V
 from memlint.analysis.syntax.syntax import last_name
 from memlint.analysis.transfer.modules.modes import MODULE_CONTAINERS, frozen_of
 from memlint.ir import nodes as ir
@@ -73,8 +73,7 @@ def _parts(state: State, value: V) -> Iterator[V]:
     """The possible modules among a value and the members of its containers."""
     if value.kinds & (MODULE | UNKNOWN):
         yield value
-    for key in ordered(value.objs):
-        obj = state.heap.get(key)
-        for part in (*obj.fields.values(), obj.elem) if obj is not None else ():
+    for _, obj in state.objects(value):
+        for part in obj.members:
             if part.kinds & (MODULE | UNKNOWN):
                 yield part

@@ -80,8 +80,8 @@ def _owned_keys(fn: FunctionState, state: State, params: V) -> Sources | None:
 def _are_leaves(fn: FunctionState, state: State, params: V) -> bool:
     """Whether all that an optimizer gets are leaves that the function made: ``[image.clone().requires_grad_()]``. An
     optimizer takes no tensor with a graph behind it."""
-    held = [obj for key in params.objs if (obj := state.heap.get(key)) is not None]
-    members = [one for obj in held for one in (*obj.fields.values(), obj.elem) if one.kinds]
+    held = [obj for _, obj in state.objects(params)]
+    members = [one for obj in held for one in obj.members if one.kinds]
     return bool(members) and all(_is_made_leaf(fn, one) for one in members)
 
 

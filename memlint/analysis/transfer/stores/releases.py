@@ -65,14 +65,13 @@ def _made_again(fn: FunctionState, state: State, old: V | None, value: V) -> Sou
         return EMPTY
     if any(at in fn.stores[key].objs for key in state.pending):
         return EMPTY  # it holds what the one of the round before held: ``losses = losses + [loss]``
-    return EMPTY if any(one.objs for one in (*obj.fields.values(), obj.elem)) else frozenset((at,))
+    return EMPTY if any(one.objs for one in obj.members) else frozenset((at,))
 
 
 def empty(fn: FunctionState, state: State, container: V) -> None:
     """Drop the content of the container."""
-    for key in ordered(container.objs):
-        obj = state.heap.get(key)
-        if obj is not None and len(container.objs) == 1:
+    for key, obj in state.objects(container):
+        if len(container.objs) == 1:
             state.heap[key] = obj.emptied()
     for path in ordered(container.syms):
         state.sym[path.then("[]")] = NOTHING

@@ -78,11 +78,9 @@ def _as_number(value: V) -> V:
 
 def _of_a_member(fn: FunctionState, state: State, value: V) -> int | None:
     """The size of a tensor among the members that has a batch's size for certain; None where there is none."""
-    objs = [state.heap.get(key) for key in value.objs]
     sizes = [
         {held.size for part in obj.fields.values() if (held := tensors_within(fn, state, part)).is_only(TENSORS)}
-        for obj in objs
-        if obj is not None
+        for _, obj in state.objects(value)
     ]
     if not sizes or len(sizes) < len(value.objs) or not value.is_only(CONTAINER):
         return None

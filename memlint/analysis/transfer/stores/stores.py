@@ -47,10 +47,7 @@ def store_value(
         # whoever holds the unknown container may call backward on the value
         fn.leave(fn.graphs.closure(inner.src))
     places: list[tuple[Source, PlaceKind]] = []
-    for key in ordered(container.objs):
-        obj = state.heap.get(key)
-        if obj is None:
-            continue
+    for key, obj in state.objects(container):
         state.heap[key] = obj.with_elem(join(obj.elem, value))
         if not obj.bounded:
             places.append((key, "local"))
