@@ -8,7 +8,7 @@ from memlint.analysis.domain.events import CandidateKind
 from memlint.analysis.domain.summary.summary import Summary
 from memlint.analysis.domain.values import DATA, NONE, TENSORS, UNKNOWN, V
 from memlint.analysis.syntax.expression_text import text
-from memlint.analysis.syntax.syntax import expressions, last_name, walk_expression
+from memlint.analysis.syntax.syntax import last_name, parts_of, walk_expression
 from memlint.explain.watch import Recording
 from memlint.explanation import StatementFacts
 from memlint.ir import nodes as ir
@@ -90,10 +90,9 @@ def _local(summary: Summary, statement: ir.Stmt) -> str:
 
 
 def _calls(statement: ir.Stmt) -> Iterator[ir.Call]:
-    for expr in expressions(statement):
-        for part in walk_expression(expr):
-            if isinstance(part, ir.Call):
-                yield part
+    for part in parts_of(statement):
+        if isinstance(part, ir.Call):
+            yield part
 
 
 def _added(statement: ir.Stmt) -> ir.Expr | None:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from memlint.analysis.domain.events import Site
 from memlint.analysis.index.definitions import functions_of
 from memlint.analysis.index.program import Function
-from memlint.analysis.syntax.syntax import expressions, walk_expression, walk_statements
+from memlint.analysis.syntax.syntax import parts_of, walk_statements
 from memlint.finding import Span
 from memlint.ir import nodes as ir
 
@@ -65,17 +65,16 @@ def _parts(
     analysis: Analysis, site: Site, statement: ir.Stmt, line: int, column: int | None
 ) -> Iterator[tuple[ir.Expr, Span]]:
     seen: set[str] = set()
-    for expr in expressions(statement):
-        for part in walk_expression(expr):
-            if not isinstance(part, _SHOWN):
-                continue
-            span = analysis.extent(Site(site.path, site.unit, part.at))
-            if not span.line <= line <= span.end_line or (column is not None and not _covers(span, line, column)):
-                continue
-            key = repr(span)
-            if key not in seen:
-                seen.add(key)
-                yield part, span
+    for part in parts_of(statement):
+        if not isinstance(part, _SHOWN):
+            continue
+        span = analysis.extent(Site(site.path, site.unit, part.at))
+        if not span.line <= line <= span.end_line or (column is not None and not _covers(span, line, column)):
+            continue
+        key = repr(span)
+        if key not in seen:
+            seen.add(key)
+            yield part, span
 
 
 def _covers(span: Span, line: int, column: int) -> bool:

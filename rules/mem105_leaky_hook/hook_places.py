@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from memlint.sdk.project import Analyser, Class, Function, Module, Summary, argument, functions_of, last_ordinal
-from memlint.sdk.syntax import calls, expressions, ir, text, walk_expression, walk_statements
+from memlint.sdk.syntax import calls, ir, parts_of, text, walk_expression, walk_statements
 from memlint.sdk.values import Path, Store
 
 #: methods that remove members of a container
@@ -231,16 +231,15 @@ def _takes(place: Place, statement: ir.Stmt) -> bool:
     """Whether a statement removes members from the place."""
     if isinstance(statement, ir.Delete):
         return any(_is(place, target) for target in statement.targets)
-    for expr in expressions(statement):
-        for part in walk_expression(expr):
-            if not isinstance(part, ir.Call):
-                continue
-            if isinstance(part.func, ir.Attr) and part.func.name in _TAKES and _is(place, part.func.value):
-                return True
-            if text(part.func) in ("setattr", "delattr") and any(
-                isinstance(arg, ir.Const) and arg.value == place.name for arg in part.args
-            ):
-                return True
+    for part in parts_of(statement):
+        if not isinstance(part, ir.Call):
+            continue
+        if isinstance(part.func, ir.Attr) and part.func.name in _TAKES and _is(place, part.func.value):
+            return True
+        if text(part.func) in ("setattr", "delattr") and any(
+            isinstance(arg, ir.Const) and arg.value == place.name for arg in part.args
+        ):
+            return True
     return False
 
 
@@ -266,10 +265,9 @@ def _hands_on(analyser: Analyser, place: Place, function: Function, statement: i
             and call.func.value.id in aliases
             for call in calls(function.body)
         )
-    for expr in expressions(statement):
-        for part in walk_expression(expr):
-            if isinstance(part, ir.Call) and _goes_to_others(analyser, place, function, part):
-                return True
+    for part in parts_of(statement):
+        if isinstance(part, ir.Call) and _goes_to_others(analyser, place, function, part):
+            return True
     return False
 
 

@@ -7,7 +7,7 @@ from typing import Literal
 
 from memlint.sdk import lazy_pattern
 from memlint.sdk.project import Analyser, Class, Function, Summary
-from memlint.sdk.syntax import call_at, dotted, expressions, ir, parts, text, walk_expression, walk_statements
+from memlint.sdk.syntax import call_at, dotted, ir, parts, parts_of, text, walk_expression, walk_statements
 from memlint.sdk.values import FORWARD, OWN, SCALAR, SETUP, TENSORS, Path, V
 
 from .forward_names import Body
@@ -115,15 +115,14 @@ def _written(analyser: Analyser, backward: Function, depth: int = 0) -> dict[str
     ctx = backward.params[0].name
     found: dict[str, Letting] = {}
     for statement in walk_statements(backward.body):
-        for expr in expressions(statement):
-            for part in walk_expression(expr):
-                if isinstance(part, ir.Call):
-                    inner = _handed(analyser, backward, part, ctx, depth)
-                    if inner is None:
-                        return None
-                    found |= inner
-                if isinstance(part, ir.Attr) and part.name == "__dict__" and dotted(part.value) == ctx:
+        for part in parts_of(statement):
+            if isinstance(part, ir.Call):
+                inner = _handed(analyser, backward, part, ctx, depth)
+                if inner is None:
                     return None
+                found |= inner
+            if isinstance(part, ir.Attr) and part.name == "__dict__" and dotted(part.value) == ctx:
+                return None
         found |= _set_by(statement, ctx)
     return found
 

@@ -6,7 +6,7 @@ import re
 
 from memlint.sdk import lazy_pattern
 from memlint.sdk.project import Analyser, Function, knowledge
-from memlint.sdk.syntax import dotted, expressions, ir, names_bound_by, text, walk_expression, walk_statements
+from memlint.sdk.syntax import dotted, ir, names_bound_by, parts_of, text, walk_statements
 from memlint.sdk.values import FORWARD, NONE, SETUP, TENSORS, UNKNOWN, Kept
 
 from .rule import KeptTensor
@@ -118,12 +118,11 @@ class Body:
                     self.parts[statement.value.id] = tuple(map(dotted, target.elements))
         if isinstance(statement, ir.Return) and statement.value is not None:
             self._returned(statement.value)
-        for expr in expressions(statement):
-            for part in walk_expression(expr):
-                if isinstance(part, ir.Call):
-                    self._called(part)
-                elif isinstance(part, ir.Binary) and part.op == "@":
-                    self.used |= {dotted(part.left), dotted(part.right)}
+        for part in parts_of(statement):
+            if isinstance(part, ir.Call):
+                self._called(part)
+            elif isinstance(part, ir.Binary) and part.op == "@":
+                self.used |= {dotted(part.left), dotted(part.right)}
 
     def _returned(self, value: ir.Expr) -> None:
         if isinstance(value, ir.Display) and value.kind == "tuple":

@@ -9,15 +9,14 @@ from memlint.sdk.project import Analyser, Class, Summary, captured, dropped_by_c
 from memlint.sdk.syntax import (
     call_at,
     calls,
-    expressions,
     ir,
     is_false,
     is_true,
     mentions,
     names_bound_by,
     parts,
+    parts_of,
     text,
-    walk_expression,
     walk_statements,
 )
 from memlint.sdk.values import MODULE, Backward, LoopState, Path, Source, excluded, tensors_within
@@ -242,11 +241,10 @@ def _makes_leaf(analyser: Analyser, summary: Summary | None, statement: ir.Stmt)
     made: list[ir.Expr] = []
     if isinstance(statement, ir.Assign) and is_true(statement.value):
         made += [one.value for one in statement.targets if isinstance(one, ir.Attr) and one.name == "requires_grad"]
-    for expr in expressions(statement):
-        for call in walk_expression(expr):
-            func = call.func if isinstance(call, ir.Call) and not any(map(is_false, call.args)) else None
-            if isinstance(func, ir.Attr) and func.name == "requires_grad_":
-                made.append(func.value)
+    for call in parts_of(statement):
+        func = call.func if isinstance(call, ir.Call) and not any(map(is_false, call.args)) else None
+        if isinstance(func, ir.Attr) and func.name == "requires_grad_":
+            made.append(func.value)
     names = (one.id if isinstance(one, ir.Name) else _of_object(analyser, summary, one) for one in made)
     return any(name and _PARAMETER.match(name) is None for name in names)
 

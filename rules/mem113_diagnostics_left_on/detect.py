@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 
 from memlint.sdk import Loop, lazy_pattern
 from memlint.sdk.project import Analyser, Class, Summary, argument, each_call, functions_of, goes_on, in_tests
-from memlint.sdk.syntax import calls, expressions, ir, last_name, text, walk_expression, walk_statements
+from memlint.sdk.syntax import calls, ir, last_name, parts_of, text, walk_statements
 from memlint.sdk.values import LoopState, MetricUse, OutsideCall
 
 from .rule import DiagnosticLeftOn
@@ -268,7 +268,7 @@ def _does_else(statement: ir.Stmt, name: str, is_it: Callable[[ir.Expr], bool]) 
     if isinstance(statement, ir.Delete):
         return any(map(is_it, statement.targets))
     allowed: list[ir.Expr] = list(statement.targets) if isinstance(statement, ir.Assign) else []
-    everything = [part for expr in expressions(statement) for part in walk_expression(expr)]
+    everything = list(parts_of(statement))
     for part in everything:
         if isinstance(part, ir.Call):
             allowed.append(part.func)

@@ -10,13 +10,12 @@ from memlint.sdk.project import Analyser, Summary
 from memlint.sdk.syntax import (
     binds,
     dotted,
-    expressions,
     ir,
     loops_around,
     names_bound_by,
     names_read,
+    parts_of,
     text,
-    walk_expression,
     walk_statements,
 )
 from memlint.sdk.values import (
@@ -201,7 +200,7 @@ def _through_the_model(
     for statement in walk_statements(loop.body, into_definitions=False):
         if statement.at > end:
             break
-        if statement.at > at or any(part.at == at for expr in expressions(statement) for part in walk_expression(expr)):
+        if statement.at > at or any(part.at == at for part in parts_of(statement)):
             bound.update(dict.fromkeys(names_bound_by(statement), statement.at))
         else:
             begun |= names_bound_by(statement) | _deleted(statement)

@@ -14,6 +14,7 @@ from memlint.sdk.syntax import (
     ir,
     kept_for,
     mentions,
+    parts_of,
     text,
     walk_expression,
     walk_statements,
@@ -322,17 +323,16 @@ def _taken(body: tuple[ir.Stmt, ...], place: str) -> bool:
             and is_place(statement.value, place)
         ):
             return True
-        for expr in expressions(statement):
-            for part in walk_expression(expr):
-                if isinstance(part, ir.Display | ir.DictDisplay | ir.Yield) and any(
-                    is_place(child, place) for child in children(part)
-                ):
-                    return True
-                if (
-                    isinstance(part, ir.Call)
-                    and isinstance(part.func, ir.Attr)
-                    and part.func.name in ("append", "add", "put", "insert", "extend", "setdefault")
-                    and any(is_place(arg, place) for arg in part.args)
-                ):
-                    return True
+        for part in parts_of(statement):
+            if isinstance(part, ir.Display | ir.DictDisplay | ir.Yield) and any(
+                is_place(child, place) for child in children(part)
+            ):
+                return True
+            if (
+                isinstance(part, ir.Call)
+                and isinstance(part.func, ir.Attr)
+                and part.func.name in ("append", "add", "put", "insert", "extend", "setdefault")
+                and any(is_place(arg, place) for arg in part.args)
+            ):
+                return True
     return False

@@ -15,6 +15,7 @@ from memlint.sdk.syntax import (
     is_false,
     last_name,
     parts,
+    parts_of,
     walk_expression,
     walk_statements,
 )
@@ -107,7 +108,7 @@ def _around(
             before, behind = _around(inner, at, after=after)
             if behind:
                 return [block[:position], *before], [*behind, block[position + 1 :]]
-        if not after and any(part.at == at for expr in expressions(statement) for part in walk_expression(expr)):
+        if not after and any(part.at == at for part in parts_of(statement)):
             return [block[:position]], [block[position:]]
     return [], []
 

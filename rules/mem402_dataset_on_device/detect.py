@@ -14,6 +14,7 @@ from memlint.sdk.syntax import (
     ir,
     last_name,
     mentions,
+    parts_of,
     text,
     walk_expression,
     walk_statements,
@@ -115,12 +116,11 @@ def _read_by_index(analyser: Analyser, cls: Class) -> frozenset[str]:
     own, derived = method.params[0].name, {method.params[1].name}
     found: set[str] = set()
     for statement in walk_statements(method.body, into_definitions=False):
-        for whole in expressions(statement):
-            for part in walk_expression(whole):
-                if not isinstance(part, ir.Subscript) or not isinstance(part.value, ir.Attr):
-                    continue
-                if text(part.value.value) == own and any(mentions(part.index, name) for name in derived):
-                    found.add(part.value.name)
+        for part in parts_of(statement):
+            if not isinstance(part, ir.Subscript) or not isinstance(part.value, ir.Attr):
+                continue
+            if text(part.value.value) == own and any(mentions(part.index, name) for name in derived):
+                found.add(part.value.name)
         if isinstance(statement, ir.Assign) and any(mentions(statement.value, name) for name in derived):
             derived.update(target.id for target in statement.targets if isinstance(target, ir.Name))
     return frozenset(found)
@@ -232,7 +232,7 @@ def _is_moved(summary: Summary, statement: ir.Stmt) -> bool:
 
 
 def _holds(statement: ir.Stmt, at: int) -> bool:
-    return any(part.at == at for expr in expressions(statement) for part in walk_expression(expr))
+    return any(part.at == at for part in parts_of(statement))
 
 
 def _source(summary: Summary, expr: ir.Expr) -> str:

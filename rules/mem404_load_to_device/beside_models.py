@@ -7,7 +7,15 @@ import sys
 
 from memlint.sdk import lazy_pattern
 from memlint.sdk.project import Analyser, Function, KnownCall, names_an_accelerator
-from memlint.sdk.syntax import calls, expressions, ir, last_name, mentions, text, walk_expression, walk_statements
+from memlint.sdk.syntax import (
+    calls,
+    ir,
+    last_name,
+    mentions,
+    parts_of,
+    text,
+    walk_statements,
+)
 
 from .loaded_states import Taken, bound, held_by, is_handed_on_at_once, load_state_dict
 
@@ -65,10 +73,9 @@ def _on_device(analyser: Analyser, function: Function, model: str, until: int, d
             if ".to(" in shown or names_an_accelerator(shown):
                 return True
             made = True
-        for expr in expressions(statement):
-            for part in walk_expression(expr):
-                if isinstance(part, ir.Call) and (_brings(part, owners) or _moves_part(statement, part, model)):
-                    return part.at < until
+        for part in parts_of(statement):
+            if isinstance(part, ir.Call) and (_brings(part, owners) or _moves_part(statement, part, model)):
+                return part.at < until
     return not made and not (depth > 0 and _comes_on_the_host(analyser, function, model, depth))
 
 

@@ -22,13 +22,13 @@ from memlint.sdk.project import (
 )
 from memlint.sdk.syntax import (
     calls,
-    expressions,
     ir,
     kept,
     last_name,
     mentions,
     names_bound_by,
     parts,
+    parts_of,
     statement_at,
     text,
     walk_expression,
@@ -307,12 +307,11 @@ def _words_of(expr: ir.Expr) -> str:
 def _of_one_tensor(statement: ir.Stmt, expr: ir.Call) -> bool:
     """Whether the loaded object is moved at once, or is no dictionary: ``torch.load(path).cpu()``, ``{k: v.cpu() for k,
     v in torch.load(path).items()}``."""
-    for whole in expressions(statement):
-        for part in walk_expression(whole):
-            if isinstance(part, ir.Attr) and part.value.at == expr.at and part.value is expr and part.name in _OF_ONE:
-                return True
-            if isinstance(part, ir.Comprehension) and any(contains((one.iter,), expr) for one in part.fors):
-                return any(isinstance(inner, ir.Attr) and inner.name in _OF_ONE for inner in walk_expression(part))
+    for part in parts_of(statement):
+        if isinstance(part, ir.Attr) and part.value.at == expr.at and part.value is expr and part.name in _OF_ONE:
+            return True
+        if isinstance(part, ir.Comprehension) and any(contains((one.iter,), expr) for one in part.fors):
+            return any(isinstance(inner, ir.Attr) and inner.name in _OF_ONE for inner in walk_expression(part))
     return False
 
 

@@ -9,11 +9,11 @@ from memlint.sdk import lazy_pattern
 from memlint.sdk.project import Analyser, Function, KnownCall
 from memlint.sdk.syntax import (
     calls,
-    expressions,
     ir,
     is_true,
     last_name,
     mentions,
+    parts_of,
     text,
     unpacked_targets,
     walk_expression,
@@ -55,8 +55,7 @@ def is_handed_on_at_once(statement: ir.Stmt, expr: ir.Call) -> bool:
     ``load_checkpoint(torch.load(path))``."""
     return not bound(statement) and any(
         isinstance(part, ir.Call) and part.at != expr.at and any(_is_of(arg, expr) for arg in part.args)
-        for whole in expressions(statement)
-        for part in walk_expression(whole)
+        for part in parts_of(statement)
     )
 
 
@@ -122,10 +121,9 @@ def held_by(function: Function, statement: ir.Stmt) -> str:
 
 def load_state_dict(statement: ir.Stmt, expr: ir.Call) -> ir.Call | None:
     """The ``load_state_dict(…)`` in the same statement that takes the loaded object, or a part of it; None for none."""
-    for whole in expressions(statement):
-        for part in walk_expression(whole):
-            if isinstance(part, ir.Call) and last_name(part.func) == "load_state_dict" and contains(part.args, expr):
-                return part
+    for part in parts_of(statement):
+        if isinstance(part, ir.Call) and last_name(part.func) == "load_state_dict" and contains(part.args, expr):
+            return part
     return None
 
 
@@ -140,14 +138,13 @@ def loaded_into(function: Function, name: str) -> list[ir.Call]:
     found: list[ir.Call] = []
     for statement in walk_statements(function.body, into_definitions=False):
         known.update(_made_of(statement, known))
-        for expr in expressions(statement):
-            for part in walk_expression(expr):
-                if not isinstance(part, ir.Call) or not any(_is_made_of(arg, known) for arg in part.args):
-                    continue
-                if last_name(part.func) == "load_state_dict":
-                    found.append(part)
-                elif isinstance(part.func, ir.Attr) and part.func.name in _TAKES_IN:
-                    known.add(text(part.func.value, 200))
+        for part in parts_of(statement):
+            if not isinstance(part, ir.Call) or not any(_is_made_of(arg, known) for arg in part.args):
+                continue
+            if last_name(part.func) == "load_state_dict":
+                found.append(part)
+            elif isinstance(part.func, ir.Attr) and part.func.name in _TAKES_IN:
+                known.add(text(part.func.value, 200))
     return found
 
 

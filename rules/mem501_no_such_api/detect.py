@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from memlint.sdk.project import Analyser, Names, Summary, knowledge, memory, unguarded, used_names
-from memlint.sdk.syntax import expressions, identifiers, ir, text, walk_expression
+from memlint.sdk.syntax import identifiers, ir, parts_of, text
 
 from .rule import MissingName
 
@@ -34,20 +34,19 @@ def detect(analyser: Analyser, summary: Summary) -> Iterator[MissingName]:
 
 def _called(analyser: Analyser, summary: Summary, statement: ir.Stmt) -> Iterator[MissingName]:
     """The methods that a statement calls on tensors and tensors do not have."""
-    for expr in expressions(statement):
-        for call in walk_expression(expr):
-            if not isinstance(call, ir.Call) or not isinstance(call.func, ir.Attr) or call.args or call.keywords:
-                continue
-            advice = memory.missing_methods().get(call.func.name)
-            if advice is not None and _is_tensor(analyser, Names(analyser, summary), call.func.value):
-                yield MissingName(
-                    site=summary.site(call.at),
-                    function=summary.function.qual,
-                    name=call.func.name,
-                    text=text(call),
-                    advice=advice,
-                    method=True,
-                )
+    for call in parts_of(statement):
+        if not isinstance(call, ir.Call) or not isinstance(call.func, ir.Attr) or call.args or call.keywords:
+            continue
+        advice = memory.missing_methods().get(call.func.name)
+        if advice is not None and _is_tensor(analyser, Names(analyser, summary), call.func.value):
+            yield MissingName(
+                site=summary.site(call.at),
+                function=summary.function.qual,
+                name=call.func.name,
+                text=text(call),
+                advice=advice,
+                method=True,
+            )
 
 
 def _is_tensor(analyser: Analyser, names: Names, expr: ir.Expr) -> bool:

@@ -11,10 +11,11 @@ from memlint.sdk.syntax import (
     identifiers,
     ir,
     last_name,
+    parts,
+    parts_of,
     statement_at,
     text,
     walk_expression,
-    walk_statements,
 )
 from memlint.sdk.values import MODULE, TENSOR, OutsideCall
 
@@ -120,15 +121,14 @@ def _labels(statement: ir.Stmt, call: ir.Call) -> Iterator[str]:
         targets = statement.targets if isinstance(statement, ir.Assign) else (statement.target,)
         if _scaled(statement.value, call):
             yield from filter(None, map(_name, targets))
-    for expr in expressions(statement):
-        for part in walk_expression(expr):
-            if isinstance(part, ir.DictDisplay):
-                pairs = zip(part.keys, part.values, strict=True)
-                yield from (_word(key) for key, value in pairs if key is not None and _scaled(value, call))
-            elif isinstance(part, ir.Call):
-                yield from (word.name for word in part.keywords if word.name and _scaled(word.value, call))
-                pairs = zip(part.args, part.args[1:], strict=False)
-                yield from (_word(word) for word, value in pairs if _scaled(value, call))
+    for part in parts_of(statement):
+        if isinstance(part, ir.DictDisplay):
+            pairs = zip(part.keys, part.values, strict=True)
+            yield from (_word(key) for key, value in pairs if key is not None and _scaled(value, call))
+        elif isinstance(part, ir.Call):
+            yield from (word.name for word in part.keywords if word.name and _scaled(word.value, call))
+            pairs = zip(part.args, part.args[1:], strict=False)
+            yield from (_word(word) for word, value in pairs if _scaled(value, call))
 
 
 def _name(target: ir.Expr) -> str:
@@ -166,24 +166,22 @@ def _together(analyser: Analyser, summary: Summary) -> Iterator[WrongReading]:
         return
     names = Names(analyser, summary)
     resets = "disable" in identifiers(summary.function.body)[1]
-    for statement in walk_statements(summary.function.body, into_definitions=False):
-        for expr in expressions(statement):
-            for part in walk_expression(expr):
-                sides = _sides(part)
-                read = [_reading(names, side) for side in sides]
-                if read == [_COUNT, _COUNT] and not resets and not (isinstance(part, ir.Binary) and part.op == "+"):
-                    taken_for: Misread = "objects"
-                elif isinstance(part, ir.Binary) and part.op == "+" and _overlap(*read):
-                    taken_for = "apart"
-                else:
-                    continue
-                yield WrongReading(
-                    site=summary.site(part.at),
-                    function=summary.function.qual,
-                    taken_for=taken_for,
-                    text=text(part) if taken_for == "apart" else "gc.get_count()",
-                    label=text(part),
-                )
+    for part in parts(summary.function.body):
+        sides = _sides(part)
+        read = [_reading(names, side) for side in sides]
+        if read == [_COUNT, _COUNT] and not resets and not (isinstance(part, ir.Binary) and part.op == "+"):
+            taken_for: Misread = "objects"
+        elif isinstance(part, ir.Binary) and part.op == "+" and _overlap(*read):
+            taken_for = "apart"
+        else:
+            continue
+        yield WrongReading(
+            site=summary.site(part.at),
+            function=summary.function.qual,
+            taken_for=taken_for,
+            text=text(part) if taken_for == "apart" else "gc.get_count()",
+            label=text(part),
+        )
 
 
 def _sides(expr: ir.Expr) -> tuple[ir.Expr, ...]:

@@ -11,9 +11,9 @@ from memlint.analysis.index.program import Function
 from memlint.analysis.syntax.syntax import (
     calls,
     dotted,
-    expressions,
     last_name,
     parts,
+    parts_of,
     walk_expression,
     walk_statements,
 )
@@ -112,10 +112,9 @@ def _is_combined_in(function: Function, names: AbstractSet[str], own: AbstractSe
             continue
         if isinstance(statement, ir.Assign) and _becomes_attribute(statement, names):
             return True
-        for expr in expressions(statement):
-            for part in walk_expression(expr):
-                if isinstance(part, ir.Binary) and _is_beside(part.left, part.right, names, own):
-                    return True
+        for part in parts_of(statement):
+            if isinstance(part, ir.Binary) and _is_beside(part.left, part.right, names, own):
+                return True
     return False
 
 

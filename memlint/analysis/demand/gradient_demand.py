@@ -18,10 +18,10 @@ from memlint.analysis.syntax.syntax import (
     bodies,
     calls,
     calls_backward,
-    expressions,
     is_false,
     is_true,
     last_name,
+    parts_of,
     statement_at,
     walk_expression,
     walk_statements,
@@ -180,11 +180,10 @@ def requires_inputs(body: tuple[ir.Stmt, ...]) -> bool:
         targets = statement.targets if isinstance(statement, ir.Assign) and is_true(statement.value) else ()
         if "requires_grad" in map(last_name, targets):
             return True
-        for expr in expressions(statement):
-            for part in walk_expression(expr):
-                name = last_name(part.func) if isinstance(part, ir.Call) else ""
-                if isinstance(part, ir.Call) and name in _RECORDING and not (part.args and not is_true(part.args[0])):
-                    return True
+        for part in parts_of(statement):
+            name = last_name(part.func) if isinstance(part, ir.Call) else ""
+            if isinstance(part, ir.Call) and name in _RECORDING and not (part.args and not is_true(part.args[0])):
+                return True
         if any(requires_inputs(block) for block in bodies(statement)):
             return True
     return False
@@ -311,10 +310,9 @@ def _asking(body: tuple[ir.Stmt, ...]) -> tuple[tuple[int, ir.Expr | None, str],
         if isinstance(statement, ir.Assign) and is_true(statement.value):
             targets = (one for one in statement.targets if isinstance(one, ir.Attr) and one.name == "requires_grad")
             found += [(target.at, target.value, REQUIRES) for target in targets]
-        for expr in expressions(statement):
-            for part in walk_expression(expr):
-                if isinstance(part, ir.Call):
-                    found += _asks(part)
+        for part in parts_of(statement):
+            if isinstance(part, ir.Call):
+                found += _asks(part)
     return tuple(found)
 
 

@@ -10,7 +10,7 @@ from memlint.analysis.domain.graphs import Node
 from memlint.analysis.domain.summary.effects import Backward, ModelRun
 from memlint.analysis.domain.summary.summary import Summary
 from memlint.analysis.domain.values import Path, Source, Sources
-from memlint.analysis.syntax.syntax import expressions, statement_at, walk_expression
+from memlint.analysis.syntax.syntax import parts_of, statement_at
 from memlint.analysis.transfer.held_values import tensors_within
 from memlint.analysis.transfer.modules.optimizer_parameters import _DATA, _DATA_CALLS
 from memlint.ir import nodes as ir
@@ -133,7 +133,7 @@ def _is_its_own(summary: Summary, run: ModelRun, item: Source) -> bool:
     statement = statement_at(summary.function.body, run.site.at)
     if statement is None or statement.at != item[0]:
         return False
-    parts = (part for expr in expressions(statement) for part in walk_expression(expr))
+    parts = parts_of(statement)
     return not any(isinstance(part, ir.Attr) and part.name == item[2] for part in parts)
 
 

@@ -18,7 +18,7 @@ from memlint.analysis.facts.known_callers import has_known_callers
 from memlint.analysis.index.program import Function
 from memlint.analysis.index.roles_by_name import named_test
 from memlint.analysis.syntax.bindings import names_bound_by, reads_any, targets
-from memlint.analysis.syntax.syntax import expressions, statement_at, walk_expression, walk_statements
+from memlint.analysis.syntax.syntax import expressions, parts, parts_of, statement_at, walk_expression, walk_statements
 from memlint.analysis.transfer.held_values import tensors_within
 from memlint.analysis.transfer.stores.collected import is_unpacked
 from memlint.ir import nodes as ir
@@ -275,19 +275,10 @@ def captured(summary: Summary, marks: AbstractSet[Source]) -> bool:
 
 
 def _lambdas(statement: ir.Stmt) -> list[ir.Lambda]:
-    return [part for expr in expressions(statement) for part in walk_expression(expr) if isinstance(part, ir.Lambda)]
+    return [part for part in parts_of(statement) if isinstance(part, ir.Lambda)]
 
 
 def _reads(part: ir.FunctionDef | ir.Lambda, names: set[str]) -> bool:
     names = names - {param.name for param in part.params}
-    found = (
-        walk_expression(part.body)
-        if isinstance(part, ir.Lambda)
-        else (
-            item
-            for statement in walk_statements(part.body)
-            for expr in expressions(statement)
-            for item in walk_expression(expr)
-        )
-    )
+    found = walk_expression(part.body) if isinstance(part, ir.Lambda) else parts(part.body, into_definitions=True)
     return any(isinstance(item, ir.Name) and item.id in names for item in found)

@@ -17,7 +17,7 @@ from memlint.analysis.index.function import Function
 from memlint.analysis.syntax.bindings import binds, names_read, targets
 from memlint.analysis.syntax.expression_text import text
 from memlint.analysis.syntax.memo import kept
-from memlint.analysis.syntax.syntax import dotted, expressions, walk_expression, walk_statements
+from memlint.analysis.syntax.syntax import dotted, parts_of, walk_expression, walk_statements
 from memlint.ir import nodes as ir
 
 if TYPE_CHECKING:
@@ -219,9 +219,7 @@ def _binds(statement: ir.Stmt, names: frozenset[str], members: frozenset[str]) -
     if any(isinstance(part, ir.Attr) and part.name in members for part in parts):
         return True
     return "training" in members and any(
-        isinstance(part, ir.Call) and dotted(part.func).rsplit(".", 1)[-1] in _SETS_MODE
-        for expr in expressions(statement)
-        for part in walk_expression(expr)
+        isinstance(part, ir.Call) and dotted(part.func).rsplit(".", 1)[-1] in _SETS_MODE for part in parts_of(statement)
     )
 
 

@@ -8,7 +8,7 @@ from memlint.analysis.index.program import Function, Program
 from memlint.analysis.index.roles_by_name import names_model
 from memlint.analysis.syntax.bindings import names_bound_by, unpacked_targets
 from memlint.analysis.syntax.memo import kept
-from memlint.analysis.syntax.syntax import dotted, expressions, walk_expression, walk_statements
+from memlint.analysis.syntax.syntax import dotted, parts, walk_statements
 from memlint.ir import nodes as ir
 from memlint.knowledge import module_evidence
 from memlint.patterns import lazy_pattern
@@ -34,18 +34,16 @@ def states_made(body: tuple[ir.Stmt, ...]) -> set[tuple[str, str, str]]:
 def fed_to(body: tuple[ir.Stmt, ...]) -> set[tuple[str, str]]:
     """(root of the callee, variable that is an argument) of each call."""
     fed: set[tuple[str, str]] = set()
-    for statement in walk_statements(body):
-        for expr in expressions(statement):
-            for part in walk_expression(expr):
-                if isinstance(part, ir.Call):
-                    root = dotted(part.func).partition(".")[0]
-                    given = (*part.args, *(word.value for word in part.keywords))
-                    fed |= {
-                        (root, item.id)
-                        for value in given
-                        for item in (value.elements if isinstance(value, ir.Display) else (value,))
-                        if isinstance(item, ir.Name)
-                    }
+    for part in parts(body, into_definitions=True):
+        if isinstance(part, ir.Call):
+            root = dotted(part.func).partition(".")[0]
+            given = (*part.args, *(word.value for word in part.keywords))
+            fed |= {
+                (root, item.id)
+                for value in given
+                for item in (value.elements if isinstance(value, ir.Display) else (value,))
+                if isinstance(item, ir.Name)
+            }
     return fed
 
 
@@ -108,31 +106,29 @@ def _module_uses(body: tuple[ir.Stmt, ...]) -> tuple[frozenset[str], frozenset[s
     run: set[str] = set()
     owners: set[str] = set()
     evidence = module_evidence()
-    for statement in walk_statements(body):
-        for expr in expressions(statement):
-            for part in walk_expression(expr):
-                if isinstance(part, ir.Attr) and part.name == "_modules" and (place := dotted(part.value)):
-                    found.add(place)
-                if not isinstance(part, ir.Call):
-                    continue
-                found |= _spread_layers(part)
-                if part.args:
-                    run.add(dotted(part.func))
-                if not isinstance(part.func, ir.Attr):
-                    continue
-                name = part.func.name
-                if name == "zero_grad" and (owner := _owner(part.func.value)):
-                    owners.add(owner)
-                if name in evidence or (
-                    name == "train" and len(part.args) + len(part.keywords) <= 1 and _passes_only_a_flag(part)
-                ):
-                    if name in ("state_dict", "load_state_dict") and _has_other_state_dict(dotted(part.func.value)):
-                        continue
-                    if (name == "eval" and part.args) or (name in ("eval", "train") and is_no_network(part.func)):
-                        continue
-                    place = dotted(receiver_of(part.func.value))
-                    if place:
-                        (forward if name == _FORWARD else found).add(place)
+    for part in parts(body, into_definitions=True):
+        if isinstance(part, ir.Attr) and part.name == "_modules" and (place := dotted(part.value)):
+            found.add(place)
+        if not isinstance(part, ir.Call):
+            continue
+        found |= _spread_layers(part)
+        if part.args:
+            run.add(dotted(part.func))
+        if not isinstance(part.func, ir.Attr):
+            continue
+        name = part.func.name
+        if name == "zero_grad" and (owner := _owner(part.func.value)):
+            owners.add(owner)
+        if name in evidence or (
+            name == "train" and len(part.args) + len(part.keywords) <= 1 and _passes_only_a_flag(part)
+        ):
+            if name in ("state_dict", "load_state_dict") and _has_other_state_dict(dotted(part.func.value)):
+                continue
+            if (name == "eval" and part.args) or (name in ("eval", "train") and is_no_network(part.func)):
+                continue
+            place = dotted(receiver_of(part.func.value))
+            if place:
+                (forward if name == _FORWARD else found).add(place)
     return frozenset(found | (owners & run)), frozenset(forward)
 
 

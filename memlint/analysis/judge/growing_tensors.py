@@ -25,9 +25,9 @@ from memlint.analysis.syntax.expression_text import text
 from memlint.analysis.syntax.memo import kept
 from memlint.analysis.syntax.syntax import (
     dotted,
-    expressions,
     last_name,
     parts,
+    parts_of,
     walk_expression,
     walk_statements,
 )
@@ -147,7 +147,7 @@ def _is_read(store: Store) -> bool:
         if any(text(target, 200) == store.place_text for target in targets(statement)):
             continue
         others: set[int] = set()
-        for part in (part for expr in expressions(statement) for part in walk_expression(expr)):
+        for part in parts_of(statement):
             if isinstance(part, ir.Compare) and "None" in map(text, part.rights):
                 others.add(id(part.left))
             elif id(part) not in others and text(part, 200) == store.place_text:
@@ -186,7 +186,7 @@ def _handed(body: tuple[ir.Stmt, ...]) -> tuple[dict[str, set[str]], dict[str, s
         if isinstance(statement, ir.Assign):
             for place in places_of(statement.value):
                 renamed.setdefault(place, set()).update(text(target, 200) for target in statement.targets)
-        for call in (part for expr in expressions(statement) for part in walk_expression(expr)):
+        for call in parts_of(statement):
             if isinstance(call, ir.Call) and not _only_moves(call):
                 for argument in call.passed:
                     for place in places_of(argument):

@@ -181,7 +181,7 @@ def statement_at(body: tuple[ir.Stmt, ...], at: int) -> ir.Stmt | None:
     if place < 0:
         return None
     best = begun.statements[place]
-    held = best.at == at or any(part.at == at for expr in expressions(best) for part in walk_expression(expr))
+    held = best.at == at or any(part.at == at for part in parts_of(best))
     return best if held else None
 
 
@@ -225,8 +225,13 @@ def _around(body: tuple[ir.Stmt, ...], at: int) -> Iterator[ir.Stmt]:
 def parts(body: tuple[ir.Stmt, ...], into_definitions: bool = False) -> Iterator[ir.Expr]:
     """All expressions of a body, and all their parts."""
     for statement in walk_statements(body, into_definitions):
-        for expr in expressions(statement):
-            yield from walk_expression(expr)
+        yield from parts_of(statement)
+
+
+def parts_of(statement: ir.Stmt) -> Iterator[ir.Expr]:
+    """The expressions of a statement itself, not of its blocks, and all their parts."""
+    for expr in expressions(statement):
+        yield from walk_expression(expr)
 
 
 def with_lambdas(exprs: Iterable[ir.Expr]) -> Iterator[ir.Expr]:

@@ -16,7 +16,14 @@ from memlint.analysis.index.programs import is_distributed
 from memlint.analysis.index.roles_by_name import is_evaluation_name
 from memlint.analysis.syntax.bindings import assigned_names
 from memlint.analysis.syntax.memo import kept
-from memlint.analysis.syntax.syntax import bodies, dotted, expressions, last_name, walk_expression, walk_statements
+from memlint.analysis.syntax.syntax import (
+    bodies,
+    dotted,
+    last_name,
+    parts_of,
+    walk_expression,
+    walk_statements,
+)
 from memlint.analysis.transfer.modules.inert_guards import last_ordinal
 from memlint.fix.safety import casts
 from memlint.fix.safety.followed import Followed
@@ -316,5 +323,4 @@ def _doubt(analyser: Analyser, summary: Summary, guarded: Block, event: ModelCal
 
 def _parts(block: Block, *, into_definitions: bool = False) -> Iterator[ir.Expr]:
     for statement in walk_statements(block, into_definitions=into_definitions):
-        for expr in expressions(statement):
-            yield from walk_expression(expr)
+        yield from parts_of(statement)

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from memlint.analysis.facts.calls_by_name import TooManyError, calls_of_function
 from memlint.analysis.index.binders import binders
 from memlint.analysis.index.program import Function
-from memlint.analysis.syntax.syntax import bodies, expressions, walk_expression, walk_statements
+from memlint.analysis.syntax.syntax import bodies, parts_of, walk_expression, walk_statements
 from memlint.analysis.transfer.modules.inert_guards import last_ordinal
 from memlint.ir import nodes as ir
 from memlint.patterns import lazy_pattern
@@ -154,5 +154,5 @@ def _covers(statement: ir.Stmt, at: int) -> bool:
 
 
 def _calls(statements: Iterable[ir.Stmt]) -> bool:
-    parts = (part for one in statements for expr in expressions(one) for part in walk_expression(expr))
+    parts = (part for one in statements for part in parts_of(one))
     return any(isinstance(part, ir.Call) for part in parts)

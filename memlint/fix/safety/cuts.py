@@ -12,7 +12,7 @@ from memlint.analysis.domain.values import CONTAINER, DATA, INSTANCE, NONE, SCAL
 from memlint.analysis.index.program import Function
 from memlint.analysis.syntax.bindings import mentions
 from memlint.analysis.syntax.expression_text import text
-from memlint.analysis.syntax.syntax import expressions, statement_at, walk_expression, walk_statements
+from memlint.analysis.syntax.syntax import expressions, parts, statement_at, walk_expression, walk_statements
 from memlint.analysis.transfer.stores.made_places import MADE
 from memlint.fix.safety.bindings import is_sum
 from memlint.fix.safety.hosts import met_on_device
@@ -224,9 +224,7 @@ def _is_used_as_tensor(function: Function, expr: ir.Expr) -> bool:
         and isinstance(part.func, ir.Attr)
         and part.func.name in ("backward", "item", "detach")
         and text(part.func.value) == text(expr)
-        for statement in walk_statements(function.body, into_definitions=False)
-        for own in expressions(statement)
-        for part in walk_expression(own)
+        for part in parts(function.body)
     )
 
 

@@ -16,7 +16,7 @@ from memlint.analysis.index.function import PROPERTIES
 from memlint.analysis.index.program import Class, Function, Program
 from memlint.analysis.syntax.expression_text import text
 from memlint.analysis.syntax.memo import kept_for
-from memlint.analysis.syntax.syntax import dotted, expressions, walk_expression, walk_statements
+from memlint.analysis.syntax.syntax import dotted, parts_of, walk_expression, walk_statements
 from memlint.fix.safety import vocabulary as words
 from memlint.fix.safety.origins import Origin, Origins, UnknownOriginError, is_layer, resolve
 from memlint.fix.safety.replaced_parts import replacements
@@ -54,15 +54,14 @@ class Followed:
         for statement in walk_statements(body):
             if isinstance(statement, ir.For) and (why := self._iterated()):
                 return why
-            for expr in expressions(statement):
-                for part in walk_expression(expr):
-                    why = ""
-                    if isinstance(part, ir.Call):
-                        why = self._call(function, part)
-                    elif isinstance(part, ir.Attr):
-                        why = self._read(function, part)
-                    if why:
-                        return why
+            for part in parts_of(statement):
+                why = ""
+                if isinstance(part, ir.Call):
+                    why = self._call(function, part)
+                elif isinstance(part, ir.Attr):
+                    why = self._read(function, part)
+                if why:
+                    return why
         return ""
 
     def _function(self, function: Function) -> str:

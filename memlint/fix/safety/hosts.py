@@ -6,7 +6,7 @@ from memlint import knowledge
 from memlint.analysis.index.program import Function
 from memlint.analysis.syntax.expression_text import text
 from memlint.analysis.syntax.memo import kept_for
-from memlint.analysis.syntax.syntax import children, expressions, walk_expression, walk_statements
+from memlint.analysis.syntax.syntax import children, parts, walk_statements
 from memlint.fix.safety import vocabulary as words
 from memlint.ir import nodes as ir
 
@@ -37,12 +37,10 @@ def met_on_device(function: Function, place: str) -> str:
                 kept |= targets - moved
         if (kept, moved) == before:
             break
-    for statement in walk_statements(function.body, into_definitions=False):
-        for expr in expressions(statement):
-            for part in walk_expression(expr):
-                sides = _sides(part)
-                if any(_names(one) & kept for one in sides) and any(_is_moved(one, moved) for one in sides):
-                    return text(part, 40)
+    for part in parts(function.body):
+        sides = _sides(part)
+        if any(_names(one) & kept for one in sides) and any(_is_moved(one, moved) for one in sides):
+            return text(part, 40)
     return ""
 
 

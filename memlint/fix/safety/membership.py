@@ -5,7 +5,7 @@ from __future__ import annotations
 from memlint.analysis.domain.summary.summary import Summary
 from memlint.analysis.domain.values import CONTAINER
 from memlint.analysis.index.program import Function
-from memlint.analysis.syntax.syntax import expressions, walk_expression
+from memlint.analysis.syntax.syntax import parts_of
 from memlint.fix.safety import vocabulary as words
 from memlint.fix.safety.bindings import is_container
 from memlint.ir import nodes as ir
@@ -37,8 +37,7 @@ def _is_passed_as_container(summary: Summary, statement: ir.Stmt, expr: ir.Expr)
     """Whether the expression is an argument of a call that passes a container to a function of the project."""
     calls = {
         part.at: part
-        for own in expressions(statement)
-        for part in walk_expression(own)
+        for part in parts_of(statement)
         if isinstance(part, ir.Call)
         and (any(arg is expr for arg in part.args) or any(word.value is expr for word in part.keywords))
     }

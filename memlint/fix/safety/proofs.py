@@ -11,7 +11,7 @@ from memlint.analysis.index.binders import binders
 from memlint.analysis.index.program import Function
 from memlint.analysis.syntax.bindings import mentions
 from memlint.analysis.syntax.expression_text import text
-from memlint.analysis.syntax.syntax import bodies, expressions, walk_expression, walk_statements
+from memlint.analysis.syntax.syntax import bodies, parts_of, walk_statements
 from memlint.ir import nodes as ir
 
 #: methods that Python's numbers lack
@@ -60,8 +60,7 @@ def _summed(function: Function, expr: ir.Expr) -> Iterator[ir.Expr]:
 def _run_with(body: tuple[ir.Stmt, ...], inner: ir.Stmt) -> Iterator[ir.Expr]:
     """The expressions that are evaluated on every path through a statement: those of the blocks around it."""
     for statement in body:
-        for expr in expressions(statement):
-            yield from walk_expression(expr)
+        yield from parts_of(statement)
         blocks = bodies(statement) if not isinstance(statement, ir.FunctionDef | ir.ClassDef) else ()
         for block in blocks:
             if isinstance(statement, ir.With) or any(one is inner for one in walk_statements(block)):

@@ -9,7 +9,7 @@ from memlint.analysis.facts.calls_by_name import functions_in
 from memlint.analysis.index.binders import binders
 from memlint.analysis.index.program import Function, Program
 from memlint.analysis.syntax.memo import kept
-from memlint.analysis.syntax.syntax import dotted, expressions, walk_expression, walk_statements
+from memlint.analysis.syntax.syntax import dotted, parts_of, walk_expression, walk_statements
 from memlint.fix.safety import vocabulary as words
 from memlint.ir import nodes as ir
 
@@ -59,11 +59,10 @@ def _puts(function: Function) -> Iterator[tuple[ir.Expr, ir.Expr]]:
         for target, value in _stored(statement):
             for place in _places(target):
                 yield place, value
-        for expr in expressions(statement):
-            for part in walk_expression(expr):
-                if isinstance(part, ir.Call) and isinstance(part.func, ir.Attr) and part.func.name in words.PUTS:
-                    for value in part.passed:
-                        yield part.func.value, value
+        for part in parts_of(statement):
+            if isinstance(part, ir.Call) and isinstance(part.func, ir.Attr) and part.func.name in words.PUTS:
+                for value in part.passed:
+                    yield part.func.value, value
 
 
 def _stored(statement: ir.Stmt) -> list[tuple[ir.Expr, ir.Expr]]:

@@ -11,7 +11,7 @@ from memlint.analysis.facts.known_callers import UnknownCallersError
 from memlint.analysis.index.binders import binders
 from memlint.analysis.index.program import Function
 from memlint.analysis.syntax.expression_text import text
-from memlint.analysis.syntax.syntax import expressions, is_name, walk_expression, walk_statements
+from memlint.analysis.syntax.syntax import expressions, is_name, parts, parts_of, walk_expression, walk_statements
 from memlint.fix.safety import vocabulary as words
 from memlint.fix.safety.arguments import passed_for
 from memlint.fix.safety.bindings import is_container, is_sum
@@ -73,9 +73,8 @@ class _Survivors:
                 case ir.Raise() if statement.exc is not None and not is_plain(self.analyser, function, statement.exc):
                     if isinstance(statement.exc, ir.Call) and statement.exc.args:
                         self.watch.doubtful(f"`{text(statement.exc, 40)}` is raised, without a graph then")
-            for expr in expressions(statement):
-                for part in walk_expression(expr):
-                    self._part(function, part)
+            for part in parts_of(statement):
+                self._part(function, part)
 
     def _part(self, function: Function, part: ir.Expr) -> None:
         if isinstance(part, ir.Walrus) and not is_plain(self.analyser, function, part.value):
@@ -144,12 +143,11 @@ def _read_outside(function: Function, body: Body) -> Iterator[str]:
     """The names that the function mentions outside of the statements, or that nested definitions read."""
     guarded = {id(statement) for statement in walk_statements(body)}
     for statement in walk_statements(function.body):
-        for expr in expressions(statement):
-            for part in walk_expression(expr):
-                if isinstance(part, ir.Name) and id(statement) not in guarded:
-                    yield part.id
-                elif isinstance(part, ir.Lambda):
-                    yield from _names(part.body)
+        for part in parts_of(statement):
+            if isinstance(part, ir.Name) and id(statement) not in guarded:
+                yield part.id
+            elif isinstance(part, ir.Lambda):
+                yield from _names(part.body)
         if isinstance(statement, ir.FunctionDef):
             for inner in walk_statements(statement.body):
                 for expr in expressions(inner):
@@ -210,9 +208,7 @@ def _is_plain_name(analyser: Analyser, function: Function, name: str, depth: int
         and isinstance(part.func.value, ir.Name)
         and part.func.value.id == name
         and not all(is_plain(analyser, function, arg, depth + 1) for arg in part.args)
-        for statement in walk_statements(function.body)
-        for expr in expressions(statement)
-        for part in walk_expression(expr)
+        for part in parts(function.body, into_definitions=True)
     ):
         return False
     values = binders(function, name)

@@ -20,9 +20,9 @@ from memlint.analysis.syntax.memo import kept_for
 from memlint.analysis.syntax.syntax import (
     calls,
     dotted,
-    expressions,
     last_name,
     parts,
+    parts_of,
     spreads,
     walk_expression,
     walk_statements,
@@ -104,7 +104,7 @@ def _calls_with_items(
             items |= names_bound_by(statement)
         elif drawn and isinstance(statement, ir.For) and reads_any(statement.iter, variables | items):
             items |= names_read(statement.target)
-        inside = [part for expr in expressions(statement) for part in walk_expression(expr)]
+        inside = list(parts_of(statement))
         for part in inside:
             for one in part.fors if drawn and isinstance(part, ir.Comprehension) else ():
                 if reads_any(one.iter, variables | items):

@@ -24,6 +24,7 @@ from memlint.analysis.syntax.syntax import (
     expressions,
     is_name,
     last_name,
+    parts_of,
     walk_expression,
     walk_statements,
 )
@@ -68,7 +69,7 @@ def _asks_for(body: tuple[ir.Stmt, ...], flag: str) -> bool:
         for statement in walk_statements(body)
         for test in (
             *((statement.test,) if isinstance(statement, ir.If) else ()),
-            *(test for expr in expressions(statement) for part in walk_expression(expr) for test in _deciding(part)),
+            *(test for part in parts_of(statement) for test in _deciding(part)),
         )
     )
     return any(isinstance(part, ir.Attr) and dotted(part) == flag for test in tests for part in walk_expression(test))
@@ -134,12 +135,11 @@ def _switching(body: tuple[ir.Stmt, ...]) -> Iterator[str]:
             isinstance(target, ir.Attr) and target.name == "requires_grad" for target in statement.targets
         ):
             yield from _tested(statement.value)
-        for expr in expressions(statement):
-            for part in walk_expression(expr):
-                if isinstance(part, ir.IfExp) and _names(part.body, part.orelse) & _MATTERS:
-                    yield from _tested(part.test)
-                elif isinstance(part, ir.Call):
-                    yield from _handed_on(part)
+        for part in parts_of(statement):
+            if isinstance(part, ir.IfExp) and _names(part.body, part.orelse) & _MATTERS:
+                yield from _tested(part.test)
+            elif isinstance(part, ir.Call):
+                yield from _handed_on(part)
 
 
 @kept

@@ -15,7 +15,7 @@ from memlint.analysis.syntax.syntax import (
     expressions,
     is_false,
     last_name,
-    walk_expression,
+    parts_of,
     walk_statements,
     way_to,
 )
@@ -120,7 +120,7 @@ def _thaws(body: tuple[ir.Stmt, ...]) -> bool:
         targets = statement.targets if isinstance(statement, ir.Assign) and not is_false(statement.value) else ()
         if "requires_grad" in map(last_name, targets):
             return True
-        if any(_is_thawing(part) for expr in expressions(statement) for part in walk_expression(expr)):
+        if any(_is_thawing(part) for part in parts_of(statement)):
             return True
     return False
 

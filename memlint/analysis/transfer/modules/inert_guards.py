@@ -17,7 +17,7 @@ from memlint.analysis.domain.values import V, ordered
 from memlint.analysis.index.program import Class
 from memlint.analysis.syntax.bindings import targets
 from memlint.analysis.syntax.expression_text import text
-from memlint.analysis.syntax.syntax import bodies, expressions, last_name, parts, walk_expression, walk_statements
+from memlint.analysis.syntax.syntax import bodies, last_name, parts, parts_of, walk_expression, walk_statements
 from memlint.ir import nodes as ir
 
 if TYPE_CHECKING:
@@ -286,15 +286,14 @@ def _only_prepares(block: ir.With) -> bool:
             return False
         if any(isinstance(one, ir.Attr) and one.name in _PARAMETERS for one in targets(statement)):
             return False  # setting weights is what the guard is for
-        for expr in expressions(statement):
-            for part in walk_expression(expr):
-                if not isinstance(part, ir.Call):
-                    continue
-                calls += 1
-                func = part.func
-                name = last_name(func)
-                if name not in _PREPARES:
-                    return False
+        for part in parts_of(statement):
+            if not isinstance(part, ir.Call):
+                continue
+            calls += 1
+            func = part.func
+            name = last_name(func)
+            if name not in _PREPARES:
+                return False
     return calls > 0
 
 
@@ -313,8 +312,6 @@ def _after(body: tuple[ir.Stmt, ...], target: ir.Stmt) -> tuple[ir.Stmt, ...]:
 def last_ordinal(statement: ir.Stmt) -> int:
     """The highest ordinal in a statement."""
     last = statement.at
-    for inner in walk_statements((statement,)):
-        for expr in expressions(inner):
-            for part in walk_expression(expr):
-                last = max(last, part.at)
+    for part in parts((statement,), into_definitions=True):
+        last = max(last, part.at)
     return last

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from memlint.analysis.syntax.bindings import names_bound_by, reads_any
 from memlint.analysis.syntax.memo import kept
-from memlint.analysis.syntax.syntax import dotted, expressions, walk_expression, walk_statements
+from memlint.analysis.syntax.syntax import dotted, parts, walk_statements
 from memlint.ir import nodes as ir
 
 _OF_PARAMETERS = frozenset({"parameters", "named_parameters"})
@@ -33,11 +33,7 @@ def _through(body: tuple[ir.Stmt, ...], is_meant: Callable[[str], bool]) -> froz
             continue
         own = names_bound_by(loop)
         found.update(
-            id(part)
-            for statement in walk_statements(loop.body)
-            for expr in expressions(statement)
-            for part in walk_expression(expr)
-            if isinstance(part, ir.Name) and part.id in own
+            id(part) for part in parts(loop.body, into_definitions=True) if isinstance(part, ir.Name) and part.id in own
         )
     return frozenset(found)
 

@@ -12,7 +12,7 @@ from memlint.analysis.domain.values import Source
 from memlint.analysis.index.program import Function
 from memlint.analysis.syntax.bindings import names_read
 from memlint.analysis.syntax.memo import kept
-from memlint.analysis.syntax.syntax import calls_backward, expressions, walk_expression, walk_statements
+from memlint.analysis.syntax.syntax import calls_backward, expressions, parts_of, walk_statements
 from memlint.analysis.transfer.held_values import tensors_within
 from memlint.ir import nodes as ir
 
@@ -61,8 +61,7 @@ def _handed(function: Function) -> tuple[tuple[ir.Call, frozenset[str]], ...]:
     return tuple(
         (part, names)
         for statement in statements
-        for expr in expressions(statement)
-        for part in walk_expression(expr)
+        for part in parts_of(statement)
         if isinstance(part, ir.Call)
         for argument in (*part.args, *(word.value for word in part.keywords))
         if (names := _names(argument, inner))

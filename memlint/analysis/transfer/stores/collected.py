@@ -23,6 +23,7 @@ from memlint.analysis.syntax.syntax import (
     expressions,
     is_true,
     parts,
+    parts_of,
     walk_expression,
     walk_statements,
 )
@@ -285,10 +286,9 @@ def is_moved_later(summary: Summary, store: Store) -> bool:
     for statement in walk_statements(summary.function.body, into_definitions=False):
         if statement.at <= store.site.at:
             continue
-        for expr in expressions(statement):
-            for part in walk_expression(expr):
-                if isinstance(part, ir.Call) and _moves(part) and _joined(part, names):
-                    return True
+        for part in parts_of(statement):
+            if isinstance(part, ir.Call) and _moves(part) and _joined(part, names):
+                return True
         if isinstance(statement, ir.Assign) and _joined(statement.value, names):
             names |= names_bound_by(statement) - {"_"}
     return False

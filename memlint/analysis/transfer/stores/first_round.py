@@ -13,8 +13,8 @@ from memlint.analysis.syntax.memo import kept, kept_for
 from memlint.analysis.syntax.syntax import (
     bodies,
     dotted,
-    expressions,
     loops_around,
+    parts_of,
     statement_at,
     walk_expression,
     walk_statements,
@@ -79,12 +79,11 @@ def begun_anew(function: tuple[ir.Stmt, ...], loop: ir.For | ir.While) -> frozen
             for name in names_bound_by(statement):
                 assigned.setdefault(name, []).append((apart, loose))
                 first_assigned.setdefault(name, statement.at)
-        for expr in expressions(statement):
-            for part in walk_expression(expr):
-                if isinstance(part, ir.Name) and (apart or part.at < first_assigned.get(part.id, part.at + 1)):
-                    read_first.add(part.id)  # read in some rounds alone, or before it is given a value
-                elif isinstance(part, ir.IfExp) and tells(part.test):
-                    read_first |= names_read(part)
+        for part in parts_of(statement):
+            if isinstance(part, ir.Name) and (apart or part.at < first_assigned.get(part.id, part.at + 1)):
+                read_first.add(part.id)  # read in some rounds alone, or before it is given a value
+            elif isinstance(part, ir.IfExp) and tells(part.test):
+                read_first |= names_read(part)
     own = names_bound_by(loop)
     return frozenset(
         name

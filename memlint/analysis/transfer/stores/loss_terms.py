@@ -9,7 +9,7 @@ from memlint.analysis.domain.summary.effects import Store
 from memlint.analysis.domain.values import Path
 from memlint.analysis.index.program import Class, Function
 from memlint.analysis.syntax.memo import kept
-from memlint.analysis.syntax.syntax import expressions, is_name, walk_expression, walk_statements
+from memlint.analysis.syntax.syntax import is_name, parts_of, walk_expression, walk_statements
 from memlint.analysis.transfer.modules.flags import own_calls
 from memlint.ir import nodes as ir
 
@@ -73,10 +73,9 @@ def _emptied(method: Function) -> frozenset[str]:
             read = _attributes(statement.value, own)
             for target in statement.targets:
                 found |= _attributes(target, own) - read if isinstance(target, ir.Attr) else set()
-        for expr in expressions(statement):
-            for part in walk_expression(expr):
-                if isinstance(part, ir.Call) and isinstance(part.func, ir.Attr) and part.func.name in _EMPTIES:
-                    found |= _attributes(part.func.value, own)
+        for part in parts_of(statement):
+            if isinstance(part, ir.Call) and isinstance(part.func, ir.Attr) and part.func.name in _EMPTIES:
+                found |= _attributes(part.func.value, own)
     return frozenset(found)
 
 
