@@ -272,7 +272,7 @@ def _hands_on(analyser: Analyser, place: Place, function: Function, statement: i
 
 
 def _goes_to_others(analyser: Analyser, place: Place, function: Function, call: ir.Call) -> bool:
-    given = (*call.args, *(word.value for word in call.keywords))
+    given = call.passed
     if not any(_is(place, arg) and not isinstance(arg, ir.Subscript) for arg in given):
         return False
     if isinstance(call.func, ir.Name) and call.func.id in _READS:

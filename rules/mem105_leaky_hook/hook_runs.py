@@ -183,7 +183,7 @@ def _uses(call: ir.Call, name: str) -> bool:
     """``model(x)``, ``model.generate(x)``, ``evaluate(model, x)``"""
     if isinstance(call.func, ir.Attr) and call.func.name in ("eval", "train", "to", "cuda", "zero_grad", "parameters"):
         return False
-    given = (*call.args, *(word.value for word in call.keywords))
+    given = call.passed
     if isinstance(call.func, ir.Name) and call.func.id in ("print", "isinstance", "len", "type", "id"):
         return False
     return _begins(call.func, name) or any(isinstance(arg, ir.Name) and arg.id == name for arg in given)

@@ -129,7 +129,7 @@ def _written(analyser: Analyser, backward: Function, depth: int = 0) -> dict[str
 
 def _handed(analyser: Analyser, function: Function, call: ir.Call, ctx: str, depth: int) -> dict[str, Letting] | None:
     """The attributes that a callee releases of a context that is passed to it."""
-    given = (*call.args, *(word.value for word in call.keywords))
+    given = call.passed
     if not any(dotted(item.value if isinstance(item, ir.Starred) else item) == ctx for item in given):
         return {}
     if isinstance(call.func, ir.Name) and call.func.id in ("hasattr", "getattr", "print", "isinstance", "id"):

@@ -88,7 +88,7 @@ def _names_state(value: ir.Subscript) -> bool:
 
 def _called(analyser: Analyser, summary: Summary, call: ir.Call, names: frozenset[str], kind: str) -> Hold | None:
     func = call.func
-    given = [*call.args, *(word.value for word in call.keywords)]
+    given = [*call.passed]
     if isinstance(func, ir.Attr):
         inside = held_by(analyser, summary, func.value, names, kind)
         if inside is not None and func.name in _SELF:

@@ -43,5 +43,5 @@ def _uses(call: ir.Call, model: str) -> bool:
     """Whether a call runs the model, or has it as an argument."""
     if not model or (isinstance(call.func, ir.Attr) and call.func.name in ("state_dict", "load_state_dict")):
         return False
-    given = (*call.args, *(word.value for word in call.keywords))
+    given = call.passed
     return dotted(call.func) == model or any(dotted(arg) == model for arg in given)

@@ -99,6 +99,6 @@ def _is_input(summary: Summary, one: LoopUpdate, name: str) -> bool:
     assert one.loop is not None
     return any(
         (call.at in summary.notes.models or names_model(text(call.func)))
-        and any(mentions(given, name) for given in (*call.args, *(word.value for word in call.keywords)))
+        and any(mentions(given, name) for given in call.passed)
         for call in calls(one.loop.body)
     )

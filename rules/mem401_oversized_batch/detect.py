@@ -139,7 +139,7 @@ def _calls_in(body: tuple[ir.Stmt, ...]) -> frozenset[int]:
 
 def _takes_a_graph(call: ir.Call) -> bool:
     """Whether the call is one of a graph network, whose sample is the whole graph."""
-    for arg in (*call.args, *(word.value for word in call.keywords)):
+    for arg in call.passed:
         name = dotted(arg).rsplit(".", 1)[-1].lower()
         if name.startswith(("adj", "edge", "graph", "lap")) or name in ("g", "a", "data"):
             return True

@@ -42,7 +42,7 @@ def taken_by(analyser: Analyser, function: Function, statement: ir.Stmt, expr: i
     found = [_taken(call) for call in into if isinstance(call.func, ir.Attr)]
     others = (call for call in calls(function.body) if last_name(call.func) != "load_state_dict")
     for call in others if inline is None else ():
-        for arg in (*call.args, *(word.value for word in call.keywords)):
+        for arg in call.passed:
             root = arg.value if isinstance(arg, ir.Subscript) else arg
             own = isinstance(root, ir.Call) and root.at == expr.at
             if own or (isinstance(root, ir.Name | ir.Attr) and text(root, 200) in names):

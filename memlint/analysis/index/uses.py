@@ -37,7 +37,7 @@ def fed_to(body: tuple[ir.Stmt, ...]) -> set[tuple[str, str]]:
     for part in parts(body, into_definitions=True):
         if isinstance(part, ir.Call):
             root = dotted(part.func).partition(".")[0]
-            given = (*part.args, *(word.value for word in part.keywords))
+            given = part.passed
             fed |= {
                 (root, item.id)
                 for value in given
@@ -177,7 +177,7 @@ def _passes_only_a_flag(call: ir.Call) -> bool:
     set."""
     if _is_call_on_self(call.func):
         return False
-    flags = [*call.args, *(word.value for word in call.keywords)]
+    flags = [*call.passed]
     return (
         not flags
         or (isinstance(flags[0], ir.Const) and flags[0].kind == "bool")

@@ -137,7 +137,7 @@ def _entering(statement: ir.Stmt, store: Store, place: str) -> Iterator[ir.Expr]
                 yield from _terms(statement.value, place)
         case ir.ExprStmt() if isinstance(statement.value, ir.Call):
             call = statement.value
-            given = (*call.args, *(word.value for word in call.keywords))
+            given = call.passed
             # which of several equal arguments is meant is unknown
             same = [arg for arg in given if text(arg) == store.text]
             if len(same) == 1:

@@ -258,7 +258,7 @@ class Followed:
 
     def _runs(self, function: Function, call: ir.Call) -> str:
         """The doubt about code of the project that a library's function is given, and may run."""
-        for given in (*call.args, *(word.value for word in call.keywords)):
+        for given in call.passed:
             named = isinstance(given, ir.Name | ir.Attr)
             kind = resolve(self.analyser, function, given)[0] if named else ""
             bound = isinstance(given, ir.Attr) and self.analyser.facts.methods.are_there(given.name)

@@ -63,7 +63,7 @@ def _inputs(call: ir.Call) -> tuple[ir.Expr, ...]:
         case ir.Name(id=name) if name in words.BUILTINS_THAT_END:
             return ()
     own = (call.func.value,) if isinstance(call.func, ir.Attr) else ()
-    return *own, *call.args, *(word.value for word in call.keywords)
+    return *own, *call.passed
 
 
 def _is_moved(expr: ir.Expr, moved: Names) -> bool:

@@ -101,7 +101,7 @@ class Origins:
 
     def _call(self, function: Function, call: ir.Call) -> set[Origin]:
         func = call.func
-        given = (*call.args, *(word.value for word in call.keywords))
+        given = call.passed
         kind, what = resolve(self.analyser, function, func)
         if kind == "class" and isinstance(what, Class):
             return {what}
@@ -250,7 +250,7 @@ class Origins:
                 for part in walk_expression(expr):
                     if not isinstance(part, ir.Call):
                         continue
-                    given = (*part.args, *(word.value for word in part.keywords))
+                    given = part.passed
                     if isinstance(part.func, ir.Attr) and means(part.func.value) and part.func.name in words.PUTS:
                         found |= self._all(function, given)
                     elif only is not None and any(means(arg) for arg in given):

@@ -82,7 +82,7 @@ class _Survivors:
         if not isinstance(part, ir.Call) or not isinstance(part.func, ir.Attr):
             return
         name = part.func.name
-        given = (*part.args, *(word.value for word in part.keywords))
+        given = part.passed
         if name in words.PUTS and not all(is_plain(self.analyser, function, arg) for arg in given):
             self._filled(function, part.func.value)
         where = "" if function is self.function else f" in `{function.qual}`"
@@ -235,7 +235,7 @@ def _is_plain_call(analyser: Analyser, function: Function, call: ir.Call, plain:
         if func.id in words.BUILTINS_THAT_END:
             return analyser.program.find(function.module, func.id)[0] == "none"
         if func.id in ("sum", "min", "max", "abs", "list", "tuple", "set", "sorted", "dict"):
-            return plain(*call.args, *(word.value for word in call.keywords))
+            return plain(*call.passed)
     if isinstance(func, ir.Attr):
         project = analyser.facts.methods.are_there(func.name)
         if func.name in knowledge.methods().cut and not project:

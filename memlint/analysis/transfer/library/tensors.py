@@ -239,7 +239,7 @@ def _move(receiver: V, name: str, expr: ir.Call, args: list[V], words: dict[str,
 
 def names_integers(expr: ir.Call) -> bool:
     """Whether a call names an integer dtype, whose tensors have no graph."""
-    given = (*expr.args, *(word.value for word in expr.keywords))
+    given = expr.passed
     return any(dotted(item).rsplit(".", 1)[-1] in _INTEGERS for item in given)
 
 

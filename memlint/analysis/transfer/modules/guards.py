@@ -211,7 +211,7 @@ def is_guard(summary: Summary, function: Function, expr: ir.Expr) -> bool:
     if isinstance(expr, ir.IfExp):
         return is_guard(summary, function, expr.body) and is_guard(summary, function, expr.orelse)
     if isinstance(expr, ir.Call):
-        arguments = (*expr.args, *(word.value for word in expr.keywords))
+        arguments = expr.passed
         always = all(map(is_true, arguments))
         return always and is_guard(summary, function, expr.func)
     kind, what = summary.analyser.program.find_expression(function.module, expr, function)

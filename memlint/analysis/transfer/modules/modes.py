@@ -255,7 +255,7 @@ def _effect_of(summary: Summary, state: State, statement: ir.Stmt, names: frozen
             if isinstance(func.value, ir.Attr) and func.value.name in ("grad", "data"):
                 return "no"  # gradients that are zeroed by hand
             return "yes"  # on a leaf, it equals ``requires_grad = False``
-        arguments = [*call.args, *(word.value for word in call.keywords)]
+        arguments = [*call.passed]
         if not arguments:
             return "on"
         flag = arguments[0]

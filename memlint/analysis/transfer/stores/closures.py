@@ -63,7 +63,7 @@ def _handed(function: Function) -> tuple[tuple[ir.Call, frozenset[str]], ...]:
         for statement in statements
         for part in parts_of(statement)
         if isinstance(part, ir.Call)
-        for argument in (*part.args, *(word.value for word in part.keywords))
+        for argument in part.passed
         if (names := _names(argument, inner))
     )
 

@@ -114,8 +114,7 @@ def _trained_on(analyser: Analyser, summary: Summary, names: set[str], since: in
             return True
     training_calls = {record.at for record in summary.calls.values() if _trains(analyser, record.callee)}
     return bool(training_calls) and any(
-        call.at in training_calls
-        and any(mention(arg, names) for arg in (*call.args, *(word.value for word in call.keywords)))
+        call.at in training_calls and any(mention(arg, names) for arg in call.passed)
         for call in calls(summary.function.body)
     )
 

@@ -55,7 +55,7 @@ def takes_same(fn: FunctionState, pop: ir.Call, places: Sources) -> bool:
         return False
     for part in parts(fn.loops[0].body):
         if isinstance(part, ir.Call) and part is not pop:
-            given: tuple[ir.Expr, ...] = (*part.args, *(word.value for word in part.keywords))
+            given: tuple[ir.Expr, ...] = part.passed
         else:
             given = (part.index,) if isinstance(part, ir.Subscript) else ()
         if any(is_name(inner, key.id) for one in given for inner in walk_expression(one)):
