@@ -104,7 +104,7 @@ def _is_of_batches(analyser: Analyser, summary: Summary, store: Store, loop: Loo
     if Shared(analyser, summary, loop, stores, names, iteration_of(analyser, summary, loop)):
         return False
     reached = _reached(summary, store)
-    nodes = [node for item in reached if (node := summary.graphs.nodes.get(item)) is not None]
+    nodes = summary.graphs.nodes_of(reached)
     if any(node.model and loop.id in node.loops for node in nodes):
         return True
     # a network of functions and parameters runs no layer: the call of its forward tells

@@ -109,7 +109,7 @@ class Shared:
         made = {
             graphs.nodes[key].at
             for key, behind in earlier.items()
-            if any((node := graphs.nodes.get(item)) is not None and node.definite for item in behind)
+            if any(node.definite for node in graphs.nodes_of(behind))
             or (not graphs.nodes[key].unknown and any(isinstance(item, Path) for item in behind))
         }
         made |= {
@@ -258,7 +258,7 @@ def _leaves_a_graph(summary: Summary | None, name: str) -> bool:
     if value is None:
         return True
     behind = summary.graphs.closure(value.src | tensors_within(summary, state, value).src)
-    recorded = [node for item in behind if (node := summary.graphs.nodes.get(item)) is not None]
+    recorded = summary.graphs.nodes_of(behind)
     return any(not node.leaf for node in recorded) or any(isinstance(item, Path) for item in behind)
 
 

@@ -301,7 +301,7 @@ class Application(Translation):
     def _evidence(self, evidence: frozenset[Source]) -> None:
         graphs = self.callee.graphs
         reached = evidence if all(isinstance(item, Path) for item in evidence) else graphs.closure(evidence)
-        if any(node.unknown or node.definite for item in reached if (node := graphs.nodes.get(item)) is not None):
+        if any(node.unknown or node.definite for node in graphs.nodes_of(reached)):
             return
         sources = [self.resolve(item).src for item in reached if isinstance(item, Path)]
         src = frozenset[Source]().union(*sources)

@@ -82,7 +82,7 @@ def _is_of_unknown_part(fn: FunctionState, state: State, receiver: V, name: str,
         return False
     if frozen_of(fn, state, receiver, None) is True:
         return False
-    nodes = [node for item in result.src if (node := fn.graphs.nodes.get(item)) is not None]
+    nodes = fn.graphs.nodes_of(result.src)
     return all(node.unknown for node in nodes) and any(
         isinstance(item, Path) and item.is_in(whole) and names_part(item.steps[len(whole.steps) :])
         for node in nodes

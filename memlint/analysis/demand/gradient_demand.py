@@ -125,7 +125,7 @@ def _is_unresolved(summary: Summary, reached: Sources) -> bool:
     """Whether all graphs that a backward reaches are unknown except for that backward."""
     if any(isinstance(item, Path) for item in reached):
         return False
-    nodes = [node for item in reached if (node := summary.graphs.nodes.get(item)) is not None]
+    nodes = summary.graphs.nodes_of(reached)
     return bool(nodes) and all(node.unknown for node in nodes)
 
 

@@ -36,7 +36,7 @@ def is_of_new_leaves(summary: Summary, sources: Sources, loop: Source) -> bool:
     reached = summary.graphs.closure(sources)
     if any(reached & done for done, *_ in summary.backwards):
         return False
-    nodes = [node for item in reached if (node := summary.graphs.nodes.get(item)) is not None]
+    nodes = summary.graphs.nodes_of(reached)
     begun = [node for node in nodes if node.definite or node.unknown or node.guess]
     return bool(begun) and len(nodes) == len(reached) and all(node.leaf and loop in node.loops for node in begun)
 

@@ -193,6 +193,10 @@ class Graphs:
             if part_of(item, root):
                 node.definite = True
 
+    def nodes_of(self, sources: Iterable[Source]) -> list[Node]:
+        """The operations of this function among some sources."""
+        return [node for item in sources if (node := self.nodes.get(item)) is not None]
+
     def closure(self, sources: Iterable[Source]) -> Sources:
         """The sources and all their ancestors."""
         sources = frozenset(sources)

@@ -158,10 +158,8 @@ def _in_module(analyser: Analyser, summary: Summary, store: Store) -> bool:
     if function.cls is None or not analyser.program.is_module(function.cls):
         return False
     trains = bool(summary.backwards) or bool(summary.notes.evaluations) or summary.hook is not None
-    if store.how == "call" and not any(
-        (node := summary.graphs.nodes.get(item)) is not None and (node.definite or node.unknown or node.guess)
-        for item in summary.notes.returned
-    ):
+    given = summary.graphs.nodes_of(summary.notes.returned)
+    if store.how == "call" and not any(node.definite or node.unknown or node.guess for node in given):
         return False  # it returns numbers only (sampling, decoding), so no caller can need the graph
     loop = store.loop.loop if store.loop is not None else None
     return not trains and loop is not None and loop.over != "loader" and not loop.names_data

@@ -136,11 +136,7 @@ def ambient_only(summary: Summary, sources: frozenset[Source]) -> bool:
     tips = [summary.graphs.nodes.get(item) for item in sources]
     if tips and all(tip is not None and tip.ambient for tip in tips):
         return True
-    nodes = [
-        node
-        for item in summary.graphs.closure(sources)
-        if (node := summary.graphs.nodes.get(item)) is not None and node.definite
-    ]
+    nodes = [node for node in summary.graphs.nodes_of(summary.graphs.closure(sources)) if node.definite]
     return bool(nodes) and all(node.ambient for node in nodes)
 
 
@@ -175,7 +171,7 @@ def _of_parameters(summary: Summary, value: V) -> bool:
     """Whether parameters alone, and no known model call, recorded the graph (the entropy of ``self.log_std``). All that
     is known to grow then are graph nodes, on the host."""
     reached = summary.graphs.closure(value.src)
-    nodes = [node for item in reached if (node := summary.graphs.nodes.get(item)) is not None]
+    nodes = summary.graphs.nodes_of(reached)
     return (
         any(node.definite for node in nodes)
         and not any(node.model or node.unknown or node.guess for node in nodes)
@@ -269,7 +265,7 @@ def _certainty(summary: Summary, sources: frozenset[Source]) -> Confidence:
     backward proves it."""
     if any(evidence <= sources for evidence in summary.graphs.evidence if evidence):
         return "high"
-    guessed = any((node := summary.graphs.nodes.get(item)) is not None and node.guess for item in sources)
+    guessed = any(node.guess for node in summary.graphs.nodes_of(sources))
     return "medium" if guessed else "high"
 
 

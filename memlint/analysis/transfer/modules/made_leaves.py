@@ -36,7 +36,7 @@ def as_leaf(fn: FunctionState, state: State, value: V, at: int) -> V:
     """The value as a new leaf; a parameter and a module stay unchanged."""
     if value.kinds & MODULE or not value.kinds & (TENSORS | UNKNOWN) or parameters_of(value):
         return value
-    if any((node := fn.graphs.nodes.get(item)) is not None and node.definite for item in value.src):
+    if any(node.definite for node in fn.graphs.nodes_of(value.src)):
         return value
     grad, state.grad = state.grad, ON  # a leaf is one in any grad mode
     leaf = fn.record(state, (_FLAG, at), at, _FLAG, EMPTY, definite=True, leaf=True)

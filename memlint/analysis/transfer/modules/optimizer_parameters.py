@@ -87,7 +87,7 @@ def _are_leaves(fn: FunctionState, state: State, params: V) -> bool:
 
 def _is_made_leaf(fn: FunctionState, value: V) -> bool:
     made_here = bool(value.store) and all(isinstance(item, int) for item in value.store)
-    return made_here and any((node := fn.graphs.nodes.get(item)) is not None and node.leaf for item in value.src)
+    return made_here and any(node.leaf for node in fn.graphs.nodes_of(value.src))
 
 
 def note_escaped_modules(fn: FunctionState, state: State, values: list[V]) -> None:

@@ -32,7 +32,7 @@ def note_detached(fn: FunctionState, value: V, place: ir.Expr) -> None:
     keys = keys_of(value)
     rounds = {name for loop in fn.loops for name in loop.targets}
     one_of_many = isinstance(place, ir.Name) and place.id in rounds
-    nodes = [node for item in value.src if (node := fn.graphs.nodes.get(item)) is not None]
+    nodes = fn.graphs.nodes_of(value.src)
     computed = any((node.definite or node.model) and not node.leaf for node in nodes)
     if not keys and value.kinds & (MODULE | UNKNOWN) and one_of_many and not computed:
         keys = {ANY}
