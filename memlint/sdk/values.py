@@ -37,7 +37,7 @@ from memlint.analysis.domain.values import (
     join_all,
     ordered,
 )
-from memlint.analysis.transfer.held_values import tensors_within
+from memlint.analysis.transfer.held_values import places_with, tensors_within, variables_with
 from memlint.analysis.transfer.library.hook_calls import OF_MODULES, HookCall
 from memlint.analysis.transfer.library.noted_calls import EMPTIES, MetricUse, OutsideCall
 from memlint.analysis.transfer.loops import member_and_whole, over_loader
@@ -95,5 +95,7 @@ __all__ = [
     "narrow",
     "ordered",
     "over_loader",
+    "places_with",
     "tensors_within",
+    "variables_with",
 ]

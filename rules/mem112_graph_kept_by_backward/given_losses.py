@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 
 from memlint.sdk.project import Analyser, Summary, has_known_callers
-from memlint.sdk.values import Backward, Path, Source, tensors_within
+from memlint.sdk.values import Backward, Path, places_with
 
 #: the most callers that are examined
 _MAX_CALLERS = 8
@@ -17,14 +17,6 @@ Ask = Callable[["Analyser", Summary, Backward], bool | None]
 def united(backwards: Sequence[Backward]) -> Backward:
     """The backwards at one site, on all paths to it, as one."""
     return backwards[-1]._replace(reached=frozenset().union(*(one.reached for one in backwards)))
-
-
-def places_with(summary: Summary, marks: frozenset[Source]) -> Iterator[Path]:
-    """The places outside of a function that hold parts of a graph at its exit."""
-    assert summary.exit is not None
-    for path, value in summary.exit.sym.items():
-        if marks & summary.graphs.closure(tensors_within(summary, summary.exit, value).src):
-            yield path
 
 
 def given_for_nothing(
@@ -61,4 +53,4 @@ def _is_used_again(summary: Summary, loss: Path, last: Backward, left: frozenset
         return True
     if loss in summary.notes.returned or summary.yields or summary.exit is None:
         return True
-    return any(path != loss for path in places_with(summary, frozenset((loss,))))
+    return any(path != loss for path in places_with(summary, summary.exit, frozenset((loss,))))

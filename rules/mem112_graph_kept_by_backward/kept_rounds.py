@@ -17,9 +17,8 @@ from memlint.sdk.syntax import (
     text,
     walk_statements,
 )
-from memlint.sdk.values import excluded, member_and_whole
+from memlint.sdk.values import excluded, member_and_whole, places_with
 
-from .given_losses import places_with
 from .rule import KeptGraph
 
 #: calls that differentiate
@@ -94,7 +93,7 @@ def _is_freed_next(summary: Summary, loop: ir.For, at: int) -> bool:
     own = [one for one in summary.backwards if one.site == summary.site(at)]
     nodes = {item: summary.graphs.nodes.get(item) for one in own for item in one.reached}
     marks = frozenset(item for item, node in nodes.items() if node is not None and not node.leaf)
-    if not marks or summary.exit is None or captured(summary, marks) or any(places_with(summary, marks)):
+    if not marks or summary.exit is None or captured(summary, marks) or places_with(summary, summary.exit, marks):
         return False
     return marks.isdisjoint(summary.notes.returned | (summary.left - summary.notes.logged))
 

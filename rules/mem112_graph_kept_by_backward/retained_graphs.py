@@ -19,11 +19,21 @@ from memlint.sdk.syntax import (
     text,
     walk_statements,
 )
-from memlint.sdk.values import MODULE, Backward, LoopState, Path, Source, excluded, tensors_within
+from memlint.sdk.values import (
+    MODULE,
+    Backward,
+    LoopState,
+    Path,
+    Source,
+    excluded,
+    places_with,
+    tensors_within,
+    variables_with,
+)
 
 from .brought_graphs import has_no_graph, is_called, is_given, is_kept, is_leaf, named
 from .earlier_rounds import from_earlier
-from .given_losses import given_for_nothing, places_with, united
+from .given_losses import given_for_nothing, united
 from .model_state import Stateful, keeps_a_graph
 from .rule import KeptGraph
 
@@ -84,7 +94,7 @@ def _for_nothing_there(analyser: Analyser, caller: Summary, last: Backward) -> b
     """The same for a backward that a function runs for its caller, in the caller. (Whatever the caller stores, another
     function may differentiate.)"""
     marks = _recorded(analyser, caller, last)
-    if not marks or any(places_with(caller, marks)):
+    if not marks or places_with(caller, caller.exit, marks):
         return None
     return _for_nothing(analyser, caller, last, marks, frozenset())
 
@@ -189,7 +199,7 @@ def _goes_on(analyser: Analyser, summary: Summary, marks: frozenset[Source], lef
         marks & summary.graphs.closure(tensors_within(summary, state, value).src) for value, state in summary.yields
     ):
         return True
-    for path in places_with(summary, marks):
+    for path in places_with(summary, summary.exit, marks):
         cls = summary.function.cls
         if cls is None or not isinstance(path, Path) or not path.steps or analyser.facts.in_backward(path.steps):
             return True
@@ -318,9 +328,5 @@ def _alive(summary: Summary, loop: LoopState | None, marks: frozenset[Source], e
     for one in walk_statements(loop.body):
         if one.at < first and any(call.at == first for call in calls((one,))):
             begun -= names_bound_by(one)
-    held = [
-        name
-        for name, value in summary.exit.env.items()
-        if name not in begun and marks & summary.graphs.closure(tensors_within(summary, summary.exit, value).src)
-    ]
+    held = [name for name in variables_with(summary, summary.exit, marks) if name not in begun]
     return tuple(sorted(held, key=lambda name: (not mentions(expr, name), name.startswith("_"), name)))

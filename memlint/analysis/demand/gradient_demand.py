@@ -26,7 +26,7 @@ from memlint.analysis.syntax.syntax import (
     walk_expression,
     walk_statements,
 )
-from memlint.analysis.transfer.held_values import tensors_within
+from memlint.analysis.transfer.held_values import places_with, tensors_within
 from memlint.analysis.transfer.library.forward_hooks import is_hooked
 from memlint.analysis.transfer.modules.parameter_loops import of_networks, of_other_networks
 from memlint.analysis.transfer.stores.closures import trains_by_closure
@@ -212,14 +212,8 @@ def _reached_by(analyser: Analyser, summary: Summary, marks: AbstractSet[Source]
         return "a backward() of unknown origin is called"
     own = f"p:{summary.function.own_name}"
     stored = summary.exit.sym.items() if summary.exit is not None else ()
-    if any(
-        summary.exit is not None
-        and path.steps
-        and path.root == own
-        and analyser.facts.in_backward(path.steps)
-        and marks & summary.graphs.closure(tensors_within(summary, summary.exit, value).src)
-        for path, value in stored
-    ):
+    held = places_with(summary, summary.exit, marks)
+    if any(path.steps and path.root == own and analyser.facts.in_backward(path.steps) for path in held):
         return "a backward() of another method reaches it"
     if any(
         path.root.startswith(("c:", "g:"))

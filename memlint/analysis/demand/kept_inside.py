@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from memlint.analysis.domain.summary.summary import Summary
 from memlint.analysis.domain.values import Source
 from memlint.analysis.facts.known_callers import has_known_callers
-from memlint.analysis.transfer.held_values import tensors_within
+from memlint.analysis.transfer.held_values import places_with, tensors_within
 
 if TYPE_CHECKING:
     from memlint.analysis.facts.analyser import Analyser
@@ -43,12 +43,8 @@ def stays_inside(analyser: Analyser, summary: Summary, marks: AbstractSet[Source
 
 def _keeps_to_itself(summary: Summary, marks: AbstractSet[Source]) -> bool:
     """Whether a function runs no backward, and neither hands these graphs on nor stores them where others read."""
-    closure = summary.graphs.closure
-    if summary.exit is None or summary.may_train or summary.yields or marks & closure(summary.escaped | summary.left):
+    if summary.exit is None or summary.may_train or summary.yields:
         return False
-    stored = (
-        tensors_within(summary, summary.exit, value).src
-        for path, value in summary.exit.sym.items()
-        if not path.root.startswith("g:")
-    )
-    return all(marks.isdisjoint(closure(src)) for src in stored)
+    handed = marks & summary.graphs.closure(summary.escaped | summary.left)
+    stored = places_with(summary, summary.exit, marks)
+    return not handed and all(place.root.startswith("g:") for place in stored)

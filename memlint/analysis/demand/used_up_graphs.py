@@ -19,7 +19,7 @@ from memlint.analysis.index.program import Function
 from memlint.analysis.index.roles_by_name import named_test
 from memlint.analysis.syntax.bindings import names_bound_by, reads_any, targets
 from memlint.analysis.syntax.syntax import expressions, parts, parts_of, statement_at, walk_expression, walk_statements
-from memlint.analysis.transfer.held_values import tensors_within
+from memlint.analysis.transfer.held_values import places_with, tensors_within, variables_with
 from memlint.analysis.transfer.stores.collected import is_unpacked
 from memlint.ir import nodes as ir
 
@@ -170,11 +170,7 @@ def used_up(
         return False
     if marks & (summary.left - summary.notes.logged) or any(marks & reached for reached, *_ in summary.backwards):
         return False
-    if any(
-        marks & summary.graphs.closure(tensors_within(summary, summary.last, value).src)
-        for place, value in summary.last.sym.items()
-        if place != apart
-    ):
+    if any(place != apart for place in places_with(summary, summary.last, marks)):
         return False
     if captured(summary, marks) or _lost(summary, marks):
         return False
@@ -266,11 +262,7 @@ def captured(summary: Summary, marks: AbstractSet[Source]) -> bool:
     ]
     if not inner:
         return False
-    holders = {
-        name
-        for name, value in summary.last.env.items()
-        if marks & summary.graphs.closure(tensors_within(summary, summary.last, value).src)
-    }
+    holders = {*variables_with(summary, summary.last, marks)}
     return bool(holders) and any(_reads(part, holders) for part in inner)
 
 

@@ -47,7 +47,7 @@ from memlint.analysis.judge.sizes.single_samples import (
     shows_a_picture,
 )
 from memlint.analysis.judge.sizes.small_networks import is_of_rows, size_of_network
-from memlint.analysis.transfer.held_values import tensors_within
+from memlint.analysis.transfer.held_values import places_with
 from memlint.analysis.transfer.modules.made_leaves import new_leaves, of_new_tensors
 from memlint.analysis.transfer.modules.parameter_loops import of_networks
 from memlint.finding import Confidence, weakest
@@ -320,13 +320,8 @@ def _held_by(summary: Summary, run: ModelRun) -> str:
     own = f"p:{summary.function.own_name}"
     if summary.exit is None:
         return ""
-    marks = run.marks
-    held = (
-        place.text
-        for place, value in summary.exit.sym.items()
-        if place.root == own and marks & summary.graphs.closure(tensors_within(summary, summary.exit, value).src)
-    )
-    return min(held, default="")
+    held = places_with(summary, summary.exit, run.marks)
+    return min((place.text for place in held if place.root == own), default="")
 
 
 def _keeper(summary: Summary, runs: list[ModelRun], kept: dict[Source, Keeper]) -> Keeper | None:

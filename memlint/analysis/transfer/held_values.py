@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from collections.abc import Set as AbstractSet
+from typing import TypeVar
+
 from memlint.analysis.domain.state import State
 from memlint.analysis.domain.summary.summary import Summary
 from memlint.analysis.domain.values import (
@@ -16,6 +20,7 @@ from memlint.analysis.domain.values import (
     OF_MODULES,
     OF_OBJECTS,
     TENSORS,
+    Path,
     Ref,
     Source,
     V,
@@ -24,6 +29,8 @@ from memlint.analysis.domain.values import (
     ordered,
 )
 from memlint.analysis.transfer.heap import MAX_MEMBERS, marked, read_symbol, stored_by_key
+
+_K = TypeVar("_K")
 
 
 def as_held(state: State, value: V) -> V:
@@ -63,6 +70,21 @@ def tensors_within(summary: Summary, state: State, value: V, depth: int = 3) -> 
     if not value.objs and not (value.kinds & CONTAINER and value.syms and not value.is_plain()):
         return value
     return _tensors_within(summary, state, value, depth, {})
+
+
+def places_with(summary: Summary, state: State | None, marks: AbstractSet[Source]) -> list[Path]:
+    """The places outside of the function that hold parts of these graphs in a state."""
+    return _holding(summary, state, marks, state.sym) if state is not None else []
+
+
+def variables_with(summary: Summary, state: State, marks: AbstractSet[Source]) -> list[str]:
+    """The function's variables that hold parts of these graphs in a state."""
+    return _holding(summary, state, marks, state.env)
+
+
+def _holding(summary: Summary, state: State, marks: AbstractSet[Source], values: Mapping[_K, V]) -> list[_K]:
+    closure = summary.graphs.closure
+    return [key for key, value in values.items() if marks & closure(tensors_within(summary, state, value).src)]
 
 
 def _tensors_within(summary: Summary, state: State, value: V, depth: int, known: dict[tuple[Source, int], V]) -> V:

@@ -13,7 +13,7 @@ from memlint.analysis.index.program import Function
 from memlint.analysis.syntax.bindings import names_read
 from memlint.analysis.syntax.memo import kept
 from memlint.analysis.syntax.syntax import calls_backward, expressions, parts_of, walk_statements
-from memlint.analysis.transfer.held_values import tensors_within
+from memlint.analysis.transfer.held_values import variables_with
 from memlint.ir import nodes as ir
 
 if TYPE_CHECKING:
@@ -30,11 +30,7 @@ def trains_by_closure(analyser: Analyser, summary: Summary, marks: AbstractSet[S
     handed = _handed(summary.function)
     if not handed or summary.exit is None:
         return False
-    holders = {
-        name
-        for name, value in summary.exit.env.items()
-        if marks & summary.graphs.closure(tensors_within(summary, summary.exit, value).src)
-    }
+    holders = {*variables_with(summary, summary.exit, marks)}
     here = calls_backward(summary.function.body)
     return any(holders & names and (here or _runs_backward(analyser, summary, call.at)) for call, names in handed)
 
