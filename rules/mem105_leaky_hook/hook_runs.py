@@ -6,7 +6,17 @@ from typing import NamedTuple, TypeGuard
 
 from memlint.sdk import Loop
 from memlint.sdk.project import Analyser, Function, Summary, argument, goes_on, last_ordinal
-from memlint.sdk.syntax import call_at, calls, ir, mentions, names_bound_by, parts, walk_expression, walk_statements
+from memlint.sdk.syntax import (
+    call_at,
+    calls,
+    ir,
+    mentions,
+    names_bound_by,
+    parts,
+    under_calls,
+    walk_expression,
+    walk_statements,
+)
 from memlint.sdk.values import OFF
 
 from .hook_places import Place
@@ -78,9 +88,7 @@ def _stored_by(function: Function, expr: ir.Expr) -> ir.Expr | None:
         for target in statement.targets
         if _is_attribute_of(target, own) and isinstance(target, ir.Attr) and target.name == expr.name
     ]
-    value = found[0] if len(found) == 1 else None
-    while isinstance(value, ir.Call) and isinstance(value.func, ir.Attr) and value.func.name in _ITSELF:
-        value = value.func.value
+    value = under_calls(found[0], _ITSELF) if len(found) == 1 else None
     if own is None or not isinstance(value, ir.Name | ir.Attr | ir.Subscript) or mentions(value, own):
         return None
     return value

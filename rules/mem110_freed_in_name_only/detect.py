@@ -25,6 +25,7 @@ from memlint.sdk.syntax import (
     names_bound_by,
     parts,
     text,
+    under_calls,
     walk_statements,
 )
 from memlint.sdk.values import EMPTIES, INSTANCE, MODULE, NONE
@@ -241,8 +242,7 @@ def _is_on_host(value: ir.Expr) -> bool:
 
 
 def _makes_model(analyser: Analyser, summary: Summary, value: ir.Expr) -> bool:
-    while isinstance(value, ir.Call) and isinstance(value.func, ir.Attr) and value.func.name in ("to", "cuda", "eval"):
-        value = value.func.value
+    value = under_calls(value, {"to", "cuda", "eval"})
     if not isinstance(value, ir.Call):
         return False
     kind, what = analyser.program.find_expression(summary.module, value.func, summary.function)

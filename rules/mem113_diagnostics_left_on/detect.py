@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 
 from memlint.sdk import Loop, lazy_pattern
 from memlint.sdk.project import Analyser, Class, Summary, argument, each_call, functions_of, goes_on, in_tests
-from memlint.sdk.syntax import calls, ir, last_name, parts_of, text, walk_statements
+from memlint.sdk.syntax import calls, ir, last_name, parts_of, text, under_calls, walk_statements
 from memlint.sdk.values import LoopState, MetricUse, OutsideCall
 
 from .rule import DiagnosticLeftOn
@@ -298,8 +298,7 @@ def _made(cls: Class, name: str) -> Iterator[ir.Expr]:
 
 def _keeps_all(made: ir.Expr) -> bool:
     """Whether a metric is created with arguments that keep all inputs; thresholds bin them."""
-    while isinstance(made, ir.Call) and isinstance(made.func, ir.Attr) and made.func.name in ("to", "cuda"):
-        made = made.func.value
+    made = under_calls(made, {"to", "cuda"})
     if not isinstance(made, ir.Call):
         return False
     words = {word.name: word.value for word in made.keywords}

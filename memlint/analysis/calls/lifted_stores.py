@@ -31,6 +31,7 @@ from memlint.analysis.transfer.stores.stores import (
     carried_loosely,
     has_graph_for_sure,
     kind_of,
+    mark_name,
     note_carry,
     note_store,
     parts_of,
@@ -178,7 +179,7 @@ class Lifting:
         self, store: Store, where: Source, kind: PlaceKind, shown: str, incoming: V, trace: tuple[Step, ...]
     ) -> Store | None:
         assert isinstance(store.place, Path)
-        marks: Sources = frozenset(("prev", loop.id, _mark(where)) for loop in self.fn.loops)
+        marks: Sources = frozenset(("prev", loop.id, mark_name(where)) for loop in self.fn.loops)
         marks |= {where} if isinstance(where, Path) else EMPTY
         if store.place.steps:
             # the place's content before the call; if this iteration created it, no earlier iteration is reached
@@ -361,15 +362,6 @@ def _attribute(name: str, reached: frozenset[Source]) -> str:
     steps = {item.steps for item in reached if isinstance(item, Path) and item.root == f"p:{name}"}
     only = next(iter(steps)) if len(steps) == 1 else ()
     return "".join(only) if all(step.startswith(".") for step in only) else ""
-
-
-def _mark(place: Source) -> Source:
-    if isinstance(place, Path):
-        return place
-    key, step = place
-    if key == "var":
-        return step
-    return (key, step.lstrip(".").strip("[]"))
 
 
 def takes_activations(analyser: Any, callee: Summary) -> bool:

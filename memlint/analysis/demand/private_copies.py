@@ -9,6 +9,7 @@ from memlint.analysis.domain.summary.effects import ModelRun
 from memlint.analysis.domain.summary.summary import Summary
 from memlint.analysis.domain.values import DATA, NONE
 from memlint.analysis.index.program import Class
+from memlint.analysis.index.uses import receiver_of
 from memlint.analysis.syntax.memo import kept
 from memlint.analysis.syntax.syntax import dotted, expressions, is_name, last_name, walk_statements, with_lambdas
 from memlint.ir import nodes as ir
@@ -16,8 +17,6 @@ from memlint.ir import nodes as ir
 if TYPE_CHECKING:
     from memlint.analysis.facts.analyser import Analyser
 
-#: methods that set a mode or move a module, and return it
-_SAME = frozenset({"eval", "train", "to", "cuda", "cpu", "half", "float", "double"})
 #: methods that expose no parameter that requires grad
 _QUIET = frozenset({"load_state_dict", "state_dict", "zero_grad"})
 
@@ -37,14 +36,14 @@ def is_private(analyser: Analyser, summary: Summary, run: ModelRun) -> bool:
     loaded = False
     for statement in statements:
         if isinstance(statement, ir.Assign) and is_name(statement.targets[0], name) and len(statement.targets) == 1:
-            made = _base(statement.value)
+            made = receiver_of(statement.value)
             copied = _copies_what_trains(summary, made)
             if not copied and not is_name(made, name) and not _is_its_own(analyser, summary, made):
                 return False
             loaded = loaded or copied
             known.update(id(part) for part in (statement.targets[0], made if is_name(made, name) else None) if part)
-        elif isinstance(statement, ir.ExprStmt) and is_name(_base(statement.value), name):
-            known.add(id(_base(statement.value)))
+        elif isinstance(statement, ir.ExprStmt) and is_name(receiver_of(statement.value), name):
+            known.add(id(receiver_of(statement.value)))
         for part in with_lambdas(expressions(statement)):
             if not isinstance(part, ir.Call):
                 continue
@@ -86,13 +85,6 @@ def _copies_what_trains(summary: Summary, made: ir.Expr) -> bool:
         for run in summary.runs.values()
         for one in summary.backwards
     )
-
-
-def _base(expr: ir.Expr) -> ir.Expr:
-    """The expression under calls that only place a module: ``Net(4)`` in ``Net(4).to(device).eval()``."""
-    while isinstance(expr, ir.Call) and isinstance(expr.func, ir.Attr) and expr.func.name in _SAME:
-        expr = expr.func.value
-    return expr
 
 
 def _is_its_own(analyser: Analyser, caller: Summary, made: ir.Expr) -> bool:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TypeGuard
 
 from memlint.analysis.syntax.expression_text import text
+from memlint.analysis.syntax.syntax import under_calls
 from memlint.ir import nodes as ir
 
 #: methods that return the same tensor on another device, in another type or without its graph
@@ -41,9 +42,7 @@ def is_selection(part: ir.Expr) -> TypeGuard[ir.Subscript]:
 
 def unmoved(part: ir.Expr) -> ir.Expr:
     """The expression without copies to another device or type: ``x`` of ``x.cpu()``."""
-    while isinstance(part, ir.Call) and isinstance(part.func, ir.Attr) and part.func.name in PASSED:
-        part = part.func.value
-    return part
+    return under_calls(part, PASSED)
 
 
 __all__ = ["PASSED", "is_member", "is_same", "is_selection", "places_of", "unmoved"]

@@ -8,7 +8,7 @@ from memlint.analysis.index.program import Function, Program
 from memlint.analysis.index.roles_by_name import names_model
 from memlint.analysis.syntax.bindings import names_bound_by, unpacked_targets
 from memlint.analysis.syntax.memo import kept
-from memlint.analysis.syntax.syntax import dotted, parts, walk_statements
+from memlint.analysis.syntax.syntax import dotted, parts, under_calls, walk_statements
 from memlint.ir import nodes as ir
 from memlint.knowledge import module_evidence
 from memlint.patterns import lazy_pattern
@@ -162,9 +162,7 @@ def _spread_layers(call: ir.Call) -> set[str]:
 
 def receiver_of(expr: ir.Expr) -> ir.Expr:
     """``model`` of ``model.cuda().eval()``: these methods return the module itself."""
-    while isinstance(expr, ir.Call) and isinstance(expr.func, ir.Attr) and expr.func.name in _RETURN_SELF:
-        expr = expr.func.value
-    return expr
+    return under_calls(expr, _RETURN_SELF)
 
 
 _RETURN_SELF = frozenset(

@@ -70,6 +70,13 @@ def last_name(expr: ir.Expr) -> str:
     return expr.name if isinstance(expr, ir.Attr) else expr.id if isinstance(expr, ir.Name) else ""
 
 
+def under_calls(expr: ir.Expr, methods: AbstractSet[str]) -> ir.Expr:
+    """The expression on which a chain of calls of these methods begins: ``x`` of ``x.cpu().float()``."""
+    while isinstance(expr, ir.Call) and isinstance(expr.func, ir.Attr) and expr.func.name in methods:
+        expr = expr.func.value
+    return expr
+
+
 DEFINITIONS = (ir.FunctionDef, ir.ClassDef)
 
 

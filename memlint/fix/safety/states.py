@@ -8,7 +8,7 @@ from memlint.analysis.domain.summary.summary import Summary
 from memlint.analysis.domain.values import NONE, TENSOR, TREE, UNKNOWN, V
 from memlint.analysis.index.program import Function
 from memlint.analysis.syntax.bindings import mentions
-from memlint.analysis.syntax.syntax import dotted, is_name, walk_statements
+from memlint.analysis.syntax.syntax import dotted, is_name, under_calls, walk_statements
 from memlint.ir import nodes as ir
 
 _FACTORIES = frozenset(
@@ -66,8 +66,7 @@ def _assigned(function: Function, name: str) -> Iterator[ir.Expr]:
 
 
 def _makes_tensor(value: ir.Expr) -> bool:
-    while isinstance(value, ir.Call) and isinstance(value.func, ir.Attr) and value.func.name in _MOVES:
-        value = value.func.value
+    value = under_calls(value, _MOVES)
     if not isinstance(value, ir.Call):
         return False
     name = value.func.name if isinstance(value.func, ir.Attr) else dotted(value.func)
