@@ -10,7 +10,7 @@ from memlint.analysis.domain.extents.extents import Extent
 from memlint.analysis.domain.parts_taken import CONTAINED
 from memlint.analysis.domain.state import OFF, State
 from memlint.analysis.domain.summary.function_state import FunctionState
-from memlint.analysis.domain.tensor_ops import on_accelerator, reduced, tensor_op
+from memlint.analysis.domain.tensor_ops import cut, on_accelerator, reduced, tensor_op
 from memlint.analysis.domain.values import (
     ACCELERATOR,
     ACTIVATION,
@@ -130,7 +130,7 @@ def _by_row(
         return guard_value(OFF if grad is None else grad)
     inner = [tensors_within(fn, state, value) for value in (*args, *words.values())]
     call = _Call(name, row, args, words, expr, inner)
-    if row.graph in ("backward", "grad", "alias", "leaf"):
+    if row.graph in ("backward", "grad", "alias", "cut", "leaf"):
         return _by_graph(fn, state, call)
     if row.returns == "none":
         return NONE_VALUE
@@ -156,17 +156,14 @@ def _by_graph(fn: FunctionState, state: State, call: _Call) -> V:
         return NONE_VALUE
     if row.graph == "grad":
         return _autograd_grad(fn, state, inner, words, expr)
-    if row.graph == "alias" and (needs := words.get("requires_grad")) is not None and needs.const is True:
-        src = fn.record(state, expr.at, expr.at, text(expr), EMPTY, definite=True, leaf=True)
-        return (args[0] if args else V(TENSOR)).but(src=src, kinds=TENSOR)
     if row.graph == "alias":
-        if "volatile" in words:
-            inert_guards.note_volatile(fn, state, expr, words["volatile"])
         if not args:
             return inner[0] if inner else UNKNOWN_VALUE
         return (
             args[0] if not name.endswith(("split", "chunk", "unbind")) else make(fn, state, expr.at, "tuple", inner[0])
         )
+    if row.graph == "cut":
+        return _variable(fn, state, call)
     needs = words.get("requires_grad", args[1] if len(args) > 1 else None)
     # a parameter that is made on the host moves to the device with its module
     device = ACCELERATOR if args and on_accelerator(args[0].device) else ANYWHERE
@@ -174,6 +171,20 @@ def _by_graph(fn: FunctionState, state: State, call: _Call) -> V:
         return V(TENSOR, size=MODEL, device=device)
     src = fn.record(state, expr.at, expr.at, text(expr), EMPTY, definite=True, leaf=True)
     return V(TENSOR, src, size=MODEL, device=device)
+
+
+def _variable(fn: FunctionState, state: State, call: _Call) -> V:
+    """The leaf that ``Variable(x)`` makes: it shares the storage of ``x``, and not its graph."""
+    _, _, args, words, expr, inner = call
+    if "volatile" in words:
+        inert_guards.note_volatile(fn, state, expr, words["volatile"])
+    given = args[0] if args else words.get("data", V(TENSOR))
+    fn.used = fn.used.union(*(value.src for value in inner))
+    needs = words.get("requires_grad", args[1] if len(args) > 1 else None)
+    if needs is not None and needs.const is True:
+        src = fn.record(state, expr.at, expr.at, text(expr), EMPTY, definite=True, leaf=True)
+        return given.but(src=src, kinds=TENSOR)
+    return cut(given, TENSOR)
 
 
 def _by_result(fn: FunctionState, state: State, call: _Call) -> V:
