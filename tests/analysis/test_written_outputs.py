@@ -39,6 +39,8 @@ def main(loader, path, optimizer):
         ("from pprint import pprint", "pprint(rows)"),
         ("from IPython.display import display", "display(rows)"),
         ("from tqdm import tqdm", "tqdm.write(str(rows))"),
+        ("import torchaudio", "torchaudio.save(path, rows.cpu(), sample_rate=16000)"),
+        ("from torchvision.io import write_png", "write_png(rows.byte(), path)"),
     ],
 )
 def test_a_library_that_writes_or_shows(tmp_path: Path, imports: str, use: str) -> None:
@@ -57,7 +59,36 @@ def test_a_library_that_writes_or_shows(tmp_path: Path, imports: str, use: str) 
             "save_file({'rows': rows}, path)\n    (rows * 2).mean().backward()\n    optimizer.step()",
         ),
         ("from pprint import pprint", "pprint(rows)\n    return rows"),
+        ("import torchaudio", "torchaudio.save(path, rows, 16000)\n    rows.sum().backward()\n    optimizer.step()"),
+        ("import torchaudio", "return torchaudio.functional.resample(rows, 16000, 8000)"),
     ],
 )
 def test_what_may_train_by_the_outputs(tmp_path: Path, imports: str, use: str) -> None:
     assert codes_in(tmp_path, COLLECTED.format(imports=imports, use=use)) == []
+
+
+APPLIED = """
+import torch
+import torchaudio
+
+
+def main(paths, folder):
+    model = {model}
+    for path in paths:
+        x, rate = torchaudio.load(path)
+        {use}
+"""
+NETWORK = "torch.nn.Sequential(torch.nn.Conv1d(1, 64, 9), torch.nn.Conv1d(64, 1, 9)).cuda()"
+
+
+@pytest.mark.parametrize(
+    ("model", "use", "expected"),
+    [
+        (NETWORK, "torchaudio.save(folder, model(x[None].cuda())[0].cpu(), rate)", ["MEM201"]),
+        (NETWORK, "torchaudio.save(folder, torch.no_grad()(model)(x[None].cuda())[0].cpu(), rate)", []),
+        (NETWORK, "x.requires_grad_()\n        folder.add(torchaudio.save(folder, model(x).mean(), rate), x.grad)", []),
+        ("torch.nn.Identity()", "torchaudio.save(folder, model(x), rate)", []),
+    ],
+)
+def test_a_network_between_two_audio_files(tmp_path: Path, model: str, use: str, expected: list[str]) -> None:
+    assert codes_in(tmp_path, APPLIED.format(model=model, use=use)) == expected

@@ -326,7 +326,7 @@ def _operation(fn: FunctionState, state: State, call: _Call) -> V:
         result = result.but(store=result.store | {ELSEWHERE})
     if row.returns == "tree":
         return result.but(kinds=TREE)
-    return result
+    return result.but(kinds=args[0].kinds) if row.returns == "same" and args else result
 
 
 def _autograd_grad(fn: FunctionState, state: State, inner: list[V], words: dict[str, V], expr: ir.Call) -> V:
