@@ -60,6 +60,14 @@ class Argument(msgspec.Struct, frozen=True, gc=False):
     text: str
 
 
+class Drop(msgspec.Struct, frozen=True, gc=False):
+    """Remove the keyword argument whose value is at ``site``. An argument that is positional, or that stands on a line
+    of its own, gets the value ``default`` instead."""
+
+    site: Site
+    default: str
+
+
 class Around(msgspec.Struct, frozen=True, gc=False):
     """Replace the text around the expression at ``inner`` in the expression or simple statement at ``outer`` by
     ``before`` and ``after``."""
@@ -78,7 +86,7 @@ class Line(msgspec.Struct, frozen=True, gc=False):
     behind: bool = False
 
 
-Change = After | Replace | Remove | Top | Guard | Decorate | Argument | Around | Line
+Change = After | Replace | Remove | Top | Guard | Decorate | Argument | Drop | Around | Line
 
 
 class Plan(msgspec.Struct, frozen=True, gc=False, kw_only=True):

@@ -10,8 +10,9 @@ from memlint.analysis.domain.events import Site
 from memlint.finding import Edit, Fix, Safety, Span
 from memlint.fix.imports import torch_name
 from memlint.fix.indent import indented, unit_of
-from memlint.fix.plan import After, Argument, Around, Change, Decorate, Guard, Line, Plan, Remove, Replace, Top
+from memlint.fix.plan import After, Argument, Around, Change, Decorate, Drop, Guard, Line, Plan, Remove, Replace, Top
 from memlint.fix.spans import Text, text_of
+from memlint.patterns import lazy_pattern
 from memlint.project import Source
 
 
@@ -170,6 +171,24 @@ def _argument(change: Argument, places: Places, text: Text) -> Written:
     return [(at, f" {added}" if inside.endswith(",") else f", {added}")]
 
 
+def _drop(change: Drop, places: Places, text: Text) -> Written:
+    span = places.extent(change.site)
+    before, after = text.lines[span.line - 1][: span.column - 1], text.lines[span.end_line - 1][span.end_column - 1 :]
+    word = _KEYWORD.search(before)
+    follows = _FOLLOWS.match(after)
+    if word is None or (word[1] == "(" and follows is None):
+        return [(span, change.default)]
+    if word[1] == ",":
+        return [(Span(span.line, word.start() + 1, span.end_line, span.end_column), "")]
+    end = span.end_column + (follows.end() if follows is not None else 0)
+    return [(Span(span.line, word.start() + 2, span.end_line, end), "")]
+
+
+#: what stands before the value of a keyword argument, and what may follow the first argument on its line
+_KEYWORD = lazy_pattern(r"([(,])\s*\w+\s*=\s*$")
+_FOLLOWS = lazy_pattern(r"\s*,\s*(?=[^\s)#])|\s*(?=\))")
+
+
 def _quoted(code: str, text: Text) -> str:
     """Code with the kind of quotes that is more frequent in the file."""
     singles, doubles = text.quotes
@@ -206,6 +225,7 @@ _RENDER: dict[type, Callable[[Any, Places, Text], Written]] = {
     Guard: _guard,
     Decorate: _decorate,
     Argument: _argument,
+    Drop: _drop,
     Around: _around,
     Line: _line,
 }

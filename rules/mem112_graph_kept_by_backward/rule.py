@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Literal
 
-from memlint.sdk import Event, Facts, Growth, Loop, Meta, Plan, Replace, Report, Site
+from memlint.sdk import Drop, Event, Facts, Growth, Loop, Meta, Plan, Replace, Report, Site
 
 META = Meta(
     code="MEM112",
@@ -117,9 +117,11 @@ def _kept(event: KeptGraph) -> str:
 def _fix(event: KeptGraph) -> Plan | None:
     if event.kind == "retain":
         doubt = "a second backward() through this graph in code that is not resolved would raise an error"
-        return Plan(title="pass `retain_graph=False`", changes=(Replace(event.word, "False"),), doubt=doubt)
+        return Plan(title="remove `retain_graph=True`", changes=(Drop(event.word, "False"),), doubt=doubt)
     if event.kind == "result" and event.kept:
-        value = f"not {event.flag}" if event.flag else "False"
         doubt = "gradients computed without recording may be rounded differently"
+        if not event.flag:
+            return Plan(title="remove `create_graph=True`", changes=(Drop(event.word, "False"),), doubt=doubt)
+        value = f"not {event.flag}"
         return Plan(title=f"pass `create_graph={value}`", changes=(Replace(event.word, value),), doubt=doubt)
     return None

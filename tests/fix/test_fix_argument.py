@@ -56,3 +56,36 @@ def test_an_argument_stands_where_people_write_it(before: str, after: str, tmp_p
     command = [sys.executable, "-m", "memlint", "train.py", "--isolated", "--fix"]
     subprocess.run(command, cwd=tmp_path, capture_output=True, check=False)
     assert file.read_text(encoding="utf-8") == PROGRAM.format(call=after)
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        ("loss.backward(retain_graph=True)", "loss.backward()"),
+        ("loss.backward( retain_graph = True )", "loss.backward()"),
+        ("loss.backward(retain_graph=True, gradient=None)", "loss.backward(gradient=None)"),
+        ("loss.backward(gradient=None, retain_graph=True)", "loss.backward(gradient=None)"),
+        ("loss.backward(None, retain_graph=True, create_graph=False)", "loss.backward(None, create_graph=False)"),
+        (
+            "loss.backward(\n            retain_graph=True,\n        )",
+            "loss.backward(\n            retain_graph=False,\n        )",
+        ),
+        (
+            "loss.backward(retain_graph=True,  # why?\n        )",
+            "loss.backward(retain_graph=False,  # why?\n        )",
+        ),
+        ("loss.backward(retain_graph=(True))", "loss.backward(retain_graph=(False))"),
+    ],
+)
+def test_an_argument_goes_with_its_comma(before: str, after: str, tmp_path: Path) -> None:
+    program = (
+        "from torch import nn, optim\n\n\ndef train(loader):\n    net = nn.Linear(9, 9).cuda()\n"
+        "    weights = list(net.parameters())\n    optimizer = optim.SGD(weights, lr=0.1)\n"
+        "    for x, y in loader:\n        optimizer.zero_grad()\n"
+        "        loss = nn.functional.mse_loss(net(x.cuda()), y.cuda())\n        {call}\n        optimizer.step()\n"
+    )
+    file = tmp_path / "train.py"
+    file.write_text(program.format(call=before), encoding="utf-8")
+    command = [sys.executable, "-m", "memlint", "train.py", "--isolated", "--fix", "--unsafe-fixes"]
+    subprocess.run(command, cwd=tmp_path, capture_output=True, check=False)
+    assert file.read_text(encoding="utf-8") == program.format(call=after)
