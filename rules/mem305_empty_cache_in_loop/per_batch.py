@@ -6,6 +6,7 @@ from memlint.sdk.project import Analyser, Function, Summary, each_call, is_test,
 from memlint.sdk.syntax import assigned_names, bodies, calls, ir, walk_statements
 
 from .places import (
+    OPTIMIZES,
     OTHER_MODEL,
     Emptied,
     asks_for_device,
@@ -19,10 +20,8 @@ from .places import (
 
 #: how many levels of callers are searched for the forward of a module
 _DEPTH = 3
-#: what an optimizer does once per training step
-_OPTIMIZES = "zero_grad"
 #: calls of each training step
-_OF_STEPS = frozenset({"backward", _OPTIMIZES})
+_OF_STEPS = frozenset({"backward", OPTIMIZES})
 
 
 def in_each_call(analyser: Analyser, summary: Summary, expr: ir.Call) -> Emptied | None:
@@ -32,9 +31,11 @@ def in_each_call(analyser: Analyser, summary: Summary, expr: ir.Call) -> Emptied
         return None
     if function.name.startswith("__") and function.name != "__call__":
         return None
-    if moves_model(function.body) or any(over_data(loop.loop) for loop in summary.notes.rounds.values()):
-        return None
     layers = layer_code(analyser, function)
+    if moves_model(function.body, in_layers=layers):
+        return None
+    if any(over_data(loop.loop) for loop in summary.notes.rounds.values()):
+        return None
     place = in_each_round(function.body, expr, into_loops=layers)
     if place is None:
         return None
@@ -56,7 +57,7 @@ def _step_or_hook(analyser: Analyser, function: Function) -> bool:
     hook = analyser.hook(function)
     if hook is not None:
         return hook.every == "iteration"
-    if function.name == _OPTIMIZES and function.cls is not None:
+    if function.name == OPTIMIZES and function.cls is not None:
         return True
     loops = any(isinstance(one, ir.For | ir.While) for one in walk_statements(function.body) if _trains(one))
     return steps(function.body) and not loops and repeated(analyser, function) is not None

@@ -22,6 +22,8 @@ from memlint.sdk.syntax import (
 )
 from memlint.sdk.values import EMPTIES
 
+#: what an optimizer does once per training step
+OPTIMIZES = "zero_grad"
 #: the most statements of a helper that frees memory
 _SHORT = 6
 _MODEL = lazy_pattern(
@@ -106,7 +108,7 @@ def _found(body: tuple[ir.Stmt, ...], expr: ir.Call, bound: frozenset[str], into
 
 def _under(statement: ir.If, expr: ir.Call, bound: frozenset[str], into_loops: bool) -> Place | None:
     """The place of a call in an ``if`` that tests for a device, that a setting decides in the same way in all
-    iterations, or that contains the training step."""
+    iterations, or that contains the training step, or its end after several rounds (``optimizer.zero_grad()``)."""
     positive = any(call.at == expr.at for call in calls(statement.body))
     inner = statement.body if positive else statement.orelse
     if leaves(inner) and not isinstance(inner[-1], ir.Return):
@@ -119,6 +121,9 @@ def _under(statement: ir.If, expr: ir.Call, bound: frozenset[str], into_loops: b
     if calls_backward(inner) and not _counts(statement.test, bound):
         return place
     held = setting(statement.test, bound)
+    ends = positive and not calls_backward(inner) and any(called_name(call) == OPTIMIZES for call in calls(inner))
+    if not held and ends:
+        held = text(statement.test)
     if not held:
         return None
     shown = held if positive else f"not {held}"
@@ -244,10 +249,12 @@ def over_data(loop: Loop) -> bool:
     return loop.over == "loader" and (not loop.assumed or loop.names_data)
 
 
-def moves_model(body: tuple[ir.Stmt, ...]) -> bool:
-    """Whether a block creates, loads, deletes or moves a model, to make room for another one."""
+def moves_model(body: tuple[ir.Stmt, ...], *, in_layers: bool = False) -> bool:
+    """Whether a block creates, loads, deletes or moves a model, to make room for another one. ``in_layers``: the
+    variables are tensors (a block of keys)."""
     for statement in walk_statements(body, into_definitions=False):
-        if isinstance(statement, ir.Delete) and any(names_model(target) for target in statement.targets):
+        deleted = statement.targets if isinstance(statement, ir.Delete) else ()
+        if any(names_model(target) for target in deleted if not (in_layers and isinstance(target, ir.Name))):
             return True
     for call in calls(body):
         last = called_name(call)

@@ -148,6 +148,16 @@ def test_under_what_some_rounds_ask(tmp_path: Path, test: str) -> None:
     assert found(tmp_path, code) == []
 
 
+@pytest.mark.parametrize(
+    ("end", "confidences"),
+    [("optimizer.step(); optimizer.zero_grad(set_to_none=True)", ["medium"]), ("log()", []), ("optimizer.step()", [])],
+)
+def test_at_the_end_of_several_rounds(tmp_path: Path, end: str, confidences: list[str]) -> None:
+    body = ("criterion(model(x.cuda()), y.cuda()).backward()", "if (i + 1) % config.every == 0:", f"    {end}; {EMPTY}")
+    code = program(*body, target="i, (x, y)", over="enumerate(loader)")
+    assert [confidence for _, confidence in found(tmp_path, code)] == confidences
+
+
 def test_beside_the_backward_of_a_phase(tmp_path: Path) -> None:
     assert found(tmp_path, program("if config.phase == 'train':", f"    {STEP}", f"    {EMPTY}")) != []
     assert found(tmp_path, program("if y.step % 4 == 0:", f"    {STEP}", f"    {EMPTY}")) == []
@@ -228,6 +238,9 @@ def main(model, loader, optimizer):
         ("step", EMPTY, ["high"]),
         ("step", f"if model.clean: {EMPTY}", ["medium"]),
         ("score", EMPTY, ["high"]),
+        ("forward", f"key_block = x * 2; del key_block; {EMPTY}", ["medium"]),
+        ("forward", f"del self.block; {EMPTY}", []),
+        ("score", f"del model; {EMPTY}", []),
         ("epoch", EMPTY, []),
         ("forward", f"self.net.to(x); {EMPTY}", ["medium"]),
         ("forward", f"self.net.to(x.device); {EMPTY}", ["medium"]),
