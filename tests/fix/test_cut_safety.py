@@ -49,6 +49,24 @@ LISTS = [
         },
     ),
     (
+        "caller known, and in a class's table",
+        "unsafe",
+        {
+            "post": "return losses",
+            "rest": "def main(m, l, o):\n    print(sum(float(v) for v in train(m, l, o)))\n\n"
+            "class Steps:\n    run = staticmethod(train)\n",
+        },
+    ),
+    (
+        "caller known, and another's default",
+        "unsafe",
+        {
+            "post": "return losses",
+            "rest": "def main(m, l, o):\n    print(sum(float(v) for v in train(m, l, o)))\n\n"
+            "def fit(m, l, o, step=train):\n    return step(m, l, o)\n",
+        },
+    ),
+    (
         "tried out",
         "unsafe",
         {
