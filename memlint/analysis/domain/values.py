@@ -17,6 +17,7 @@ from typing import Any, NamedTuple, TypeAlias
 
 from memlint.analysis.domain.extents import extents
 from memlint.analysis.domain.extents.extents import Extent
+from memlint.analysis.domain.stable_order import in_stable_order
 
 NONE, DATA, TENSOR, TREE, MODULE, OPTIMIZER, LOADER, CONTAINER, INSTANCE, CALLABLE, UNKNOWN = (
     1 << i for i in range(11)
@@ -329,7 +330,7 @@ def ordered(items: Sources) -> Iterable[Any]:
 
 @functools.lru_cache(maxsize=1 << 12)
 def _sorted(items: Sources) -> tuple[Any, ...]:
-    return tuple(sorted(items, key=_rank))
+    return in_stable_order(items, _rank)
 
 
 def _rank(item: Source) -> str:
