@@ -147,16 +147,19 @@ def _words(expressions: Iterable[ir.Expr]) -> set[str]:
 def _depends_on_callers(analyser: Analyser, function: Function) -> bool:
     """Whether the findings in a function depend on its callers."""
     summary = analyser.summary(function)
-    if function.node is None or (summary is not None and summary.hook is not None):
-        return False  # a framework calls hooks
+    part = function.cls is not None and analyser.program.is_module(function.cls)
+    called_by_framework = summary is not None and summary.hook is not None
+    if function.node is None or (called_by_framework and not part):
+        return False
     if summary is None or summary.cut_short or summary.backwards or summary.yields:
         return True
-    part = function.cls is not None and analyser.program.is_module(function.cls)
     layer = part and _is_layer(summary)
     if any(
         _may_be_reported(analyser, summary, store) for store in summary.stores.values() if not (layer and store.local)
     ):
         return True
+    if called_by_framework:
+        return False
     if not layer and any(run.loop is not None or not part for run in summary.runs.values()):
         return True  # a module that runs its parts is run by other code, and judged there
     if not part and any(record.counts and _has_effects(analyser, record.callee) for record in summary.calls.values()):
