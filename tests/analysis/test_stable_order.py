@@ -34,6 +34,15 @@ def test_two_references_to_one_class(first: Ref, second: Ref) -> None:
     assert ordered((first, second)) == ordered((second, first))  # type: ignore[arg-type]
 
 
+def test_references_that_share_their_parts() -> None:
+    """Each contains the last one twice: as a tree it has no bound."""
+    first = second = LINEAR
+    for _ in range(200):
+        first, second = chain(first, first), chain(second, second, CONV)
+    both = frozenset({first, second})
+    assert {*ordered(both)} == both
+
+
 PROGRAM = """
 import torch
 from torch import nn
