@@ -52,7 +52,10 @@ def test_no_update_in_place_is_proposed(made: str, tmp_path: Path) -> None:
 SHARED = """
 import torch
 import torch.nn.functional as F
-from einops import rearrange
+import torchaudio.functional as AF
+import torchvision.transforms.functional as TF
+from einops import rearrange, repeat
+from torchvision.transforms.v2.functional import center_crop
 from torchvision.utils import make_grid
 
 @torch.no_grad()
@@ -73,6 +76,13 @@ def pictures(videos, array, steps):
         ("make_grid(frames).transpose(0, 1).squeeze(-1)", False),
         ("rearrange(frames, 'b c h w -> c (b h) w')", False),
         ("F.dropout(frames, 0.5, training=False)", False),
+        ("F.interpolate(frames, scale_factor=2)", True),
+        ("repeat(frames, 'b c h w -> r b c h w', r=steps)", False),
+        ("AF.gain(frames, steps)", False),
+        ("AF.resample(frames, 16000, array)", False),
+        ("TF.crop(frames, 0, 0, 8, 8)", False),
+        ("TF.resize(frames, steps)", False),
+        ("center_crop(frames, [64, 64]).squeeze(-1)", False),
         ("torch.from_numpy(array)", False),
         ("torch.as_tensor(array).float()", False),
     ],
