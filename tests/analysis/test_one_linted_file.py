@@ -35,11 +35,13 @@ from net import Net
 def train(loader):
     model = Net(16).cuda()
     optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
-    for x, y in loader:
-        loss = (model(x.cuda()) - y.cuda()).square().mean()
-        optimizer.zero_grad()
-        loss.backward(retain_graph=True)
-        optimizer.step()
+    for epoch in range(10):
+        model.hidden = model.start(16)
+        for x, y in loader:
+            loss = (model(x.cuda()) - y.cuda()).square().mean()
+            optimizer.zero_grad()
+            loss.backward(retain_graph=True)
+            optimizer.step()
 """,
 }
 
@@ -60,7 +62,10 @@ class Codes(nn.Module):
         self.mean = 0.9 * self.mean + 0.1 * code.mean(0)
         return code
 """,
-    "train.py": STATE["train.py"].replace("Net(16)", "Codes()").replace("Net", "Codes"),
+    "train.py": STATE["train.py"]
+    .replace("Net(16)", "Codes()")
+    .replace("Net", "Codes")
+    .replace("        model.hidden = model.start(16)\n", ""),
 }
 
 METER = {
