@@ -20,6 +20,9 @@ from memlint.sdk.values import LoopState
 
 from .operations import BACKWARD
 
+#: a literal number of rounds whose graphs are few
+FEW = 2
+
 
 class Flush(NamedTuple):
     """A branch that differentiates a sum and begins it anew. ``backwards``: the calls in it, by ordinal."""
@@ -32,7 +35,10 @@ def flushes(loop: LoopState, name: str) -> Iterator[Flush]:
     """The branches of a loop that run once in several rounds, differentiate, and then begin the place ``name`` anew."""
     counters = {text(one.target) for one in walk_statements(loop.body) if isinstance(one, ir.AugAssign)} - {name}
     for one in walk_statements(loop.body) if name else ():
-        if isinstance(one, ir.If) and _counts(one.test, name, counters):
+        if not isinstance(one, ir.If):
+            continue
+        anew = [each for each in counters if any(_begins(inner, each) for inner in walk_statements(one.body))]
+        if _counts(one.test, {f"len({name})", *anew}):
             found = frozenset(_backwards_before_reset(one.body, name))
             if found:
                 yield Flush(one.body, found)
@@ -56,15 +62,23 @@ def _begins(statement: ir.Stmt, name: str) -> bool:
     return isinstance(called, ir.Call) and dotted(called.func) == f"{name}.clear"
 
 
-def _counts(test: ir.Expr, name: str, counters: set[str]) -> bool:
-    """Whether a test is about a number of rounds: a remainder, or a comparison with a counter or the length of the
-    place. (Other tests may hold in every round: ``if loss.isfinite()``.)"""
+def _counts(test: ir.Expr, numbers: set[str]) -> bool:
+    """Whether a test holds once in several rounds: a remainder is one number, or what the branch begins anew, or the
+    length of the place, has come to a limit. (Other tests may hold in every round: ``if loss.isfinite()``.)"""
     for part in walk_expression(test):
-        if isinstance(part, ir.Binary) and part.op == "%":
+        if isinstance(part, ir.Unary) and part.op == "not" and _is_remainder(part.operand):
             return True
-        if isinstance(part, ir.Compare) and any(
-            dotted(one) in counters or (isinstance(one, ir.Call) and text(one) == f"len({name})")
-            for one in walk_expression(part)
-        ):
+        if not isinstance(part, ir.Compare) or len(part.ops) != 1:
+            continue
+        sides = (part.left, *part.rights)
+        if part.ops[0] == "==" and any(_is_remainder(side) for side in sides):
+            return True
+        reached = {"==": sides, ">": sides[:1], ">=": sides[:1], "<": sides[1:], "<=": sides[1:]}.get(part.ops[0], ())
+        few = any(isinstance(side, ir.Const) and isinstance(side.value, int) and side.value <= FEW for side in sides)
+        if not few and any(text(side) in numbers for side in reached):
             return True
     return False
+
+
+def _is_remainder(expr: ir.Expr) -> bool:
+    return isinstance(expr, ir.Binary) and expr.op == "%" and not isinstance(expr.left, ir.Const)
