@@ -121,7 +121,7 @@ def _under(statement: ir.If, expr: ir.Call, bound: frozenset[str], into_loops: b
     if calls_backward(inner) and not _counts(statement.test, bound):
         return place
     held = setting(statement.test, bound)
-    ends = positive and not calls_backward(inner) and any(called_name(call) == OPTIMIZES for call in calls(inner))
+    ends = positive and not calls_backward(inner) and {"step", OPTIMIZES} <= {called_name(one) for one in calls(inner)}
     if not held and ends:
         held = text(statement.test)
     if not held:
@@ -251,10 +251,12 @@ def over_data(loop: Loop) -> bool:
 
 def moves_model(body: tuple[ir.Stmt, ...], *, in_layers: bool = False) -> bool:
     """Whether a block creates, loads, deletes or moves a model, to make room for another one. ``in_layers``: the
-    variables are tensors (a block of keys)."""
+    variables that it does not call are tensors (a block of keys)."""
+    called = {call.func.id for call in calls(body) if isinstance(call.func, ir.Name)}
     for statement in walk_statements(body, into_definitions=False):
         deleted = statement.targets if isinstance(statement, ir.Delete) else ()
-        if any(names_model(target) for target in deleted if not (in_layers and isinstance(target, ir.Name))):
+        tensors = [one for one in deleted if in_layers and isinstance(one, ir.Name) and one.id not in called]
+        if any(names_model(target) for target in deleted if target not in tensors):
             return True
     for call in calls(body):
         last = called_name(call)

@@ -150,7 +150,12 @@ def test_under_what_some_rounds_ask(tmp_path: Path, test: str) -> None:
 
 @pytest.mark.parametrize(
     ("end", "confidences"),
-    [("optimizer.step(); optimizer.zero_grad(set_to_none=True)", ["medium"]), ("log()", []), ("optimizer.step()", [])],
+    [
+        ("optimizer.step(); optimizer.zero_grad(set_to_none=True)", ["medium"]),
+        ("log()", []),
+        ("optimizer.step()", []),
+        ("optimizer.zero_grad()", []),  # a batch that is left out
+    ],
 )
 def test_at_the_end_of_several_rounds(tmp_path: Path, end: str, confidences: list[str]) -> None:
     body = ("criterion(model(x.cuda()), y.cuda()).backward()", "if (i + 1) % config.every == 0:", f"    {end}; {EMPTY}")
@@ -240,6 +245,7 @@ def main(model, loader, optimizer):
         ("score", EMPTY, ["high"]),
         ("forward", f"key_block = x * 2; del key_block; {EMPTY}", ["medium"]),
         ("forward", f"del self.block; {EMPTY}", []),
+        ("forward", f"layer = self.fetch(0); x = layer(x); del layer; {EMPTY}", []),
         ("score", f"del model; {EMPTY}", []),
         ("epoch", EMPTY, []),
         ("forward", f"self.net.to(x); {EMPTY}", ["medium"]),
