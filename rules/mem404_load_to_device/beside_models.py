@@ -8,6 +8,7 @@ import sys
 from memlint.sdk import lazy_pattern
 from memlint.sdk.project import Analyser, Function, KnownCall, names_an_accelerator
 from memlint.sdk.syntax import (
+    bodies,
     calls,
     ir,
     last_name,
@@ -17,7 +18,7 @@ from memlint.sdk.syntax import (
     walk_statements,
 )
 
-from .loaded_states import Taken, bound, held_by, is_handed_on_at_once, load_state_dict
+from .loaded_states import Taken, bound, held_by, is_handed_on_at_once, load_state_dict, loaded_into
 
 #: names of receivers that load a state and are no modules, which may keep the tensors as they are
 KEEPS = lazy_pattern(
@@ -37,21 +38,35 @@ def meets_its_model(
     models = [one.model for one in taken if not KEEPS.search(one.model.rsplit(".", 1)[-1].lower())]
     if not models:  # an optimizer keeps using the loaded tensors on their device
         return kept
-    until = _deleted(function, held_by(function, statement)) if kept else expr.at
+    until = _deleted(function, statement) if kept else expr.at
     depth = MAX_DEPTH if until < sys.maxsize or not _outlives(function, names) else 0
     return any(not name or _on_device(analyser, function, name, until, depth) for name in models)
 
 
-def _deleted(function: Function, name: str) -> int:
-    """Where the function deletes a name, by ordinal; behind all its statements if it does not."""
-    return next(
-        (
-            one.at
-            for one in walk_statements(function.body, into_definitions=False)
-            if isinstance(one, ir.Delete) and any(text(target, 200) == name for target in one.targets)
-        ),
-        sys.maxsize,
-    )
+def _deleted(function: Function, statement: ir.Stmt) -> int:
+    """Where a function has deleted the checkpoint that a statement binds, and the part of it that a model loads by
+    another name, by ordinal; behind all its statements if it does not."""
+    name = held_by(function, statement)
+    loads = loaded_into(function, name)
+    holders = {name, *(arg.id for call in loads for arg in call.args if isinstance(arg, ir.Name))}
+    deleted = {
+        text(target, 200): one.at
+        for one in reversed(_behind(function.body, statement.at) or ())
+        if isinstance(one, ir.Delete)
+        for target in one.targets
+    }
+    return max(deleted.get(one, sys.maxsize) for one in holders)
+
+
+def _behind(block: tuple[ir.Stmt, ...], at: int) -> tuple[ir.Stmt, ...] | None:
+    """The statements behind one, in its block and in those around it; None if it is not in the block."""
+    for position, statement in enumerate(block):
+        if statement.at == at:
+            return block[position + 1 :]
+        for inner in bodies(statement):
+            if (found := _behind(inner, at)) is not None:
+                return (*found, *block[position + 1 :])
+    return None
 
 
 def _outlives(function: Function, names: list[str]) -> bool:

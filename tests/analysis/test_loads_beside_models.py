@@ -42,6 +42,30 @@ def found(tmp_path: Path, body: tuple[str, ...]) -> list[str]:
         (("step, saved = torch.load(path)", "model.load_state_dict(saved)", "model.cuda()", "del step"), "saved"),
         (("model.cuda()", "saved = torch.load(path)", "model.load_state_dict(saved)", "del saved"), "saved"),
         (("saved = torch.load(path)", "model.load_state_dict(saved)", "model[0].to(device)"), "saved"),
+        (
+            ("saved = 1", "del saved", "saved = torch.load(path)", "model.load_state_dict(saved)", "model.to(device)"),
+            "saved",
+        ),
+        (
+            (
+                "saved = torch.load(path)",
+                "state = saved['model']",
+                "model.load_state_dict(state)",
+                "del saved",
+                "model.cuda()",
+            ),
+            "saved",
+        ),
+        (
+            (
+                "saved = torch.load(path)",
+                "model.load_state_dict(saved)",
+                "if train is None:",
+                "    del saved",
+                "model.cuda()",
+            ),
+            "saved",
+        ),
         ((f"model = print({LONG}).to(device)", "saved = torch.load(path)", "model.load_state_dict(saved)"), "saved"),
     ],
 )
@@ -55,6 +79,16 @@ def test_beside_its_model(tmp_path: Path, body: tuple[str, ...], name: str) -> N
         pytest.param(("model.load_state_dict(torch.load(path))", "model.to(device)"), id="released before"),
         pytest.param(
             ("saved = torch.load(path)", "model.load_state_dict(saved)", "del saved", "model.to(device)"), id="deleted"
+        ),
+        pytest.param(
+            (
+                "saved = torch.load(path)",
+                "state = saved['model']",
+                "model.load_state_dict(state)",
+                "del saved, state",
+                "model.to(device)",
+            ),
+            id="deleted with its part",
         ),
         pytest.param(
             ("saved, step = torch.load(path)", "model.load_state_dict(saved)", "del saved", "model.to(device)"),
