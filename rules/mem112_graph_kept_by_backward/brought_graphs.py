@@ -164,7 +164,32 @@ def _is_made_without(analyser: Analyser, cls: Class, name: str) -> bool:
         if reached or not value.is_only(TENSORS | DATA) or analyser.facts.attributes.is_written_beside(method, name):
             return False
         found = True
-    return found and not _is_written_into(analyser, None, name)
+    return found and not _is_written_into(analyser, None, name) and not _gets_a_graph(analyser, cls, name)
+
+
+def _gets_a_graph(analyser: Analyser, cls: Class, name: str) -> bool:
+    """Whether a function may leave an attribute with a graph that it did not find there: through another name of the
+    tensor (``bank = self.bank; bank[0] = feature``), a function that gets it, or the constructor of a subclass."""
+    for function in functions_naming(analyser, name):
+        summary = analyser.summary(function)
+        if summary is None or summary.cut_short:
+            return True
+        own = Path(f"p:{function.own_name}", (f".{name}",))
+        others = function.cls is not None and not _are_related(analyser, cls, function.cls)
+        for path, value in summary.exit.sym.items() if summary.exit is not None else ():
+            if f".{name}" not in path.steps or (others and path.is_in(own)):
+                continue
+            if any(not (isinstance(item, Path) and item.is_in(path)) for item in summary.graphs.closure(value.src)):
+                return True
+    return False
+
+
+def _are_related(analyser: Analyser, one: Class, other: Class) -> bool:
+    """Whether one of two classes is the other, or derives from it."""
+    ancestors = analyser.program.ancestors
+    return any(each.key == other.key for each in ancestors(one)[0]) or any(
+        each.key == one.key for each in ancestors(other)[0]
+    )
 
 
 def _is_written_into(analyser: Analyser, module: Module | None, name: str) -> bool:

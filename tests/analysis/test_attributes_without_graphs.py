@@ -30,6 +30,10 @@ class Agent:
         self.optimizer.step()
 
 
+def write(bank, values):
+    bank[0] = values[0] + bank[1]
+
+
 def train(loader, device):
     agent = Agent(51, device)
     {before}
@@ -41,12 +45,20 @@ def train(loader, device):
 train(torch.utils.data.DataLoader([]), "cuda")
 """
 
+SUBCLASS = """
+
+class Other(Agent):
+    def __init__(self, count, device):
+        super().__init__(count, device)
+        self.atoms = {value}
+"""
+
 ATOMS = "self.atoms = torch.linspace(0, 1, count).to(device)"
 
 
-def is_found(tmp_path: Path, begin: str, fill: str = "print(x)", before: str = "print(device)") -> bool:
+def is_found(tmp_path: Path, begin: str, fill: str = "print(x)", before: str = "print(device)", more: str = "") -> bool:
     (tmp_path / "pyproject.toml").touch()
-    (tmp_path / "train.py").write_text(PROGRAM.format(begin=begin, fill=fill, before=before))
+    (tmp_path / "train.py").write_text(PROGRAM.format(begin=begin, fill=fill, before=before) + more)
     result = memlint.lint([tmp_path], isolated=True)
     assert not result.failures
     return any(each.code == "MEM112" for each in result.findings)
@@ -73,6 +85,8 @@ def test_an_attribute_without_a_graph(tmp_path: Path, begin: str) -> None:
         ),
         pytest.param(ATOMS, "self.atoms[0] = self.other(x)", "print(device)", id="written into"),
         pytest.param(ATOMS, "self.atoms.copy_(self.other(x))", "print(device)", id="written by a method"),
+        pytest.param(ATOMS, "atoms = self.atoms; atoms.add_(self.other(x))", "print(device)", id="by another name"),
+        pytest.param(ATOMS, "write(self.atoms, self.other(x))", "print(device)", id="written by a function"),
         pytest.param(ATOMS, "self.atoms = self.other(x)", "print(device)", id="set later"),
         pytest.param(ATOMS, "print(x)", "agent.atoms = agent.other(torch.zeros(1, 8))", id="set by others"),
         pytest.param(
@@ -85,3 +99,9 @@ def test_an_attribute_without_a_graph(tmp_path: Path, begin: str) -> None:
 )
 def test_an_attribute_that_may_bring_a_graph(tmp_path: Path, begin: str, fill: str, before: str) -> None:
     assert not is_found(tmp_path, begin, fill, before)
+
+
+def test_an_attribute_of_a_subclass(tmp_path: Path) -> None:
+    assert not is_found(tmp_path, ATOMS, more=SUBCLASS.format(value="self.other(torch.zeros(1, 8))"))
+    other = SUBCLASS.replace("(Agent)", "").replace("super().__init__(count, device)", "self.count = count")
+    assert is_found(tmp_path, ATOMS, more=other.format(value="count * device"))  # the attribute of another class
