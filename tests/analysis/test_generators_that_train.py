@@ -80,3 +80,22 @@ STEP = """total = 0
 )
 def test_the_items_may_be_the_parts_of_one_step(tmp_path: Path, rounds: str) -> None:
     assert codes_in(tmp_path, PROGRAM.format(rounds=rounds, collect=STEP)) == []
+
+
+FEW = """for scale in (1, 2):
+        loss = nn.functional.mse_loss(model(next(iter(loader))[0] * scale), torch.zeros(8, 1).cuda())
+        loss.backward()
+        yield loss"""
+
+
+@pytest.mark.parametrize(
+    "collect", [APPENDS, "print(list(steps(model, loader, optimizer)))", "print(sum(steps(model, loader, optimizer)))"]
+)
+def test_a_literal_bounds_the_items(tmp_path: Path, collect: str) -> None:
+    assert codes_in(tmp_path, PROGRAM.format(rounds=FEW, collect=collect)) == []
+
+
+def test_a_generator_passes_on_the_items_of_another(tmp_path: Path) -> None:
+    inner = PROGRAM.format(rounds=TRAINS.format(value="loss"), collect=APPENDS).replace("def steps(", "def rounds(")
+    passes = "def steps(model, loader, optimizer):\n    yield from rounds(model, loader, optimizer)\n\n\ndef rounds("
+    assert codes_in(tmp_path, inner.replace("def rounds(", passes)) == ["MEM102"]

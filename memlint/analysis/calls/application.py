@@ -71,7 +71,7 @@ class Application(Translation):
             if here:
                 reached = self.fn.graphs.closure(here)
                 site, tests = self.fn.site(self.at), tuple(self.fn.tests)
-                lazy = self.callee.function.is_generator
+                lazy = self.callee.notes.gives_batches
                 self.fn.backwards.append(Backward(reached, self.fn.loop_ids, site, tests, keeps, lazy))
             elif paths:
                 if any(path.root.startswith("c:") and self.resolve(path).may_be(UNKNOWN) for path in paths):

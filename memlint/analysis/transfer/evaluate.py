@@ -21,6 +21,7 @@ from memlint.analysis.domain.values import (
     NONE,
     NONE_VALUE,
     NOTHING,
+    PER_BATCH,
     SAMPLE,
     SCALAR,
     TENSOR,
@@ -357,11 +358,13 @@ def _await(fn: FunctionState, state: State, expr: ir.Await) -> V:
 
 def _yield(fn: FunctionState, state: State, expr: ir.Yield) -> V:
     value = evaluate(fn, state, expr.value) if expr.value is not None else NONE_VALUE
+    passes_on = expr.is_from and PER_BATCH in value.refs
     if expr.is_from:
         value = elements_of(fn, state, value)
     fn.yields.append((value, fn.fork(state)))
-    trains = bool(fn.loops) and any(fn.loops[-1].id in one.loops for one in fn.backwards)
-    if trains or any(loop.loop.over == "loader" for loop in fn.loops):
+    inner = fn.loops[-1] if fn.loops else None
+    trains = inner is not None and inner.counts and any(inner.id in one.loops for one in fn.backwards)
+    if passes_on or trains or any(loop.loop.over == "loader" for loop in fn.loops):
         fn.notes.gives_batches = True
     fn.escape(value.src)
     return UNKNOWN_VALUE
