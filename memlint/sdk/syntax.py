@@ -37,6 +37,7 @@ from memlint.analysis.syntax.syntax import (
     under_calls,
     walk_expression,
     walk_statements,
+    way_to,
     with_lambdas,
 )
 from memlint.ir import nodes as ir
@@ -73,5 +74,6 @@ __all__ = [
     "unpacked_targets",
     "walk_expression",
     "walk_statements",
+    "way_to",
     "with_lambdas",
 ]

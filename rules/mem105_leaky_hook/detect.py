@@ -16,7 +16,7 @@ from memlint.sdk.project import (
     layer_code,
     touches_an_accelerator,
 )
-from memlint.sdk.syntax import call_at, calls, dotted, ir, mentions, text, walk_expression, walk_statements
+from memlint.sdk.syntax import call_at, calls, dotted, ir, mentions, text, under_calls, walk_expression, walk_statements
 from memlint.sdk.values import (
     CPU,
     DATA,
@@ -32,10 +32,12 @@ from memlint.sdk.values import (
     ordered,
 )
 
+from .hook_conditions import is_of_type, may_be_cached, may_be_skipped
 from .hook_handles import dropped
 from .hook_inputs import added_for_each_input, runs_on_inputs
 from .hook_places import Place, Span, emptied, place_of
 from .hook_runs import (
+    ITSELF,
     MAX_DEPTH,
     given_for,
     indexed_by,
@@ -43,6 +45,7 @@ from .hook_runs import (
     loop_of_callees,
     loop_of_callers,
     names_it,
+    rebinds,
     root_of,
 )
 from .rule import HookAdded
@@ -89,10 +92,9 @@ def detect(analyser: Analyser, summary: Summary) -> Iterator[HookAdded]:
             at = (one.summary.function.qual, one.store.site.at)
             if place is None or at in seen:
                 continue
-            if not one.attached and not touches_an_accelerator(analyser, summary):
-                continue
             runs = _runs(analyser, summary, call, place)
-            if runs is None:
+            attached = runs is not None and one.attached and runs.records
+            if runs is None or (not attached and not touches_an_accelerator(analyser, summary)):
                 continue
             span = Span(summary.function, call.expr.at, runs.end) if runs.end is not None else None
             if emptied(analyser, place, span):
@@ -107,7 +109,7 @@ def detect(analyser: Analyser, summary: Summary) -> Iterator[HookAdded]:
                 loop=runs.loop,
                 place=one.store.place_text,
                 value=one.store.text,
-                attached=one.attached and runs.records,
+                attached=attached,
                 backward="backward" in call.name or call.name not in OF_MODULES,
                 removed=runs.removed,
                 trace=(Step(summary.site(call.expr.at), "the hook is added here"),),
@@ -164,6 +166,8 @@ def _stores(analyser: Analyser, function: Function, skipped: int) -> Iterator[_K
     given = {f"p:{param.name}" for param in function.params[skipped:]}
     for store in summary.stores.values():
         if store.kind != "retain" or store.how not in ("append", "extend", "add", "put") or store.tests:
+            continue
+        if may_be_skipped(function.body, store.site.at):
             continue
         value = store.value
         if value.size in (SCALAR, SAMPLE) or value.device == CPU or value.is_only(DATA):
@@ -222,7 +226,7 @@ def _runs(analyser: Analyser, summary: Summary, call: HookCall, place: Place) ->
 
 def _added_again(analyser: Analyser, summary: Summary, call: HookCall) -> Loop | None:
     """The loop that repeatedly adds the hook to the same module while none is removed; None if there is none."""
-    if not _unconditional(call) or not dropped(analyser, summary, call) or _tables_touched(analyser):
+    if not _unconditional(summary, call) or not dropped(analyser, summary, call) or _tables_touched(analyser):
         return None
     of_module = call.name in OF_MODULES
     root = root_of(summary, call.owner)
@@ -236,6 +240,8 @@ def _added_again(analyser: Analyser, summary: Summary, call: HookCall) -> Loop |
     function = summary.function
     if layer_code(analyser, function) and root == "self" and text(call.owner) != "self":
         return each_call(function)
+    if may_be_cached(function) or rebinds(function, root) or _put_anew(summary, call.owner):
+        return None
     again = _repeated(analyser, summary, root_of(summary, call.owner, as_given=True) or root, 0)
     return again if again is not None or not of_module else added_for_each_input(analyser, summary, call)
 
@@ -252,9 +258,28 @@ def _made_here(summary: Summary, owner: ir.Expr) -> bool:
     )
 
 
+def _put_anew(summary: Summary, owner: ir.Expr) -> bool:
+    """Whether a method other than the constructor may put another module where the hook is added: ``self.model`` of
+    ``self.model.layer4``."""
+    own, cls, shown = summary.function.own_name, summary.function.cls, dotted(owner).split(".")
+    if cls is None or shown[0] != own or len(shown) < 2:
+        return False
+    return any(
+        isinstance(target, ir.Attr) and target.name == shown[1] and dotted(target.value) == method.own_name
+        for one in summary.analyser.program.ancestors(cls)[0]
+        for method in one.methods.values()
+        if method.name != "__init__"
+        for statement in walk_statements(method.body, into_definitions=False)
+        if isinstance(statement, ir.Assign) and not dotted(under_calls(statement.value, ITSELF)).startswith(f"{own}.")
+        for target in statement.targets
+    )
+
+
 def _repeated(analyser: Analyser, summary: Summary, root: str, depth: int) -> Loop | None:
     """The loop over data that calls the function with the same module in each iteration; None if there is none."""
     if depth >= MAX_DEPTH or summary.function.node is None:
+        return None
+    if may_be_cached(summary.function) or rebinds(summary.function, root):
         return None
     if root not in {param.name for param in summary.function.params}:
         return None
@@ -294,15 +319,9 @@ def _returns(held: LoopState) -> bool:
     return any(isinstance(one, ir.Return) for one in walk_statements(held.body, False))
 
 
-def _unconditional(call: HookCall) -> bool:
+def _unconditional(summary: Summary, call: HookCall) -> bool:
     """Whether the call depends on no condition but the type of a layer."""
-    return all(
-        any(
-            isinstance(part, ir.Call) and isinstance(part.func, ir.Name) and part.func.id in ("isinstance", "type")
-            for part in walk_expression(test)
-        )
-        for test in call.tests
-    )
+    return all(is_of_type(test) for test in call.tests) and not may_be_skipped(summary.function.body, call.expr.at)
 
 
 def _is_parameter(summary: Summary, owner: ir.Expr) -> bool:

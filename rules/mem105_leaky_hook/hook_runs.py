@@ -38,7 +38,7 @@ _PARTS = frozenset(
     }
 )
 #: methods that return the module itself
-_ITSELF = frozenset({"eval", "train", "to", "cuda", "float", "half", "requires_grad_"})
+ITSELF = frozenset({"eval", "train", "to", "cuda", "float", "half", "requires_grad_"})
 _THROUGH = frozenset({"list", "dict", "enumerate", "getattr", "zip", "reversed", "tuple", "tqdm"})
 
 
@@ -88,7 +88,7 @@ def _stored_by(function: Function, expr: ir.Expr) -> ir.Expr | None:
         for target in statement.targets
         if _is_attribute_of(target, own) and isinstance(target, ir.Attr) and target.name == expr.name
     ]
-    value = under_calls(found[0], _ITSELF) if len(found) == 1 else None
+    value = under_calls(found[0], ITSELF) if len(found) == 1 else None
     if own is None or not isinstance(value, ir.Name | ir.Attr | ir.Subscript) or mentions(value, own):
         return None
     return value
@@ -144,6 +144,16 @@ def _argument_returned_in_part(summary: Summary, call: ir.Call, depth: int) -> i
     names = [param.name for param in callee.function.given]
     root = roots.pop() if len(roots) == 1 else None
     return argument(call, names.index(root), root) if root is not None and root in names else None
+
+
+def rebinds(function: Function, name: str) -> bool:
+    """Whether a function binds a parameter to what may be another object than its argument or a part of that: ``model =
+    copy.deepcopy(model)``."""
+    return any(param.name == name for param in function.params) and any(
+        name in names_bound_by(statement)
+        and not (isinstance(statement, ir.Assign) and _begins(under_calls(statement.value, ITSELF), name))
+        for statement in walk_statements(function.body, into_definitions=False)
+    )
 
 
 def names_it(target: ir.Expr, name: str) -> bool:
