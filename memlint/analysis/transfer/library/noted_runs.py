@@ -92,6 +92,9 @@ def note_run(
         mode, key = mode_of(state, V(UNKNOWN), func.value)
     elif mode is None and isinstance(func, ir.Name) and state.modes:
         mode, key = _mode_of_holders(fn, state, func.id)
+    if (other := fn.runs.get(expr.at)) is not None and other.module.refs and module.refs:
+        # one call runs each member of a chain, or one of several networks
+        module = module.but(refs=module.refs | other.module.refs)
     fn.runs[expr.at] = ModelRun(
         expr.at,
         fn.site(expr.at),
