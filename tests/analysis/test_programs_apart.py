@@ -149,10 +149,10 @@ def test_the_guard_of_a_method_known_by_its_name(tmp_path: Path, files: dict[str
     assert codes(tmp_path, tmp_path) == found
 
 
-#: a package that others install, with the network
-PACKAGE = {"pyproject.toml": PUBLISHED, "nets/__init__.py": "", "nets/net.py": NET}
+#: a repository that is cloned into the project: a package that others install, with the network
+CLONE = {"cloned/.git/HEAD": "", "cloned/pyproject.toml": PUBLISHED, "cloned/nets/__init__.py": ""}
+CLONED = CLONE | {"cloned/nets/net.py": NET}
 IMPORTS = "from nets.net import Net\n"
-PLUGINS = "from importlib.metadata import entry_points\n\nFOUND = [one.load() for one in entry_points(group='nets')]\n"
 
 
 @pytest.mark.parametrize(
@@ -160,8 +160,7 @@ PLUGINS = "from importlib.metadata import entry_points\n\nFOUND = [one.load() fo
     [
         ({"run.py": RUNNER + RUNS}, ["MEM201"]),
         ({"run.py": f"import json, yaml\n{RUNNER}{RUNS}"}, ["MEM201"]),
-        ({"run.py": f"import subprocess\nsubprocess.run(['python', '-m', 'nets.net'])\n{RUNNER}{RUNS}"}, ["MEM201"]),
-        ({"run.py": RUNNER + RUNS, "tests/test_net.py": IMPORTS}, ["MEM201"]),
+        ({"run.py": RUNNER + RUNS, "cloned/tests/test_net.py": IMPORTS}, ["MEM201"]),
         ({"run.py": f"import nets.net\n{RUNNER}{RUNS}"}, []),
         ({"run.py": f"from kit.net import Net\n{RUNNER}{RUNS}"}, ["MEM201"]),
         ({"run.py": f"from kit.net import Net\n{RUNNER}{RUNS}", "a/kit/net.py": IMPORTS, "b/kit/net.py": IMPORTS}, []),
@@ -169,23 +168,44 @@ PLUGINS = "from importlib.metadata import entry_points\n\nFOUND = [one.load() fo
         ({"runner.py": RUNNER, "run.py": f"import nets.net\nfrom runner import *\n{RUNS}"}, []),
         ({"run.py": f"import importlib\nnets = importlib.import_module('nets.' + name())\n{RUNNER}{RUNS}"}, []),
         ({"run.py": f"import importlib, sys\nnet = importlib.import_module(sys.argv[1])\n{RUNNER}{RUNS}"}, []),
+        ({"run.py": f"import runpy, sys\nnet = runpy.run_path(sys.argv[1])\n{RUNNER}{RUNS}"}, []),
+        ({"run.py": f"import pluggy\nhooks = pluggy.PluginManager('nets').hook\n{RUNNER}{RUNS}"}, []),
+        ({"run.py": f"import hub\nnet = hub.get('./cloned', 'net')\n{RUNNER}{RUNS}"}, []),
         ({"run.py": f"net = torch.load('net.pt', weights_only=False)\n{RUNNER}{RUNS}"}, []),
         ({"run.py": f"from broken import some\n{RUNNER}{RUNS}", "broken.py": "def load(:\n"}, []),
-        ({"runner.py": RUNNER, "nets/plugins.py": PLUGINS}, []),
         ({"test_run.py": RUNNER, "conftest.py": IMPORTS}, []),
     ],
     ids=[
-        "apart", "other imports", "in another process", "a test of the package", "imported",
-        "an outside package", "an import that may be of several files", "imported by another file",
-        "a program above both", "loaded by a name of which a part is known", "loaded by an unknown name",
-        "unpickled", "a file that does not parse", "a plugin", "a fixture",
+        "apart", "other imports", "a test of the package", "imported", "an outside package",
+        "an import that may be of several files", "imported by another file", "a program above both",
+        "loaded by a name of which a part is known", "loaded by an unknown name", "run by an unknown name",
+        "named for a library", "its folder named for a library", "unpickled", "a file that does not parse", "a fixture",
     ],
 )  # fmt: skip
-def test_a_package_meets_the_programs_that_import_it(tmp_path: Path, files: dict[str, str], found: list[str]) -> None:
+def test_a_cloned_package_meets_the_programs_that_name_it(
+    tmp_path: Path, files: dict[str, str], found: list[str]
+) -> None:
     # (something named ``load`` may unpickle)
     own = {path: re.sub(r"(?<!\.)\bload\b", "make", text) for path, text in files.items()}
-    write(tmp_path, PACKAGE | own)
+    write(tmp_path, CLONED | own)
     assert [code for code in codes(tmp_path, tmp_path) if code != "MEM000"] == found
+
+
+@pytest.mark.parametrize(
+    "files",
+    [
+        {
+            "setup.py": "setup(packages=['nets'], package_dir={'nets': 'src'})\n",
+            "src/__init__.py": "",
+            "src/net.py": NET,
+        },
+        {"pyproject.toml": PUBLISHED, "nets/__init__.py": "from lazy import attach\nattach()\n", "nets/net.py": NET},
+    ],
+    ids=["under another name than its folder's", "by a library that imports lazily"],
+)
+def test_a_program_may_use_the_package_of_its_own_repository(tmp_path: Path, files: dict[str, str]) -> None:
+    write(tmp_path, files | {"run.py": f"from nets import Net\n{RUNNER}{RUNS}"})
+    assert codes(tmp_path, tmp_path) == []
 
 
 #: a program that is safe to fix unless something in its process trains in mixed precision
@@ -231,13 +251,32 @@ def train(net, batches, optimizer):
 """
 
 
+#: a helper of the package, by which others unpickle their objects
+READS = "import pickle\n\n\ndef read(path):\n    return pickle.loads(path.read_bytes())\n"
+#: a program that passes what it reads by it to the training
+READER = """
+from pathlib import Path
+from nets.read import read
+from nets.train import train
+
+if __name__ == "__main__":
+    held = read(Path("held"))
+    held.of(train(held.model, [], None))
+"""
+
+
 @pytest.mark.parametrize(
-    ("before", "safety"), [("", "safe"), ("import cloned.nets.train\n", "unsafe")], ids=["apart", "imported"]
+    ("files", "safety"),
+    [
+        ({}, "safe"),
+        ({"one.py": f"import nets.train\n{ALONE}"}, "unsafe"),
+        ({"cloned/nets/read.py": READS}, "safe"),
+        ({"cloned/nets/read.py": READS, "reader.py": READER}, "unsafe"),
+    ],
+    ids=["apart", "imported", "a package that unpickles", "a package that unpickles for another program"],
 )
-def test_a_fix_beside_a_cloned_package(tmp_path: Path, before: str, safety: str) -> None:
-    package = {"pyproject.toml": PUBLISHED, "nets/__init__.py": "", "nets/train.py": TRAINS}
-    write(tmp_path, {"one.py": before + ALONE, **{f"cloned/{path}": text for path, text in package.items()}})
-    (tmp_path / "cloned/.git").mkdir()
+def test_a_fix_beside_a_cloned_package(tmp_path: Path, files: dict[str, str], safety: str) -> None:
+    write(tmp_path, CLONE | {"cloned/nets/train.py": TRAINS, "one.py": ALONE} | files)
     found = memlint.lint([tmp_path / "one.py"], isolated=True).findings
     assert [(one.code, one.fix and one.fix.safety) for one in found] == [("MEM201", safety)]
 

@@ -5,16 +5,19 @@ from __future__ import annotations
 import functools
 from collections.abc import Callable, Iterator, Mapping
 
-from memlint.analysis.index.loading import is_loaded, loaders
+from memlint.analysis.index.loading import is_loaded, knows, loaders
 from memlint.analysis.index.program import Program
 from memlint.analysis.index.programs import is_collected
+from memlint.patterns import lazy_pattern
+
+_WORD = lazy_pattern(r"\w+")
 
 
 class Imported:
     """Computed on demand.
 
-    ``imports``: the files that a file imports directly. ``unknowing``: the files that may load any file of their
-    repository. A set of files is a number with a bit for each, since there is one for each file of a large project.
+    ``imports``: the files that a file imports directly. ``unknowing``: the files that may load any file that
+    they know. A set of files is a number with a bit for each, since there is one for each file of a large project.
     """
 
     def __init__(self, program: Program, imports: Callable[[str], frozenset[str]], unknowing: frozenset[str]) -> None:
@@ -47,12 +50,27 @@ class Imported:
         if not self._program.module(key).index.complete:
             yield from self._bits
         elif key in self._unknowing:
-            repository = self._program.project.repository
-            yield from (other for other in self._bits if repository(other) == repository(key))
+            yield from (other for other in self._bits if knows(self._program, key, other))
         yield from self._imports(key)
+        words = set(_WORD.findall(self._program.module(key).text)) if self._cloned else ()
+        for name, files in self._cloned.items():
+            if name in words:
+                yield from (other for other in files if knows(self._program, key, other))
         yield from self._loaded.get(key, ())
         if is_collected(key):
             yield from (other for other in self._fixtures if key.startswith(other.removesuffix("conftest.py")))
+
+    @functools.cached_property
+    def _cloned(self) -> Mapping[str, list[str]]:
+        """The files of repositories that are cloned into the project, by the names under which a library may load them
+        for the code around: those of the outermost package and of the repository."""
+        project = self._program.project
+        found: dict[str, list[str]] = {}
+        for key in self._bits:
+            if project.repository(key) != project.root:
+                for name in (project.dotted(key).partition(".")[0], project.repository(key).name):
+                    found.setdefault(name, []).append(key)
+        return found
 
     @functools.cached_property
     def _loaded(self) -> Mapping[str, list[str]]:

@@ -7,6 +7,7 @@ import functools
 import re
 import sys
 from collections.abc import Iterator, Mapping
+from pathlib import Path
 from typing import NamedTuple
 
 from memlint.analysis.index.definitions import Module
@@ -20,7 +21,7 @@ from memlint.patterns import lazy_pattern
 _LOADERS = (
     "import_module", "__import__", "exec_module", "load_module", "run_module", "run_path", "import_string",
     "locate", "instantiate", "hydra", "LightningCLI", "Fire", "get_obj_from_str", "walk_packages", "iter_modules",
-    "entry_points",
+    "entry_points", "iter_entry_points", "load_setuptools_entrypoints", "load_source", "resolve_name",
 )  # fmt: skip
 #: those whose first argument is a dotted name, or the path of a package
 _BY_DOTTED_NAME = frozenset({"import_module", "__import__", "run_module", "walk_packages", "iter_modules"})
@@ -199,6 +200,14 @@ def is_loaded(module: Module, names: frozenset[str]) -> bool:
     return any(
         f"{last}." in f".{parts}.".partition(f".{first}")[2] for first, _, last in ends if f".{first}" in f".{parts}."
     )
+
+
+def knows(program: Program, key: str, other: str) -> bool:
+    """Whether a file that loads others by unknown names may load another one: it is in the same repository, or in one
+    that is cloned into that. A clone does not know the code around it."""
+    home: Path = program.project.repository(key)
+    its: Path = program.project.repository(other)
+    return its == home or its.is_relative_to(home)
 
 
 @memoized_in_program

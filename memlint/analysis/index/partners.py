@@ -10,7 +10,7 @@ import functools
 from collections.abc import Collection, Iterable
 
 from memlint.analysis.index.imported import Imported
-from memlint.analysis.index.loading import OUTSIDE, is_loaded, loaders, runners
+from memlint.analysis.index.loading import OUTSIDE, is_loaded, knows, loaders, runners
 from memlint.analysis.index.program import Program
 from memlint.analysis.index.programs import is_collected, is_library, is_program
 from memlint.analysis.index.text_facts import TextFact
@@ -40,9 +40,12 @@ class Partners:
 
     def may_meet(self, key: str, other: str) -> bool:
         """Whether code of one file may receive objects of what the other file defines; the order does not matter."""
-        above, above_other = self.all_importers(key), self.all_importers(other)
+        above = self.all_importers(key)
+        if above is None and self._in_one_repository(key, other):
+            return True
+        above_other = self.all_importers(other)
         if above is None:
-            key, above, above_other = other, above_other, above
+            key, above, other, above_other = other, above_other, key, above
         if above is None:
             return True
         if above_other is None:
@@ -51,9 +54,19 @@ class Partners:
         return not above.isdisjoint(above_other)
 
     def may_import(self, key: str, other: str) -> bool:
-        """Whether ``other`` may import ``key``, directly or transitively. A file imports itself."""
+        """Whether ``other`` may import ``key``, directly or transitively. A file imports itself.
+
+        If not all importers of ``key`` are known, any file of its repository may be one: by a name that a library gets,
+        or by the name of the installed package. Code around a cloned repository has to name it.
+        """
         above = self.all_importers(key)
-        return other in above if above is not None else self._imported.may_run(other, key)
+        if above is not None:
+            return other in above
+        return self._in_one_repository(key, other) or self._imported.may_run(other, key)
+
+    def _in_one_repository(self, key: str, other: str) -> bool:
+        repository = self._program.project.repository
+        return bool(repository(key) == repository(other))
 
     @functools.cached_property
     def _imported(self) -> Imported:
@@ -66,15 +79,14 @@ class Partners:
         This is wider than `may_meet`, as proofs use it: where some file may run any other, all files of the repository
         may run together.
         """
-        repository = self._program.project.repository
-        home = repository(key)
-        near = {other for other in self._program.project.sources if self.may_meet(key, other)}
-        if any(repository(other) == home for other in runners(self._program)):
-            near.update(other for other in self._program.project.sources if repository(other) == home)
+        sources = self._program.project.sources
+        near = {other for other in sources if self.may_meet(key, other)}
+        if any(knows(self._program, other, key) for other in runners(self._program)):
+            near.update(other for other in sources if self._in_one_repository(key, other))
         for other in self._starting(key) - near:
-            near.update(one for one in self._program.project.sources if self.may_meet(other, one))
+            near.update(one for one in sources if self.may_meet(other, one))
         near |= self._holding(key)
-        return tuple([other for other in self._program.project.sources if other in near])
+        return tuple([other for other in sources if other in near])
 
     def _starting(self, key: str) -> set[str]:
         """The files that load a program by its name, where that program runs the code of a file."""
@@ -88,9 +100,15 @@ class Partners:
         methods = {name for one in defined if one.kind == "class" for name in one.methods if not name.startswith("__")}
         methods.discard("forward")
         naming = {other for name in methods for other in self._program.words.files(name)}
-        repository = self._program.project.repository
-        holding = [other for other in self._unpickling_objects if repository(other) == repository(key)]
+        holding = [other for other in self._unpickling_objects if self._unpickles_for(other, key)]
         return {other for other in naming if any(self.may_meet(one, other) for one in holding)}
+
+    def _unpickles_for(self, other: str, key: str) -> bool:
+        """Whether a file may unpickle objects of what another one defines: it may know that, or a file that does
+        imports it."""
+        return knows(self._program, other, key) or any(
+            knows(self._program, one, key) and other in self.imports(one) for one in self._program.project.sources
+        )
 
     def all_importers(self, key: str) -> frozenset[str] | None:
         """The file and its transitive importers; None if any file may be one: there are too many, or other projects
@@ -166,8 +184,7 @@ class Partners:
         """The files that may load a file by a computed name.
 
         ``unimported``: only tests import the file, or nothing does. Then files that load by a wholly unknown name, and
-        those that unpickle objects, count as well, if they belong to the file's repository: one that is cloned into
-        the project does not know the code around it.
+        those that unpickle objects, count as well, if they may know the file.
         """
         module, found, unknowing = self._program.module(key), set[str](), list(self._unpickling)
         for other, names in loaders(self._program).items():
@@ -176,8 +193,7 @@ class Partners:
             elif is_loaded(module, names):
                 found.add(other)
         if unimported:
-            repository = self._program.project.repository
-            found.update(other for other in unknowing if repository(other) == repository(key))
+            found.update(other for other in unknowing if knows(self._program, other, key))
         return found
 
     @functools.cached_property
