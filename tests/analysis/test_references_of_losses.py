@@ -58,6 +58,14 @@ def test_the_reference_before_the_loop_keeps_its_graph_for_all_rounds(tmp_path: 
     [
         pytest.param("style = style.cuda()\n    style.requires_grad_()\n    image = style.clone()", id="by its name"),
         pytest.param("image = style = content.clone().requires_grad_()", id="by another name"),
+        pytest.param(
+            "image = content.clone().cuda()\n    style = image if style is None else style\n    image.requires_grad_()",
+            id="by another name, before it is a leaf",
+        ),
+        pytest.param(
+            "image = content.clone()\n    both = [image, style]\n    image.requires_grad_()\n    style = both[steps]",
+            id="in a list",
+        ),
         pytest.param("image = content.requires_grad_()\n    style = image.view(-1)", id="what may be its input"),
         pytest.param("image = nn.Parameter(content.clone())\n    style = image * 2", id="computed from it"),
     ],
@@ -70,3 +78,13 @@ def test_gradients_of_the_network_itself_may_be_read(tmp_path: Path) -> None:
     source = IN_LOOP.format(leaf=LEAVES["a copy"], trained="image")
     read = source.replace("optimizer.step()", "optimizer.step()\n        print(net[0].weight.grad.norm())")
     assert codes_in(tmp_path, read) == []
+
+
+@pytest.mark.parametrize("asks", ["reference.register_hook(print)", "reference.retain_grad()"])
+def test_a_gradient_of_the_reference_may_be_read(tmp_path: Path, asks: str) -> None:
+    """Under a guard, these raise an error."""
+    source = IN_LOOP.format(leaf=LEAVES["a copy"], trained="image")
+    assert codes_in(tmp_path, source.replace("        optimizer.zero", f"        {asks}\n        optimizer.zero")) == []
+    head = "head = nn.Linear(9, 9)\n    for p in head.parameters():\n        p.register_hook(lambda grad: grad / 2)"
+    clipped = source.replace("    optimizer =", f"    {head}\n    optimizer =")
+    assert codes_in(tmp_path, clipped) == ["MEM202"]

@@ -47,10 +47,12 @@ from memlint.analysis.judge.sizes.single_samples import (
     shows_a_picture,
 )
 from memlint.analysis.judge.sizes.small_networks import is_of_rows, size_of_network
+from memlint.analysis.syntax.syntax import calls, last_name
 from memlint.analysis.transfer.held_values import places_with
 from memlint.analysis.transfer.modules.made_leaves import new_leaves, of_new_tensors
 from memlint.analysis.transfer.modules.parameter_loops import of_networks
 from memlint.finding import Confidence, weakest
+from memlint.ir import nodes as ir
 
 if TYPE_CHECKING:
     from memlint.analysis.facts.analyser import Analyser
@@ -226,11 +228,17 @@ def _certainty(
 def _may_be_asked(summary: Summary) -> bool:
     """Whether the function asks for gradients of something that may be an input of the run under another name, or a
     part of it. Parameters of a network that the function iterates over do not count, nor do new tensors, whose graph
-    source any input has that is computed from them."""
-    others = of_networks(summary.function.body) | of_new_tensors(summary.function.body)
+    source any input has that is computed from them. What has a hook for its gradient, or keeps it, has a graph."""
+    networks = of_networks(summary.function.body)
+    hooks = (call.func for call in calls(summary.function.body) if last_name(call.func) in _GRADIENT_HOOKS)
+    if any(isinstance(func, ir.Attr) and id(func.value) not in networks for func in hooks):
+        return True
+    others = networks | of_new_tensors(summary.function.body)
     return summary.notes.gradients or asked_for(summary, others, new_leaves(summary)) in (REQUIRES, ASKED)
 
 
+#: methods of tensors that give their gradient to the program
+_GRADIENT_HOOKS = frozenset({"register_hook", "retain_grad", "register_post_accumulate_grad_hook"})
 #: every file that trains holds one of these names
 _TRAINING = frozenset({"backward", "zero_grad", "optim", "optimizer", "optimizers", "Optimizer", "requires_grad"})
 

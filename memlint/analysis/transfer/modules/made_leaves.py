@@ -8,7 +8,7 @@ from memlint.analysis.domain.summary.summary import Summary
 from memlint.analysis.domain.values import EMPTY, MODULE, TENSORS, UNKNOWN, V
 from memlint.analysis.syntax.bindings import names_bound_by
 from memlint.analysis.syntax.memo import kept
-from memlint.analysis.syntax.syntax import calls, last_name, walk_statements
+from memlint.analysis.syntax.syntax import calls, last_name, parts, walk_statements
 from memlint.analysis.transfer.modules.freezing import note_frozen_weight
 from memlint.analysis.transfer.modules.optimizer_parameters import parameters_of
 from memlint.analysis.transfer.modules.touched_parameters import note_disabled
@@ -66,7 +66,7 @@ _MOVES = frozenset({"to", "cuda", "cpu", "float", "half", "double", "contiguous"
 @kept
 def of_new_tensors(body: tuple[ir.Stmt, ...]) -> frozenset[int]:
     """The receivers of ``requires_grad_`` that are copies: ``image.clone()`` in ``image.clone().requires_grad_()``, and
-    variables that hold nothing else."""
+    variables that hold nothing else and that nothing else may refer to by then."""
     leaves = (call.func for call in calls(body) if last_name(call.func) == "requires_grad_")
     receivers = [func.value for func in leaves if isinstance(func, ir.Attr)]
     names = {one.id for one in receivers if isinstance(one, ir.Name)}
@@ -75,8 +75,19 @@ def of_new_tensors(body: tuple[ir.Stmt, ...]) -> frozenset[int]:
         name
         for name, statements in bound.items()
         if statements and all(isinstance(one, ir.Assign) and _is_copy(one.value) for one in statements)
-    }
+    } - _shared(body, {one.id: one.at for one in receivers if isinstance(one, ir.Name)})
     return frozenset(id(one) for one in receivers if _is_copy(one) or (isinstance(one, ir.Name) and one.id in copied))
+
+
+def _shared(body: tuple[ir.Stmt, ...], until: dict[str, int]) -> set[str]:
+    """The variables whose value may get another name or a place before an ordinal: ``style = image``, ``[image]``."""
+    own = {part.value.at for part in parts(body) if isinstance(part, ir.Attr)}
+    own |= {target.at for one in walk_statements(body) if isinstance(one, ir.Assign) for target in one.targets}
+    return {
+        part.id
+        for part in parts(body, into_definitions=True)
+        if isinstance(part, ir.Name) and part.at < until.get(part.id, 0) and part.at not in own
+    }
 
 
 def _is_copy(expr: ir.Expr) -> bool:
