@@ -67,6 +67,15 @@ LISTS = [
         },
     ),
     (
+        "caller known, and a lambda's default",
+        "unsafe",
+        {
+            "post": "return losses",
+            "rest": "def main(m, l, o):\n    print(sum(float(v) for v in train(m, l, o)))\n\n"
+            "fit = lambda m, l, o, step=train: step(m, l, o)\n",
+        },
+    ),
+    (
         "tried out",
         "unsafe",
         {

@@ -183,7 +183,8 @@ def _mentioned(function: Function, expr: ir.Expr, name: str) -> Iterator[Mention
         yield from (Mention(function, (part,), called.get(id(part))) for part in named)
     for part in parts:
         if isinstance(part, ir.Lambda):
-            inner = _named(part.body, name)
+            defaults = (param.default for param in part.params if param.default is not None)
+            inner = tuple([one for expr in (part.body, *defaults) for one in _named(expr, name)])
             if inner:
                 yield Mention(function, inner, None)
 
