@@ -78,6 +78,9 @@ class Application(Translation):
                     self.fn.notes.blind_backward = True  # a closure reads an unknown variable, perhaps of the caller
                 self.fn.notes.blind_calls.add(self.at)
                 self.fn.notes.blind_at.add(self.at)
+            else:
+                self.fn.notes.trains_below = True
+        self.fn.notes.trains_below |= self.callee.notes.trains_below
         for path, scored in outward.escaped:
             self.fn.escape(self.graph_of(path), scored=scored)
         for path in outward.logged:

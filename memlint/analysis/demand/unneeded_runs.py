@@ -43,7 +43,7 @@ def records_unneeded_graph(analyser: Analyser, summary: Summary, run: ModelRun) 
     if not known and not (run.method == "forward" and trains_otherwise(summary, run)):
         return False
     if (
-        not (summary.backwards or gives_a_graph(summary))
+        not (summary.backwards or summary.notes.trains_below or gives_a_graph(summary))
         or context_mode(analyser, summary, run.module, "frozen") is not None
     ):
         return False

@@ -106,7 +106,7 @@ def _judge_run(analyser: Analyser, summary: Summary, run: ModelRun) -> Verdict |
     if thread is not None:
         evaluation = "eval"
     if not evaluation:
-        trains = bool(summary.backwards) or trained_by_callers(analyser, summary, run)
+        trains = summary.notes.trains_below or bool(summary.backwards) or trained_by_callers(analyser, summary, run)
         return Verdict(run, "cut" if trains and records_unneeded_graph(analyser, summary, run) else "", "")
     if context_mode(analyser, summary, run.module, "frozen") is True or guarded_in_another_branch(summary, run):
         report_run_reason(analyser, summary, run, "dropped", "frozen")

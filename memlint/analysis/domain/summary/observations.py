@@ -33,6 +33,8 @@ class GradientObservations(Compactable):
         self.blind_calls: set[int] = set()
         #: the ordinals of such backwards and calls
         self.blind_at: set[int] = set()
+        #: whether a backward ran in a callee and reached nothing of the caller: the callee makes, or cuts, its inputs
+        self.trains_below = False
         #: whether `autograd.grad`, or another differentiating call, is reached
         self.gradients = False
         #: whether one of these differentiates what is not known; the known ones are among the backwards
