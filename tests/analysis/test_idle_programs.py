@@ -104,6 +104,8 @@ if __name__ == "__main__":
 
 def test_a_variable_of_such_a_program_is_read_by_it_alone(tmp_path: Path) -> None:
     assert severities(tmp_path, INDEX) == ["note"]
+    assert severities(tmp_path, INDEX.replace("INDEX = {}", "INDEX = defaultdict(list)")) == ["note"]
     assert severities(tmp_path, INDEX.replace("INDEX = {}", "from shelf import INDEX")) == []
+    assert severities(tmp_path, INDEX.replace("INDEX = {}", "import shelf\n\nINDEX = shelf.INDEX")) == []
     (tmp_path / "train.py").write_text(f"from apply import INDEX, add\n\n\n{TRAINS}")
     assert severities(tmp_path, INDEX) == []
