@@ -21,6 +21,7 @@ from memlint.sdk import (
     cause,
     each_round,
     kind_of_growth,
+    lazy_pattern,
     silent,
     weakest,
     weight,
@@ -34,6 +35,8 @@ META = Meta(
     severity="warning",
 )
 
+#: the end of a member's text in a tuple or list
+_MEMBER = lazy_pattern(r"\[\d+\]$")
 LARGE = ("sample", "batch", "activation", "model")
 
 
@@ -121,6 +124,9 @@ def _help(event: Carry) -> str:
     if event.in_model_loop:
         return "run the loop under `with torch.no_grad():`"
     if event.how == "call":
+        whole = _MEMBER.sub("", name)
+        if whole != name:  # a member of a tuple cannot be assigned
+            return f"detach each tensor of `{whole}` at the start of each iteration (`.detach()`)"
         return f"detach `{name}` at the start of each iteration (`{name} = {name}.detach()`; each tensor of a tuple)"
     return f"update `{name}` under `with torch.no_grad():`, or from detached values (`.detach()`)"
 

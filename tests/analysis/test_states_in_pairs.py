@@ -81,6 +81,36 @@ def test_a_pair_with_its_graph(tmp_path: Path, body: tuple[str, ...]) -> None:
             ),
             id="detached before",
         ),
+        pytest.param(
+            (
+                "if self.hidden is not None:",
+                "    for one in self.hidden:",
+                "        one.detach_()",
+                RUN,
+                "self.hidden = h, c",
+            ),
+            id="cut as they are",
+        ),
+        pytest.param(
+            (
+                "if self.hidden is not None:",
+                "    h, c = self.hidden",
+                "    h.detach_(), c.detach_()",
+                RUN,
+                "self.hidden = h, c",
+            ),
+            id="cut by their names",
+        ),
+        pytest.param(
+            (
+                "if self.hidden:",
+                "    self.hidden[0].detach_()",
+                "    self.hidden[1].detach_()",
+                RUN,
+                "self.hidden = h, c",
+            ),
+            id="cut by their positions",
+        ),
         pytest.param(("self.hidden = None", RUN, "self.hidden = (h, c)"), id="begun in each call"),
         pytest.param(("out, (h, c) = self.rnn(x)", "self.hidden = (h, c)"), id="of this call"),
         pytest.param(("out, (h, c) = self.rnn(x)", "self.hidden = (self.hidden[1], h)"), id="the last two"),
@@ -145,3 +175,23 @@ def test_a_pair_that_a_caller_lets_grow_or_cuts(tmp_path: Path, before: str, pla
     findings = memlint.lint([tmp_path], isolated=True).findings
     assert [each.message.split("`")[1] for each in findings if each.code == "MEM103"] == places
     assert [" keeps it" in each.message for each in findings if each.code == "MEM201"] == [bool(places)]
+
+
+def test_the_help_assigns_no_member_of_a_tuple(tmp_path: Path) -> None:
+    (tmp_path / "pyproject.toml").touch()
+    (tmp_path / "train.py").write_text(
+        """
+import torch
+from torch import nn
+
+rnn = nn.LSTM(64, 64).cuda()
+state = (torch.zeros(1, 64).cuda(), torch.zeros(1, 64).cuda())
+for x in torch.utils.data.DataLoader(torch.load("data.pt")):
+    out, (h, c) = rnn(x.cuda(), state)
+    state = (h, c)
+    print(out.mean().item())
+"""
+    )
+    (found,) = (one for one in memlint.lint([tmp_path], isolated=True).findings if one.code == "MEM103")
+    assert "].detach()" not in found.help
+    assert "`state`" in found.help
