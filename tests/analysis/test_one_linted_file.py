@@ -96,9 +96,91 @@ def train(loader):
 """,
 }
 
+DISTILLER = {
+    "distiller.py": """
+import torch
+from torch import nn
+
+
+class Distiller(nn.Module):
+    def __init__(self, teacher, student):
+        super().__init__()
+        self.teacher, self.student = teacher, student
+
+    def forward(self, x):
+        known = self.teacher(x)
+        out = self.student(x)
+        return out, (out - known.detach()).square().mean()
+""",
+    "train.py": """
+import torch
+from torch import nn
+from distiller import Distiller
+
+
+class Net(nn.Module):
+    def __init__(self, width):
+        super().__init__()
+        self.layers = nn.Sequential(nn.Conv2d(3, width, 3), nn.ReLU(), nn.Conv2d(width, 64, 3))
+
+    def forward(self, x):
+        return self.layers(x)
+
+
+def train(loader):
+    model = Distiller(Net(512), Net(64)).cuda()
+    optimizer = torch.optim.SGD(model.student.parameters(), lr=0.1)
+    for x, y in loader:
+        out, loss = model(x.cuda())
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+""",
+}
+
+NOVELTY = {
+    "novelty.py": """
+import torch
+from torch import nn
+
+
+class Novelty(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.target, self.net = nn.Linear(8, 512), nn.Sequential(nn.Linear(8, 512), nn.ReLU(), nn.Linear(512, 512))
+
+    def loss(self, x):
+        return (self.net(x) - self.target(x).detach()).square().mean()
+
+    def reward(self, x):
+        error = (self.run(x) - self.target(x)).square().mean(1)
+        return error.detach().cpu().numpy()
+
+    def run(self, x):
+        return self.net(x)
+""",
+    "train.py": """
+import torch
+from novelty import Novelty
+
+
+def train(env):
+    novelty = Novelty().cuda()
+    optimizer = torch.optim.Adam(novelty.net.parameters())
+    for x in env.states():
+        x = torch.as_tensor(x).cuda()
+        env.give(novelty.reward(x))
+        optimizer.zero_grad()
+        novelty.loss(x).backward()
+        optimizer.step()
+""",
+}
+
 PROJECTS = {
     "a state in a forward": (STATE, {"net.py": ["MEM103"], "train.py": []}),
     "a buffer in a forward": (BUFFER, {"net.py": ["MEM103"], "train.py": []}),
+    "a network that a caller gives": (DISTILLER, {"distiller.py": ["MEM202"], "train.py": []}),
+    "a method of a module": (NOVELTY, {"novelty.py": ["MEM201", "MEM202"], "train.py": []}),
     "a meter": (METER, {"meters.py": [], "train.py": ["MEM101"]}),
 }
 

@@ -1,4 +1,5 @@
-"""Graphs that stay in sight: no unresolved code gets them, and no object or variable that others read keeps them."""
+"""Graphs that stay in sight: no unresolved code gets them, and no object that others read keeps them. (Global variables
+may: what reads them is of the programs that run the code, and those are looked at as a whole.)"""
 
 from __future__ import annotations
 

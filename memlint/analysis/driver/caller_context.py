@@ -10,6 +10,7 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from memlint.analysis.calls.lifted_stores import takes_activations
 from memlint.analysis.demand.unneeded_runs import gives_a_graph
+from memlint.analysis.demand.used_up_graphs import used_up
 from memlint.analysis.domain.summary.effects import Store
 from memlint.analysis.domain.summary.summary import Summary
 from memlint.analysis.domain.values import DATA, NONE
@@ -158,10 +159,10 @@ def _depends_on_callers(analyser: Analyser, function: Function) -> bool:
         _may_be_reported(analyser, summary, store) for store in summary.stores.values() if not (layer and store.local)
     ):
         return True
-    if called_by_framework:
-        return False
-    if not layer and any(run.loop is not None or not part for run in summary.runs.values()):
-        return True  # a module that runs its parts is run by other code, and judged there
+    if called_by_framework:  # its callers may tell which networks it has
+        return any(used_up(analyser, summary, run.marks, of_gradients=True) for run in summary.runs.values())
+    if not layer and summary.runs:
+        return True  # the parts that a layer runs are judged where it is run
     if not part and any(record.counts and _has_effects(analyser, record.callee) for record in summary.calls.values()):
         return True
     return any(getattr(summary.notes, note) for note in _NOTES) or bool(summary.notes.left_rounds and summary.runs)
