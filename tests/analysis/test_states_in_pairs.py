@@ -81,36 +81,6 @@ def test_a_pair_with_its_graph(tmp_path: Path, body: tuple[str, ...]) -> None:
             ),
             id="detached before",
         ),
-        pytest.param(
-            (
-                "if self.hidden is not None:",
-                "    for one in self.hidden:",
-                "        one.detach_()",
-                RUN,
-                "self.hidden = h, c",
-            ),
-            id="cut as they are",
-        ),
-        pytest.param(
-            (
-                "if self.hidden is not None:",
-                "    h, c = self.hidden",
-                "    h.detach_(), c.detach_()",
-                RUN,
-                "self.hidden = h, c",
-            ),
-            id="cut by their names",
-        ),
-        pytest.param(
-            (
-                "if self.hidden:",
-                "    self.hidden[0].detach_()",
-                "    self.hidden[1].detach_()",
-                RUN,
-                "self.hidden = h, c",
-            ),
-            id="cut by their positions",
-        ),
         pytest.param(("self.hidden = None", RUN, "self.hidden = (h, c)"), id="begun in each call"),
         pytest.param(("out, (h, c) = self.rnn(x)", "self.hidden = (h, c)"), id="of this call"),
         pytest.param(("out, (h, c) = self.rnn(x)", "self.hidden = (self.hidden[1], h)"), id="the last two"),
