@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from tests.linting import codes_in
+from tests.trainings import SUMMED
 
 HEAD = """
 import torch
@@ -30,19 +31,6 @@ def features(loader, size):
         rows.append(model(x.cuda()).last_hidden_state)
     rows = torch.cat(rows)
     return {}
-"""
-
-SUMMED = """
-
-def train(model, loader, optimizer, criterion):
-    total = 0
-    for x, y in loader:
-        loss = criterion(model(x.cuda()), y.cuda())
-        optimizer.zero_grad()
-        loss.backward()
-        optimizer.step()
-        total += {}
-    return total
 """
 
 GUIDED = """

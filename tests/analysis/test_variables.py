@@ -7,21 +7,9 @@ from pathlib import Path
 import pytest
 
 import memlint
+from tests.trainings import SUMMED
 
-TRAINING = """
-from torch.autograd import Variable
-
-
-def train(model, loader, optimizer, criterion):
-    total = 0
-    for x, y in loader:
-        loss = criterion(model(x.cuda()), y.cuda())
-        optimizer.zero_grad()
-        loss.backward()
-        optimizer.step()
-        total += {}
-    return total
-"""
+TRAINING = "\nfrom torch.autograd import Variable\n" + SUMMED
 
 EVALUATION = """
 from torch.autograd import Variable

@@ -8,7 +8,7 @@ from memlint.analysis.domain.summary.summary import Summary
 from memlint.analysis.domain.values import EMPTY, MODULE, TENSORS, UNKNOWN, V
 from memlint.analysis.syntax.bindings import names_bound_by
 from memlint.analysis.syntax.memo import kept
-from memlint.analysis.syntax.syntax import calls, last_name, parts, walk_statements
+from memlint.analysis.syntax.syntax import calls, last_name, parts, under_calls, walk_statements
 from memlint.analysis.transfer.modules.freezing import note_frozen_weight
 from memlint.analysis.transfer.modules.optimizer_parameters import parameters_of
 from memlint.analysis.transfer.modules.touched_parameters import note_disabled
@@ -92,10 +92,5 @@ def _shared(body: tuple[ir.Stmt, ...], until: dict[str, int]) -> set[str]:
 
 def _is_copy(expr: ir.Expr) -> bool:
     """Whether the value of an expression is a tensor that no other place holds: ``x.clone().cuda()``."""
-    while isinstance(expr, ir.Call) and isinstance(expr.func, ir.Attr):
-        if expr.func.name in _COPIES:
-            return True
-        if expr.func.name not in _MOVES:
-            return False
-        expr = expr.func.value
-    return False
+    made = under_calls(expr, _MOVES)
+    return isinstance(made, ir.Call) and isinstance(made.func, ir.Attr) and made.func.name in _COPIES
