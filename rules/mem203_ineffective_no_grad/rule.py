@@ -19,12 +19,16 @@ WHY = {
     "bare": "creates a context manager and discards it: grad mode stays on",
     "volatile": "has no effect since PyTorch 0.4: grad mode stays on",
     "early": "ends before the model runs: grad mode is on at the call",
+    "and": "enters the last of these context managers alone: grad mode stays on",
     "class": "on a class covers only the creation of its objects: grad mode is on in its methods",
 }
+COST = "the forward pass saves its activations for a backward() that never comes"
+UNSURE = "a model that runs there saves its activations"
 HELP = {
     "bare": "write `with torch.no_grad():` around the model calls, or `torch.set_grad_enabled(False)`",
     "volatile": "remove `volatile=True` and run the model under `with torch.no_grad():`",
     "early": "move the model call into the `with` block",
+    "and": "write a comma in place of `and`: `with torch.no_grad(), …:` enters each of them",
     "class": "decorate each method that runs the model instead",
 }
 
@@ -38,8 +42,7 @@ def check(facts: Facts) -> Iterator[Report]:
             reported.add(event.function)
         yield Report(
             site=event.site,
-            message=f"`{event.text}` {WHY[event.kind]}, and the forward pass saves its activations for a backward() "
-            "that never comes",
+            message=f"`{event.text}` {WHY[event.kind]}, and {COST if event.certainty == 'high' else UNSURE}",
             help=HELP[event.kind],
             # code of that age is mostly run with a torch that supports it, if at all
             severity="note" if event.dated or event.small else "warning",

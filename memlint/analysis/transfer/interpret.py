@@ -289,6 +289,7 @@ def _with(fn: FunctionState, state: State, statement: ir.With) -> State | None:
     flag: ir.Expr | None = None
     for item in statement.items:
         grad, value = entered_grad(fn, state, item.context)
+        inert_guards.note_unentered(fn, state, item.context, grad)
         if grad is not None:
             inert_guards.note_block(fn, statement, state.grad, grad)
             state.grad = grad

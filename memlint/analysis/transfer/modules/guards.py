@@ -19,7 +19,9 @@ def entered_grad(fn: FunctionState, state: State, context: ir.Expr) -> tuple[int
     """The grad mode inside ``with context:`` (None for unchanged), and the value that ``as`` binds."""
     value = fn.interpreter.evaluate(fn, state, context)
     if isinstance(context, ir.IfExp):
-        return _either(fn, state, context), value
+        return _either(fn, state, context.body, context.orelse), value
+    if isinstance(context, ir.BoolOp):
+        return _of_operands(fn, state, context), value
     if isinstance(context, ir.Call):
         func = fn.interpreter.evaluate(fn, state, context.func)
         grad = grad_of_reference(fn, state, func, context)
@@ -74,9 +76,19 @@ def _entered(fn: FunctionState, func: V, context: ir.Call, value: V, state: Stat
     return value
 
 
-def _either(fn: FunctionState, state: State, context: ir.IfExp) -> int | None:
-    left, _ = entered_grad(fn, state, context.body)
-    right, _ = entered_grad(fn, state, context.orelse)
+def _of_operands(fn: FunctionState, state: State, context: ir.BoolOp) -> int | None:
+    """The grad mode of one of two context managers. Every guard is true, so ``guard and other`` enters the other one
+    alone, and ``guard or other`` the guard."""
+    if context.op == "and":
+        return entered_grad(fn, state, context.right)[0]
+    if is_guard(fn, fn.function, context.left):
+        return entered_grad(fn, state, context.left)[0]
+    return _either(fn, state, context.left, context.right)
+
+
+def _either(fn: FunctionState, state: State, one: ir.Expr, other: ir.Expr) -> int | None:
+    left, _ = entered_grad(fn, state, one)
+    right, _ = entered_grad(fn, state, other)
     if left is None and right is None:
         return None
     return (state.grad if left is None else left) | (state.grad if right is None else right)
@@ -210,6 +222,8 @@ def is_guard(summary: Summary, function: Function, expr: ir.Expr) -> bool:
     ``torch.inference_mode()``, or a conditional expression of such."""
     if isinstance(expr, ir.IfExp):
         return is_guard(summary, function, expr.body) and is_guard(summary, function, expr.orelse)
+    if isinstance(expr, ir.BoolOp):
+        return is_guard(summary, function, expr.right if expr.op == "and" else expr.left)
     if isinstance(expr, ir.Call):
         arguments = expr.passed
         always = all(map(is_true, arguments))

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
 import msgspec
 
 from memlint import knowledge
-from memlint.analysis.domain.events import Guard, ModelCall
+from memlint.analysis.domain.events import Guard, GuardKind, ModelCall
 from memlint.analysis.domain.state import AMBIENT, OFF, ON, State
 from memlint.analysis.domain.summary.effects import ModelRun
 from memlint.analysis.domain.summary.function_state import FunctionState
@@ -18,6 +19,7 @@ from memlint.analysis.index.program import Class
 from memlint.analysis.syntax.bindings import targets
 from memlint.analysis.syntax.expression_text import text
 from memlint.analysis.syntax.syntax import bodies, last_name, parts, parts_of, walk_expression, walk_statements
+from memlint.analysis.transfer.modules.guards import is_guard
 from memlint.ir import nodes as ir
 
 if TYPE_CHECKING:
@@ -96,6 +98,14 @@ def note_volatile(fn: FunctionState, state: State, expr: ir.Call, flag: V) -> No
         fn.notes.inert[expr.at] = ("volatile", "volatile=True")
 
 
+def note_unentered(fn: FunctionState, state: State, context: ir.Expr, inside: int | None) -> None:
+    """Record ``with torch.no_grad() and other:``, which enters the other context manager alone."""
+    if not isinstance(context, ir.BoolOp) or context.op != "and" or OFF in (state.grad, inside):
+        return
+    if is_guard(fn, fn.function, context.left):
+        fn.notes.inert[context.at] = ("and", text(context))
+
+
 def note_block(fn: FunctionState, statement: ir.With, before: int, inside: int) -> None:
     """Record a with block that turns grad mode off, which may end before the model runs."""
     if inside == OFF and before != OFF:
@@ -127,20 +137,24 @@ def guards(
             continue
         if kind == "bare" and _is_followed_by_a_block(summary, at):
             continue
+        missed = _is_missed(summary, at) if kind == "and" else True
+        if missed is False:
+            continue
         yield Guard(
             site=summary.site(at),
             function=summary.function.qual,
             kind=kind,
             text=shown,
+            certainty="medium" if missed is None else "high",
             dated=kind == "volatile" and not analyser.program.project.knows_grad_mode(summary.module.key),
-            small=_runs_small(summary, is_small),
+            small=missed is None or _runs_small(summary, is_small),
         )
     blocks = summary.notes.blocks
     reported: set[int] = set()
     for call in calls:
         if working and any(kind == "volatile" and at < call.site.at for at, (kind, _) in inert.items()):
             continue
-        if over or any(at < call.site.at for at in inert):
+        if over or any(at < call.site.at <= _end_of(summary, at, kind) for at, (kind, _) in inert.items()):
             yield msgspec.structs.replace(call, guard="a guard that has no effect")
             continue
         early = (
@@ -159,6 +173,29 @@ def guards(
                 site=summary.site(early.at), function=summary.function.qual, kind="early", text=shown, small=small
             )
         yield msgspec.structs.replace(call, guard="a guard that ends before it")
+
+
+def _end_of(summary: Summary, at: int, kind: GuardKind) -> float:
+    """The last ordinal of the code that a guard without effect was meant for."""
+    return last_ordinal(_block_at(summary, at)) if kind == "and" else math.inf
+
+
+def _block_at(summary: Summary, at: int) -> ir.With:
+    """The with block of a context."""
+    blocks = (one for one in walk_statements(summary.function.body) if isinstance(one, ir.With))
+    return next(one for one in blocks if any(item.context.at == at for item in one.items))
+
+
+def _is_missed(summary: Summary, at: int) -> bool | None:
+    """Whether a model runs in the with block of a context, and no backward reaches its graph. None if no code there is
+    known to be a model, and the function has no backward."""
+    last = last_ordinal(_block_at(summary, at))
+    runs = [run for run in summary.runs.values() if at < run.site.at <= last]
+    if not runs and not any(at < site <= last for site in summary.notes.models):
+        return False if summary.backwards or summary.notes.blind_backward else None
+    return any(
+        run.grad & (AMBIENT | ON) and not any(run.node in reached for reached, *_ in summary.backwards) for run in runs
+    )
 
 
 def _runs_small(summary: Summary, is_small: Callable[[ModelRun], bool]) -> bool:
