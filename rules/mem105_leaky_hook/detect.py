@@ -216,7 +216,7 @@ def _runs(analyser: Analyser, summary: Summary, call: HookCall, place: Place) ->
     if around is not None:
         return _Runs(around.loop, "high", around.records)
     own = summary.function.cls
-    if own is not None and owner == "self" and place.owner is not None and analyser.program.is_module(own):
+    if own is not None and owner == "self" and analyser.program.is_module(own):
         return _Runs(None, "medium")
     return None
 

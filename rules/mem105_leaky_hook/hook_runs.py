@@ -214,7 +214,8 @@ def _begins(expr: ir.Expr, name: str) -> bool:
 
 
 def loop_of_callers(analyser: Analyser, summary: Summary, owner: str, depth: int) -> Found | None:
-    """The loop over data in a caller, after the call, that runs what it passed for the parameter ``owner``."""
+    """The loop over data in a caller, or in what it calls, after the call, that runs what it passed for the parameter
+    ``owner``."""
     if depth >= MAX_DEPTH or summary.function.node is None:
         return None
     for caller, record in analyser.facts.calls_of(summary.function):
@@ -223,8 +224,8 @@ def loop_of_callers(analyser: Analyser, summary: Summary, owner: str, depth: int
         if given is None:
             continue
         loop = loop_behind(caller, given, record.at, None)
-        if loop is None:
-            loop = loop_of_callers(analyser, caller, given, depth + 1)
+        loop = loop or loop_of_callees(analyser, caller, given, record.at, None, 0)
+        loop = loop or loop_of_callers(analyser, caller, given, depth + 1)
         if loop is not None:
             return loop._replace(end=None)
     return None
@@ -238,7 +239,9 @@ def given_for(caller: Summary, callee: Function, expr: ir.Call, owner: str) -> s
             made = (
                 statement
                 for statement in walk_statements(caller.function.body, into_definitions=False)
-                if isinstance(statement, ir.Assign) and statement.value is expr and len(statement.targets) == 1
+                if isinstance(statement, ir.Assign)
+                and under_calls(statement.value, ITSELF) is expr
+                and len(statement.targets) == 1
             )
             target = next((statement.targets[0] for statement in made), None)
             return target.id if isinstance(target, ir.Name) else None

@@ -1,0 +1,70 @@
+"""Hooks that a module adds to its own parts, whose arguments a list keeps, and the loops that run the module."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.linting import severities_in
+
+PROGRAM = """
+import torch
+from torch import nn
+
+kept = []
+
+
+def keep(module, inputs, output):
+    kept.append(output)
+
+
+class Tagger(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.own = []
+        self.body = nn.Linear(512, 512)
+        self.head = nn.Linear(512, 5)
+        self.body.register_forward_hook({hook})
+
+    def keep(self, module, inputs, output):
+        self.own.append(output)
+
+    def forward(self, x):
+        return self.head(self.body(x).relu())
+
+
+def train(tagger, loader):
+    optimizer = torch.optim.SGD(tagger.parameters(), lr=0.1)
+    for x in loader:
+        {step}
+        optimizer.step()
+        optimizer.zero_grad()
+
+
+def main(loader):
+    tagger = Tagger(){moved}
+    {last}
+"""
+STEP = "tagger(x.cuda()).mean().backward()"
+
+
+@pytest.mark.parametrize(
+    ("hook", "step", "moved", "last", "expected"),
+    [
+        ("keep", STEP, ".cuda()", "train(tagger, loader)", ["error"]),
+        ("self.keep", STEP, ".cuda()", "train(tagger, loader)", ["error"]),
+        ("self.keep", STEP, ".to('cuda').train()", "train(tagger, loader)", ["error"]),
+        ("self.keep", STEP, "", "train(tagger.cuda(), loader)", ["warning"]),
+        ("keep", STEP, ".cuda()", "return tagger", ["warning"]),
+        ("lambda m, i, o: None", STEP, ".cuda()", "train(tagger, loader)", []),
+        ("keep", f"{STEP}\n        kept.clear()", ".cuda()", "train(tagger, loader)", []),
+        ("self.keep", f"{STEP}\n        tagger.own.clear()", ".cuda()", "train(tagger, loader)", []),
+        ("keep", f"{STEP}\n        del kept[:]", ".cuda()", "train(tagger, loader)", []),
+    ],
+)
+def test_a_list_keeps_what_a_part_gives(
+    tmp_path: Path, hook: str, step: str, moved: str, last: str, expected: list[str]
+) -> None:
+    program = PROGRAM.format(hook=hook, step=step, moved=moved, last=last)
+    assert severities_in(tmp_path, program, "MEM105") == expected
