@@ -17,9 +17,10 @@ from memlint.analysis.judge.bounded_places import becomes_attribute
 from memlint.analysis.judge.carried_state import carried_on
 from memlint.analysis.judge.described import ambient_only
 from memlint.analysis.judge.judged_runs import unguarded_module
+from memlint.analysis.syntax.bindings import mentions
 from memlint.analysis.syntax.expression_text import text
 from memlint.analysis.syntax.memo import kept
-from memlint.analysis.syntax.syntax import calls, dotted
+from memlint.analysis.syntax.syntax import calls, dotted, expressions, walk_statements
 from memlint.analysis.transfer.heap import is_stream, stream_of
 from memlint.analysis.transfer.library.feeding import cuts_rows, gives_loaders, names_source
 from memlint.analysis.transfer.stores.collected import is_moved_later
@@ -117,6 +118,8 @@ def would_raise(summary: Summary, store: Store, value: Value) -> bool:
     in_output = summary.graphs.closure(summary.notes.returned) & (
         (store.value.src & summary.graphs.nodes.keys()) - added
     )
+    if not summary.graphs.nodes_of(store.value.src) and store.place in summary.notes.returned:
+        in_output |= store.value.src if _is_read_behind(summary, store) else EMPTY  # a function computed the state
     if store.loop is None and in_output and not _is_buffer(summary, store.place):
         return True  # the output depends on the state, so the next output's backward reaches this graph
     if isinstance(store.place, Path) and store.place.root.startswith(MADE) and store.loop is not None:
@@ -127,6 +130,16 @@ def would_raise(summary: Summary, store: Store, value: Value) -> bool:
         return False
     nodes = (summary.graphs.nodes.get(item) for item in store.entering.src)
     return any(node is not None and (node.opaque or node.unknown or node.via) for node in nodes)
+
+
+def _is_read_behind(summary: Summary, store: Store) -> bool:
+    """Whether code behind a store reads the place."""
+    return any(
+        mentions(expr, store.place_text)
+        for one in walk_statements(summary.function.body)
+        if one.at > store.site.at
+        for expr in expressions(one)
+    )
 
 
 def is_trained_by(summary: Summary, store: Store, value: Value) -> bool:
@@ -227,19 +240,20 @@ def held_already(summary: Summary, store: Store, incoming: V) -> bool:
         members = {item for item in store.loop.items if isinstance(item, Path) and item.steps[-1:] == ("[]",)}
         if incoming.src <= members:
             return True  # ``for loss in losses: total += loss``, of a list that a caller has filled
-    return (
-        store.kind == "retain"
-        and store.loop is not None
-        and any(
-            isinstance(item, tuple)
-            and item[:1] == ("elem",)
-            and item[1] != store.place
-            and not is_stream(item[1])
-            and (obj := heap.get(item[1])) is not None
-            and store.loop.id not in obj.loops
-            for item in incoming.src
-        )
-    )
+    if store.kind != "retain" or store.loop is None:
+        return False
+    held = {
+        item
+        for item in incoming.src
+        if isinstance(item, tuple)
+        and item[:1] == ("elem",)
+        and item[1] != store.place
+        and not is_stream(item[1])
+        and (obj := heap.get(item[1])) is not None
+        and store.loop.id not in obj.loops
+    }
+    # ``history.append((steps[0], loss))`` keeps the loss's graph anew
+    return bool(held) and not summary.graphs.nodes_of(incoming.src - held)
 
 
 def of_one_step(summary: Summary, store: Store) -> bool:

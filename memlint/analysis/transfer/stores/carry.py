@@ -5,13 +5,15 @@ from __future__ import annotations
 from memlint.analysis.domain.state import OFF, State
 from memlint.analysis.domain.summary.function_state import FunctionState
 from memlint.analysis.domain.values import CONTAINER, TENSORS, TREE, UNKNOWN, Path, V
+from memlint.analysis.index.function import Function
 from memlint.analysis.syntax.bindings import mentions
 from memlint.analysis.syntax.expression_text import text
 from memlint.analysis.syntax.rebuilding import Member, is_old_member, members_anew, reads_others_only, summed_members
-from memlint.analysis.syntax.syntax import dotted, walk_expression
+from memlint.analysis.syntax.syntax import dotted, walk_expression, walk_statements
 from memlint.analysis.transfer.heap import current_position
 from memlint.analysis.transfer.held_values import tensors_within
 from memlint.analysis.transfer.stores import growing, loop_updates
+from memlint.analysis.transfer.stores.collected import given_as
 from memlint.analysis.transfer.stores.releases import parts_among
 from memlint.analysis.transfer.stores.stores import note_carry, note_store, own_sources
 from memlint.analysis.transfer.stores.target_places import picking_name, place_of
@@ -306,9 +308,7 @@ def classify(fn: FunctionState, state: State, expr: ir.Expr, shown: str, value: 
             if _is_place(side, shown) or _is_get(side, shown):
                 pair = fn.operands.get(inner.at)
                 return "add", value if pair is None else tensors_within(fn, state, pair[1 - position])
-        if any(
-            isinstance(part, ir.Binary) and part.op == "*" and mentions(part, shown) for part in walk_expression(inner)
-        ):
+        if _scales(inner, shown):
             others = [position for position, side in enumerate((inner.left, inner.right)) if not mentions(side, shown)]
             pair = fn.operands.get(inner.at) if len(others) == 1 else None
             return "average", value if pair is None else tensors_within(fn, state, pair[others[0]])
@@ -325,8 +325,35 @@ def classify(fn: FunctionState, state: State, expr: ir.Expr, shown: str, value: 
             return "average", value
         if name in ("add", "sub"):
             return "add", value
-        return "call", value
+        return "average" if _is_averaged_by(fn, inner, shown) else "call", value
     return "call", value
+
+
+def _scales(expr: ir.Expr, shown: str) -> bool:
+    """Whether an expression multiplies the place, as an average does: ``(1 - rate) * mean + rate * value``."""
+    return any(
+        isinstance(part, ir.Binary) and part.op == "*" and mentions(part, shown) for part in walk_expression(expr)
+    )
+
+
+def _is_averaged_by(fn: FunctionState, call: ir.Call, shown: str) -> bool:
+    """Whether a function of the project is given the place, and whatever it makes of it anew is an average."""
+    kind, callee = fn.analyser.program.find_expression(fn.function.module, call.func, fn.function)
+    if kind != "function" or not isinstance(callee, Function):
+        return False
+    for name in given_as(callee, call, lambda arg: _is_place(arg, shown)):
+        statements = list(walk_statements(callee.body, into_definitions=False))
+        anew = [
+            one.value
+            for one in statements
+            if isinstance(one, ir.Assign) and any(_is_place(target, name) for target in one.targets)
+        ]
+        given = [one.value for one in statements if isinstance(one, ir.Return) and one.value is not None]
+        parts = [part for one in given for part in (one.elements if isinstance(one, ir.Display) else (one,))]
+        made = [one for one in anew or parts if mentions(one, name)]
+        if made and all(isinstance(one, ir.Binary) and one.op in ("+", "-") and _scales(one, name) for one in made):
+            return True
+    return False
 
 
 def _rebuilding(expr: ir.Expr, shown: str) -> ir.Expr:
