@@ -6,7 +6,7 @@ import enum
 from collections.abc import Iterator
 
 from memlint.sdk import lazy_pattern
-from memlint.sdk.project import Analyser, Class, Summary
+from memlint.sdk.project import Analyser, Class, Module, Summary
 from memlint.sdk.syntax import calls
 from memlint.sdk.values import Path, V, ordered
 
@@ -44,6 +44,17 @@ def keeps_a_graph(analyser: Analyser, module: V) -> Stateful:
             elif _stores(analyser, part):
                 return Stateful.YES
     return found
+
+
+def may_be_stateful(analyser: Analyser, module: Module) -> bool:
+    """Whether each network that a file defines or imports, apart from the parts of others, stores results of its
+    forward: an unknown one may well be that."""
+    found = (analyser.program.find(module, name) for name in sorted({*module.bindings, *module.numbers}))
+    networks = [what for kind, what in found if kind == "class" and analyser.program.is_module(what)][:_MAX]
+    parts = {cls.key: [part for part in _parts(analyser, cls) if part is not None] for cls in networks}
+    inner = {part.key for key, of_one in parts.items() for part in of_one if part.key != key}
+    whole = [of_one for key, of_one in parts.items() if key not in inner]
+    return bool(whole) and all(any(_stores(analyser, part) for part in of_one) for of_one in whole)
 
 
 def _parts(analyser: Analyser, cls: Class) -> Iterator[Class | None]:

@@ -34,7 +34,7 @@ from memlint.sdk.values import (
 from .brought_graphs import has_no_graph, is_called, is_given, is_kept, is_leaf, named
 from .earlier_rounds import from_earlier
 from .given_losses import given_for_nothing, united
-from .model_state import Stateful, keeps_a_graph
+from .model_state import Stateful, keeps_a_graph, may_be_stateful
 from .rule import KeptGraph
 
 #: names of a model's state between calls, and of code that manages it
@@ -298,7 +298,7 @@ def _is_sure(analyser: Analyser, summary: Summary, last: Backward, marks: frozen
         if _handles_state(summary, run.text):
             return None
         found = keeps_a_graph(analyser, run.module)
-        if found is Stateful.YES:
+        if found is Stateful.YES or (not run.module.refs and may_be_stateful(analyser, summary.module)):
             return None
         sure = sure and found is Stateful.NO
     return sure

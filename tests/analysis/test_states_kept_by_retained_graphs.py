@@ -158,3 +158,34 @@ def fit(loader, optimizer):
 def test_attribute_that_is_none_around_the_body(tmp_path: Path, before: str, expected: list[str]) -> None:
     found = codes_in(tmp_path, NET + KEPT.format(before=before))
     assert [code for code in found if code == "MEM103"] == expected
+
+
+GIVEN = """
+import torch
+from torch import nn
+
+
+class Tagger(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.rnn = nn.GRU(10, 10)
+        self.state = torch.zeros(1, 8, 10)
+
+    def forward(self, x):
+        y, {state} = self.rnn(x, self.state)
+        return y
+
+
+def fit(model, loader, optimizer):
+    for x, y in loader:
+        loss = nn.functional.mse_loss(model(x.cuda()), y.cuda())
+        optimizer.zero_grad()
+        loss.backward(retain_graph=True)
+        optimizer.step()
+"""
+
+
+@pytest.mark.parametrize(("state", "expected"), [("self.state", False), ("_", True)])
+def test_network_that_may_be_one_of_the_file(tmp_path: Path, state: str, expected: bool) -> None:
+    """The graph that the next round's backward runs through is not kept in vain."""
+    assert ("MEM112" in codes_in(tmp_path, GIVEN.format(state=state))) is expected
