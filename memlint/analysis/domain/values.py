@@ -69,9 +69,9 @@ class Ref(NamedTuple):
     ``kind``: ext (``name`` is the qualified name outside the project), func, class, module (``key`` and ``name`` locate
     it in the project), bound (the method ``name`` of the container ``self_``, which is ``key`` in the source), partial
     (``args`` and ``keywords`` are fixed), foreign (an object of the external class ``name``), record (a named tuple of
-    the members ``args``), shape (of a distribution, whose entropy is computed from ``self_``), member (of a container:
-    the module or object ``self_`` is at the key ``name``, or at every key without a reference of its own if ``name`` is
-    empty).
+    the members ``args``), shape (of the distribution ``name``, whose entropy is computed from ``self_``), member (of a
+    container: the module or object ``self_`` is at the key ``name``, or at every key without a reference of its own if
+    ``name`` is empty).
     """
 
     kind: str

@@ -173,7 +173,9 @@ def _of_tree(fn: FunctionState, state: State, method: _Method, inputs: list[V]) 
         return tensor_op(fn, state, expr.at, shapes, text(expr))
     if name == "sample":
         fn.used |= receiver.src
-        return cut(receiver)  # a sample of a distribution has no graph (that of rsample() has one)
+        drawn = cut(receiver)  # a sample of a distribution has no graph (that of rsample() has one)
+        # a class's number for each row
+        return drawn.but(size=SAMPLE) if {ref.name for ref in receiver.refs} == {"Categorical"} else drawn
     # a batch or a model's output: a method returns tensors like the others, possibly on another device
     device = receiver.device if name in _MEMBERS else ANYWHERE
     # computed from arguments in no_grad mode, it has no graph: a solver that a model's class made

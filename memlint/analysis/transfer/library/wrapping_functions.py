@@ -62,7 +62,7 @@ def of_torch(
         made = tensor_op(fn, state, expr.at, inputs, text(expr)).but(kinds=TREE)
         shaping = words.get("scale", args[1] if len(args) > 1 else None) if last in _OF_LOCATION else None
         return made.but(
-            refs=frozenset((Ref("shape", "", "", made if shaping is None else tensors_within(fn, state, shaping)),))
+            refs=frozenset((Ref("shape", "", last, made if shaping is None else tensors_within(fn, state, shaping)),))
         )
     if name in _WRAPPERS and (args or "module" in words):
         wrapped = args[0] if args else words["module"]
