@@ -103,7 +103,7 @@ def call_method(fn: FunctionState, state: State, expr: ir.Call, receiver: V, nam
     if resolved is not None:
         return resolved
     if receiver.kinds & OPTIMIZER or name == "step":
-        _run_closures(fn, state, expr, args)
+        _run_closures(fn, state, expr, [*args, *words.values()])
     if receiver.kinds & OPTIMIZER:
         if name == "add_param_group":
             note_optimizer(fn, state, next(iter(args), words.get("param_group")))
@@ -143,7 +143,7 @@ def _looked_up(fn: FunctionState, state: State, expr: ir.Call, receiver: V, name
 
 
 def _run_closures(fn: FunctionState, state: State, expr: ir.Call, args: Args) -> None:
-    """``optimizer.step(closure)``"""
+    """``optimizer.step(closure)``, ``optimizer.step(closure=closure)``"""
     for value in args:
         if value.kinds & CALLABLE:
             fn.interpreter.call_value(fn, state, value, [], {}, ir.Call(expr.at, expr.func, (), ()))

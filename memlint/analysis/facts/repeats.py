@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING
 
 from memlint.analysis.domain.events import Loop, Site
 from memlint.analysis.index.program import Function, in_tests
-from memlint.analysis.syntax.syntax import calls, walk_statements
+from memlint.analysis.syntax.expression_text import text
+from memlint.analysis.syntax.syntax import call_at, calls, walk_statements
 from memlint.ir import nodes as ir
 
 if TYPE_CHECKING:
@@ -63,6 +64,18 @@ def is_started_elsewhere(analyser: Analyser, function: Function) -> bool:
                 seen.add(caller.function.key)
                 todo.append(caller.function)
     return True
+
+
+def is_run_by_optimizer(analyser: Analyser, function: Function) -> bool:
+    """Whether one call of an optimizer's step runs the function, as LBFGS does many times: ``optimizer.step(closure)``
+    outside of loops."""
+    for caller, record in analyser.facts.calls_of(function):
+        call = call_at(caller.function.body, record.at)
+        given = call.passed if call is not None and not record.counts else ()
+        names = {text(arg).rpartition(".")[2] for arg in given if isinstance(arg, ir.Name | ir.Attr)}
+        if call is not None and isinstance(call.func, ir.Attr) and call.func.name == "step" and function.name in names:
+            return True
+    return False
 
 
 def goes_on(held: LoopState) -> bool:

@@ -14,7 +14,7 @@ from memlint.analysis.domain.summary.effects import Store
 from memlint.analysis.domain.summary.summary import Summary
 from memlint.analysis.domain.values import Path, V
 from memlint.analysis.facts.common_arguments import freed_by_callers_choice
-from memlint.analysis.facts.repeats import each_call, is_training_step
+from memlint.analysis.facts.repeats import each_call, is_run_by_optimizer, is_training_step
 from memlint.analysis.judge.carried_state import is_carried_alone, state_of
 from memlint.analysis.judge.described import self_name, value_of
 from memlint.analysis.judge.judged_runs import of_layers
@@ -132,11 +132,14 @@ def _by_new_samples(summary: Summary, store: Store) -> bool:
 
 
 def _calls_from_elsewhere(analyser: Analyser, summary: Summary, store: Store) -> Loop | None:
-    """The calls of the function as a loop, if a framework or training code calls it once an iteration and the place
-    outlives the call."""
+    """The calls of the function as a loop, if a framework, training code or an optimizer calls it once an iteration and
+    the place outlives the call."""
     if store.local or not isinstance(store.place, Path):
         return None
-    if summary.hook.every != "iteration" if summary.hook is not None else not is_training_step(analyser, summary):
+    if summary.hook is not None:
+        if summary.hook.every != "iteration":
+            return None
+    elif not is_training_step(analyser, summary) and not is_run_by_optimizer(analyser, summary.function):
         return None
     if store.place.root.startswith("p:") and store.place.root != f"p:{self_name(summary.function)}":
         return None
