@@ -38,7 +38,6 @@ from memlint.analysis.transfer.modules import inert_guards
 from memlint.analysis.transfer.stores.carry import PART
 from memlint.analysis.transfer.stores.collected import becomes_array, is_multiplied, proved_free, trained_on
 from memlint.analysis.transfer.stores.distinct import in_one_round
-from memlint.analysis.transfer.stores.first_round import begun_each_round
 from memlint.analysis.transfer.stores.loss_terms import is_returned_and_reset
 from memlint.analysis.transfer.stores.stores import carried_loosely
 
@@ -145,11 +144,6 @@ DROPPED: tuple[Reason[Candidate], ...] = (
         "one-round",
         "a test lets this line run in one round of {loop} only",
         lambda one: once_in_a_loop(one.store) or in_one_round(one.summary, one.store),
-    ),
-    Reason(
-        "new-each-round",
-        "each round gives {place} a new value before it reads it",
-        lambda one: begun_each_round(one.summary, one.store),
     ),
     BEGUN_BEHIND,
     Reason(

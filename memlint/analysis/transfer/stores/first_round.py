@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Callable, Iterator
 
-from memlint.analysis.domain.summary.effects import LoopState, Store
+from memlint.analysis.domain.summary.effects import LoopState
 from memlint.analysis.domain.summary.summary import Summary
 from memlint.analysis.domain.values import Source
 from memlint.analysis.syntax.bindings import assigned_names, names_bound_by, names_read, targets
@@ -24,25 +24,6 @@ from memlint.ir import nodes as ir
 
 #: functions whose result is the same in every round if their arguments are
 _PLAIN = frozenset({"all", "any", "bool", "callable", "hasattr", "isinstance", "issubclass", "len", "str", "type"})
-
-
-def begun_each_round(summary: Summary, store: Store) -> bool:
-    """Whether each iteration assigns a carried variable as the first one does: it is unbound before the loop, and no
-    test around the assignment differs between rounds."""
-    if store.kind != "carry" or store.loop is None or not isinstance(store.place, tuple) or store.place[:1] != ("var",):
-        return False
-    name = store.place[1]
-    if any(param.name == name for param in summary.function.params):
-        return False
-    loop = statement_of(summary, store.loop)
-    if loop is None or name in _binders(summary.function.body, loop):
-        return False
-    bound, written = _changed_by(loop)
-    return not any(
-        test is None or _tells_rounds_apart(test, bound, written)
-        for tests in _binders(loop.body, None).get(name, ())
-        for test in tests
-    )
 
 
 def statement_of(summary: Summary, loop: LoopState) -> ir.For | ir.While | None:
@@ -138,36 +119,6 @@ def _first_bound(block: tuple[ir.Stmt, ...]) -> dict[str, int]:
         for name in names_bound_by(statement).union(*(assigned_names(one)[0] for one in inner)):
             found.setdefault(name, number)
     return found
-
-
-_Tests = tuple[ir.Expr | None, ...]
-
-
-@kept_for
-def _binders(body: tuple[ir.Stmt, ...], left_out: ir.Stmt | None) -> dict[str, list[_Tests]]:
-    """By name, the tests around each statement that binds it; None among them where something other than a test may
-    skip it."""
-    found: dict[str, list[_Tests]] = {}
-    _note_binders(body, (), left_out, found)
-    return found
-
-
-def _note_binders(
-    body: tuple[ir.Stmt, ...], tests: _Tests, left_out: ir.Stmt | None, found: dict[str, list[_Tests]]
-) -> None:
-    for statement in body:
-        if statement is left_out or isinstance(statement, ir.FunctionDef | ir.ClassDef):
-            continue
-        if isinstance(statement, ir.If):
-            for block in bodies(statement):
-                _note_binders(block, (*tests, statement.test), left_out, found)
-            continue
-        blocks = bodies(statement)
-        inside = tests if isinstance(statement, ir.With) else (*tests, None)
-        for block in blocks:
-            _note_binders(block, inside, left_out, found)
-        for name in names_bound_by(statement):
-            found.setdefault(name, []).append((*tests, None) if blocks else tests)
 
 
 @kept
