@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from memlint import knowledge
 from memlint.analysis.demand.layered_calls import leads_to_model, runs_model
-from memlint.analysis.demand.needed_later import dropped_by_callers, marks_of
+from memlint.analysis.demand.needed_later import dropped_by_callers
 from memlint.analysis.demand.unneeded_runs import is_differentiated
 from memlint.analysis.demand.used_up_graphs import captured, used_up
 from memlint.analysis.domain.bound_names import Names, argument, bindings, peel
@@ -40,6 +40,7 @@ from memlint.analysis.transfer.library.instances import names_class
 from memlint.analysis.transfer.library.optimizer_steps import is_step
 from memlint.analysis.transfer.modules.inert_guards import last_ordinal
 from memlint.analysis.transfer.modules.optimizer_parameters import is_touched
+from memlint.analysis.transfer.stores.stores import marks_of
 from memlint.fix.safety import vocabulary
 from memlint.knowledge import memory
 

@@ -6,8 +6,8 @@ from typing import Any
 
 from memlint.analysis.calls.translation import Translation
 from memlint.analysis.domain.bound_names import argument
-from memlint.analysis.domain.events import PlaceKind, Step
-from memlint.analysis.domain.summary.effects import LoopState, Store
+from memlint.analysis.domain.events import Step
+from memlint.analysis.domain.summary.effects import LoopState, Spot, Store
 from memlint.analysis.domain.summary.summary import Summary
 from memlint.analysis.domain.values import (
     CONTAINER,
@@ -18,7 +18,6 @@ from memlint.analysis.domain.values import (
     UNKNOWN_VALUE,
     Path,
     Source,
-    Sources,
     V,
 )
 from memlint.analysis.syntax.expression_text import text
@@ -31,9 +30,9 @@ from memlint.analysis.transfer.stores.stores import (
     carried_loosely,
     has_graph_for_sure,
     kind_of,
-    mark_name,
     note_carry,
     note_store,
+    own_sources,
     parts_of,
 )
 from memlint.analysis.transfer.stores.written_keys import EACH_CALL, counted_by
@@ -111,41 +110,27 @@ class Lifting:
             ),
             *store.trace,
         )
-        for where, kind, shown in self._places(place, store):
-            if store.kind == "retain":
-                made = self._retained(store, where, kind, shown, incoming, trace, parts)
-            else:
-                made = self._carried(store, where, kind, shown, incoming, trace)
+        for spot in self._places(place, store):
+            retains = store.kind == "retain"
+            made = self._retained(store, spot, incoming, parts) if retains else self._carried(store, spot, incoming)
             if made is not None:
+                made.trace = trace
                 made.record = made.record or record
                 made.sure_part = made.sure_part or sure_part
                 self._copy_facts(made, store, passed=passed)
 
-    def _retained(
-        self,
-        store: Store,
-        where: Source,
-        kind: PlaceKind,
-        shown: str,
-        incoming: V,
-        trace: tuple[Step, ...],
-        parts: dict[str, V],
-    ) -> Store | None:
+    def _retained(self, store: Store, spot: Spot, incoming: V, parts: dict[str, V]) -> Store | None:
         growing, keyed = self._keyed(store)
-        if store.how == "key" and not growing and (keyed is None or not isinstance(where, Path)):
+        if store.how == "key" and not growing and (keyed is None or not isinstance(spot.place, Path)):
             return None  # its keys recur, as far as is known
         made = note_store(
             self.fn,
             self.state,
-            "retain",
             store.how,
-            where,
-            kind,
-            shown,
+            spot,
             incoming,
             self.call.at,
             self._argument(store),
-            trace=trace,
             tag=(*self.call.key, store.key),
             parts=parts,
             growing=growing,
@@ -175,29 +160,21 @@ class Lifting:
         growing = identified_by(self.fn, given, name if not member else "") or counted_by(self.fn, given)
         return growing, None if growing else by_parameter(self.fn, given)
 
-    def _carried(
-        self, store: Store, where: Source, kind: PlaceKind, shown: str, incoming: V, trace: tuple[Step, ...]
-    ) -> Store | None:
+    def _carried(self, store: Store, spot: Spot, incoming: V) -> Store | None:
         assert isinstance(store.place, Path)
-        marks: Sources = frozenset(("prev", loop.id, mark_name(where)) for loop in self.fn.loops)
-        marks |= {where} if isinstance(where, Path) else EMPTY
-        if store.place.steps:
-            # the place's content before the call; if this iteration created it, no earlier iteration is reached
-            marks = self.call.graph_of(store.place)
+        # the place's content before the call; if this iteration created it, no earlier iteration is reached
+        marks = self.call.graph_of(store.place) if store.place.steps else own_sources(self.fn, spot.place)
         if store.how == "average" and incoming.size == SOME_SIZE and self._is_of_numbers(store):
             incoming = incoming.but(size=SCALAR)
         return note_carry(
             self.fn,
             self.state,
             store.how,
-            where,
-            kind,
-            shown,
+            spot,
             incoming.but(src=incoming.src | marks),
             incoming,
             self.call.at,
             self._argument(store),
-            trace=trace,
             tag=(*self.call.key, store.key),
         )
 
@@ -297,18 +274,18 @@ class Lifting:
         sources = tensors_within(self.fn, self.call.before, value).src
         return self.fn.graphs.attached(sources, lambda path: None)[0] == "yes"
 
-    def _places(self, place: Path, store: Store) -> list[tuple[Source, PlaceKind, str]]:
-        """The callee's place in the caller's terms: (identity, kind, text)."""
-        found: list[tuple[Source, PlaceKind, str]] = []
+    def _places(self, place: Path, store: Store) -> list[Spot]:
+        """The callee's place in the caller's terms."""
+        found: list[Spot] = []
         if store.kind == "retain" and not store.objs:
             target = self.call.resolve(place)
             found += [
-                (key, "local", self._shown(place, store))
+                Spot(key, "local", self._shown(place, store))
                 for key in target.objs
                 if key in self.state.heap and not self.state.heap[key].bounded
             ]
             found += [
-                (path, kind_of(path), self._named(path, place, store))
+                self._symbolic(path, place, store)
                 for path in sorted(target.syms)
                 if not any(ref.kind == "bounded" for ref in target.refs)
             ]
@@ -322,25 +299,24 @@ class Lifting:
             if place.root.startswith("c:"):
                 around = self.callee.function.enclosing
                 if around is not None and around.key == self.fn.function.key:
-                    return [(("var", place.root[2:]), "local", store.place_text)]
-            return [(place, store.place_kind, store.place_text)]
+                    return [Spot(("var", place.root[2:]), "local", store.place_text)]
+            return [Spot(place, store.place_kind, store.place_text)]
         parent = self.call.resolve(Path(place.root, place.steps[:-1]))
         step = place.steps[-1]
         if place.root.startswith("g:") and not parent.objs and not parent.syms:
-            return [
-                (place, store.place_kind, store.place_text)
-            ]  # a class attribute is the same place in every function
-        found += [((key, step), "local", self._shown(place, store)) for key in sorted(parent.objs, key=repr)]
+            # a class attribute is the same place in every function
+            return [Spot(place, store.place_kind, store.place_text)]
+        found += [Spot((key, step), "local", self._shown(place, store)) for key in sorted(parent.objs, key=repr)]
         if step.startswith("."):
             held = sorted(made_places(self.fn, parent, step[1:]))
         else:
             held = sorted(path.then(step) for path in parent.syms)
-        found += [(path, kind_of(path), self._named(path, place, store)) for path in held]
+        found += [self._symbolic(path, place, store) for path in held]
         return found[:4]
 
-    def _named(self, here: Path, place: Path, store: Store) -> str:
-        """The text of a place in the caller. A place in a module that the caller made is named by the receiver."""
-        return self._shown(place, store) if here.root.startswith(MADE) else here.text
+    def _symbolic(self, here: Path, place: Path, store: Store) -> Spot:
+        """A symbolic place in the caller. One in a module that the caller made is named by the receiver."""
+        return Spot(here, kind_of(here), self._shown(place, store) if here.root.startswith(MADE) else here.text)
 
     def _shown(self, place: Path, store: Store) -> str:
         """The text of a callee's place in the caller: ``meter.sum`` for ``self.sum``."""

@@ -12,6 +12,7 @@ from memlint.analysis.domain.values import EMPTY, Path, Source, Sources, V
 from memlint.analysis.syntax.bindings import assigned_names
 from memlint.analysis.syntax.syntax import calls, walk_expression, walk_statements
 from memlint.analysis.transfer.held_values import tensors_within
+from memlint.analysis.transfer.stores.stores import marks_of
 from memlint.ir import nodes as ir
 
 if TYPE_CHECKING:
@@ -19,19 +20,6 @@ if TYPE_CHECKING:
 
 #: the expressions that tests of flags consist of: ``training and not validate``, ``optimizer is not None``
 _OF_FLAGS = (ir.Name, ir.Const, ir.Unary, ir.BoolOp, ir.Compare)
-
-
-def marks_of(store: Store) -> set[Source]:
-    """The marks (graph sources) that identify a later use of the place."""
-    place = store.place
-    if isinstance(place, Path):
-        own = {place, place.then("[]")} if store.kind == "retain" else {place}
-        return own | {("prev", loop, item) for loop in store.loops for item in tuple(own)}
-    if store.kind == "retain":
-        return {("elem", place), *(("elem", key) for key in store.objs)}
-    kind, name = place
-    mark = name if kind == "var" else (kind, name.lstrip(".").strip("[]"))
-    return {("prev", loop, mark) for loop in store.loops}
 
 
 def kept_each_round(summary: Summary, store: Store) -> Backward | None:

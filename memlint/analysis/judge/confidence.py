@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from memlint.analysis.demand.graph_origins import is_frozen_run
-from memlint.analysis.demand.needed_later import dropped_by_callers, marks_of, of_evaluation
+from memlint.analysis.demand.needed_later import dropped_by_callers, of_evaluation
 from memlint.analysis.demand.used_up_graphs import blindly_reached, is_trial
 from memlint.analysis.domain.events import Loop, Value
 from memlint.analysis.domain.summary.effects import Store
@@ -25,6 +25,7 @@ from memlint.analysis.transfer.heap import is_stream, stream_of
 from memlint.analysis.transfer.library.feeding import cuts_rows, gives_loaders, names_source
 from memlint.analysis.transfer.stores.collected import is_moved_later
 from memlint.analysis.transfer.stores.made_places import MADE
+from memlint.analysis.transfer.stores.stores import marks_of
 from memlint.finding import Confidence
 from memlint.ir import nodes as ir
 from memlint.patterns import lazy_pattern

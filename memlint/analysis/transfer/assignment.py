@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import functools
 
-from memlint.analysis.domain.events import PlaceKind
 from memlint.analysis.domain.extents.extents import UNBOUNDED
 from memlint.analysis.domain.literal_values import referred_functions
 from memlint.analysis.domain.parts_taken import named
 from memlint.analysis.domain.periods import resets_in_time, resets_soon
 from memlint.analysis.domain.recorded_modes import freeze
 from memlint.analysis.domain.state import OFF, State, untouched
-from memlint.analysis.domain.summary.effects import LoopState
+from memlint.analysis.domain.summary.effects import LoopState, Spot
 from memlint.analysis.domain.summary.function_state import FunctionState
 from memlint.analysis.domain.tensor_ops import cut
 from memlint.analysis.domain.values import (
@@ -264,8 +263,8 @@ def write_item(
             continue
         growing = counted or (by_sample(fn, target) if obj.kind == "dict" else ())
         if growing and not _is_rebuilt(fn, ("elem", key), inner, target):
-            parts = parts_of(fn, state, value)
-            _note_key(fn, state, (key, "local"), inner, target, growing, parts)
+            spot = Spot(key, "local", text(target.value))
+            _note_key(fn, state, spot, inner, target, growing, parts_of(fn, state, value))
     for path in ordered(base.syms):
         step = f"[{index.const}]" if isinstance(index.const, str) else "[]"
         place = path.then(step)
@@ -280,8 +279,8 @@ def write_item(
         growing = counted or (by_sample(fn, target) if base.kinds & CONTAINER else ())
         keyed = by_callers(fn, target.index) if base.kinds & CONTAINER and not growing else None
         if (growing or keyed) and not _is_rebuilt(fn, path.then("[]"), inner, target):
-            parts = parts_of(fn, state, value)
-            _note_key(fn, state, (path, kind_of(path)), inner, target, growing, parts, keyed)
+            spot = Spot(path, kind_of(path), text(target.value))
+            _note_key(fn, state, spot, inner, target, growing, parts_of(fn, state, value), keyed)
     of_pairs = all_of_them and is_of_pairs(fn, target)
     if of_pairs and not inner.src and base.kinds & TENSORS and isinstance(target.value, ir.Name):
         # a model's output, or a criterion's result, is a dict here: replace it by one of the written members
@@ -333,7 +332,7 @@ def _is_rebuilt(fn: FunctionState, mark: Source, value: V, target: ir.Subscript)
 def _note_key(
     fn: FunctionState,
     state: State,
-    place: tuple[Source, PlaceKind],
+    spot: Spot,
     value: V,
     target: ir.Subscript,
     growing: tuple[LoopState, ...],
@@ -343,8 +342,7 @@ def _note_key(
     """Record that the value is retained under a new key."""
     statement = fn.statement
     shown = text(statement.value) if isinstance(statement, ir.Assign) else text(target)
-    where, at = text(target.value), current_position(fn)
-    made = note_store(fn, state, "retain", "key", *place, where, value, at, shown, parts=parts, growing=growing)
+    made = note_store(fn, state, "key", spot, value, current_position(fn), shown, parts=parts, growing=growing)
     if made is not None:
         made.keyed = keyed
 

@@ -42,6 +42,14 @@ class LoopState:
     replaces: bool = False
 
 
+class Spot(NamedTuple):
+    """A place that a value is stored in, its kind, and its source text."""
+
+    place: Source
+    kind: PlaceKind
+    text: str
+
+
 @dataclass(slots=True)
 class Store:
     """A store that may outlive an iteration: the raw material of Retain and Carry.

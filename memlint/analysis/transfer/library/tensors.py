@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 from memlint import knowledge
 from memlint.analysis.domain.events import PlaceKind
 from memlint.analysis.domain.state import OFF, Obj, State
+from memlint.analysis.domain.summary.effects import Spot
 from memlint.analysis.domain.summary.function_state import FunctionState
 from memlint.analysis.domain.tensor_ops import cut, moved, reduced, tensor_op
 from memlint.analysis.domain.values import (
@@ -333,7 +334,7 @@ def _overwrite(
 
     def carried(place: Source, kind: PlaceKind, previous: Sources) -> None:
         src = result.src | previous
-        note_carry(fn, state, how, place, kind, shown, result.but(src=src), incoming, expr.at, argument)
+        note_carry(fn, state, how, Spot(place, kind, shown), result.but(src=src), incoming, expr.at, argument)
 
     for path in sorted(receiver.syms):
         state.sym[path] = result.but(syms=frozenset())

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from memlint.analysis.domain.state import OFF, State
+from memlint.analysis.domain.summary.effects import Spot
 from memlint.analysis.domain.summary.function_state import FunctionState
 from memlint.analysis.domain.values import CONTAINER, TENSORS, TREE, UNKNOWN, Path, V
 from memlint.analysis.index.function import Function
@@ -32,12 +33,11 @@ def note_augmented(fn: FunctionState, state: State, statement: ir.AugAssign, old
     if not new.src or not new.may_be(TENSORS | UNKNOWN):
         return
     found = place_of(fn, state, statement.target)
-    if found is None or not own_sources(fn, found[0]) & fn.graphs.closure(value.src | old.src):
+    if found is None or not own_sources(fn, found.place) & fn.graphs.closure(value.src | old.src):
         return
     how = "add" if statement.op in ("+", "-") else "update"
-    place, shown = text(statement.target), text(statement.value)
     index = picking_name(statement.target)
-    note_carry(fn, state, how, *found, place, value, new, statement.at, shown, index=index)
+    note_carry(fn, state, how, found, value, new, statement.at, text(statement.value), index=index)
 
 
 def note_assigned(
@@ -79,11 +79,11 @@ def note_built(fn: FunctionState, state: State, at: int, expr: ir.Expr, target: 
     found = place_of(fn, state, target)
     if found is None:
         return
-    own = own_sources(fn, found[0])
+    own = own_sources(fn, found.place)
     if not direct:
         # the mark is that of an object from the same allocation site in an earlier round, unless it is computed from
         # the place under another name: ``old = self.mean``
-        value = value.but(src=value.src - own if value.src <= own else value.src - (own - {found[0]}))
+        value = value.but(src=value.src - own if value.src <= own else value.src - (own - {found.place}))
     reached = fn.graphs.closure(value.src)
     if not direct and not own & reached:
         return
@@ -95,7 +95,7 @@ def note_built(fn: FunctionState, state: State, at: int, expr: ir.Expr, target: 
     rest = incoming.but(src=incoming.src - own) if incoming.src & own else incoming
     summed = summed_members(expr, shown)
     added = text(_addend(expr, shown)) if summed is None else _added_text(expr, summed, target)
-    note_carry(fn, state, how, *found, text(target), value, rest, at, added, index=picking_name(target))
+    note_carry(fn, state, how, found, value, rest, at, added, index=picking_name(target))
 
 
 def _other_side(expr: ir.Expr, target: ir.Expr) -> ir.Expr | None:
@@ -121,7 +121,7 @@ def _by_members(
     found, shown = place_of(fn, state, target), text(target, 200)
     if found is None or (not fn.loops and shown in fn.function.locals):
         return
-    place, own = found[0], own_sources(fn, found[0])
+    place, own = found.place, own_sources(fn, found.place)
     for key, item in members:
         if reads_others_only(item, shown, key):
             continue
@@ -143,7 +143,7 @@ def _by_members(
                 continue  # a cache of keys and values
             how, added = "call", value  # of members, only whole tensors are known to grow
         rest = added.but(src=added.src - own)
-        note_carry(fn, state, how, *found, member, value, rest, at, text(_addend(item, member)))
+        note_carry(fn, state, how, found._replace(text=member), value, rest, at, text(_addend(item, member)))
 
 
 def _sums(fn: FunctionState, state: State, at: int, expr: ir.Expr, summed: ir.Expr, target: ir.Expr, value: V) -> None:
@@ -152,14 +152,12 @@ def _sums(fn: FunctionState, state: State, at: int, expr: ir.Expr, summed: ir.Ex
     found = place_of(fn, state, target)
     if found is None:
         return
-    place = found[0].then("[]") if isinstance(found[0], Path) else found[0]
+    spot = found._replace(place=found.place.then("[]")) if isinstance(found.place, Path) else found
     held = tensors_within(fn, state, value)
     how, added = classify(fn, state, expr, text(target, 200), held)
     if held.src and added.src and added.may_be(TENSORS | UNKNOWN):
-        marks = own_sources(fn, place)
-        rest = added.but(src=added.src - marks)
-        shown = _added_text(expr, summed, target)
-        made = note_carry(fn, state, how, place, found[1], text(target), held, rest, at, shown)
+        rest = added.but(src=added.src - own_sources(fn, spot.place))
+        made = note_carry(fn, state, how, spot, held, rest, at, _added_text(expr, summed, target))
         if made is not None:
             made.objs = value.objs
 
@@ -206,7 +204,7 @@ def _rebuilt(fn: FunctionState, state: State, at: int, expr: ir.Expr, target: ir
         return bool(added)
     for item in added:
         inner = tensors_within(fn, state, fn.interpreter.evaluate(fn, state, item))
-        made = note_store(fn, state, "retain", "append", found[0], found[1], text(target), inner, at, text(item))
+        made = note_store(fn, state, "append", found, inner, at, text(item))
         if made is not None:
             made.objs = value.objs
     return bool(added)
@@ -248,18 +246,8 @@ def note_written(fn: FunctionState, state: State, base: V, value: V, target: ir.
         if known and path.steps and _brings_more(fn, path, value):
             src = base.src | value.src | {path}  # the buffer may be written part by part, so its former graph stays
             state.sym[path] = V(TENSORS & ~TREE, src, bare=True, syms=base.syms, size=base.size, device=base.device)
-            note_carry(
-                fn,
-                state,
-                _how_written(fn, state, target, value),
-                path,
-                "buffer",
-                text(target.value),
-                state.sym[path],
-                value,
-                current_position(fn),
-                text(target.value),
-            )
+            how, spot = _how_written(fn, state, target, value), Spot(path, "buffer", text(target.value))
+            note_carry(fn, state, how, spot, state.sym[path], value, current_position(fn), spot.text)
 
 
 def _brings_more(fn: FunctionState, place: Path, value: V) -> bool:
@@ -290,7 +278,8 @@ def note_part_written(fn: FunctionState, state: State, name: str, value: V, targ
         return  # a member of a list or dictionary, which is overwritten in each round
     filled = state.env[name] = state.env[name].marked(("prev", loop.id, name))
     shown = text(fn.statement.value if isinstance(fn.statement, ir.Assign) else target)
-    note_carry(fn, state, "update", ("var", name), "local", name, filled, value, current_position(fn), shown, tag=PART)
+    spot = Spot(("var", name), "local", name)
+    note_carry(fn, state, "update", spot, filled, value, current_position(fn), shown, tag=PART)
 
 
 def classify(fn: FunctionState, state: State, expr: ir.Expr, shown: str, value: V) -> tuple[str, V]:

@@ -8,13 +8,13 @@ from memlint.analysis.domain.bound_names import argument
 from memlint.analysis.domain.periods import few_members
 from memlint.analysis.domain.row_selection import PASSED, is_member, is_same, is_selection, unmoved
 from memlint.analysis.domain.state import State
-from memlint.analysis.domain.summary.effects import LoopState, Store
+from memlint.analysis.domain.summary.effects import LoopState
 from memlint.analysis.domain.summary.function_state import FunctionState
 from memlint.analysis.domain.values import DATA, NONE, NOTHING, TENSORS, UNKNOWN, Path, Source, V, join
 from memlint.analysis.syntax.expression_text import text
 from memlint.analysis.syntax.syntax import last_name
 from memlint.analysis.transfer.held_values import tensors_within
-from memlint.analysis.transfer.stores.stores import carried_by
+from memlint.analysis.transfer.stores.stores import begun_store, carried_by
 from memlint.analysis.transfer.stores.target_places import picking_name, place_of
 from memlint.ir import nodes as ir
 
@@ -109,9 +109,9 @@ def _note(
         return
     old = fn.interpreter.evaluate(fn, state, target)
     index = picking_name(target)
-    if index and isinstance(found[0], Path):
+    if index and isinstance(found.place, Path):
         return  # more likely a list of a few levels than a dictionary
-    carried, loop = _carried(fn, found[0], old, index)
+    carried, loop = _carried(fn, found.place, old, index)
     if not carried:
         return
     incoming = NOTHING
@@ -121,7 +121,7 @@ def _note(
             incoming = join(incoming, tensors_within(fn, state, fn.interpreter.evaluate(fn, state, inner)))
     if not incoming.may_be(TENSORS | UNKNOWN) or incoming.is_only(DATA | NONE):
         return
-    key = ("s", statement.at, found[0], "cat", None)
+    key = ("s", statement.at, found.place, "cat", None)
     before = fn.stores.get(key)
     extents = [incoming.extent, old.extent]
     if before is not None and before.incoming is not None:
@@ -130,25 +130,9 @@ def _note(
     # all operands have rows of one width, so that the known extent of one holds for all
     incoming = incoming.but(extent=next((extent for extent in extents if extent is not None), None))
     shown = ", ".join(text(part, 40) for part in parts if part not in olds)
-    fn.stores[key] = Store(
-        key,
-        "cat",
-        "cat",
-        found[0],
-        found[1],
-        text(target),
-        incoming,
-        fn.site(statement.at),
-        (),
-        loop,
-        fn.loop_ids,
-        shown,
-        local=not isinstance(found[0], Path),
-        grad=state.grad,
-        incoming=incoming,
-        ended=True,
-        selected=all(is_selection(unmoved(part)) for part in olds),
-    )
+    store = fn.stores[key] = begun_store(fn, state, key, "cat", found, incoming, loop, shown)
+    store.incoming, store.ended = incoming, True
+    store.selected = all(is_selection(unmoved(part)) for part in olds)
 
 
 def _carried(fn: FunctionState, place: Source, old: V, index: str) -> tuple[bool, LoopState | None]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from memlint.analysis.domain.state import State
+from memlint.analysis.domain.summary.effects import Spot
 from memlint.analysis.domain.summary.function_state import FunctionState
 from memlint.analysis.domain.values import (
     ACTIVATION,
@@ -44,18 +45,8 @@ def note_output(fn: FunctionState, state: State, value: V, statement: ir.Return)
     if inner.size == SOME_SIZE and (size := _of_a_member(fn, state, value)) is not None:
         inner = inner.but(size=size)
     place = Path(f"p:{function.params[0].name}", (f".{reader.name}", f".{reader.params[1].name}"))
-    note_store(
-        fn,
-        state,
-        "retain",
-        OUTPUT_OF_STEP,
-        place,
-        "foreign",
-        f"{reader.params[1].name} of {reader.name}()",
-        inner,
-        statement.at,
-        _shown(fn, state, inner, statement.value),
-    )
+    spot = Spot(place, "foreign", f"{reader.params[1].name} of {reader.name}()")
+    note_store(fn, state, OUTPUT_OF_STEP, spot, inner, statement.at, _shown(fn, state, inner, statement.value))
 
 
 def _kept(fn: FunctionState, state: State, value: V) -> V:

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from memlint.analysis.domain.events import PlaceKind, Step
+from memlint.analysis.domain.events import PlaceKind
 from memlint.analysis.domain.graph_lifetime import freed_by_backward, of_loop
 from memlint.analysis.domain.periods import FEW, first_rounds
 from memlint.analysis.domain.state import State, reachable, untouched
-from memlint.analysis.domain.summary.effects import LoopState, Store
+from memlint.analysis.domain.summary.effects import LoopState, Spot, Store
 from memlint.analysis.domain.summary.function_state import FunctionState
 from memlint.analysis.domain.summary.summary import Summary
 from memlint.analysis.domain.tensor_ops import names_text
@@ -46,18 +46,18 @@ def store_value(
     if not container.objs and not container.syms and inner.src:
         # whoever holds the unknown container may call backward on the value
         fn.leave(fn.graphs.closure(inner.src))
-    places: list[tuple[Source, PlaceKind]] = []
+    spots: list[Spot] = []
     for key, obj in state.objects(container):
         state.heap[key] = obj.with_elem(join(obj.elem, value))
         if not obj.bounded:
-            places.append((key, "local"))
+            spots.append(Spot(key, "local", place_text))
     for path in ordered(container.syms):
         inside = path.then("[]")
         state.sym[inside] = join(state.sym.get(inside) or untouched(inside), value)
         if not any(ref.kind == "bounded" for ref in container.refs):
-            places.append((path, kind_of(path)))
-    for place in places:
-        note_store(fn, state, "retain", how, *place, place_text, inner, at, shown, parts=parts, sure_part=sure)
+            spots.append(Spot(path, kind_of(path), place_text))
+    for spot in spots:
+        note_store(fn, state, how, spot, inner, at, shown, parts=parts, sure_part=sure)
 
 
 def parts_of(fn: FunctionState, state: State, value: V) -> dict[str, V]:
@@ -106,16 +106,12 @@ def outlived(fn: FunctionState, state: State, place: Source) -> tuple[tuple[Sour
 def note_store(
     fn: FunctionState,
     state: State,
-    kind: str,
     how: str,
-    place: Source,
-    place_kind: PlaceKind,
-    place_text: str,
+    spot: Spot,
     value: V,
     at: int,
     shown: str,
     *,
-    trace: tuple[Step, ...] = (),
     tag: Source = None,
     parts: dict[str, V] | None = None,
     sure_part: bool = False,
@@ -124,90 +120,84 @@ def note_store(
     """Record a store, which is judged at the end of the iteration; None where nothing is kept. ``sure_part``: a
     member that is not in ``parts`` has a graph for sure. ``growing``: the loops each round of which adds a member;
     by default, all loops around it."""
-    (made, survives), local = outlived(fn, state, place), not isinstance(place, Path)
-    around = _around(fn, made, place, place_text, fn.loops if growing is None else growing)
-    if (around is None and local) or _keeps_nothing(fn, kind, value, shown):
+    made, survives = outlived(fn, state, spot.place)
+    around = _around(fn, made, spot, fn.loops if growing is None else growing)
+    if (around is None and not isinstance(spot.place, Path)) or _keeps_nothing(fn, value, shown):
         return None
-    key = ("s", at, place, kind, tag)
-    old = fn.stores.get(key)
-    store = Store(
-        key,
-        kind,
-        how,
-        place,
-        place_kind,
-        place_text,
-        value,
-        fn.site(at),
-        trace,
-        around,
-        fn.loop_ids,
-        shown,
-        local=local,
-        grad=state.grad,
-        made=made,
-        tests=tuple(fn.tests),
-        parts=parts or {},
-        record=bool(parts),
-        sure_part=sure_part or any(map(has_graph_for_sure, (parts or {}).values())),
-    )
-    store.cleared = _cleared(fn, kind, place, place_text, survives)
+    store = begun_store(fn, state, ("s", at, spot.place, "retain", tag), how, spot, value, around, shown)
+    store.made, store.parts, store.record = made, parts or {}, bool(parts)
+    store.sure_part = sure_part or any(map(has_graph_for_sure, store.parts.values()))
+    store.cleared = _cleared(fn, spot, survives)
     store.evaluates = of_eval_mode(fn.function, store.tests)
-    store.spent = _spent(fn, state, around, value, old)
-    store.inner = local and any(item.id in made and item.loop.over == "loader" for item in fn.loops)
+    store.inner = store.local and any(item.id in made and item.loop.over == "loader" for item in fn.loops)
+    return _pending(fn, state, store)
+
+
+def begun_store(
+    fn: FunctionState, state: State, key: Source, how: str, spot: Spot, value: V, loop: LoopState | None, shown: str
+) -> Store:
+    """A store at the current point. ``key``: with its ordinal, place and kind."""
+    _, at, place, kind, _ = key
+    local, tests = not isinstance(place, Path), tuple(fn.tests)
+    around, site = fn.loop_ids, fn.site(at)
+    return Store(key, kind, how, *spot, value, site, (), loop, around, shown, local=local, grad=state.grad, tests=tests)
+
+
+def _pending(fn: FunctionState, state: State, store: Store) -> Store:
+    """Add a store to those of the iteration, with what earlier passes over its statement tell."""
+    old, value = fn.stores.get(store.key), store.value
     if old is not None:
         store.cleared = store.cleared or old.cleared
         store.freed, store.ended, store.guessed = old.freed, old.ended, old.guessed
-        store.value = join(old.value, value)
-    fn.stores[key] = store
-    state.pending |= {key}
+        if store.incoming is None:
+            value = join(old.value, value)
+        elif old.incoming is not None:
+            store.incoming = join(old.incoming, store.incoming)
+    # a backward has freed the graph of what enters each time that the store is interpreted
+    freed = old is None or old.spent
+    freed = freed and freed_by_backward(fn, state, of_loop(fn, store.loop, store.entering.src)) == "yes"
+    store.spent, store.value = freed, value
+    fn.stores[store.key] = store
+    state.pending |= {store.key}
     return store
 
 
-def _cleared(fn: FunctionState, kind: str, place: Source, place_text: str, survives: bool) -> str:
+def _cleared(fn: FunctionState, spot: Spot, survives: bool) -> str:
     """Why a place keeps few values, in words: what empties it, or what bounds it; "" where nothing does.
     ``survives``: on some path it outlives the loops that make it anew."""
-    if kind == "retain" and (first_rounds(fn) or place_text in windows(fn.function.body)):
+    if first_rounds(fn) or spot.text in windows(fn.function.body):
         return FEW
-    if not survives or begun_where_missing(fn.function.body, place_text):
+    if not survives or begun_where_missing(fn.function.body, spot.text):
         return ""
-    return FEW if place in fn.made_soon else "created again on some paths"
+    return FEW if spot.place in fn.made_soon else "created again on some paths"
 
 
-def _keeps_nothing(fn: FunctionState, kind: str, value: V, shown: str) -> bool:
+def _keeps_nothing(fn: FunctionState, value: V, shown: str) -> bool:
     """Whether a value surely is no tensor, holds no tensor, and has no graph."""
     if value.is_plain() and not value.src:
         return True
     # an object that the caller made may hold what the caller stored in it
-    of_caller = kind == "retain" and value.kinds & INSTANCE and not value.kinds & MODULE and bool(value.syms)
+    of_caller = value.kinds & INSTANCE and not value.kinds & MODULE and bool(value.syms)
     if not of_caller and not value.may_be(TENSORS | UNKNOWN | DATA | CONTAINER):
         return True
     return not value.src and _picked_by_names(fn, shown)
 
 
-def _around(
-    fn: FunctionState, made: tuple[Source, ...], place: Source, place_text: str, growing: Sequence[LoopState]
-) -> LoopState | None:
+def _around(fn: FunctionState, made: tuple[Source, ...], spot: Spot, growing: Sequence[LoopState]) -> LoopState | None:
     """The loop that the place outlives; None where it outlives none. A place that belongs to the loop variable of an
     inner loop (``for callback in callbacks: callback.add(loss)``), or that it picks (``kept[i].append(losses[i])``),
     is another one in each of that loop's rounds: it grows with the loop around it."""
     loops = [loop for loop in reversed(fn.loops) if loop.counts and loop.id not in made and loop in growing]
-    lasting = [loop for loop in loops if not _is_member(place, place_text, loop)]
+    lasting = [loop for loop in loops if not _is_member(spot, loop)]
     return _over_batches(lasting) if lasting else loops[0] if loops else None
 
 
-def _is_member(place: Source, place_text: str, loop: LoopState) -> bool:
+def _is_member(spot: Spot, loop: LoopState) -> bool:
     """Whether a place is or belongs to the loop variable's object, or is picked by the loop variable."""
-    picked = (f"[{name}]" in place_text or f".setdefault({name}, " in place_text for name in loop.targets)
+    place, shown = spot.place, spot.text
+    picked = (f"[{name}]" in shown or f".setdefault({name}, " in shown for name in loop.targets)
     inside = _is_item(place, loop) if isinstance(place, Path) else _object_of(place) in loop.items
     return inside or (not loop.loop.over_data and any(picked))
-
-
-def _spent(fn: FunctionState, state: State, loop: LoopState | None, value: V, old: Store | None) -> bool:
-    """Whether a backward has freed the graph of the stored value each time the store was interpreted."""
-    if old is not None and not old.spent:
-        return False
-    return freed_by_backward(fn, state, of_loop(fn, loop, value.src)) == "yes"
 
 
 def _picked_by_names(fn: FunctionState, shown: str) -> bool:
@@ -276,20 +266,17 @@ def note_carry(
     fn: FunctionState,
     state: State,
     how: str,
-    place: Source,
-    place_kind: PlaceKind,
-    place_text: str,
+    spot: Spot,
     value: V,
     incoming: V,
     at: int,
     shown: str,
     *,
-    trace: tuple[Step, ...] = (),
     tag: Source = None,
     index: str = "",
 ) -> Store | None:
     """Record that a place was rebuilt from its own previous value; None where it was not."""
-    reached = fn.graphs.closure(value.src)
+    place, reached = spot.place, fn.graphs.closure(value.src)
     loop = carried_by(fn, place, reached, index)
     if isinstance(place, Path) and place.root.startswith("x:"):
         loop = fn.innermost(())
@@ -297,37 +284,10 @@ def note_carry(
         return None
     if isinstance(place, Path) and any(one.loop.over in _OF_DATA and _is_item(place, one) for one in fn.loops):
         return None  # a part of this round's batch: the next round has another batch
-    own = own_sources(fn, place)
-    incoming = incoming.but(src=incoming.src - own)
-    key = ("s", at, place, "carry", tag)
-    old = fn.stores.get(key)
-    store = Store(
-        key,
-        "carry",
-        how,
-        place,
-        place_kind,
-        place_text,
-        value,
-        fn.site(at),
-        trace,
-        loop,
-        fn.loop_ids,
-        shown,
-        local=not isinstance(place, Path),
-        grad=state.grad,
-        incoming=incoming,
-        made=outlived(fn, state, _object_of(place))[0],
-        tests=tuple(fn.tests),
-    )
-    if old is not None:
-        store.cleared, store.freed, store.ended, store.guessed = old.cleared, old.freed, old.ended, old.guessed
-        if old.incoming is not None:
-            store.incoming = join(old.incoming, incoming)
-    store.spent = _spent(fn, state, loop, store.incoming or incoming, old)
-    fn.stores[key] = store
-    state.pending |= {key}
-    return store
+    store = begun_store(fn, state, ("s", at, place, "carry", tag), how, spot, value, loop, shown)
+    store.incoming = incoming.but(src=incoming.src - own_sources(fn, place))
+    store.made = outlived(fn, state, _object_of(place))[0]
+    return _pending(fn, state, store)
 
 
 def _is_item(place: Path, loop: LoopState) -> bool:
@@ -338,10 +298,18 @@ def carried_loosely(summary: Summary, store: Store) -> bool:
     """Whether the carry's previous value reaches the new one only through unresolved calls."""
     if store.kind != "carry" or store.loose:
         return store.loose
-    marks: set[Source] = {("prev", loop, mark_name(store.place)) for loop in store.loops}
-    if isinstance(store.place, Path):
-        marks.add(store.place)
-    return not marks & summary.graphs.sure(store.value.src)
+    return not marks_of(store) & summary.graphs.sure(store.value.src)
+
+
+def marks_of(store: Store) -> set[Source]:
+    """The marks (graph sources) that identify a later use of the place."""
+    place = store.place
+    if isinstance(place, Path):
+        own = {place, place.then("[]")} if store.kind == "retain" else {place}
+        return own | {("prev", loop, item) for loop in store.loops for item in tuple(own)}
+    if store.kind == "retain":
+        return {("elem", place), *(("elem", key) for key in store.objs)}
+    return {("prev", loop, mark_name(place)) for loop in store.loops}
 
 
 def end_iteration(

@@ -2,25 +2,27 @@
 
 from __future__ import annotations
 
-from memlint.analysis.domain.events import PlaceKind
 from memlint.analysis.domain.state import State
+from memlint.analysis.domain.summary.effects import Spot
 from memlint.analysis.domain.summary.function_state import FunctionState
-from memlint.analysis.domain.values import CONTAINER, Path, Source, ordered
-from memlint.analysis.syntax.syntax import is_member
+from memlint.analysis.domain.values import CONTAINER, Path, ordered
+from memlint.analysis.syntax.expression_text import text
+from memlint.analysis.syntax.syntax import is_member, is_name
 from memlint.analysis.transfer.stores.class_places import class_places
 from memlint.analysis.transfer.stores.stores import kind_of
 from memlint.ir import nodes as ir
 
 
-def place_of(fn: FunctionState, state: State, target: ir.Expr) -> tuple[Source, PlaceKind] | None:
-    """The place of a target and its kind; None where it is unknown."""
-    if isinstance(target, ir.Name) and target.id == "_":
+def place_of(fn: FunctionState, state: State, target: ir.Expr) -> Spot | None:
+    """The place of a target; None where it is unknown."""
+    if is_name(target, "_"):
         return None
+    shown = text(target)
     if isinstance(target, ir.Name):
         if target.id in fn.function.locals:
-            return ("var", target.id), "local"
+            return Spot(("var", target.id), "local", shown)
         path = _foreign(fn, target.id)
-        return path, kind_of(path)
+        return Spot(path, kind_of(path), shown)
     if isinstance(target, ir.Attr | ir.Subscript):
         base = fn.interpreter.evaluate(fn, state, target.value)
         if isinstance(target, ir.Subscript) and not base.may_be(CONTAINER) and not is_member(target):
@@ -28,12 +30,12 @@ def place_of(fn: FunctionState, state: State, target: ir.Expr) -> tuple[Source, 
         step = "." + target.name if isinstance(target, ir.Attr) else _step(fn, state, target)
         for path in sorted(base.syms):
             inner = path.then(step)
-            return inner, kind_of(inner)
+            return Spot(inner, kind_of(inner), shown)
         if isinstance(target, ir.Attr):
             for path in ordered(class_places(fn.analyser, base, target.name)):
-                return path, kind_of(path)
+                return Spot(path, kind_of(path), shown)
         for key in ordered(base.objs):
-            return (key, step), "local"
+            return Spot((key, step), "local", shown)
     return None
 
 
