@@ -32,7 +32,7 @@ from memlint.analysis.index.roles_by_name import is_test, names_model
 from memlint.analysis.index.uses import of_module
 from memlint.analysis.judge.evaluation import is_small
 from memlint.analysis.judge.sizes.small_networks import size_of_class
-from memlint.analysis.judge.sums import loop_of_sum
+from memlint.analysis.judge.verdicts import loop_of_sum
 from memlint.analysis.reach.known_calls import KnownCall
 from memlint.analysis.transfer.annotations import annotation_value
 from memlint.analysis.transfer.library.feeding import feeds_device

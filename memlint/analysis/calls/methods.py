@@ -44,7 +44,7 @@ from memlint.analysis.syntax.syntax import dotted, is_member, parts
 from memlint.analysis.transfer import containers, function_tables
 from memlint.analysis.transfer.attributes_by_name import held_module
 from memlint.analysis.transfer.heap import make
-from memlint.analysis.transfer.library import hook_calls, instances, standard_library, tensors, threads
+from memlint.analysis.transfer.library import forward_hooks, instances, standard_library, tensors, threads
 from memlint.analysis.transfer.library.instance_methods import call_instance_method
 from memlint.analysis.transfer.library.models import run_module
 from memlint.analysis.transfer.library.module_methods import module_method, with_its_parts
@@ -75,8 +75,8 @@ _CALLED = frozenset({"func", "class", "ext", "partial", "instance", "extinstance
 
 def call_method(fn: FunctionState, state: State, expr: ir.Call, receiver: V, name: str, args: Args, words: Words) -> V:
     """``receiver.name(…)``"""
-    if name in hook_calls.ADDING:
-        hook_calls.note_hook(fn, name, expr, args, words)
+    if name in forward_hooks.ADDING:
+        forward_hooks.note_hook(fn, name, expr, args, words)
     if name == "requires_grad_" and isinstance(expr.func, ir.Attr):
         flag = next(iter([*args, *words.values()]), None)
         on = True if flag is None else flag.const if isinstance(flag.const, bool) else None

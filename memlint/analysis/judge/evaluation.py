@@ -16,14 +16,12 @@ from memlint.analysis.demand.gradient_demand import (
     reason_gradients_needed,
 )
 from memlint.analysis.demand.optimizer_ownership import owner_of
-from memlint.analysis.demand.teacher_networks import teaches
-from memlint.analysis.demand.unneeded_runs import records_unneeded_graph
+from memlint.analysis.demand.unneeded_runs import records_unneeded_graph, teaches
 from memlint.analysis.demand.used_up_graphs import is_dropped, is_script_loop, is_trial, loads_weights, trains_otherwise
 from memlint.analysis.domain.events import Fact, Loop, ModelCall, Step
-from memlint.analysis.domain.sibling_functions import collects_scores, is_beside_training, is_only_passed_on
 from memlint.analysis.domain.summary.effects import ModelRun, excluded
 from memlint.analysis.domain.summary.summary import Summary
-from memlint.analysis.domain.values import CPU, EMPTY, Source, Sources
+from memlint.analysis.domain.values import CPU, EMPTY, Source
 from memlint.analysis.index.roles_by_name import is_evaluation_name
 from memlint.analysis.judge import run_callers
 from memlint.analysis.judge.judged_runs import (
@@ -35,10 +33,17 @@ from memlint.analysis.judge.judged_runs import (
     records,
     runs_in_callers_mode,
 )
+from memlint.analysis.judge.reasons import report_run_reason
 from memlint.analysis.judge.roles import Phase
-from memlint.analysis.judge.run_doubts import doubt_of, is_tried, made_here, tries
-from memlint.analysis.judge.run_reasons import report_run_reason
-from memlint.analysis.judge.sizes.large_networks import runs_a_large_network
+from memlint.analysis.judge.run_doubts import (
+    collects_scores,
+    doubt_of,
+    is_beside_training,
+    is_only_passed_on,
+    is_tried,
+    made_here,
+    tries,
+)
 from memlint.analysis.judge.sizes.single_samples import (
     gives_one_row,
     runs_on_one_sample,
@@ -46,7 +51,7 @@ from memlint.analysis.judge.sizes.single_samples import (
     runs_on_written_numbers,
     shows_a_picture,
 )
-from memlint.analysis.judge.sizes.small_networks import is_of_rows, size_of_network
+from memlint.analysis.judge.sizes.small_networks import is_of_rows, runs_a_large_network, size_of_network
 from memlint.analysis.syntax.syntax import calls, last_name
 from memlint.analysis.transfer.held_values import places_with
 from memlint.analysis.transfer.modules.made_leaves import new_leaves, of_new_tensors
@@ -334,13 +339,9 @@ def _held_by(summary: Summary, run: ModelRun) -> str:
 
 def _keeper(summary: Summary, runs: list[ModelRun], kept: dict[Source, Keeper]) -> Keeper | None:
     """The place that keeps the graph of one of these runs; None if there is none."""
-    nodes = (node for run in runs for node in sorted(_own_nodes(summary, run), key=repr))
+    # of the run's marks, those of its inputs are no nodes
+    nodes = (node for run in runs for node in sorted(run.marks & summary.graphs.nodes.keys(), key=repr))
     return next((kept[node] for node in nodes if node in kept), None)
-
-
-def _own_nodes(summary: Summary, run: ModelRun) -> Sources:
-    """The graph nodes that the run itself recorded, without those of its inputs."""
-    return run.marks & summary.graphs.nodes.keys()
 
 
 def _on_their_own(group: list[Verdict], groups: dict[Source, list[Verdict]]) -> list[Verdict]:

@@ -5,11 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
-from memlint.analysis.demand.deliberate_graphs import guarded_in_another_branch
 from memlint.analysis.demand.gradient_demand import REACHED, asked_for, reason_gradients_needed, trained_by_callers
 from memlint.analysis.demand.kept_inside import stays_inside
-from memlint.analysis.demand.teacher_networks import teaches
-from memlint.analysis.demand.unneeded_runs import gives_a_graph, records_unneeded_graph
+from memlint.analysis.demand.layered_calls import guarded_in_another_branch
+from memlint.analysis.demand.unneeded_runs import gives_a_graph, records_unneeded_graph, teaches
 from memlint.analysis.demand.used_up_graphs import is_spent, is_trial, used_up
 from memlint.analysis.domain.events import Loop, Site, Step
 from memlint.analysis.domain.periods import runs_once
@@ -25,9 +24,9 @@ from memlint.analysis.index.program import Function
 from memlint.analysis.index.roles_by_name import is_evaluation_name, is_test
 from memlint.analysis.index.uses import of_module
 from memlint.analysis.judge.phases import phase_of
+from memlint.analysis.judge.reasons import report_run_reason
 from memlint.analysis.judge.roles import Phase
-from memlint.analysis.judge.run_reasons import report_run_reason
-from memlint.analysis.judge.sizes.large_networks import starts_evaluating
+from memlint.analysis.judge.sizes.small_networks import starts_evaluating
 from memlint.analysis.syntax.memo import kept_for
 from memlint.analysis.syntax.syntax import calls, calls_backward, last_name, loops_around
 from memlint.analysis.transfer.held_values import tensors_within

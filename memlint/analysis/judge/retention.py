@@ -37,7 +37,7 @@ from memlint.analysis.judge.reasons import Reason
 from memlint.analysis.transfer.modules import inert_guards
 from memlint.analysis.transfer.stores.carry import PART
 from memlint.analysis.transfer.stores.collected import becomes_array, is_multiplied, proved_free, trained_on
-from memlint.analysis.transfer.stores.distinct import in_one_round
+from memlint.analysis.transfer.stores.first_round import in_one_round
 from memlint.analysis.transfer.stores.loss_terms import is_returned_and_reset
 from memlint.analysis.transfer.stores.stores import carried_loosely
 

@@ -6,28 +6,29 @@ import functools
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, cast
 
-from memlint.analysis.domain.events import Carry, Event, How, Place, Retain, Step
+from memlint.analysis.domain.events import Carry, Event, How, Loop, Place, Retain, Step
 from memlint.analysis.domain.summary.effects import ModelRun, Store
 from memlint.analysis.domain.summary.summary import Summary
 from memlint.analysis.domain.values import Source, Sources
 from memlint.analysis.index.roles_by_name import is_test
 from memlint.analysis.judge import growing_tensors
-from memlint.analysis.judge.bounded_places import may_be_bounded
+from memlint.analysis.judge.bounded_places import emptied_by, may_be_bounded
 from memlint.analysis.judge.candidate import Candidate
 from memlint.analysis.judge.carried_state import carried_on, state_of
 from memlint.analysis.judge.confidence import confidence_unneeded
-from memlint.analysis.judge.described import lacks_guard
-from memlint.analysis.judge.emptied_by_others import emptied_by
+from memlint.analysis.judge.described import lacks_guard, value_of
 from memlint.analysis.judge.evaluation import Keeper, evaluations, is_small, model_calls
 from memlint.analysis.judge.judged_runs import Verdict
 from memlint.analysis.judge.reasons import first
 from memlint.analysis.judge.retention import (
+    BEGUN_BEHIND,
     BOUNDED,
     DOUBTED,
     DOUBTED_TENSOR,
     DROPPED,
     FEW_ROUNDS_OF_A_TEST,
     MAY_BE_NEEDED,
+    ONE_BATCH,
 )
 from memlint.analysis.judge.run_callers import in_loop_of_callee
 from memlint.analysis.transfer.held_values import tensors_within
@@ -275,3 +276,22 @@ def _certainty(one: Candidate) -> tuple[Confidence, Step | None]:
         one.report("low", FEW_ROUNDS_OF_A_TEST)  # a framework's ``test_step`` is no test
         certainty = "low"
     return certainty, seen
+
+
+def loop_of_sum(analyser: Analyser, summary: Summary, store: Store) -> Loop | None:
+    """The loop over which a store sums or collects numbers whose graphs a later backward needs, possibly within one
+    batch. None if the store does not."""
+    if store.kind == "cat" or store.loop is None or not (store.how == "add" or store.kind == "retain"):
+        return None
+    one = Candidate(analyser, summary, store)
+    reason = first(DROPPED, one)
+    if reason is ONE_BATCH:  # a sum of the losses of one batch's parts
+        value = value_of(analyser, summary, store, one.incoming)
+        return store.loop.loop if store.how == "add" and _has_graph(value.attached) and value.freed == "no" else None
+    if reason not in (None, BEGUN_BEHIND):
+        return None
+    return one.loop if _has_graph(one.value.attached) and one.is_needed else None
+
+
+def _has_graph(attached: str) -> bool:
+    return attached in ("yes", "some")

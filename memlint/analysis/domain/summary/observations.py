@@ -12,7 +12,7 @@ from memlint.ir import nodes as ir
 if TYPE_CHECKING:
     from memlint.analysis.domain.summary.effects import LoopState
     from memlint.analysis.judge.judged_runs import Verdict
-    from memlint.analysis.transfer.library.hook_calls import HookCall
+    from memlint.analysis.transfer.library.forward_hooks import HookCall
     from memlint.analysis.transfer.library.noted_calls import MetricUse, OutsideCall
     from memlint.analysis.transfer.stores.context_attributes import Kept
     from memlint.analysis.transfer.stores.left_rounds import LeftRound

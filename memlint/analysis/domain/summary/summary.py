@@ -14,7 +14,6 @@ from memlint.analysis.domain.state import AMBIENT, OFF, ON, State
 from memlint.analysis.domain.summary.compact import Compactable
 from memlint.analysis.domain.summary.effects import Backward, CallRecord, LoopState, ModelRun, Outward, Store, symbols
 from memlint.analysis.domain.summary.observations import Observations
-from memlint.analysis.domain.summary.run_index import RunIndex
 from memlint.analysis.domain.values import EMPTY, Flags, Source, V
 from memlint.analysis.index.program import Function
 from memlint.analysis.index.uses import fed_to, states_made, uses_of
@@ -22,6 +21,8 @@ from memlint.ir import nodes as ir
 from memlint.knowledge import Hook
 
 if TYPE_CHECKING:
+    from memlint.analysis.domain.summary.effects import ModelRun
+    from memlint.analysis.domain.values import Source
     from memlint.analysis.facts.analyser import Analyser
 
 
@@ -192,3 +193,26 @@ class Summary(Compactable):
         fed = fed_to(self.function.body)
         pairs = sorted({(name, method) for state, name, method in made if method in makers and (name, state) in fed})
         return {name: makers[method][0] if len(makers[method]) == 1 else None for name, method in pairs}
+
+
+Key = tuple[str, str]
+
+
+class RunIndex:
+    def __init__(self, summary: Summary) -> None:
+        self._by_text: dict[str, list[ModelRun]] = {}
+        self._by_origin: dict[tuple[Key, Source], list[ModelRun]] = {}
+        for run in summary.runs.values():
+            self._by_text.setdefault(run.text, []).append(run)
+            if run.origin is not None:
+                inner, origin = run.origin
+                self._by_origin.setdefault((inner.function.key, origin.key), []).append(run)
+        #: the union of what the function's backwards reach
+        self.reached: set[Source] = set().union(*{id(one.reached): one.reached for one in summary.backwards}.values())
+
+    def of_text(self, text: str) -> list[ModelRun]:
+        return self._by_text.get(text, [])
+
+    def lifted(self, summary: Summary, run: ModelRun) -> list[ModelRun]:
+        """The runs that were lifted from this run of a callee."""
+        return self._by_origin.get((summary.function.key, run.key), [])

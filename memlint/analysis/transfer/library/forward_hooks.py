@@ -1,13 +1,15 @@
-"""Forward hooks: they receive the outputs of a run's modules, of which a loss may be computed even if the run's
-result is dropped."""
+"""Calls that add hooks to modules and tensors, and whether a module has hooks."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from memlint.analysis.domain.summary.effects import ModelRun
+from memlint.analysis.domain.summary.effects import LoopState, ModelRun
+from memlint.analysis.domain.summary.function_state import FunctionState
 from memlint.analysis.domain.summary.summary import Summary
+from memlint.analysis.domain.values import Args, V, Words
 from memlint.analysis.index.program import Class, Function
 from memlint.analysis.syntax.memo import kept
 from memlint.analysis.syntax.syntax import calls, last_name
@@ -15,6 +17,7 @@ from memlint.ir import nodes as ir
 
 if TYPE_CHECKING:
     from memlint.analysis.facts.analyser import Analyser
+
 
 _HOOKS = frozenset({"register_forward_hook", "register_forward_pre_hook", "register_module_forward_hook"})
 
@@ -52,3 +55,38 @@ def _of_class(analyser: Analyser, cls: Class) -> list[tuple[ir.Stmt, ...]]:
 @kept
 def _adds_hooks(body: tuple[ir.Stmt, ...]) -> bool:
     return any(last_name(call.func) in _HOOKS for call in calls(body, into_definitions=True))
+
+
+#: methods of modules that add a hook
+OF_MODULES = frozenset({
+    "register_forward_hook", "register_forward_pre_hook", "register_backward_hook", "register_full_backward_hook",
+    "register_full_backward_pre_hook",
+})  # fmt: skip
+#: methods of tensors that add a hook; other libraries have one of the first name, too
+OF_TENSORS = frozenset({"register_hook", "register_post_accumulate_grad_hook"})
+ADDING = OF_MODULES | OF_TENSORS
+
+
+@dataclass(slots=True)
+class HookCall:
+    """``loop``: the innermost iteration loop around the call; ``tests``: those of the ifs around it in the function;
+    ``hook``: the callable."""
+
+    name: str
+    expr: ir.Call
+    loop: LoopState | None
+    tests: tuple[ir.Expr, ...]
+    hook: V
+
+    @property
+    def owner(self) -> ir.Expr:
+        """The expression of the object to which the hook is added."""
+        assert isinstance(self.expr.func, ir.Attr)
+        return self.expr.func.value
+
+
+def note_hook(fn: FunctionState, name: str, expr: ir.Call, args: Args, words: Words) -> None:
+    """Record a call of a method that may add a hook."""
+    hook = args[0] if args else words.get("hook")
+    if hook is not None:
+        fn.notes.hooks[expr.at] = HookCall(name, expr, fn.innermost(()), tuple(fn.tests), hook)

@@ -26,8 +26,8 @@ from memlint.analysis.domain.values import (
     join,
     ordered,
 )
+from memlint.analysis.syntax.rebuilding import windows
 from memlint.analysis.syntax.syntax import walk_statements
-from memlint.analysis.syntax.windows import windows
 from memlint.analysis.transfer.heap import members
 from memlint.analysis.transfer.held_values import tensors_within
 from memlint.analysis.transfer.loops import changes_each_round
