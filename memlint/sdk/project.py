@@ -19,8 +19,7 @@ from memlint.analysis.domain.devices import is_of_script, names_an_accelerator, 
 from memlint.analysis.domain.periods import MAX_PERIOD
 from memlint.analysis.domain.summary.summary import Summary
 from memlint.analysis.facts.analyser import Analyser
-from memlint.analysis.facts.calls_by_name import TooManyError, functions_naming
-from memlint.analysis.facts.known_callers import has_known_callers
+from memlint.analysis.facts.calls_by_name import TooManyError, functions_naming, has_known_callers
 from memlint.analysis.facts.memory_names import NameUse, unguarded, used_names
 from memlint.analysis.facts.repeats import each_call, goes_on, layer_code, repeated
 from memlint.analysis.index.binders import binders

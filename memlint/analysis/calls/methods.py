@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from memlint import knowledge
 from memlint.analysis.calls import method_runs
-from memlint.analysis.calls.backward_calls import backward_called
 from memlint.analysis.domain.recorded_modes import freeze
 from memlint.analysis.domain.state import State, join_states
 from memlint.analysis.domain.summary.function_state import FunctionState
@@ -49,6 +48,7 @@ from memlint.analysis.transfer.library.instance_methods import call_instance_met
 from memlint.analysis.transfer.library.models import run_module
 from memlint.analysis.transfer.library.module_methods import module_method, with_its_parts
 from memlint.analysis.transfer.library.noted_runs import note_unresolved_method
+from memlint.analysis.transfer.library.summands import backward_called
 from memlint.analysis.transfer.modules.freezing import freeze_unknown
 from memlint.analysis.transfer.modules.guards import entered_by_hand
 from memlint.analysis.transfer.modules.made_leaves import set_requires_grad

@@ -31,7 +31,7 @@ from memlint.analysis.syntax.syntax import (
 )
 from memlint.analysis.transfer.held_values import places_with, tensors_within, variables_with
 from memlint.analysis.transfer.library.forward_hooks import is_hooked
-from memlint.analysis.transfer.modules.parameter_loops import of_networks, of_other_networks
+from memlint.analysis.transfer.modules.touched_parameters import of_networks, of_other_networks
 from memlint.ir import nodes as ir
 
 if TYPE_CHECKING:

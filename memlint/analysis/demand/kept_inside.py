@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from memlint.analysis.domain.summary.summary import Summary
 from memlint.analysis.domain.values import Path, Source
-from memlint.analysis.facts.known_callers import has_known_callers
+from memlint.analysis.facts.calls_by_name import has_known_callers
 from memlint.analysis.syntax.syntax import last_name
 from memlint.analysis.transfer.held_values import places_with, tensors_within
 from memlint.ir import nodes as ir

@@ -27,7 +27,7 @@ from memlint.analysis.syntax.syntax import (
 from memlint.analysis.transfer.held_values import tensors_within
 from memlint.analysis.transfer.modules.modes import frozen_class
 from memlint.analysis.transfer.modules.optimizer_parameters import made_of
-from memlint.analysis.transfer.modules.parameter_loops import of_other_networks
+from memlint.analysis.transfer.modules.touched_parameters import of_other_networks
 from memlint.ir import nodes as ir
 from memlint.patterns import lazy_pattern
 

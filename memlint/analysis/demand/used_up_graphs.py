@@ -14,7 +14,7 @@ from memlint.analysis.domain.state import AMBIENT, ON
 from memlint.analysis.domain.summary.effects import ModelRun
 from memlint.analysis.domain.summary.summary import Summary
 from memlint.analysis.domain.values import CONTAINER, TENSORS, UNKNOWN, Source
-from memlint.analysis.facts.known_callers import has_known_callers
+from memlint.analysis.facts.calls_by_name import has_known_callers
 from memlint.analysis.index.program import Function
 from memlint.analysis.index.roles_by_name import named_test
 from memlint.analysis.syntax.bindings import names_bound_by, reads_any, targets

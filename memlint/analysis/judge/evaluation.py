@@ -55,7 +55,7 @@ from memlint.analysis.judge.sizes.small_networks import is_of_rows, runs_a_large
 from memlint.analysis.syntax.syntax import calls, last_name
 from memlint.analysis.transfer.held_values import places_with
 from memlint.analysis.transfer.modules.made_leaves import new_leaves, of_new_tensors
-from memlint.analysis.transfer.modules.parameter_loops import of_networks
+from memlint.analysis.transfer.modules.touched_parameters import of_networks
 from memlint.finding import Confidence, weakest
 from memlint.ir import nodes as ir
 

@@ -8,13 +8,12 @@ from typing import TYPE_CHECKING
 
 from memlint.analysis.demand.needed_later import graph_needed_later
 from memlint.analysis.domain.events import Carry, Loop, Place
-from memlint.analysis.domain.row_selection import PASSED, is_same, places_of
 from memlint.analysis.domain.state import OFF
 from memlint.analysis.domain.summary.effects import Store
 from memlint.analysis.domain.summary.summary import Summary
 from memlint.analysis.domain.values import Path
-from memlint.analysis.facts.given_anew import is_given_anew, is_some_member
 from memlint.analysis.facts.repeats import layer_code, repeated
+from memlint.analysis.facts.same_object import is_given_anew, is_some_member
 from memlint.analysis.facts.sizes.scopes import bound_pairs
 from memlint.analysis.index.program import Class, Function
 from memlint.analysis.judge.bounded_places import begun_by_inner_loop, of_one_update
@@ -31,7 +30,7 @@ from memlint.analysis.syntax.syntax import (
     walk_expression,
     walk_statements,
 )
-from memlint.analysis.transfer.stores.growing import CATS
+from memlint.analysis.transfer.stores.growing import CATS, PASSED, is_same, places_of
 from memlint.ir import nodes as ir
 
 if TYPE_CHECKING:

@@ -19,7 +19,7 @@ from memlint.analysis.domain.summary.summary import Summary
 from memlint.analysis.domain.values import EMPTY
 from memlint.analysis.facts.module_facts import context_mode
 from memlint.analysis.facts.repeats import each_call, is_started_elsewhere, repeated
-from memlint.analysis.index.idle_programs import is_of_idle_programs
+from memlint.analysis.index.partners import is_of_idle_programs
 from memlint.analysis.index.program import Function
 from memlint.analysis.index.roles_by_name import is_evaluation_name, is_test
 from memlint.analysis.index.uses import of_module

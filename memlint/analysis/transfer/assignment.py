@@ -383,3 +383,15 @@ def delete(fn: FunctionState, state: State, statement: ir.Delete) -> State:
             base = fn.interpreter.evaluate(fn, state, target.value)
             write_attribute(fn, state, base, target.name, NONE_VALUE)
     return state
+
+
+def assign_attribute(
+    fn: FunctionState, state: State, call: ir.Call, owner: tuple[ir.Expr, V], name: str, given: tuple[ir.Expr, V]
+) -> None:
+    """Write the attribute ``owner.name``, and record the carry if the value is computed from the old one. ``owner``,
+    ``given``: the expressions and their values."""
+    place, base = owner
+    if isinstance(place, ir.Name | ir.Attr):
+        target = ir.Attr(call.at, place, name)
+        carry.note_assigned(fn, state, ir.Assign(call.at, (target,), given[0]), target, given[1])
+    write_attribute(fn, state, base, name, given[1])

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from memlint.analysis.facts.known_callers import UnknownCallersError, known_calls
+from memlint.analysis.facts.calls_by_name import UnknownCallersError, known_calls
 from memlint.analysis.index.program import Function
 from memlint.ir import nodes as ir
 

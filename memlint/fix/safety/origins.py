@@ -12,11 +12,11 @@ from memlint import knowledge
 from memlint.analysis.facts.calls_by_name import (
     MAX_UNITS,
     TooManyError,
+    UnknownCallersError,
     functions_in,
     functions_naming,
     own_expressions,
 )
-from memlint.analysis.facts.known_callers import UnknownCallersError
 from memlint.analysis.index.binders import binders
 from memlint.analysis.index.program import Class, Function
 from memlint.analysis.syntax.expression_text import text

@@ -6,8 +6,7 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING
 
 from memlint import knowledge
-from memlint.analysis.facts.calls_by_name import attribute_stores
-from memlint.analysis.facts.known_callers import UnknownCallersError
+from memlint.analysis.facts.calls_by_name import UnknownCallersError, attribute_stores
 from memlint.analysis.index.binders import binders
 from memlint.analysis.index.program import Function
 from memlint.analysis.syntax.expression_text import text

@@ -11,12 +11,13 @@ from typing import TYPE_CHECKING
 
 from memlint.analysis.facts.calls_by_name import (
     TooManyError,
+    UnknownCallersError,
     functions_in,
     functions_naming,
     inside,
+    known_calls,
     reads,
 )
-from memlint.analysis.facts.known_callers import UnknownCallersError, known_calls
 from memlint.analysis.index.program import Function
 from memlint.analysis.syntax.bindings import identifiers
 from memlint.analysis.syntax.expression_text import text

@@ -6,11 +6,9 @@ from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING
 
 from memlint.analysis.domain.bound_names import argument, bindings
-from memlint.analysis.domain.extents.by_operation import SAME_LAYERS
-from memlint.analysis.domain.extents.extents import NO_BOUND
+from memlint.analysis.domain.extents.extents import NO_BOUND, SAME_LAYERS
 from memlint.analysis.facts.sizes.declared_options import defaults_of
-from memlint.analysis.facts.sizes.rounds import bound_once, limits, rounds_of
-from memlint.analysis.facts.sizes.scopes import Known, Scope, attributes_of
+from memlint.analysis.facts.sizes.scopes import Known, Scope, attributes_of, bound_once, limits, rounds_of
 from memlint.analysis.index.definitions import functions_of
 from memlint.analysis.index.program import Class, Function, Program
 from memlint.analysis.syntax.memo import kept

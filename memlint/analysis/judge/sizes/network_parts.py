@@ -7,8 +7,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from memlint.analysis.domain.bound_names import bindings
-from memlint.analysis.facts.sizes.rounds import calls_in_rounds, iterations
-from memlint.analysis.facts.sizes.scopes import Scope
+from memlint.analysis.facts.sizes.scopes import Scope, calls_in_rounds, iterations
 from memlint.analysis.syntax.memo import kept
 from memlint.analysis.syntax.syntax import calls_named, dotted, is_name, last_name, walk_expression, walk_statements
 from memlint.ir import nodes as ir

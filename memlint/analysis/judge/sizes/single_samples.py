@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from memlint.analysis.domain.bound_names import argument, bindings, peel
 from memlint.analysis.domain.extents import by_name
-from memlint.analysis.domain.extents.by_operation import SAME
+from memlint.analysis.domain.extents.extents import SAME
 from memlint.analysis.domain.summary.effects import ModelRun
 from memlint.analysis.domain.summary.summary import Summary
 from memlint.analysis.syntax.bindings import binds, names_bound_by

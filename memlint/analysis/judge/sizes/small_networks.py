@@ -11,15 +11,13 @@ from typing import TYPE_CHECKING
 from memlint import knowledge
 from memlint.analysis.demand.given_networks import parameter_of
 from memlint.analysis.domain.bound_names import argument, bindings
-from memlint.analysis.domain.extents.by_operation import SAME_LAYERS
-from memlint.analysis.domain.extents.extents import LARGE, NO_BOUND
+from memlint.analysis.domain.extents.extents import LARGE, NO_BOUND, SAME_LAYERS
 from memlint.analysis.domain.summary.effects import ModelRun
 from memlint.analysis.domain.summary.summary import Summary
 from memlint.analysis.domain.values import NOTHING, Ref, V
 from memlint.analysis.facts.module_facts import context_mode
 from memlint.analysis.facts.sizes.known_numbers import Numbers
-from memlint.analysis.facts.sizes.rounds import calls_in_rounds
-from memlint.analysis.facts.sizes.scopes import Known, Scope, attributes_of
+from memlint.analysis.facts.sizes.scopes import Known, Scope, attributes_of, calls_in_rounds
 from memlint.analysis.index.program import Class, Function
 from memlint.analysis.judge.sizes.network_parts import Parts
 from memlint.analysis.syntax.memo import kept_for

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Literal, TypeGuard
 
 from memlint.analysis.domain.bound_names import bindings
-from memlint.analysis.domain.extents.by_operation import SAME_LAYERS
+from memlint.analysis.domain.extents.extents import SAME_LAYERS
 from memlint.analysis.domain.summary.function_state import FunctionState
 from memlint.analysis.domain.values import UNKNOWN_VALUE
 from memlint.analysis.syntax.syntax import bodies, is_name, last_name, way_to

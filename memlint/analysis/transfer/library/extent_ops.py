@@ -6,8 +6,19 @@ import functools
 from collections.abc import Callable
 
 from memlint.analysis.domain.extents import extents
-from memlint.analysis.domain.extents.by_operation import REDUCE, SAME, WITH_INDICES
-from memlint.analysis.domain.extents.extents import ANY, BATCH_DIM, BYTES, NUMBER, SIDE, Extent, Range, exact
+from memlint.analysis.domain.extents.extents import (
+    ANY,
+    BATCH_DIM,
+    BYTES,
+    NUMBER,
+    REDUCE,
+    SAME,
+    SIDE,
+    WITH_INDICES,
+    Extent,
+    Range,
+    exact,
+)
 from memlint.analysis.domain.values import DATA, TENSORS, TREE, V
 from memlint.analysis.syntax.syntax import dotted, is_none
 from memlint.ir import nodes as ir

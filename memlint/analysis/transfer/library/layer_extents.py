@@ -6,8 +6,7 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 from memlint.analysis.domain.extents import extents
-from memlint.analysis.domain.extents.by_operation import SAME_LAYERS
-from memlint.analysis.domain.extents.extents import ANY, BATCH_DIM, SIDE, Extent, Range, exact
+from memlint.analysis.domain.extents.extents import ANY, BATCH_DIM, SAME_LAYERS, SIDE, Extent, Range, exact
 from memlint.analysis.domain.values import V
 from memlint.analysis.transfer.library.extent_ops import FEW, Arguments, size_of, windowed
 from memlint.ir import nodes as ir

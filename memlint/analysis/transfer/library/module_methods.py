@@ -27,6 +27,7 @@ from memlint.analysis.domain.values import (
 from memlint.analysis.index.bases import may_be_module
 from memlint.analysis.index.program import Function
 from memlint.analysis.syntax.expression_text import text
+from memlint.analysis.transfer.assignment import assign_attribute
 from memlint.analysis.transfer.heap import elements_of, make, tuple_of
 from memlint.analysis.transfer.library.computing import is_any_callable, names_computing, names_part, prepares
 from memlint.analysis.transfer.library.models import run_module
@@ -39,7 +40,6 @@ from memlint.analysis.transfer.modules.optimizer_parameters import marks_of_para
 from memlint.analysis.transfer.modules.touched_parameters import note_applied
 from memlint.analysis.transfer.reading import read_attribute
 from memlint.analysis.transfer.signatures import accepts, is_abstract
-from memlint.analysis.transfer.stores.named_attributes import assign_attribute
 from memlint.analysis.transfer.unresolved import unknown_call
 from memlint.ir import nodes as ir
 

@@ -37,6 +37,7 @@ from memlint.analysis.domain.values import (
 )
 from memlint.analysis.syntax.expression_text import text
 from memlint.analysis.transfer import containers, function_tables, records, user_containers
+from memlint.analysis.transfer.assignment import assign_attribute
 from memlint.analysis.transfer.collecting import members_of
 from memlint.analysis.transfer.comprehensions import comprehension
 from memlint.analysis.transfer.heap import element, elements_of, make, tuple_of
@@ -46,7 +47,6 @@ from memlint.analysis.transfer.modules.modes import frozen_of
 from memlint.analysis.transfer.modules.touched_parameters import note_disabled
 from memlint.analysis.transfer.reading import read_attribute
 from memlint.analysis.transfer.stores.class_places import class_of
-from memlint.analysis.transfer.stores.named_attributes import assign_attribute
 from memlint.ir import nodes as ir
 
 _CONVERT = frozenset({

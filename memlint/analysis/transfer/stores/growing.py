@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import TypeGuard
 
 from memlint.analysis.domain.bound_names import argument
 from memlint.analysis.domain.periods import few_members
-from memlint.analysis.domain.row_selection import PASSED, is_member, is_same, is_selection, unmoved
 from memlint.analysis.domain.state import State
 from memlint.analysis.domain.summary.effects import LoopState
 from memlint.analysis.domain.summary.function_state import FunctionState
 from memlint.analysis.domain.values import DATA, NONE, NOTHING, TENSORS, UNKNOWN, Path, Source, V, join
 from memlint.analysis.syntax.expression_text import text
-from memlint.analysis.syntax.syntax import last_name
+from memlint.analysis.syntax.syntax import last_name, under_calls
 from memlint.analysis.transfer.held_values import tensors_within
 from memlint.analysis.transfer.stores.stores import begun_store, carried_by
 from memlint.analysis.transfer.stores.target_places import picking_name, place_of
@@ -144,3 +144,40 @@ def _carried(fn: FunctionState, place: Source, old: V, index: str) -> tuple[bool
     if isinstance(place, Path) and place in old.src:
         return True, fn.innermost(())
     return False, None
+
+
+#: methods that return the same tensor on another device, in another type or without its graph
+PASSED = frozenset({
+    "cpu", "cuda", "to", "detach", "clone", "contiguous", "float", "half", "double", "long", "type",
+})  # fmt: skip
+
+
+def is_same(part: ir.Expr, place: str) -> bool:
+    """Whether an expression is the place itself, or a selection of its rows by an index tensor."""
+    return place in places_of(part)
+
+
+def places_of(part: ir.Expr) -> tuple[str, ...]:
+    """The places that an expression is, or selects rows of."""
+    part = unmoved(part)
+    found = (text(part, 200),) if is_member(part) else ()
+    if is_selection(part):
+        part = part.value
+    return (*found, text(part, 200)) if isinstance(part, ir.Name | ir.Attr) else found
+
+
+def is_member(part: ir.Expr) -> TypeGuard[ir.Subscript]:
+    """Whether an expression may be a member of a dictionary: ``rows["query"]``, ``rows[name]``."""
+    if not isinstance(part, ir.Subscript):
+        return False
+    return isinstance(part.index, ir.Name) or (isinstance(part.index, ir.Const) and isinstance(part.index.value, str))
+
+
+def is_selection(part: ir.Expr) -> TypeGuard[ir.Subscript]:
+    """Whether an expression may select rows (``rows[kept]``): a new tensor, so that the old rows are copied anyway."""
+    return isinstance(part, ir.Subscript) and isinstance(part.index, ir.Name)
+
+
+def unmoved(part: ir.Expr) -> ir.Expr:
+    """The expression without copies to another device or type: ``x`` of ``x.cpu()``."""
+    return under_calls(part, PASSED)
