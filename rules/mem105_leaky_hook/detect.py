@@ -152,8 +152,7 @@ def _functions(analyser: Analyser, hook: V) -> Iterator[tuple[Function, int]]:
             for function, skipped in _functions(analyser, ref.self_):
                 yield function, skipped + len(ref.args)
         elif ref.kind == "instance":
-            cls = analyser.cls(ref)
-            method = analyser.program.method(cls, "__call__") if cls is not None else None
+            method = analyser.program.method(analyser.cls(ref), "__call__")
             if method is not None:
                 yield method, 1
 

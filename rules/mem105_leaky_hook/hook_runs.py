@@ -182,7 +182,7 @@ def loop_of_callees(
     """The loop over data in a function that is called after an ordinal with the named module, and runs it there."""
     for record in sorted(summary.calls.values(), key=lambda one: one.at):
         function = analyser.function_at(record.callee) if record.at > at and (end is None or record.at < end) else None
-        inner = analyser.summary(function) if function is not None else None
+        inner = analyser.summary(function)
         expr = call_at(summary.function.body, record.at)
         if function is None or inner is None or expr is None:
             continue

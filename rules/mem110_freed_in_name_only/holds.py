@@ -193,7 +193,7 @@ def _written_again(analyser: Analyser, cls: Class, attribute: str) -> bool:
     """Whether a method of the class or of a subclass rebinds or deletes an attribute after construction, or moves its
     value to the host."""
     order, _ = analyser.program.ancestors(cls)
-    for one in (*order, *analyser.program.subclasses(cls)):
+    for one in (*order, *analyser.program.below(cls)):
         for method in one.methods.values():
             writes = 0
             for statement in walk_statements(method.body):

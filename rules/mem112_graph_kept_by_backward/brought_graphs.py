@@ -154,7 +154,7 @@ def _is_made_without(analyser: Analyser, cls: Class, name: str) -> bool:
     found = False
     for one in analyser.program.ancestors(cls)[0]:
         method = one.methods.get("__init__")
-        summary = analyser.summary(method) if method is not None else None
+        summary = analyser.summary(method)
         if method is None or summary is None or summary.exit is None or not method.params:
             continue
         value = summary.exit.sym.get(Path(f"p:{method.params[0].name}", (f".{name}",)))

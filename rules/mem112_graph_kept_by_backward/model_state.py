@@ -127,7 +127,7 @@ def _begins_with_graph(analyser: Analyser, cls: Class, path: Path) -> bool:
     name = path.steps[0].removeprefix(".")
     for one in analyser.program.ancestors(cls)[0]:
         method = one.methods.get("__init__")
-        summary = analyser.summary(method) if method is not None else None
+        summary = analyser.summary(method)
         if method is None or not method.params:
             continue
         if summary is None or summary.exit is None:

@@ -67,8 +67,7 @@ def _may_train(analyser: Analyser, record: CallRecord, network: V) -> bool:
     names = [name for name, value in record.args.items() if value.store & network.store]
     if not names:
         return False
-    callee = analyser.function_at(record.callee)
-    summary = analyser.summary(callee) if callee is not None else None
+    summary = analyser.summary(analyser.function_at(record.callee))
     return summary is None or any(not _leaves_untrained(summary, {Path(f"p:{name}")}, []) for name in names)
 
 

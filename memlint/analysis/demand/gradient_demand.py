@@ -160,8 +160,7 @@ def differentiates_itself(analyser: Analyser, run: ModelRun) -> bool:
     seen = {key for key, _ in todo}
     while todo:
         key, depth = todo.pop()
-        function = analyser.function_at(key)
-        inner = analyser.summary(function) if function is not None else None
+        inner = analyser.summary(analyser.function_at(key))
         if inner is None:
             continue
         if inner.notes.gradients or inner.backwards or requires_inputs(inner.function.body):

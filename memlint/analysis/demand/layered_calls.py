@@ -110,8 +110,7 @@ def _returned_methods(forward: Function) -> Iterator[str]:
 
 
 def _is_guarded(analyser: Analyser, cls: Class, name: str) -> bool:
-    method = analyser.program.method(cls, name)
-    summary = analyser.summary(method) if method is not None else None
+    summary = analyser.summary(analyser.program.method(cls, name))
     return summary is not None and summary.entry == OFF
 
 

@@ -123,8 +123,7 @@ def _home(analyser: Analyser, summary: Summary, module: V) -> tuple[set[Source],
         cls = summary.function.cls
         if cls is None or path.root != f"p:{summary.function.own_name}" or not path.steps:
             return set(), None
-        init = analyser.program.method(cls, "__init__")
-        home = analyser.summary(init) if init is not None else None
+        home = analyser.summary(analyser.program.method(cls, "__init__"))
         if home is None or home.exit is None:
             return set(), None
         value = home.exit.sym.get(Path("p:self", path.steps[:1]))
@@ -181,7 +180,7 @@ def is_never_stepped(analyser: Analyser, summary: Summary, run: ModelRun) -> boo
 def _own_optimizers(analyser: Analyser, cls: Class) -> frozenset[str]:
     """The attributes of a module that hold optimizers of all its parameters; empty if it steps one itself."""
     init = analyser.program.method(cls, "__init__")
-    summary = analyser.summary(init) if init is not None else None
+    summary = analyser.summary(init)
     if init is None or summary is None or not init.params:
         return frozenset()
     me = init.params[0].name

@@ -76,8 +76,7 @@ def is_differentiated(summary: Summary, marks: AbstractSet[Source]) -> bool:
 
 def _runs_backward(analyser: Analyser, cls: Class, method: str) -> bool:
     """Whether the method runs a backward itself, as a wrapper's forward may."""
-    function = analyser.program.method(cls, method)
-    summary = analyser.summary(function) if function is not None else None
+    summary = analyser.summary(analyser.program.method(cls, method))
     return summary is not None and bool(summary.backwards or summary.notes.blind_backward)
 
 

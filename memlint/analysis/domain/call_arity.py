@@ -34,8 +34,7 @@ def fitting_classes(summary: Summary, refs: frozenset[Ref], expr: ir.Call, metho
     program = summary.analyser.program
     methods: dict[Ref, Function] = {}
     for ref in refs:
-        cls = program.module(ref.key).cls(ref.name) if ref.kind == "instance" else None
-        function = program.method(cls, method) if cls is not None else None
+        function = program.method(program.module(ref.key).cls(ref.name) if ref.kind == "instance" else None, method)
         if function is not None:
             methods[ref] = function
     count = _unpacked(summary.function.body).get(expr.at)

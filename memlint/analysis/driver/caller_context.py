@@ -182,8 +182,7 @@ def _is_layer(summary: Summary) -> bool:
 
 def _has_effects(analyser: Analyser, key: tuple[str, str]) -> bool:
     """Whether a function does more than compute its return value. True if unknown."""
-    function = analyser.function_at(key)
-    summary = analyser.summary(function) if function is not None else None
+    summary = analyser.summary(analyser.function_at(key))
     return (
         summary is None
         or summary.cut_short

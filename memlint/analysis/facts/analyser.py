@@ -117,10 +117,12 @@ class Analyser(DefinitionValues):
     # ------------------------------------------------------------------------------------ summaries
 
     def summary(
-        self, function: Function, bound: dict[str, V] | None = None, trains: bool | None = None
+        self, function: Function | None, bound: dict[str, V] | None = None, trains: bool | None = None
     ) -> Summary | None:
         """The function's summary, specialised to the arguments ``bound`` and to the mode of its module (``trains``).
-        None if the function is being analysed, or the call depth is too large."""
+        None for no function, if it is being analysed, or if the call depth is too large."""
+        if function is None:
+            return None
         if bound is None:
             return self.summaries.get(function)
         return self.summaries.get(function, chosen(self.flags(function), bound, trains))
@@ -145,8 +147,7 @@ class Analyser(DefinitionValues):
             yield method
             return
         for ref in ordered(self.facts.attributes.value(cls, name).refs):
-            part = self.cls(ref) if ref.kind == "instance" else None
-            forward = self.program.method(part, "forward") if part is not None else None
+            forward = self.program.method(self.cls(ref) if ref.kind == "instance" else None, "forward")
             if forward is not None:
                 yield forward
 

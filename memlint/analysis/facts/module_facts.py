@@ -213,7 +213,7 @@ def _made_mode(analyser: Analyser, cls: Class, steps: tuple[str, ...], tag: str)
     """The mode (with a tag: frozenness) that ``__init__`` gives ``self`` + steps, if no other method changes it; else
     None."""
     init = analyser.program.method(cls, "__init__")
-    summary = analyser.summary(init) if init is not None else None
+    summary = analyser.summary(init)
     if init is None or not init.params or summary is None or summary.exit is None:
         return None
     path = Path(f"p:{init.params[0].name}", steps)

@@ -305,12 +305,8 @@ class Program:
         self._ancestors[cls.key] = (order, frozenset(outside))
         return self._ancestors[cls.key]
 
-    def subclasses(self, cls: Class) -> list[Class]:
-        """The project's subclasses of a class, at any distance."""
-        return list(self.below(cls))
-
     def below(self, cls: Class) -> Iterator[Class]:
-        """As `subclasses`, lazily: a library's base may have thousands."""
+        """The project's subclasses of a class, at any distance; lazily, as a library's base may have thousands."""
         if cls.key not in self._below:
             self._below[cls.key] = [], self._look_below(cls)
         found, rest = self._below[cls.key]
@@ -383,8 +379,10 @@ class Program:
         """Whether some subclass in the project overrides a method."""
         return any(name in inner.methods for inner in self.below(cls))
 
-    def method(self, cls: Class, name: str, after: Class | None = None) -> Function | None:
-        """The method that ``instance.name`` finds; ``after``: as super() in that class would."""
+    def method(self, cls: Class | None, name: str, after: Class | None = None) -> Function | None:
+        """The method that ``instance.name`` finds, None for no class; ``after``: as super() in that class would."""
+        if cls is None:
+            return None
         key = (cls, name)
         if after is None and key in self._methods:
             return self._methods[key]

@@ -92,7 +92,7 @@ def _read_without_graph(analyser: Analyser, function: Function, name: str) -> bo
     assert function.cls is not None
     order, _ = analyser.program.ancestors(function.cls)
     others = [method for item in order for method in item.methods.values() if method.name != function.name]
-    below = [method for item in analyser.program.subclasses(function.cls) for method in item.methods.values()]
+    below = [method for item in analyser.program.below(function.cls) for method in item.methods.values()]
     return not any(
         name in method.names and not _only_cuts(method.body, name)
         for method in (*others, *below)

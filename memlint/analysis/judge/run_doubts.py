@@ -46,7 +46,7 @@ def _freezes_itself(analyser: Analyser, summary: Summary, run: ModelRun) -> bool
     """Whether ``train()`` of the model's class, or of the class that owns the model, sets ``requires_grad``, directly
     or in a method that it calls. With ``eval()``, nothing is then recorded."""
     for cls in (summary.function.cls, *analyser.classes(run.module)):
-        train = analyser.program.method(cls, "train") if cls is not None else None
+        train = analyser.program.method(cls, "train")
         if cls is None or train is None or [param.name for param in train.given] != ["mode"]:
             continue
         called = (analyser.program.method(cls, last_name(call.func)) for call in calls(train.body))

@@ -144,8 +144,7 @@ def _guards(fn: FunctionState, summary: Summary) -> bool:
 def _hands_to_guarded(fn: FunctionState, summary: Summary) -> bool:
     """Whether a method calls one that has a guard: ``self.eval_step(batch)`` in a loop."""
     for record in summary.calls.values():
-        callee = fn.analyser.function_at(record.callee)
-        inner = fn.analyser.summary(callee) if callee is not None else None
+        inner = fn.analyser.summary(fn.analyser.function_at(record.callee))
         if inner is not None and inner.notes.blocks:
             return True
     return False

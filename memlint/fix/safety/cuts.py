@@ -275,7 +275,7 @@ def _reached(analyser: Analyser, function: Function, name: str) -> str:
     cls = function.cls
     if cls is not None:
         program = analyser.program
-        outside = {base for one in (cls, *program.subclasses(cls)) for base in program.ancestors(one)[1]}
+        outside = {base for one in (cls, *program.below(cls)) for base in program.ancestors(one)[1]}
         if not all(MODULE_BASES.fullmatch(base) or base in PLAIN_BASES for base in outside):
             return f"a base class of `{cls.node.name}` is not resolved, and may use `{name}` with its graph"
         if not is_used(analyser, cls):

@@ -142,7 +142,7 @@ def _parts(function: Function) -> Iterator[ir.Expr]:
 
 def is_used(analyser: Analyser, cls: Class) -> bool:
     """Whether the project mentions a class, or a subclass, outside of its own definition."""
-    classes = [cls, *analyser.program.subclasses(cls)]
+    classes = [cls, *analyser.program.below(cls)]
     names = {one.node.name: one for one in classes}
     for key in analyser.facts.partners.together(cls.module.key):
         module = analyser.program.module(key)

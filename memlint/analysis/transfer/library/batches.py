@@ -59,9 +59,7 @@ def of_loader(fn: FunctionState, name: str, args: list[V], words: dict[str, V], 
 def _of_class(fn: FunctionState, ref: Ref) -> Extent | None:
     """The extent of the batches of a data set class's samples, by what its ``__getitem__`` returns; None for
     unknown."""
-    cls = fn.analyser.cls(ref)
-    method = fn.analyser.program.method(cls, "__getitem__") if cls is not None else None
-    summary = fn.analyser.summary(method) if method is not None else None
+    summary = fn.analyser.summary(fn.analyser.program.method(fn.analyser.cls(ref), "__getitem__"))
     if summary is None or summary.exit is None or summary.result is None:
         return None
     result = summary.result

@@ -198,7 +198,7 @@ def _through_class(fn: FunctionState, state: State, run: _Run, freezes: bool | N
     cls = fn.analyser.cls(ref)
     if freezes is None and module.syms and cls is not None and freezes_itself(fn.analyser, cls):
         return None  # another model may be passed in that is not frozen
-    function = program.method(cls, method) if cls is not None else None
+    function = program.method(cls, method)
     if function is None and cls is not None and method == "forward":
         function = program.method(cls, "__call__")
     if function is None:
@@ -266,7 +266,7 @@ def _is_served(fn: FunctionState, shown: str, method: str) -> bool:
 
 def _overrides(fn: FunctionState, cls: Class, method: str) -> list[Summary | None]:
     """The summaries of a method's overrides in subclasses."""
-    classes = fn.analyser.program.subclasses(cls)
+    classes = list(fn.analyser.program.below(cls))
     return [fn.analyser.summary(other.methods[method]) for other in classes if method in other.methods]
 
 

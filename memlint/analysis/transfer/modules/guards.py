@@ -208,8 +208,7 @@ def _user_context(fn: FunctionState, state: State, func: V, at: int) -> int | No
 
 def class_grad(summary: Summary, cls: Class) -> int | None:
     """The grad mode that a guard class of the project enters; None for another class."""
-    enter = summary.analyser.program.method(cls, "__enter__")
-    entered = summary.analyser.summary(enter) if enter is not None else None
+    entered = summary.analyser.summary(summary.analyser.program.method(cls, "__enter__"))
     if entered is not None and entered.exit is not None and entered.exit.grad != AMBIENT:
         return entered.exit.grad
     rows = (knowledge.function(name) for name in summary.analyser.program.ancestors(cls)[1])

@@ -152,8 +152,7 @@ def _places(targets: tuple[ir.Expr, ...]) -> Iterator[ir.Expr]:
 
 
 def _trains(analyser: Analyser, callee: tuple[str, str]) -> bool:
-    function = analyser.function_at(callee)
-    summary = analyser.summary(function) if function is not None else None
+    summary = analyser.summary(analyser.function_at(callee))
     return summary is not None and summary.may_train
 
 
